@@ -1,6 +1,6 @@
 # What a newcomer types. The work is done by the scripts in .ci, so that people and CI run the same thing.
 
-.PHONY: demo test sanitize build benchmark format clean
+.PHONY: demo test sanitize build man benchmark deb tar install format clean
 
 demo: build
 	@.build/release/xmpptap demo
@@ -8,6 +8,11 @@ demo: build
 build:
 	@.ci/packages build
 	@swift build -c release --product xmpptap
+
+# The man pages, in .build/man.
+man: build
+	@.build/release/xmpptap manual --man .build/man
+	@echo ".build/man: $$(ls .build/man/man1 .build/man/man7 | grep -c '^xmpptap') man pages; man -l .build/man/man1/xmpptap.1"
 
 test:
 	@.ci/test
@@ -22,8 +27,18 @@ benchmark: build
 	@.ci/packages benchmark
 	@Tests/Benchmarks/run $(if $(UPDATE),--update)
 
+# What is installed without a Swift toolchain: a Debian package, an archive for other systems. The results are in .build-package/dist.
+deb tar:
+	@.ci/packages package
+	@.packaging/build $@
+
+PREFIX ?= /usr/local
+install:
+	@.ci/packages build
+	@.packaging/build install $(PREFIX)
+
 format:
 	@swift format format --in-place --recursive Package.swift Sources Tests
 
 clean:
-	rm -rf .build .build-release-tests .build-thread .build-address
+	rm -rf .build .build-package .build-release-tests .build-thread .build-address

@@ -20,12 +20,40 @@ let nioHTTP = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 
+/// The pages of the manual, in Sources/xmpptap/Manual.
+let manual = [
+    "captures",
+    "changelog",
+    "changes",
+    "clients",
+    "compare",
+    "concepts",
+    "control",
+    "conversation",
+    "faq",
+    "files",
+    "injection",
+    "install",
+    "limits",
+    "logins",
+    "logs",
+    "packets",
+    "performance",
+    "regression",
+    "secrets",
+    "start",
+    "tls",
+    "trust",
+    "upstream",
+]
+
 let package = Package(
     name: "xmpptap",
     products: [
         .executable(name: "xmpptap", targets: ["xmpptap"]),
         .library(name: "XMPPCore", targets: ["XMPPCore"]),
         .library(name: "TapCore", targets: ["TapCore", "TapDiagnosis", "TapRecord"]),
+        .library(name: "TapCapture", targets: ["TapCapture", "TapSecurity"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -38,7 +66,9 @@ let package = Package(
         // System libraries: a module map and inline wrappers for macros, nothing else.
         .systemLibrary(name: "CLibXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CPcap", pkgConfig: "libpcap", providers: [.apt(["libpcap-dev"])]),
         .systemLibrary(name: "CResolv"),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 
         // The core: no socket, no clock, no file, no thread, no Foundation.
         .target(
@@ -55,12 +85,12 @@ let package = Package(
         // One target per foreign library.
         .target(
             name: "TapSecurity",
-            dependencies: ["COpenSSL", "TapCore", "TapRecord", "XMPPCore", nioCore],
+            dependencies: ["COpenSSL", "TapCore", "TapDiagnosis", "TapRecord", "XMPPCore", nioCore],
             swiftSettings: settings
         ),
         .target(
             name: "TapCapture",
-            dependencies: ["TapCore", "TapDiagnosis", "TapRecord", "XMPPCore"],
+            dependencies: ["CPcap", "CZlib", "TapCore", "TapDiagnosis", "TapRecord", "TapSecurity", "XMPPCore"],
             swiftSettings: settings
         ),
         .target(
@@ -82,17 +112,28 @@ let package = Package(
             swiftSettings: settings
         ),
 
+        // A target of its own, so that its pages are compiled only where one of them has changed.
+        .target(
+            name: "TapManual",
+            dependencies: ["TapRecord"],
+            path: "Sources/xmpptap/Manual",
+            exclude: ["explain.svg", "terminal.svg"],
+            resources: manual.map { .embedInCode("\($0).md") },
+            swiftSettings: settings
+        ),
+
         // Wiring only.
         .executableTarget(
             name: "xmpptap",
             dependencies: [
-                "TapCapture", "TapControl", "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "TapReplay",
-                "TapSecurity", "XMPPCore",
+                "TapCapture", "TapControl", "TapCore", "TapDiagnosis", "TapManual", "TapNetwork", "TapRecord",
+                "TapReplay", "TapSecurity", "XMPPCore",
                 "CLibXML2",
                 nioCore, nioPosix, logging, lifecycle,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
+            exclude: ["Manual"],
             swiftSettings: settings
         ),
 
@@ -129,14 +170,17 @@ let package = Package(
         .testTarget(
             name: "TapSecurityTests",
             dependencies: [
-                "TapSecurity", "TapCore", "TapRecord", "XMPPCore", "TapTestKit", "COpenSSL", nioCore, nioPosix,
+                "TapSecurity", "TapCore", "TapDiagnosis", "TapRecord", "XMPPCore", "TapTestKit", "COpenSSL", nioCore,
+                nioPosix,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ],
             swiftSettings: settings
         ),
         .testTarget(
             name: "TapCaptureTests",
-            dependencies: ["TapCapture", "TapCore", "TapDiagnosis", "TapRecord", "XMPPCore", "TapTestKit"],
+            dependencies: [
+                "TapCapture", "TapCore", "TapDiagnosis", "TapRecord", "TapSecurity", "XMPPCore", "TapTestKit",
+            ],
             swiftSettings: settings
         ),
         .testTarget(
@@ -157,7 +201,7 @@ let package = Package(
         .testTarget(
             name: "xmpptapTests",
             dependencies: [
-                "xmpptap", "TapCapture", "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "TapReplay",
+                "xmpptap", "TapCapture", "TapCore", "TapDiagnosis", "TapManual", "TapNetwork", "TapRecord", "TapReplay",
                 "TapSecurity", "XMPPCore", "TapTestKit",
                 logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

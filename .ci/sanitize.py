@@ -22,7 +22,7 @@ import time
 import tally
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TARGETS = r"^(XMPPCoreTests|TapRecordTests|TapDiagnosisTests|TapCoreTests|TapSecurityTests|TapCaptureTests|xmpptapTests)\."
+TARGETS = r"^(XMPPCore|TapRecord|TapDiagnosis|TapCore|TapSecurity|TapCapture|TapReplay|TapControl|xmpptap)Tests\."
 # A run under the thread sanitizer ends as its tests end: what was reported is counted here. LeakSanitizer is part of the
 # address sanitizer.
 OPTIONS = {"thread": ("TSAN_OPTIONS", "halt_on_error=0:exitcode=0"), "address": ("ASAN_OPTIONS", "detect_leaks=0")}
@@ -109,6 +109,7 @@ def prepare(name, folder):
     """Sets what every process under this sanitizer inherits."""
     variable, options = OPTIONS[name]
     # Each process writes its reports to a file of its own, also one that a test has started.
+    os.environ["XMPPTAP_SANITIZER"] = name
     os.environ[variable] = f"{options}:log_path={os.path.join(folder, 'report')}"
     if name == "thread":
         suppressions = os.path.join(folder, "suppressions")

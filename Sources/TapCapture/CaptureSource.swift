@@ -135,7 +135,7 @@ public final class Reanalysis {
     private func giveUp() {
         release(run)
         parts[run] = .some(nil)
-        isWhole = isWhole && reader.isClientLog
+        isWhole = isWhole && reader.isForeignPart
     }
 
     /// Gives what the sessions of a run still hold, since nothing more of them is read.

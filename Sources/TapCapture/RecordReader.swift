@@ -1,11 +1,13 @@
 public import TapDiagnosis
 public import TapRecord
+public import TapSecurity
 
 internal import Glibc
 
-/// Reads JSON logs and captures back: records in the order they were written, from one file or several parts of a run.
-/// A file that is none of these may be the log of a client that shows what it sent and received: then the records are
-/// those that its sessions would have had (see ``ClientLogSource``).
+/// Reads JSON logs and captures back: records in the order they were written, from one file or several parts of a run. Of
+/// several logs the records are merged by time, each behind a header of its log where that is another than before.
+/// A file of packets, or the log of a client that shows what it sent and received, has the records that its sessions would
+/// have had (see ``PacketSource``, ``ClientLogSource``).
 ///
 /// Nothing in a file is fatal but a schema that is newer than ours. A torn last line, and any other line that is not a
 /// record, is reported as a ``DamagedLine`` and skipped; everything around it is read.
@@ -26,10 +28,10 @@ public final class RecordReader {
 
     /// The header of the first file.
     public let firstHeader: RecordHeader
-    /// Whether any of the files is a client's own log.
-    public let hasClientLog: Bool
-    /// Whether the entry given out last is of a client's own log.
-    var isClientLog: Bool { parts.last?.isClientLog == true }
+    /// Whether any of the files is none of this program's: its records are made while it is read.
+    public let isForeign: Bool
+    /// Whether the entry given out last is of such a file.
+    var isForeignPart: Bool { current?.isForeign == true }
     /// Whether everything read so far is complete: every header says so, nothing was dropped or is missing, no line was
     /// damaged. False from the start if the first file is not the first part of its run.
     public private(set) var isComplete = true
@@ -38,56 +40,115 @@ public final class RecordReader {
     /// Which lines of JSON logs and captures are passed over unread, after the headers; none by default. They count as if they
     /// had been read.
     public var passesOver: ((RawSpan) -> Bool)? {
-        didSet { for part in parts { part.passesOver = passesOver } }
+        didSet { for file in files { file.passesOver = passesOver } }
     }
-    private var parts: [Part]
-    private var continuity = Continuity()
-    /// A header before which records are missing, once that is reported.
-    private var held: RecordHeader?
+    /// Texts of which a line of a JSON log or capture must have one to be read, after the headers; see ``RecordFilter/literals``.
+    /// Other lines count as if they had been read, also damaged ones. Nil reads all.
+    public var sought: [[UInt8]]? {
+        didSet { for file in files { file.sieve = sought.map(LineSieve.init) } }
+    }
+    /// Whether files may grow, or be replaced by others under their names, as by log rotation: ``next()`` then gives `nil` at the
+    /// end for now, and is to be asked again. Of files of packets and of pipes the end is the end.
+    public var follows = false {
+        didSet { for file in files { file.follows = follows } }
+    }
+    private let files: [Part]
+    private var tracks: [Track] = []
+    /// The track that was read last.
+    private var current: Track?
+    @exclusivity(unchecked) private var continuity = Continuity()
+    /// What comes after what was given out last.
+    private var held: Entry?
+    private var isStopping = false
+    /// The packets of the one file that is read, behind its header: nothing but their records is left.
+    @exclusivity(unchecked) private var onlyPackets: PacketPart?
 
     /// Opens files and reads their first headers.
     ///
-    /// Parts of a run (`x.log.2`, `x.log.1`, `x.log`) may come in any order: they are read in the order in which they
-    /// were written, one after the other. `-` is standard input.
+    /// Parts of a log (`x.log.2`, `x.log.1`, `x.log`) may come in any order: they are read in the order in which they
+    /// were written, one after the other, beside other logs. `-` is standard input.
     /// - Parameters:
     ///   - paths: The files; none is a mistake of the caller and reads as an empty file.
     ///   - advice: The words for what to try, of logins that are read from their items; nil leaves them out.
+    ///   - keys: Secrets of TLS in packets.
     /// - Throws: ``ReaderFault`` if a file cannot be read, is not a supported log, or was written by a newer program.
-    public init(_ paths: [String], advice: Advice? = nil) throws(ReaderFault) {
-        self.advice = advice
+    public convenience init(
+        _ paths: [String],
+        advice: Advice? = nil,
+        keys: KeyLog = KeyLog()
+    ) throws(ReaderFault) {
         var opened: [Part] = []
-        for path in paths { opened.append(try Part(path: path, advice)) }
+        for path in paths { opened.append(try Part(path: path, advice, keys)) }
+        try self.init(opened, advice)
+    }
+
+    /// Reads an interface from now on. ``next()`` gives `nil` where nothing more has come yet, and is to be asked again
+    /// until ``stop()`` gives false.
+    ///
+    /// - Parameters:
+    ///   - capture: The interface.
+    ///   - advice: The words for what to try, of logins that are read from their items; nil leaves them out.
+    public convenience init(_ capture: LiveCapture, advice: Advice? = nil) throws(ReaderFault) {
+        try self.init([Part(capture, advice)], advice)
+    }
+
+    private init(_ opened: [Part], _ advice: Advice?) throws(ReaderFault) {
+        self.advice = advice
         // The sort is stable: files of one moment keep the order they were named in.
         let ordered = opened.map(\.header).readingOrder.map { opened[$0] }
         guard let first = ordered.first else { throw ReaderFault(code: .empty, path: "-") }
         firstHeader = first.header
-        hasClientLog = opened.contains(where: \.isClientLog)
+        isForeign = opened.contains(where: \.isForeign)
         isComplete = (first.header.recordsBefore ?? 0) == 0
-        // The last one is read first.
-        parts = ordered.reversed()
+        files = opened
+        // Files that are merged share the key log, and are read in turns.
+        if opened.count == 1 { first.readAhead() }
+        var places: [LogIdentity: Int] = [:]
+        for part in ordered {
+            let log = LogIdentity(part.header)
+            if !part.isForeign, let place = places[log] {
+                tracks[place].append(part)
+            } else {
+                places[log] = tracks.count
+                tracks.append(Track(part))
+            }
+        }
     }
 
     /// The next entry, or `nil` at the end of the last file.
     public func next() throws(ReaderFault) -> Entry? {
-        if let header = held {
-            held = nil
-            return .header(header)
+        // The short way to most of them: each step of the other one moves the record.
+        if let onlyPackets, let line = onlyPackets.next() {
+            continuity.note()
+            return .record(line)
         }
-        while let part = parts.last {
-            let entry = try part.next()
-            continuity.note(part.takeSkipped())
-            guard let entry else {
-                parts.removeLast()
-                continue
+        if let entry = held {
+            held = nil
+            return entry
+        }
+        while let track = try earliestTrack() {
+            guard let found = try track.take() else {
+                guard !track.hasEnded else {
+                    tracks.removeAll { $0 === track }
+                    continue
+                }
+                return nil
             }
-            switch entry {
+            let isOther = current !== track
+            current = track
+            if isOther, let header = track.header { continuity.select(LogIdentity(header)) }
+            continuity.note(found.skipped)
+            switch found.entry {
             case .header(let header):
+                track.header = header
                 let missing = continuity.missing(before: header)
                 isComplete = isComplete && header.isComplete && missing == 0
+                if files.count == 1, missing == 0 { onlyPackets = found.part.packets }
                 if missing > 0 {
-                    held = header
-                    return .gap(MissingRecords(count: missing, path: part.path, line: part.number))
+                    held = found.entry
+                    return .gap(MissingRecords(count: missing, path: found.part.path, line: found.part.number))
                 }
+                return found.entry
             case .record(let line):
                 continuity.note()
                 isComplete = isComplete && line.record.code != Self.droppedCode
@@ -96,39 +157,192 @@ public final class RecordReader {
                 isComplete = false
             case .gap: break
             }
-            return entry
+            guard isOther, var header = track.header else { return found.entry }
+            // What follows is of another log than what came before.
+            if header.recordsBefore != nil { header.recordsBefore = continuity.before }
+            held = found.entry
+            return .header(header)
         }
         return nil
+    }
+
+    /// The track whose next entry is the earliest; nil at the end of all. Of one moment, the track goes on that was read last.
+    private func earliestTrack() throws(ReaderFault) -> Track? {
+        guard tracks.count > 1 else { return tracks.first }
+        for track in tracks { try track.peek() }
+        tracks.removeAll(where: \.hasEnded)
+        let ready = tracks.filter(\.isReady)
+        guard var earliest = ready.first else { return nil }
+        for track in ready
+        where track.time < earliest.time || track.time == earliest.time && track === current && earliest !== track {
+            earliest = track
+        }
+        return earliest
+    }
+
+    /// Whether an interface is read that more may come from.
+    public var isLive: Bool { files.first?.livePackets != nil }
+
+    /// What to poll before ``next()`` is asked again, of an interface; -1 of files.
+    public var descriptor: Int32 { files.first?.livePackets?.descriptor ?? -1 }
+
+    /// Has an interface end with what it has captured until now.
+    ///
+    /// - Returns: Whether more may come until then; false of files.
+    public func stop() -> Bool {
+        guard let packets = files.first?.livePackets else { return false }
+        if !isStopping { packets.stop() }
+        isStopping = true
+        return true
+    }
+
+    /// Bytes of the files that were read so far, and their size; nil where one is no regular file.
+    public var progress: (read: UInt64, size: UInt64)? {
+        var sum: (read: UInt64, size: UInt64) = (0, 0)
+        for file in files {
+            guard let progress = file.progress else { return nil }
+            sum.read += progress.read
+            sum.size += progress.size
+        }
+        return sum
     }
 
     /// The code of the note that tells a loss.
     public static let droppedCode = "records-dropped"
 }
 
+/// The files that one log consists of, in the order in which they were written.
+private final class Track {
+    struct Found {
+        let entry: RecordReader.Entry
+        let part: Part
+        /// Lines passed over before it.
+        let skipped: UInt64
+    }
+
+    /// The header whose records are being read.
+    var header: RecordHeader?
+    let isForeign: Bool
+    /// The latest time of what was looked at: a clock that is set back does not change the order.
+    private(set) var time = Timestamp(nanoseconds: .min)
+    /// Nothing is left after what was looked at.
+    var hasEnded: Bool { next == nil && parts.isEmpty }
+    /// It is known what comes next.
+    var isReady: Bool { next != nil }
+    private var parts: ArraySlice<Part>
+    private var next: Found?
+
+    init(_ part: Part) {
+        isForeign = part.isForeign
+        parts = [part]
+    }
+
+    func append(_ part: Part) { parts.append(part) }
+
+    /// Looks at the next entry.
+    func peek() throws(ReaderFault) {
+        guard next == nil, let found = try read() else { return }
+        next = found
+        switch found.entry {
+        case .header(let header): time = max(time, header.time)
+        case .record(let line): time = max(time, line.record.time)
+        case .damage, .gap: break
+        }
+    }
+
+    /// The next entry; nil at the end.
+    func take() throws(ReaderFault) -> Found? {
+        guard let found = next else { return try read() }
+        next = nil
+        return found
+    }
+
+    private func read() throws(ReaderFault) -> Found? {
+        var skipped: UInt64 = 0
+        while let part = parts.first {
+            let entry = try part.next()
+            skipped += part.takeSkipped()
+            if let entry { return Found(entry: entry, part: part, skipped: skipped) }
+            // Of several files of a log only the last one grows.
+            guard parts.count > 1 || !part.mayGrow else { return nil }
+            parts.removeFirst()
+        }
+        return nil
+    }
+}
+
 private final class Part {
     let path: String
+    private var descriptor: Int32
+    private let size: UInt64?
+    var follows = false {
+        didSet { lines.follows = mayGrow }
+    }
+    /// Its end is only the end for now.
+    var mayGrow: Bool {
+        if case .packets(let packets) = content { return packets.isLive }
+        return follows && size != nil
+    }
+    /// The packets that it consists of.
+    var packets: PacketPart? {
+        if case .packets(let packets) = content { packets } else { nil }
+    }
+    /// Those of an interface that more may come from.
+    var livePackets: PacketPart? { packets.flatMap { $0.isLive ? $0 : nil } }
     private var lines: LineReader
     /// The number of the line read last.
     private(set) var number = 1
     /// The first header, until it is given out.
     private var first: RecordHeader?
     var passesOver: ((RawSpan) -> Bool)?
+    var sieve: LineSieve?
     /// Lines passed over since they were asked for.
     private var skipped: UInt64 = 0
     let header: RecordHeader
-    /// Where the file is a client's log.
-    private var client: ClientLogPart?
-    var isClientLog: Bool { client != nil }
+    private var content: Content
+    var isForeign: Bool { if case .records = content { false } else { true } }
 
-    init(path: String, _ advice: Advice?) throws(ReaderFault) {
+    /// What a file is.
+    private enum Content {
+        case records
+        case clientLog(ClientLogPart)
+        /// A class: it is not moved about with each of its records.
+        case packets(PacketPart)
+    }
+
+    init(path: String, _ advice: Advice?, _ keys: KeyLog) throws(ReaderFault) {
         let name = path == "-" ? "standard input" : path
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw ReaderFault(code: .cannotOpen(errno: errno), path: name) }
         var lines = LineReader(descriptor: descriptor, owned: path != "-", longestLine: RecordReader.longestLine)
-        (header, client) = try Self.beginning(&lines, name, advice)
+        (header, content) = try Self.beginning(&lines, name, advice, keys)
         first = header
         self.lines = lines
         self.path = name
+        self.descriptor = descriptor
+        size = FileStatus(descriptor: descriptor).flatMap { $0.isRegular ? $0.size : nil }
+    }
+
+    /// Has packets of a file read by several threads. Those of a pipe may come one by one, and are shown as they come.
+    func readAhead() {
+        guard size != nil else { return }
+        if case .packets(let packets) = content { packets.readAhead() }
+    }
+
+    init(_ capture: LiveCapture, _ advice: Advice?) {
+        let packets = PacketPart(capture, advice)
+        header = packets.header
+        first = header
+        content = .packets(packets)
+        path = capture.interface
+        descriptor = -1
+        lines = LineReader(descriptor: -1, owned: false, longestLine: RecordReader.longestLine)
+        size = nil
+    }
+
+    /// Bytes read of the file, and its size; nil where it is no regular file.
+    var progress: (read: UInt64, size: UInt64)? {
+        size.map { (UInt64(clamping: lseek(descriptor, 0, SEEK_CUR)), $0) }
     }
 
     /// Signatures of other file formats.
@@ -138,9 +352,18 @@ private final class Part {
     private static func beginning(
         _ lines: inout LineReader,
         _ path: String,
-        _ advice: Advice?
-    ) throws(ReaderFault) -> (RecordHeader, ClientLogPart?) {
+        _ advice: Advice?,
+        _ keys: KeyLog
+    ) throws(ReaderFault) -> (RecordHeader, Content) {
         let signature = lines.beginning(Self.signature)
+        if let format = PacketFormat(signature) {
+            do throws(PacketFault) {
+                let packets = try PacketPart(format, lines.bytes(), path, advice, keys)
+                return (packets.header, .packets(packets))
+            } catch {
+                throw ReaderFault(code: .packets(error), path: path)
+            }
+        }
         if let format = FileFormat.ofBytes(signature) { throw ReaderFault(code: .otherFormat(format), path: path) }
         do throws(ReaderFault) {
             return try log(&lines, path, advice)
@@ -154,15 +377,15 @@ private final class Part {
         _ lines: inout LineReader,
         _ path: String,
         _ advice: Advice?
-    ) throws(ReaderFault) -> (RecordHeader, ClientLogPart?) {
-        switch lines.next() {
+    ) throws(ReaderFault) -> (RecordHeader, Content) {
+        switch lines.next(passesOver: false) {
         case .whole(let range):
             let isOurs = lines.withBytes(of: range) { RecordHeader.isHeader($0) }
             guard !isOurs else {
-                return (try lines.withBytes(of: range) { line throws(ReaderFault) in try header(line, path) }, nil)
+                return (try lines.withBytes(of: range) { line throws(ReaderFault) in try header(line, path) }, .records)
             }
             let client = try ClientLogPart(first: range, &lines, path, advice)
-            return (client.header, client)
+            return (client.header, .clientLog(client))
         case .torn(let range):
             // A header that was being written when the program was killed is ours, and there is nothing behind it.
             let isOurs = lines.withBytes(of: range) { RecordHeader.beginsAsHeader($0) }
@@ -170,22 +393,73 @@ private final class Part {
         case .end: throw ReaderFault(code: .empty, path: path)
         case .tooLong: throw ReaderFault(code: .notOurs, path: path)
         case .failed(let cause): throw ReaderFault(code: .cannotRead(errno: cause), path: path)
+        case .damaged(let fault): throw ReaderFault(code: .compressed(fault), path: path)
         }
     }
 
+    /// The next entry; nil at the end, which of one that ``mayGrow`` is that for now.
     func next() throws(ReaderFault) -> RecordReader.Entry? {
+        if let entry = try read() { return entry }
+        guard mayGrow, let cut = startOver() else { return nil }
+        return cut ? damage(.torn) : try read()
+    }
+
+    /// Goes on in the file that has taken the name, or at the beginning of one that was emptied; nil where neither has happened.
+    ///
+    /// - Returns: Whether the old one ended within a line.
+    private func startOver() -> Bool? {
+        guard let open = FileStatus(descriptor: descriptor), let named = FileStatus(path: path) else { return nil }
+        let isCut = lines.endsWithinLine
+        if named.identity != open.identity {
+            let other = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+            guard other >= 0 else { return nil }
+            descriptor = other
+            lines = LineReader(descriptor: other, owned: true, longestLine: RecordReader.longestLine)
+        } else {
+            guard named.size < UInt64(clamping: lseek(descriptor, 0, SEEK_CUR)) else { return nil }
+            lseek(descriptor, 0, SEEK_SET)
+            let same = dup(descriptor)
+            guard same >= 0 else { return nil }
+            descriptor = same
+            lines = LineReader(descriptor: same, owned: true, longestLine: RecordReader.longestLine)
+        }
+        lines.follows = true
+        number = 0
+        return isCut
+    }
+
+    private func read() throws(ReaderFault) -> RecordReader.Entry? {
         if let header = first {
             first = nil
             return .header(header)
         }
-        if client != nil { return try client?.next(&lines, path).map { .record($0) } }
+        switch content {
+        case .records: break
+        case .clientLog(var client):
+            // Out of the enumeration while it changes, or it would be copied.
+            content = .records
+            defer { content = .clientLog(client) }
+            if let record = try client.next(&lines, path) { return .record(record) }
+            return client.takeFault().map { damage(.compressed($0)) }
+        case .packets(let packets):
+            if let record = packets.next() { return .record(record) }
+            return packets.takeFault().map { damage(.packets($0)) }
+        }
         while true {
+            if let sieve {
+                let passed = lines.pass(sieve)
+                number += passed
+                skipped += UInt64(passed)
+            }
             number += 1
             switch lines.next() {
-            case .end: return nil
+            case .end:
+                number -= 1
+                return nil
             case .failed(let cause): throw ReaderFault(code: .cannotRead(errno: cause), path: path)
             case .tooLong: return damage(.tooLong)
-            case .torn: return damage(.torn)
+            case .torn: return damage(lines.takeTruncation().map { .compressed($0) } ?? .torn)
+            case .damaged(let fault): return damage(.compressed(fault))
             case .whole(let range):
                 guard !range.isEmpty else { continue }
                 if let passesOver, lines.withBytes(of: range, passesOver) {

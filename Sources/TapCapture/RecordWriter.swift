@@ -57,7 +57,10 @@ public final class RecordWriter: Sendable {
             lines: lines,
             onEvent: onEvent
         )
-        try Self.startThread(loop)
+        // Confined to that thread from here on.
+        nonisolated(unsafe) let confined = loop
+        let result = WorkerThread.start(named: "log-writer") { confined.run() }
+        guard result == 0 else { throw WriterFault(.cannotOpen, "a writer thread", result) }
     }
 
     deinit {
@@ -105,6 +108,20 @@ public final class RecordWriter: Sendable {
         queue.requestReopen()
     }
 
+    /// Gives the file another name, after what was appended before is written to it; one that is taken gets a number behind
+    /// it. Nothing happens where the destination is no path.
+    public func rename(to name: String) {
+        queue.requestRename(to: name)
+    }
+
+    /// Has the thread write everything and end, without waiting for it: see ``close(within:)``.
+    public func finish() {
+        queue.requestClose()
+    }
+
+    /// Whether the thread has ended.
+    public var isFinished: Bool { queue.isClosed }
+
     /// Writes everything and ends the thread; records appended later are dropped.
     ///
     /// - Parameter time: How long a slow destination is waited for; what is left then is dropped and counted.
@@ -114,32 +131,5 @@ public final class RecordWriter: Sendable {
         queue.requestClose()
         queue.waitForEnd(until: Monitor.now + time.wholeNanoseconds)
         return queue.counters.dropped
-    }
-
-    private static func startThread(_ loop: WriterLoop) throws(WriterFault) {
-        var thread = pthread_t()
-        let context = Unmanaged.passRetained(loop)
-        let result = pthread_create(
-            &thread,
-            nil,
-            { context in
-                guard let context else { return nil }
-                let loop = Unmanaged<WriterLoop>.fromOpaque(context).takeRetainedValue()
-                // A broken pipe or a file size limit shall be an error of write(2) here, whatever the process does
-                // about the signals; and no handler shall run on this thread.
-                var signals = sigset_t()
-                sigfillset(&signals)
-                for signal in [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT] { sigdelset(&signals, signal) }
-                pthread_sigmask(SIG_BLOCK, &signals, nil)
-                loop.run()
-                return nil
-            },
-            context.toOpaque()
-        )
-        guard result == 0 else {
-            context.release()
-            throw WriterFault(.cannotOpen, "a writer thread", result)
-        }
-        pthread_detach(thread)
     }
 }

@@ -22,6 +22,10 @@ public struct ControlContext: Sendable {
     public var log: (any ControlledLog)?
     /// The logs as the metrics show them.
     public var logs: @Sendable () -> [LogFigures] = { [] }
+    /// Placeholders of secrets in its records, by kind.
+    public var redactions: @Sendable () -> [SecretKind: UInt64] = { [:] }
+    /// How long its certificates took to make.
+    public var mintTimes: @Sendable () -> DurationHistogram = { DurationHistogram() }
     /// Its rule files; nil where it has none.
     public var rules: ControlledRules?
 
@@ -63,12 +67,15 @@ public struct LogFigures: Sendable {
     public var written: UInt64
     /// Records dropped.
     public var dropped: UInt64
+    /// Nanoseconds that the oldest record waits to be written; 0 where none does.
+    public var lag: Int64
 
     /// The figures of a log.
-    public init(name: String, written: UInt64, dropped: UInt64) {
+    public init(name: String, written: UInt64, dropped: UInt64, lag: Int64 = 0) {
         self.name = name
         self.written = written
         self.dropped = dropped
+        self.lag = lag
     }
 }
 

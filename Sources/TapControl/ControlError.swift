@@ -12,6 +12,8 @@ public struct ControlError: Error, Sendable, Hashable {
         case tooLong(limit: Int)
         /// The folder belongs to another user, or is open to others.
         case foreignFolder
+        /// Something listens on the TCP port.
+        case portInUse
         /// An error number of the operating system.
         case system(Int32)
     }
@@ -30,6 +32,7 @@ extension ControlError: CustomStringConvertible {
         case .notSocket: "\(place) is a file, not a socket"
         case .tooLong(let limit): "\(place): the path of a socket has at most \(limit) bytes"
         case .foreignFolder: "\(place): the folder of control sockets must be yours and closed to others (0700)"
+        case .portInUse: "cannot listen on \(place): the port is already in use"
         case .system(let number): "cannot listen on \(place): \(String(cString: strerror(number)))"
         }
     }

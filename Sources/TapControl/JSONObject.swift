@@ -65,41 +65,39 @@ struct JSONObject {
     /// Whether the field is there, also with null.
     func has(_ name: String) -> Bool { fields[name] != nil }
 
-    /// Whether the field is there with null.
-    func isNull(_ name: String) -> Bool { if case .null = fields[name] { true } else { false } }
-
-    /// A text; nil where there is no such field, or null.
-    func text(_ name: String) throws(Problem) -> String? {
+    /// A text; nil where there is no such field, or null where that is allowed.
+    func text(_ name: String, orNull: Bool = false) throws(Problem) -> String? {
         switch fields[name] {
         case .text(let text): return text
-        case nil, .null: return nil
+        case nil: return nil
+        case .null where orNull: return nil
         default: throw .refused("\"\(name)\" must be a string")
         }
     }
 
-    /// A truth value; nil where there is no such field, or null.
+    /// A truth value; nil where there is no such field.
     func bool(_ name: String) throws(Problem) -> Bool? {
         switch fields[name] {
         case .bool(let value): return value
-        case nil, .null: return nil
+        case nil: return nil
         default: throw .refused("\"\(name)\" must be true or false")
         }
     }
 
-    /// An integer within bounds; nil where there is no such field, or null.
+    /// An integer within bounds; nil where there is no such field.
     func integer(_ name: String, in bounds: ClosedRange<Int64>) throws(Problem) -> Int64? {
         switch fields[name] {
         case .integer(let value) where bounds.contains(value): return value
-        case nil, .null: return nil
+        case nil: return nil
         default: throw .refused("\"\(name)\" must be an integer from \(bounds.lowerBound) to \(bounds.upperBound)")
         }
     }
 
-    /// An object; nil where there is no such field, or null.
+    /// An object; nil where there is no such field.
     func object(_ name: String) throws(Problem) -> JSONObject? {
         switch fields[name] {
         case .object(let object): return object
-        case nil, .null: return nil
+        case nil: return nil
         default: throw .refused("\"\(name)\" must be an object")
         }
     }

@@ -6,8 +6,8 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-/// The metrics of a proxy in the text format of Prometheus, version 0.0.4. They contain no addresses, and no names that
-/// peers chose.
+/// The metrics of a proxy in the text format of Prometheus, version 0.0.4. They contain no addresses of users. Of
+/// names that peers chose they contain only the domains of servers that completed TLS.
 final class Metrics: Sendable {
     private let context: ControlContext
     /// The last value of each counter: a session that ends during the addition must not make one fall.
@@ -83,13 +83,27 @@ final class Metrics: Sendable {
         counter(
             "xmpptap_sasl_attempts_total",
             "Logins by mechanism.",
-            totals.logins.map { ("{mechanism=\"\($0.mechanism)\",outcome=\"\($0.outcome)\"}", $1) },
+            totals.logins.map { login, count in
+                ("{mechanism=\"\(login.mechanism)\",flag=\"\(login.flag)\",outcome=\"\(login.outcome)\"}", count)
+            },
             &page
         )
         counter(
             "xmpptap_tls_handshakes_total",
-            "TLS handshakes that xmpptap completed.",
-            totals.tls.map { ("{leg=\"\($0.leg.name)\",version=\"\($0.version)\"}", $1) },
+            "TLS handshakes of xmpptap.",
+            totals.tls.map { ("{leg=\"\($0.leg.name)\",version=\"\($0.version)\",result=\"\($0.result)\"}", $1) },
+            &page
+        )
+        page.gauge(
+            "xmpptap_upstream_cert_not_after_timestamp_seconds",
+            "End of the certificate that the server of a domain has last shown, of 100 domains at most.",
+            proxy.serverCertificateEnds.sorted { $0.key < $1.key }
+                .map { ("{domain=\"\(Self.label($0.key))\"}", Double($0.value)) }
+        )
+        histogram(
+            "xmpptap_leaf_mint_seconds",
+            "Time to make a certificate for clients.",
+            [("", context.mintTimes())],
             &page
         )
         events("xmpptap_cb_prediction_total", "Logins by predicted effect of channel binding.", totals, &page) {
@@ -112,6 +126,13 @@ final class Metrics: Sendable {
             guard case .parseError(let leg, let code) = event else { return nil }
             return "leg=\"\(leg.name)\",class=\"\(code.rawValue)\""
         }
+        counter("xmpptap_limit_hits_total", "Times that a limit was reached.", Self.limits(totals, proxy), &page)
+        counter(
+            "xmpptap_redactions_total",
+            "Placeholders of secrets in records.",
+            context.redactions().map { ("{kind=\"\($0.rawValue)\"}", $1) },
+            &page
+        )
         let logs = context.logs()
         counter(
             "xmpptap_audit_records_total",
@@ -122,8 +143,15 @@ final class Metrics: Sendable {
         counter(
             "xmpptap_audit_dropped_total",
             "Records that logs have lost.",
-            logs.map { ("{sink=\"\(Self.label($0.name))\"}", $0.dropped) },
+            // Only a log that cannot be written loses records.
+            logs.map { ("{sink=\"\(Self.label($0.name))\",reason=\"write\"}", $0.dropped) },
             &page
+        )
+        page.add(
+            "gauge",
+            "xmpptap_audit_lag_seconds",
+            "Time that the oldest record waits to be written.",
+            logs.map { ("{sink=\"\(Self.label($0.name))\"}", "\(Double($0.lag) / 1e9)") }
         )
         let process = ProcessFigures()
         page.gauge("process_open_fds", "Open file descriptors.", [("", Double(process.openFiles))])
@@ -150,6 +178,27 @@ final class Metrics: Sendable {
             counts[passing, default: 0] -= min(counts[passing] ?? 0, count)
         }
         return counts.map { ($0.key, $0.value) }
+    }
+
+    /// How often each limit was reached, by its name on the command line; all that there are, so that an alert sees the first
+    /// hit as a rise.
+    private static func limits(_ totals: SessionTotals, _ proxy: ProxyMetrics) -> [(labels: String, value: UInt64)] {
+        var counts: [String: UInt64] = [:]
+        for limit in SessionCounters.Limit.allCases { counts[limit.rawValue] = 0 }
+        for code in ScanFault.Code.allCases { if let name = name(ofLimit: code) { counts[name] = 0 } }
+        for limit in ProxyMetrics.Limit.allCases { counts[limit.rawValue] = proxy.hits(of: limit) }
+        for (event, count) in totals.counters.events {
+            switch event {
+            case .limitHit(let limit): counts[limit.rawValue, default: 0] += count
+            case .parseError(_, let code): if let name = name(ofLimit: code) { counts[name, default: 0] += count }
+            default: break
+            }
+        }
+        return counts.map { ("{limit=\"\($0)\"}", $1) }
+    }
+
+    private static func name(ofLimit code: ScanFault.Code) -> String? {
+        code.rawValue.hasPrefix("limit-") ? String(code.rawValue.dropFirst(6)) : nil
     }
 
     /// A counter of what sessions have counted; `labels` are those of an event, nil of one that is not meant.

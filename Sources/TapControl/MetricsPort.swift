@@ -28,7 +28,7 @@ public struct MetricsPort: Sendable {
         guard isBound, listen(descriptor, 128) == 0 else {
             let error = errno
             close(descriptor)
-            throw ControlError(code: .system(error), place: place)
+            throw ControlError(code: error == EADDRINUSE ? .portInUse : .system(error), place: place)
         }
         self.descriptor = descriptor
         var bound = sockaddr_storage()

@@ -118,7 +118,8 @@ private struct InjectCommand: Sendable {
             item = .message(
                 try message.required("body"),
                 peer: try Problem.jid(try message.required("peer"), "peer"),
-                from: try message.text("from").map { text throws(Problem) in try Problem.jid(text, "from") }
+                from: try message.text("from", orNull: true).map { text throws(Problem) in try Problem.jid(text, "from")
+                }
             )
         default: throw .refused("either \"stanza\" or \"message\" is needed")
         }
@@ -179,7 +180,7 @@ private struct StanzaFacts {
 extension Problem {
     fileprivate static let over = Problem(.sessionEnded, "the session ended before the answer came")
 
-    fileprivate init(_ fault: InjectionFault) {
+    init(_ fault: InjectionFault, _ failure: String = "not injected") {
         let (code, advice): (ControlProblem, String?) =
             switch fault {
             case .notOpen: (.notReady, "wait until its phase is ready")
@@ -189,9 +190,10 @@ extension Problem {
             case .noAnswer: (.noAnswer, "a longer timeout waits longer")
             case .tooManyWaiting: (.tooManyWaiting, "try again later")
             case .notRequest: (.notRequest, "do not wait for its answer")
-            case .tooLarge, .malformed, .incomplete, .severalItems, .streamEnd, .notStanza, .notAddress, .foreignSender:
+            case .tooLarge, .overReceiverLimit, .malformed, .incomplete, .severalItems, .streamEnd, .notStanza,
+                .notAddress, .noAddress, .foreignSender, .foreignDomain, .otherKind:
                 (.invalidStanza, nil)
             }
-        self.init(code, "\(fault == .noAnswer ? "" : "not injected: ")\(fault)", advice: advice)
+        self.init(code, "\(fault == .noAnswer ? "" : "\(failure): ")\(fault)", advice: advice)
     }
 }

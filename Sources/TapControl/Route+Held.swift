@@ -4,7 +4,7 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-// Stanzas that rules hold until the user decides. They are shown without redaction, for that decision.
+// Stanzas that rules, or a pause, hold until the user decides. They are shown without redaction, for that decision.
 extension Route {
     static func held(_ context: ControlContext) -> [Route] {
         let sessions = context.sessions
@@ -17,12 +17,35 @@ extension Route {
                     line.field("held", items) { line, item in
                         line.field("number", item.number)
                         line.field("direction", literal: item.direction.name)
-                        line.field("rule", "\(item.rule)")
+                        if let rule = item.rule { line.field("rule", "\(rule)") }
                         line.field("since", item.since.time.text)
                         line.field("remaining_ns", Int(max(0, item.deadline - now.monotonic)))
                         line.field("stanza", item.bytes.span.bytes, orBase64: "base64")
                     }
                 }
+            },
+            Route(method: .post, path: "/sessions/{id}/pause") { request in
+                let session = try request.number("id")
+                let body = try await request.body()
+                try body.allow("direction", "count", "condition")
+                let direction = try body.text("direction").map { name throws(Problem) in
+                    guard let direction = Direction.allCases.first(where: { "\($0.name)" == name }) else {
+                        throw .refused("\"direction\" must be \"send\" or \"recv\"")
+                    }
+                    return direction
+                }
+                let count = Int(try body.integer("count", in: 0...Int64(StanzaPause.mostStanzas)) ?? 1)
+                let conditions = try body.text("condition") ?? ""
+                let pause: StanzaPause
+                do throws(StanzaPause.Unusable) {
+                    pause = try StanzaPause(direction, count: count, conditions: conditions)
+                } catch {
+                    throw Problem.refused("\"condition\": \(error)")
+                }
+                if let obstacle = try await sessions.pause(count > 0 ? pause : nil, direction, in: session) {
+                    throw Problem(obstacle, "no stanza can be held")
+                }
+                return Response(status: .noContent)
             },
             Route(method: .post, path: "/sessions/{id}/held/{number}") { request in
                 let (session, number) = (try request.number("id"), try request.number("number"))

@@ -29,7 +29,7 @@ extension Route {
 
     private static func change(_ log: any ControlledLog, by body: JSONObject) throws {
         try body.allow("level", "part", "session", "jid")
-        let level = try body.text("level").map { try Problem.level($0) }
+        let level = try body.text("level", orNull: true).map { try Problem.level($0) }
         guard body.has("level") else { throw Problem.refused("\"level\" is missing") }
         let part = try body.text("part").map { text throws(Problem) in
             guard let part = Part(name: text) else {

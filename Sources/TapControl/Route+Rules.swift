@@ -20,13 +20,14 @@ extension Route {
                 }
                 return show(rules)
             },
-            Route(method: .get, path: "/rules/trace", query: ["rule", "session"]) { request in
+            Route(method: .get, path: "/rules/trace", query: ["rule", "session", "tag"]) { request in
                 let rule = request.query("rule")
+                let tag = request.query("tag")
                 let session = try request.session()
                 return try streams.respond(
                     with: EventStream("hit", level: .verbose) { record, content, data in
                         guard record.code == Record.Code.ruleHit, session == nil || session == record.session,
-                            rule == nil || rule == record.rule
+                            rule == nil || rule == record.rule, tag.map({ record.tags.contains($0) }) ?? true
                         else { return false }
                         data.openObject()
                         append(record, content, to: &data)
@@ -51,17 +52,22 @@ extension Route {
         }
         if case .string(let action)? = record.details?["action"] { data.field("action", action) }
         if case .strings(let conditions)? = record.details?["conditions"] {
-            data.field("conditions")
-            data.openArray()
-            for condition in conditions {
-                data.separate()
-                data.appendJSONString(condition)
-            }
-            data.closeArray()
+            append(conditions, as: "conditions", to: &data)
         }
+        if !record.tags.isEmpty { append(record.tags, as: "tags", to: &data) }
         if let xml = record.xml {
             data.field("stanza", content.slice(xml).bytes, orBase64: "base64")
         }
+    }
+
+    private static func append(_ texts: [String], as name: StaticString, to data: inout LineBuffer) {
+        data.field(name)
+        data.openArray()
+        for text in texts {
+            data.separate()
+            data.appendJSONString(text)
+        }
+        data.closeArray()
     }
 
     private static func show(_ rules: ControlledRules?) -> Response {
@@ -79,6 +85,14 @@ extension Route {
                 line.field("hits", rule.hits)
             }
         }
+    }
+}
+
+extension Record {
+    /// The tags of the stanza of a rule's hit (`TAG TRACE`).
+    fileprivate var tags: [String] {
+        guard case .strings(let tags)? = details?["tags"] else { return [] }
+        return tags
     }
 }
 

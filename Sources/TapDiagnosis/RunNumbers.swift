@@ -1,25 +1,27 @@
-internal import TapRecord
+package import TapRecord
 
 /// Numbers the runs in files from 1, in the order of their first headers. Parts of several runs may alternate.
-struct RunNumbers: Sendable {
+package struct RunNumbers: Sendable {
     /// One session of one run: each run counts its sessions from 1.
-    struct Session: Hashable {
-        let run: Int
-        let number: UInt64
+    package struct Session: Hashable {
+        package let run: Int
+        package let number: UInt64
     }
 
     /// The number of the run whose records come now; 0 before the first header.
     private(set) var current = 0
     private var numbers: [String: Int] = [:]
 
+    package init() {}
+
     var count: Int { numbers.count }
 
     /// Records of this run follow.
-    mutating func note(_ header: RecordHeader) {
+    package mutating func note(_ header: RecordHeader) {
         current = numbers[header.run, default: numbers.count + 1]
         numbers[header.run] = current
     }
 
     /// The session of a record that comes now.
-    func session(of record: Record) -> Session { Session(run: current, number: record.session) }
+    package func session(of record: Record) -> Session { Session(run: current, number: record.session) }
 }

@@ -51,6 +51,14 @@ public struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         }
     }
 
+    /// Adds a value whose name is not in the list yet, without looking for it; nil adds nothing.
+    public mutating func append(_ name: String, _ value: Value?) {
+        if let value { entries.append(Entry(name: name, value: value)) }
+    }
+
+    /// Makes room for `count` attributes.
+    public mutating func reserveCapacity(_ count: Int) { entries.reserveCapacity(count) }
+
     /// The value of `name`. Setting nil takes the fact away; a new one goes to the end.
     public subscript(_ name: String) -> Value? {
         get { entries.first { $0.name == name }?.value }

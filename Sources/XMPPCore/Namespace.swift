@@ -23,12 +23,12 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     case sasl2Legacy, saslUpgrade
     case avatarData, avatarMetadata, vCardUpdate, vCard4, nick, mood, activity, tune, location, idle
     case reactions, reply, retraction, retractionLegacy, fastening, fallback, occupantID, attention, xhtml
-    case encryptionHint, openPGP, openPGPLegacy, delayLegacy, moderation, spoiler
+    case encryptionHint, openPGP, openPGPLegacy, openPGPSignature, delayLegacy, moderation, spoiler
     case resultSets, archive1, archive0, pubsubOwner, pubsubErrors, commands, rosterExchange, timeLegacy
     case blockingErrors, reporting, privacy
     case jingleMessage, jingleErrors, jingleRTP, jingleRTPInfo, jingleFiles, jingleIBB, jingleBytestreams
     case byteStreams, inBandByteStreams, streamInitiation, fileSharing, bitsOfBinary
-    case bidirectional, dialbackFeature
+    case bidirectional, dialbackFeature, streamLimits
 
     /// The namespace name as it stands in an `xmlns` attribute; empty for ``none`` and ``other``.
     public var uri: StaticString {
@@ -137,6 +137,7 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         case .encryptionHint: "urn:xmpp:eme:0"
         case .openPGP: "urn:xmpp:openpgp:0"
         case .openPGPLegacy: "jabber:x:encrypted"
+        case .openPGPSignature: "jabber:x:signed"
         case .delayLegacy: "jabber:x:delay"
         case .moderation: "urn:xmpp:message-moderate:1"
         case .spoiler: "urn:xmpp:spoiler:0"
@@ -165,6 +166,7 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         case .bitsOfBinary: "urn:xmpp:bob"
         case .bidirectional: "urn:xmpp:bidi"
         case .dialbackFeature: "urn:xmpp:features:dialback"
+        case .streamLimits: "urn:xmpp:stream-limits:0"
         }
     }
 

@@ -64,6 +64,19 @@ public struct StreamFeatures: Sendable, Equatable {
         return versions.first { element.child("sm", $0) != nil }
     }
 
+    /// The most bytes that the sender accepts in one element of the stream (XEP-0478); nil where it does not say.
+    public var itemBytes: Int? { Self.itemBytes(announcedIn: element) }
+
+    /// The same of any element that can hold limits: the features, or a server's `<bidi/>` (XEP-0478 §3).
+    public static func itemBytes(announcedIn element: Element) -> Int? {
+        // Some write <max-bytes xmlns=''>.
+        guard let limits = element.child("limits", .streamLimits),
+            let limit = limits.child("max-bytes", .streamLimits) ?? limits.child("max-bytes", .none),
+            let bytes = Int(limit.text.filter { !$0.isWhitespace }), bytes > 0
+        else { return nil }
+        return bytes
+    }
+
     /// Registration on this stream (XEP-0077).
     public var offersRegistration: Bool { element.child("register", .registerFeature) != nil }
 }

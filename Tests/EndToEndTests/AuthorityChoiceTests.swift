@@ -90,13 +90,15 @@ struct AuthorityChoiceTests {
     @Test func `authorities made on demand are limited, and the limit is told once beside each refusal`() async throws {
         let scene = try await Scene(
             ["DNS:one.example", "DNS:two.example", "DNS:three.example"],
-            arguments: ["--limit", "authorities=2"]
+            arguments: ["--limit", "authorities=2", "--metrics", "0"]
         )
         for name in ["one.example", "two.example", "three.example", "three.example"] {
             _ = try await scene.connect(name, trusting: name)
         }
         #expect(try await scene.connect("one.example", trusting: "one.example").mechanisms == true)
         #expect(try scene.made == ["one.example", "two.example"])
+        let metrics = try await scene.tap.binary.metrics()
+        #expect(metrics.contains("xmpptap_limit_hits_total{limit=\"authorities\"} 2\n"), "\(metrics)")
         try await scene.stop()
         let records = try scene.tap.records()
         let refused = records.filter { $0.code == "no-certificate" }.compactMap(\.message)

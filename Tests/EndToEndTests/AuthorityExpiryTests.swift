@@ -97,16 +97,18 @@ import Testing
         let records = try scene.tap.records()
         let own = URL(filePath: scene.authority).deletingLastPathComponent()
         let flag = " --ca-dir \(own.deletingLastPathComponent().path)"
+        let cause = "expired on 2025-02-01; "
         let way =
-            "expired on 2025-02-01; recreate it with 'xmpptap ca remove --domain localhost\(flag)' and 'xmpptap "
-            + "ca create --domain localhost\(flag)', and trust the new one"
+            "recreate it with 'xmpptap ca remove --domain localhost\(flag)' and 'xmpptap ca create --domain "
+            + "localhost\(flag)', and trust the new one"
         for session: UInt64 in 1...2 {
             let faults = records.filter { $0.session == session && $0.kind == "error" }
             #expect(faults.map(\.code) == ["no-certificate"])
-            #expect(faults.first?.message?.contains(way) == true, "\(faults.first?.message ?? "")")
+            #expect(faults.first?.message?.contains(cause + way) == true, "\(faults.first?.message ?? "")")
             let diagnosis = records.first { $0.session == session && $0.code == "login-failed" }
             #expect(diagnosis?.details?.cause == "ended-by-xmpptap" && diagnosis?.details?.proxyIsCause == true)
-            #expect(diagnosis?.message?.contains(way) == true, "\(diagnosis?.message ?? "")")
+            let words = diagnosis?.message ?? ""
+            #expect(words.contains(cause) && words.hasSuffix("; try: \(way)"), "\(words)")
         }
     }
 }

@@ -25,7 +25,7 @@ struct CommandLineTests {
 
     @Test func `A mistake is one line that names the flag and the way out, and exit 2`() async throws {
         let cases = try await [
-            mistake("prxy"), mistake("proxy", "--lisen", "1"), mistake("proxy", "--upstream", "localhost"),
+            mistake("prxy"), mistake("proxy", "--lisen", "1"), mistake("proxy", "--upstream", "5222"),
             mistake("proxy", "--listen", "70000"), mistake("proxy", "--log", "verbos"),
             mistake("proxy", "--log-to", "x.log,filter=mesage"), mistake("proxy", "--tls", "read"),
             mistake("proxy", "--rotate-size", "big"), mistake("proxy", "--grace", "soon"),
@@ -37,11 +37,11 @@ struct CommandLineTests {
         let expected = [
             "unknown command 'prxy'; did you mean 'proxy'?",
             "unknown option '--lisen'. Did you mean '--listen'?",
-            "the value 'localhost' is invalid for '--upstream <host:port>': \"localhost\" has no port; write HOST:PORT, ",
-            "the value '70000' is invalid for '--listen <[host:]port[=host:port|=domain:name]>': ",
+            "the value '5222' is invalid for '--upstream <host[:port]>': \"5222\" has no host; write HOST:PORT, ",
+            "the value '70000' is invalid for '--listen <[host:]port[=host[:port]|=domain:name]>': ",
             "the value 'verbos' is invalid for '--log <spec>': \"verbos\" at column 1 is not part of a log "
                 + "specification; did you mean \"verbose\"?",
-            "the value 'x.log,filter=mesage' is invalid for '--log-to <path[,format=text|json|pretty][,spec]"
+            "the value 'x.log,filter=mesage' is invalid for '--log-to <path[,format=text|compact|json|pretty][,spec]"
                 + "[,filter=expression]>': filter=: column 1: unknown condition \"mesage\"; ",
             "the value 'read' is invalid for '--tls <intercept|passthrough>': write intercept or passthrough",
             "the value 'big' is invalid for '--rotate-size <size>': write a whole number with a unit, as in 100MB, "

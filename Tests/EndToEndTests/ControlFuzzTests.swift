@@ -11,10 +11,23 @@ struct ControlFuzzTests {
     @Test(
         .timeLimit(.minutes(3)),
         .enabled(if: FileManager.default.fileExists(atPath: "\(library)/schemathesis"), "schemathesis is missing"),
-        .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built")
+        .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"),
+        .enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing")
     )
     func `every answer is as described, and the session in it goes on`() async throws {
-        let scene = try await ControlScene(["--log", "off"])
+        let folder = try TemporaryFolder()
+        let rules = try folder.write("KIND: message, presence\nLOG=$<@from>\n", to: "a.pfw")
+        let scene = try await ControlScene(["--log", "off", "--rules", rules])
+        // One that answers pings, and one that may be closed.
+        let answering = try ScriptedClient(
+            .slixmpp,
+            as: scene.juliet,
+            port: scene.port,
+            .init(receive: .max),
+            options: ["--timeout", "180"]
+        )
+        try await answering.event("ready")
+        let closed = try PlainClient(scene.juliet, port: scene.port)
         let fuzz = try ToolProcess(
             "/usr/bin/python3",
             [
@@ -26,6 +39,9 @@ struct ControlFuzzTests {
             ]
         )
         let ending = try await fuzz.ending(within: .seconds(120))
+        try await answering.kill()
+        try closed.socket.read()
+        #expect(closed.socket.received.contains("closed by the operator"))
         #expect(ending == .exited(0), "\(fuzz.text(of: .standardOutput).suffix(6000))")
         #expect(try scene.isUntouched())
         #expect(try await scene.binary.process.terminate() == .exited(0))

@@ -68,3 +68,19 @@ final class ControlScene {
         return true
     }
 }
+
+extension XMPPTapBinary {
+    /// The port on which a proxy serves its metrics (`--metrics`).
+    func metricsPort() throws -> UInt16 {
+        let line = process.lines(of: .standardError).first { $0.hasPrefix("metrics on ") } ?? ""
+        guard let port = line.split(separator: ":").last.flatMap({ UInt16($0.prefix { $0.isNumber }) }) else {
+            throw process.failure("no metrics")
+        }
+        return port
+    }
+
+    /// What it serves there.
+    func metrics() async throws -> String {
+        try await ControlScene.ask(RawConnection(port: metricsPort()), "GET", "/metrics").body
+    }
+}

@@ -61,6 +61,11 @@ struct ControlTests {
         #expect(try scene.isUntouched())
         #expect(!scene.client.socket.received.contains("id='d'"))
         #expect(try await scene.ask("GET", "/sessions/1").json["injected"] as? Int == 4)
+        // Ids of another run begin otherwise: what was injected twice is not taken for one.
+        let other = try await ControlScene(["--log", "off"])
+        let again = try #require(try await other.ask("POST", "/sessions/1/inject", message).json["id"] as? String)
+        let (mine, its) = (id.split(separator: "-"), again.split(separator: "-"))
+        #expect(mine.first == "xt" && mine.count == 4 && mine[0] == its[0] && mine[1] != its[1], "\(id), \(again)")
     }
 
     @Test func `what cannot be injected is refused with the reason`() async throws {
@@ -150,9 +155,19 @@ struct ControlTests {
     }
 
     @Test func `metrics are served on both sockets`() async throws {
-        let scene = try await ControlScene(["--log", "info", "--metrics", "0"])
-        let line = try #require(scene.binary.process.lines(of: .standardError).first { $0.hasPrefix("metrics on ") })
-        let port = try #require(line.split(separator: ":").last?.prefix { $0.isNumber }).description
+        let scene = try await ControlScene(["--log", "info", "--metrics", "127.0.0.1:0"])
+        let port = try scene.binary.metricsPort()
+        // Another proxy leaves the port alone, and says who cannot have it.
+        let second = try await XMPPTapBinary.run([
+            "proxy", "--listen", "127.0.0.1:0", "--control", "none", "--metrics", "127.0.0.1:\(port)",
+        ])
+        #expect(second.ending == .exited(4) && !second.error.contains("listening"), "\(second)")
+        #expect(
+            second.error.contains(
+                "--metrics: cannot listen on 127.0.0.1:\(port): the port is already in use; stop that program, or choose another port\n"
+            ),
+            "\(second.error)"
+        )
         // Its connection has to be closed too, before the session is over.
         var other: PlainClient? = try PlainClient(scene.juliet, port: scene.port)
         #expect(try await scene.ask("DELETE", "/sessions/2").status == 204)
@@ -160,20 +175,24 @@ struct ControlTests {
         other = nil
         let deadline = ContinuousClock.now + .seconds(20)
         while try await scene.ask("GET", "/health").json["sessions"] as? Int != 1, ContinuousClock.now < deadline {}
-        let answer = try await ControlScene.ask(RawConnection(port: #require(UInt16(port))), "GET", "/metrics")
+        let answer = try await ControlScene.ask(RawConnection(port: port), "GET", "/metrics")
         #expect(answer.head.contains("text/plain; version=0.0.4"))
         let own = try await scene.ask("GET", "/metrics").body
         for line in [
             #"xmpptap_sessions_total{outcome="tap"} 1"#, #"xmpptap_sessions_active{mode="cut-through"} 1"#,
-            #"xmpptap_sasl_attempts_total{mechanism="PLAIN",outcome="success"} 2"#,
+            #"xmpptap_sasl_attempts_total{mechanism="PLAIN",flag="none",outcome="success"} 2"#,
+            #"xmpptap_redactions_total{kind="sasl-plain"} 2"#, "xmpptap_leaf_mint_seconds_count 1",
             #"xmpptap_stanzas_total{direction="send",kind="presence",verdict="passed"} 2"#,
-            #"xmpptap_audit_dropped_total{sink="standard output"} 0"#,
+            #"xmpptap_audit_dropped_total{sink="standard output",reason="write"} 0"#,
+            "# TYPE xmpptap_upstream_cert_not_after_timestamp_seconds gauge",
         ] {
             #expect(answer.body.contains("\(line)\n"), "\(line)")
             #expect(own.contains("\(line)\n"), "\(line)")
         }
+        let lag = try #require(own.firstMatch(of: #/audit_lag_seconds{sink="standard output"} ([0-9.e-]+)\n/#)?.1)
+        #expect(Double(lag) ?? -1 >= 0)
         #expect(!answer.body.contains("juliet"))
-        let elsewhere = try await ControlScene.ask(RawConnection(port: #require(UInt16(port))), "GET", "/sessions")
+        let elsewhere = try await ControlScene.ask(RawConnection(port: port), "GET", "/sessions")
         #expect(elsewhere.status == 404)
     }
 
@@ -213,11 +232,48 @@ struct ControlTests {
         // The ping has come on top.
         #expect(found[#"xmpptap_stream_bytes_total{leg="server",direction="send"}"#] ?? 0 > sent)
         #expect(found[#"xmpptap_stream_bytes_total{leg="client",direction="recv"}"#] ?? 0 > 0)
+        // Before authentication an item has 64 KiB at most.
+        let stranger = try PlainSocket(port: scene.port)
+        try stranger.write(
+            "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost' version='1.0'>"
+                + "<auth>" + String(repeating: "A", count: 70_000)
+        )
+        try stranger.read(until: "policy-violation")
+        #expect(try await metrics()[#"xmpptap_limit_hits_total{limit="login-item"}"#] == 1)
+        // Each limit is there before it is reached.
+        let limits = try await metrics().keys.filter { $0.hasPrefix("xmpptap_limit_hits_total") }
+        #expect(
+            Set(limits.compactMap { $0.firstMatch(of: /"(.*)"/).map { String($0.1) } }) == [
+                "item", "login-item", "tag", "depth", "attributes", "name", "namespaces", "waiting", "connections",
+                "connections-per-address", "connections-without-header", "login", "idle", "authorities",
+            ]
+        )
         // Nothing falls when sessions end.
         #expect(try await scene.ask("DELETE", "/sessions/1").status == 204)
         for (name, value) in try await metrics() where name.contains("_total") || name.contains("_count") {
             #expect(value >= found[name] ?? 0, "\(name)")
         }
+    }
+
+    @Test func `hits of rules are traced live with the tags of their stanzas`() async throws {
+        let folder = try TemporaryFolder()
+        let text =
+            "::recv\n\nKIND: message\nINSPECT: body#=fast\nTAG TRACE=fast\n\n"
+            + "KIND: message\nINSPECT: body#=slow\nTAG TRACE=slow\n"
+        let scene = try await ControlScene(["--log", "off", "--rules", try folder.write(text, to: "tags.pfw")])
+        let stream = try RawConnection(path: scene.path)
+        try await stream.write("GET /rules/trace?tag=slow HTTP/1.1\r\nHost: x\r\n\r\n")
+        _ = try await stream.read(through: ": xmpptap")
+        for body in ["fast", "slow"] {
+            try scene.client.socket.write("<message to='juliet@localhost/balcony'><body>\(body)</body></message>")
+            try scene.client.socket.read(until: ">\(body)<")
+        }
+        let hit = try await stream.read(through: "\n\n")
+        #expect(
+            hit.contains("event: hit\n") && hit.contains(#""line":7"#) && hit.contains(#""tags":["slow"]"#),
+            "\(hit)"
+        )
+        #expect(!hit.contains(">fast<"))
     }
 
     // MARK: Bad input
@@ -291,6 +347,81 @@ struct ControlTests {
         let status = try await answer.status
         #expect(status == 409)
         #expect(try await scene.ask("GET", "/health").status == 200)
+    }
+
+    @Test func `a session that ends between a command and its execution fails the command`() async throws {
+        let scene = try await ControlScene()
+        let path = scene.path
+        // Half of it is at the server: nothing can go out before the other half.
+        try scene.client.socket.write("<message to='\(scene.juliet.jid)'><body>half")
+        async let answer = ControlScene.ask(
+            RawConnection(path: path),
+            "POST",
+            "/sessions/1/inject",
+            #"{"to":"server","stanza":"<message to='romeo@localhost'/>"}"#
+        )
+        try await Task.sleep(for: .milliseconds(300))
+        #expect(try await scene.ask("DELETE", "/sessions/1").status == 204)
+        let injected = try await answer
+        // 404 where the command was slower than the end.
+        #expect([404, 409].contains(injected.status), "\(injected.body)")
+
+        let folder = try TemporaryFolder()
+        let rules = try folder.write("::recv\n\nINSPECT: body#=wait\nPAUSE.\n", to: "a.pfw")
+        let holding = try await ControlScene(["--log", "info", "--rules", rules])
+        try holding.client.socket.write("<message to='\(holding.juliet.jid)/balcony'><body>wait</body></message>")
+        var held: [String: Any]?
+        while held == nil {
+            held = (try await holding.ask("GET", "/sessions/1/held").json["held"] as? [[String: Any]])?.first
+        }
+        #expect(try await holding.ask("DELETE", "/sessions/1").status == 204)
+        let number = try #require(held?["number"] as? Int)
+        let passed = try await holding.ask("POST", "/sessions/1/held/\(number)", #"{"action":"pass"}"#)
+        #expect(passed.status == 404 && passed.json["code"] as? String == "no-such-session", "\(passed.body)")
+        try PlainClient(holding.juliet, port: holding.port).leave()
+    }
+
+    @Test func `a filter selects what is shown, logged, captured and streamed`() async throws {
+        let folder = try TemporaryFolder()
+        let (log, capture) = (folder.path(of: "pings.json"), folder.path(of: "messages.xtap"))
+        let scene = try await ControlScene([
+            "--log", "verbose", "--filter", "message and body:shown or code:session-ready",
+            "--log-to", "\(log),format=json,verbose,filter=payload:{urn:xmpp:ping}ping",
+            "--capture", "\(capture),filter=message and send",
+        ])
+        let tail = try ToolProcess(
+            #require(XMPPTapBinary.path),
+            ["tail", "--control", scene.path, "--level", "verbose", "--filter", "message and recv and body~'^sh'"]
+        )
+        _ = try await scene.ask("GET", "/health")
+        let me = scene.juliet.jid
+        // Until the command listens.
+        var told = 0
+        while tail.text(of: .standardOutput).isEmpty {
+            try scene.client.socket.write("<message to='\(me)/balcony'><body>shown</body></message>")
+            told += 1
+            try await Task.sleep(for: .milliseconds(100))
+            guard tail.isRunning, told < 300 else { throw tail.failure("tail shows nothing") }
+        }
+        try scene.client.socket.write("<message to='\(me)/balcony'><body>hidden</body></message>")
+        #expect(try scene.isUntouched())
+        try await tail.terminate()
+        #expect(try await scene.binary.process.terminate() == .exited(0))
+
+        let streamed = tail.lines(of: .standardOutput)
+        #expect(streamed.allSatisfy { $0.contains("RECV") && ($0.contains(">shown<") || $0.contains("body 5 B")) })
+        let shown = scene.binary.process.lines(of: .standardOutput)
+        #expect(shown.count { $0.contains(" SEND: <message") } == told && shown.contains { $0.contains("ready as") })
+        #expect(shown.allSatisfy { $0.contains("message") || $0.contains("ready as") }, "\(shown)")
+        #expect(!shown.contains { $0.contains("hidden") })
+        let pings = try LogRecord.all(in: log)
+        #expect(!pings.isEmpty && pings.allSatisfy { $0.payload == "{urn:xmpp:ping}ping" })
+        let header = Tap.read(capture).prefix { $0 != "\n" }
+        #expect(header.contains(#""filter":"message and send""#) && header.contains(#""complete":false"#), "\(header)")
+        let read = try await XMPPTapBinary.run(["read", capture, "--log", "off,send,recv"])
+        let lines = read.output.split(separator: "\n")
+        #expect(lines.count == told + 1 && lines.allSatisfy { $0.contains("SEND: <message") }, "\(read)")
+        #expect(lines.last?.contains("hidden") == true)
     }
 
     @Test func `a body beyond the limit is refused before it is read`() async throws {

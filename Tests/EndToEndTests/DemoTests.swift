@@ -22,6 +22,14 @@ struct DemoTests {
         #expect(lines.last?.hasPrefix("A complete session through xmpptap in ") == true)
     }
 
+    @Test func `The demo hides who talks as the manual shows it`() async throws {
+        let run = try await XMPPTapBinary.run([
+            "demo", "--redact", "metadata", "--log", "info,send,recv", "--format", "text",
+        ])
+        #expect(run.ending == .exited(0), "\(run.error)")
+        try Documentation.check(.pseudonyms, run.output.split(separator: "\n").map(String.init))
+    }
+
     @Test func `The demo's logs are what was asked for`() async throws {
         let folder = try TemporaryFolder()
         let capture = folder.path(of: "demo.xtap")

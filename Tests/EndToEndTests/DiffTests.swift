@@ -47,6 +47,16 @@ struct DiffTests {
         #expect(try await diff(one, other, "--fail-on", "timing").ending == .exited(0))
     }
 
+    @Test func `A roster of another server is told as the manual shows it`() async throws {
+        let one = try await capture("a.xtap")
+        let text = try await diff(
+            one,
+            capture("b.xtap") { $0.replacing("'juliet' subscription='both'", with: "'juliet' subscription='to'") }
+        )
+        #expect(text.ending == .exited(1), "\(text.output)\(text.error)")
+        try Documentation.check(.diff, text.output.split(separator: "\n").map(String.init))
+    }
+
     @Test func `Noise that was learned is beside the capture, and makes the recordings equal`() async throws {
         let one = try await capture("a.xtap")
         let other = try await capture("b.xtap") { $0.replacing("<body>", with: "<body>not ") }
@@ -54,6 +64,73 @@ struct DiffTests {
         #expect(learned.ending == .exited(0), "\(learned.output)\(learned.error)")
         #expect(Tap.read(folder.path(of: "a.noise")).contains("message/body/text() present\n"))
         #expect(try await diff(one, other).ending == .exited(0))
+    }
+
+    @Test func `Standard input is a recording, and a recording may have several files`() async throws {
+        let one = try await capture("a.xtap")
+        let other = try await capture("b.xtap")
+        let piped = try await XMPPTapBinary.run(["diff", one, "-"], input: Tap.read(other))
+        #expect(piped.ending == .exited(0), "\(piped.output)\(piped.error)")
+        #expect(piped.output.contains("no differences"))
+        let changed = Tap.read(other).replacing("<body>", with: "<body>not ")
+        let different = try await XMPPTapBinary.run(["diff", "-", one], input: changed)
+        #expect(different.ending == .exited(1), "\(different.output)\(different.error)")
+        // A run's second part has the header again.
+        let lines = Tap.read(other).split(separator: "\n").map { "\($0)\n" }
+        let header = try #require(lines.first)
+        let (first, second) = (folder.path(of: "b.xtap.1"), folder.path(of: "c.xtap"))
+        try lines[..<10].joined().write(toFile: first, atomically: true, encoding: .utf8)
+        let rest = header + lines[10...].joined()
+        try rest.write(toFile: second, atomically: true, encoding: .utf8)
+        let parts = try await diff(one, "--against", second, first)
+        #expect(parts.ending == .exited(0), "\(parts.output)\(parts.error)")
+        #expect(try await diff(second, first, "--against", one).ending == .exited(0))
+        #expect(try await diff(one, one, one).ending == .exited(2))
+        #expect(try await diff("-", "--against", "-").ending == .exited(2))
+    }
+
+    @Test func `The rules of a noise file hold`() async throws {
+        func talk(_ name: String, code: Int, load: String, ticket: String, trace: String) async throws -> String {
+            let extra =
+                "<load xmlns='urn:example:load' value='\(load)'/><ticket xmlns='urn:example:ticket' id='\(ticket)'/>\(trace)"
+            return try await capture(name) { text in
+                text.replacing("</body>", with: " Your code is \(code)</body>\(extra)")
+            }
+        }
+        let one = try await talk("a.xtap", code: 123_456, load: "1.0", ticket: "x", trace: "")
+        let trace = "<trace xmlns='urn:example:trace'/>"
+        let other = try await talk("b.xtap", code: 654_321, load: "1.4", ticket: "y", trace: trace)
+        let rules = [
+            "message/body/text() regex Your code is [0-9]{6}$", "message/{urn:example:load}load/@value number ± 0.5",
+            "message/{urn:example:ticket}ticket/@id present", "message/{urn:example:trace}trace ignore",
+        ]
+        let noise = folder.path(of: "all.noise")
+        for left in rules {
+            let lines = rules.filter { $0 != left }.joined(separator: "\n")
+            try "# Ours.\n\(lines)\n".write(toFile: noise, atomically: true, encoding: .utf8)
+            let run = try await diff(one, other, "--noise", noise)
+            #expect(run.ending == .exited(1), "\(left): \(run.output)")
+        }
+        try rules.joined(separator: "\n").write(toFile: noise, atomically: true, encoding: .utf8)
+        let run = try await diff(one, other, "--noise", noise)
+        #expect(run.ending == .exited(0), "\(run.output)\(run.error)")
+        try rules.joined(separator: "\n").replacing("0.5", with: "0.1")
+            .write(toFile: noise, atomically: true, encoding: .utf8)
+        #expect(try await diff(one, other, "--noise", noise).ending == .exited(1))
+    }
+
+    @Test func `Learning keeps what a person wrote into the noise file`() async throws {
+        let one = try await capture("a.xtap")
+        let other = try await capture("b.xtap") { $0.replacing("<body>", with: "<body>not ") }
+        let mine = "# Mine.\n\niq/{urn:mine}a ignore   # why\n"
+        let noise = folder.path(of: "a.noise")
+        try mine.write(toFile: noise, atomically: true, encoding: .utf8)
+        let third = try await capture("c.xtap")
+        #expect(try await diff("--learn", one, other, third).ending == .exited(0))
+        #expect(Tap.read(noise) == mine + "message/body/text() present\n")
+        // What is known is not added again.
+        #expect(try await diff("--learn", one, other, third).ending == .exited(0))
+        #expect(Tap.read(noise) == mine + "message/body/text() present\n")
     }
 
     @Test func `Sessions with nothing but stanzas are compared`() async throws {
@@ -76,7 +153,6 @@ struct DiffTests {
     @Test func `Mistakes have exit code 2, files that cannot be read 3`() async throws {
         let one = try await capture("a.xtap")
         #expect(try await diff(one).ending == .exited(2))
-        #expect(try await diff(one, "-").ending == .exited(2))
         #expect(try await diff(one, one, "--session", "99").ending == .exited(2))
         #expect(try await diff(one, one, "--fail-on", "everything").ending == .exited(2))
         #expect(try await diff(one, one, "--write", "x").ending == .exited(2))

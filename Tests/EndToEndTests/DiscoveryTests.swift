@@ -90,6 +90,7 @@ struct DiscoveryTests {
                 "ok tcp 127.0.0.1:\(server.port): connected",
             ]
         )
+        try Documentation.check(.discovery, sessionsOf: Tap.read(site.tap.story))
         let records = try site.tap.records().filter { $0.code == "step" }
         #expect(records.allSatisfy { $0.message?.contains("direct TLS") == true || $0.roundTrip != nil })
     }

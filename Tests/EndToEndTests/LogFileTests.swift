@@ -182,8 +182,13 @@ struct LogFileTests {
         )
         #expect(try await script.ending() == .exited(0))
         let text = script.text(of: .standardOutput)
-        #expect(text.contains("<presence/>"))
+        #expect(text.replacing(/\u{1B}\[[0-9;]*m/, with: "").contains("    <presence/>"))
         #expect(text.contains("\u{1B}[") == isColoured)
+        // What it came to stands at the end.
+        let end = text.replacing(/\u{1B}\[[0-9;]*m/, with: "").split(separator: /\r?\n/).suffix(4).joined(
+            separator: "\n"
+        )
+        #expect(end.contains(#/sessions +1: /#) && end.contains(#/round trips +p50 /#), "\(end)")
     }
 
     @Test func `Secrets are shown only on request, which is said loudly and stamped in the file`() async throws {

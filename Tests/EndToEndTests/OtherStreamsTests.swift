@@ -111,6 +111,7 @@ struct OtherStreamsTests {
             "ready as \(users[1].domain): dialback succeeded",
             "SEND message \(users[0].jid)/r → \(users[1].jid)/r id=m1 body 3 B",
         ] { #expect(story.contains(words), "no \(words) in\n\(story)") }
+        try Documentation.check(.dialback, sessionsOf: story)
         let told = try await explain(tap)
         #expect(told.contains(/dialback +[^ ].* ok \(from/), "\(told)")
         #expect(told.contains(/dialback-verify +[^ ].* ok \(from/), "\(told)")

@@ -49,6 +49,8 @@ struct ProbeTests {
                 """ + end,
             "\(probed.output)"
         )
+        let printed = probed.output.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+        try Documentation.check(.probe, printed.map(String.init))
         #expect(probed.lines.allSatisfy { $0.count <= 100 }, "\(probed.output)")
         #expect(!probed.output.contains("\u{1B}"))
         try await scene.server.stop()

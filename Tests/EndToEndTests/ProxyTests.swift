@@ -153,7 +153,9 @@ struct ProxyTests {
     )
     func isKilled() async throws {
         let server = try await ProsodyServer()
-        let tap = try await Tap(upstream: server.port)
+        let folder = try TemporaryFolder()
+        let packed = folder.path(of: "packed.xtap.gz")
+        let tap = try await Tap(upstream: server.port, arguments: ["--log-to", "\(packed),format=json,verbose"])
         let juliet = try ScriptedClient(.slixmpp, as: .juliet, port: tap.port, .init(receive: 2))
         try await juliet.event("ready")
         let romeo = try ScriptedClient(.slixmpp, as: .romeo, port: tap.port, .init(send: [(.juliet, Self.question)]))
@@ -171,6 +173,11 @@ struct ProxyTests {
         let read = try await XMPPTapBinary.run(["read", tap.capture, "--log", "verbose"])
         #expect(read.ending == .exited(0), "\(read.error)")
         #expect(Self.lines(read.output) == Self.lines(Tap.read(tap.text)))
+        let unpacked = try await XMPPTapBinary.run(["read", packed, "--log", "verbose"])
+        #expect(
+            unpacked.ending == .exited(0) && unpacked.error.contains("packed.xtap.gz: its compressed data is cut off")
+        )
+        #expect(Self.lines(unpacked.output) == Self.lines(read.output))
         // Killed in the middle of a line, which it is not because a flush is one write.
         let torn = try tap.folder.write(String(whole.dropLast(40)), to: "torn.xtap")
         let readTorn = try await XMPPTapBinary.run(["read", torn, "--log", "verbose"])

@@ -42,6 +42,42 @@ struct ReadTests {
         #expect(json.output.split(separator: "\n").map(String.init) == [Self.writtenHeader] + Self.records)
     }
 
+    @Test func `Times select records, and the sessions can be listed and counted`() async throws {
+        let file = try capture([Self.header] + Self.records)
+        let late = try await XMPPTapBinary.run(["read", file, "--since", "17:22:43"])
+        #expect(late.output == "17:22:43.102 info [2] SEND presence 11 B\n" && late.ending == .exited(0))
+        let early = try await XMPPTapBinary.run(["read", file, "--until", "2026-11-21T17:22:43Z", "--json"])
+        #expect(
+            early.output.split(separator: "\n").map(String.init)
+                == [Self.writtenHeader.replacing("true", with: "false"), Self.records[0]]
+        )
+        let none = try await XMPPTapBinary.run(["read", file, "--since", "-10m"])
+        #expect(none.output.isEmpty && none.ending == .exited(0))
+        let table = try await XMPPTapBinary.run(["read", file, "--sessions"])
+        #expect(
+            table.output == """
+                SESSION  JID  CLIENT  BEGAN                 LASTED  ENDED  SENT  RECEIVED  ERRORS  SLOWEST IQ
+                      1  -    -       2026-11-21T17:22:42Z  0 s     -         0         0       0  -
+                      2  -    -       2026-11-21T17:22:43Z  0 s     -         1         0       0  -
+
+                """
+        )
+        let json = try await XMPPTapBinary.run(["read", file, "--sessions", "--json", "--filter", "presence"])
+        #expect(json.output.hasPrefix(#"{"session":2,"began":"2026-11-21T17:22:43.102000000Z","duration_ns":0,"#))
+        let stats = try await XMPPTapBinary.run(["read", file, "--stats"])
+        #expect(
+            stats.output == """
+                2 records from 2026-11-21T17:22:42Z to 2026-11-21T17:22:43Z
+
+                KIND      SENT  RECEIVED  BYTES  AVERAGE  LARGEST
+                presence     1         0   11 B     11 B     11 B
+
+                """
+        )
+        let both = try await XMPPTapBinary.run(["read", file, "--stats", "--sessions"])
+        #expect(both.ending == .exited(2) && both.error.contains("choose one of --sessions and --stats"))
+    }
+
     @Test func `A torn last line is told and skipped, another damaged line brings exit 3, from explain too`()
         async throws
     {
@@ -77,8 +113,9 @@ struct ReadTests {
 
     @Test func `Sessions of several runs stay apart, in JSON and in what is made of it`() async throws {
         let folder = try #require(folder)
-        func ready(_ sequence: Int, session: Int) -> String {
-            Self.records[0].replacing("\"sequence\":1", with: "\"sequence\":\(sequence)")
+        func ready(_ minute: Int, _ sequence: Int, session: Int) -> String {
+            Self.records[0].replacing("17:22:", with: "17:\(minute):")
+                .replacing("\"sequence\":1", with: "\"sequence\":\(sequence)")
                 .replacing("\"session\":1", with: "\"session\":\(session)")
                 .replacing("\"message\"", with: "\"code\":\"session-ready\",\"message\"")
         }
@@ -90,11 +127,11 @@ struct ReadTests {
                 .replacing("\"complete\":true", with: "\"complete\":\(complete)")
         }
         // The parts of one run lie around another, which was recorded at another level.
-        let first = [header(10, "aa", before: 0), ready(1, session: 1), ready(2, session: 2)]
-        let second = [header(20, "bb", before: 0, level: "info", complete: false), ready(1, session: 1)]
+        let first = [header(10, "aa", before: 0), ready(10, 1, session: 1), ready(11, 2, session: 2)]
+        let second = [header(20, "bb", before: 0, level: "info", complete: false), ready(20, 1, session: 1)]
         let third = [
-            header(30, "aa", before: 2), ready(3, session: 3),
-            Self.records[1].replacing("\"sequence\":2", with: "\"sequence\":4"),
+            header(30, "aa", before: 2), ready(30, 3, session: 3),
+            Self.records[1].replacing("17:22:", with: "17:30:").replacing("\"sequence\":2", with: "\"sequence\":4"),
         ]
         let files = try [third, second, first].enumerated().map {
             try folder.write($1.joined(separator: "\n") + "\n", to: "part\($0).xtap")
@@ -124,10 +161,10 @@ struct ReadTests {
         let text = try await XMPPTapBinary.run(["read", whole])
         #expect(
             text.output.split(separator: "\n").map(String.init) == [
-                "17:22:42.102 info [1] net: hello", "17:22:42.102 info [2] net: hello",
-                "# 2026-11-21T17:20:42.000000000Z xmpptap 0.1.0 log info", "17:22:42.102 info [1] net: hello",
-                "# 2026-11-21T17:30:42.000000000Z xmpptap 0.1.0 log info", "17:22:42.102 info [3] net: hello",
-                "17:22:43.102 info [2] SEND presence 11 B",
+                "17:10:42.102 info [1] net: hello", "17:11:42.102 info [2] net: hello",
+                "# 2026-11-21T17:20:42.000000000Z xmpptap 0.1.0 log info", "17:20:42.102 info [1] net: hello",
+                "# 2026-11-21T17:30:42.000000000Z xmpptap 0.1.0 log info", "17:30:42.102 info [3] net: hello",
+                "17:30:43.102 info [2] SEND presence 11 B",
             ]
         )
     }
@@ -139,18 +176,22 @@ struct ReadTests {
         }
         let file = try capture([Self.header] + sessions)
         let note = "50 of 53 sessions are drawn; choose others with --session"
-        for form in ["svg", "html"] {
-            let some = try await XMPPTapBinary.run(["explain", file, "--format", form])
-            #expect(some.ending == .exited(0))
-            #expect(some.error == "xmpptap: \(note)\n")
-            #expect(some.output.contains(note))
-            #expect(some.output.components(separatedBy: ">session ").count == 51)
-            let all = try await XMPPTapBinary.run(
-                ["explain", file, "--format", form] + (1...53).flatMap { ["--session", "\($0)"] }
-            )
-            #expect(all.error.isEmpty)
-            #expect(all.output.components(separatedBy: ">session ").count == 54)
-        }
+        let some = try await XMPPTapBinary.run(["explain", file, "--format", "svg"])
+        #expect(some.ending == .exited(0))
+        #expect(some.error == "xmpptap: \(note)\n")
+        #expect(some.output.contains(note))
+        #expect(some.output.components(separatedBy: ">session ").count == 51)
+        let all = try await XMPPTapBinary.run(
+            ["explain", file, "--format", "svg"] + (1...53).flatMap { ["--session", "\($0)"] }
+        )
+        #expect(all.error.isEmpty)
+        #expect(all.output.components(separatedBy: ">session ").count == 54)
+        // A page draws what the reader scrolls to, and so has all.
+        let page = try await XMPPTapBinary.run(["explain", file, "--format", "html"])
+        #expect(page.ending == .exited(0))
+        #expect(page.error.isEmpty)
+        #expect(!page.output.contains("sessions are drawn"))
+        for session in 1...53 { #expect(page.output.contains("session \(session), ")) }
         // Who names one that is not there beside one that is has not got what was asked for.
         let missing = try await XMPPTapBinary.run(["explain", file, "--session", "1", "--session", "99"])
         #expect(missing.ending == .exited(1))
@@ -162,7 +203,7 @@ struct ReadTests {
         let long = Self.records[1].replacing("<presence/>", with: "<presence>" + String(repeating: "x", count: 5000))
         let file = try capture([Self.header, long])
         let path = try #require(XMPPTapBinary.path)
-        let script = try ToolProcess("/usr/bin/script", ["-qec", "\(path) read \(file)", "/dev/null"])
+        let script = try ToolProcess("/usr/bin/script", ["-qec", "\(path) read \(file) --format text", "/dev/null"])
         #expect(try await script.ending() == .exited(0))
         #expect(script.text(of: .standardOutput).contains(" kB cut here; redirected to a file it is whole … "))
     }
@@ -208,12 +249,9 @@ struct ReadTests {
     @Test func `A file that is none of ours is named, with exit 3`() async throws {
         let folder = try #require(folder)
         for (name, text, message) in [
-            ("other.txt", "hello\n", " is neither a JSON log or capture of xmpptap nor a client log "),
+            ("other.txt", "hello\n", " is neither a log or capture of xmpptap nor a log of a client or server "),
             ("empty", "", " contains no records yet"),
-            (
-                "tap.log", "17:22:42.102 info [1] net: hello\n",
-                " is a text log of xmpptap, which read does not support; "
-            ),
+            ("tap.log", "17:22:42.102 info [1] net: hello\n", " is a text log without the XML of items; "),
             (
                 "newer.xtap", Self.header.replacing("\"xtap\":1", with: "\"xtap\":9") + "\n",
                 " was written by a newer xmpptap"
@@ -225,19 +263,26 @@ struct ReadTests {
             #expect(read.error.hasPrefix("xmpptap: \(file)\(message)"), "\(read.error)")
             #expect(read.output.isEmpty)
         }
-        // The way out that is told works.
+        // gzip is read, of a file and of a pipe; of bzip2 the way out that is told works.
         let path = try #require(XMPPTapBinary.path)
+        let file = try capture([Self.header] + Self.records)
+        let log = try await XMPPTapBinary.run(["read", file]).output
+        #expect(log.hasPrefix("17:22:42.102 info [1] net: hello\n"))
         let shell = try ToolProcess(
             "/bin/bash",
             [
-                "-c", "gzip \"$1\"; \"$0\" read \"$1.gz\"; echo $?; gzip -dc \"$1.gz\" | \"$0\" read -", path,
-                try capture([Self.header] + Self.records),
+                "-c",
+                """
+                gzip -k "$1"; "$0" read "$1.gz"; cat "$1.gz" | "$0" read -
+                bzip2 "$1"; "$0" read "$1.bz2"; echo $?; bzip2 -dc "$1.bz2" | "$0" read -
+                """,
+                path, file,
             ]
         )
         #expect(try await shell.ending() == .exited(0))
-        #expect(shell.text(of: .standardOutput).hasPrefix("3\n17:22:42.102 info [1] net: hello\n"))
+        #expect(shell.text(of: .standardOutput) == "\(log)\(log)3\n\(log)")
         #expect(
-            shell.text(of: .standardError).contains(" is compressed (gzip); unpack it first, as in gzip -dc FILE | ")
+            shell.text(of: .standardError).contains(" is compressed (bzip2); unpack it first, as in bzip2 -dc FILE | ")
         )
         let missing = try await XMPPTapBinary.run(["read", "/nowhere.xtap"])
         #expect(missing.ending == .exited(3))
@@ -282,5 +327,18 @@ struct ReadTests {
         ])
         let login = try #require(live.firstIndex { $0.contains(" [1 ~romeo] SEND: <auth ") })
         #expect(romeo.output.split(separator: "\n").map(String.init) == Array(live[login...]))
+    }
+
+    @Test(.enabled(if: Corpus.isAvailable, "XMPPTAP_CORPUS is not set"))
+    func `Packets of a pipe are shown while it is open`() async throws {
+        let path = try #require(XMPPTapBinary.path)
+        let packets = try #require(Corpus.folder).appending(path: "pcap/ndpi-jabber.pcap").path
+        let shell = try ToolProcess(
+            "/bin/sh",
+            ["-c", "(cat \"$1\"; sleep 60) | \"$0\" read - --log info", path, packets]
+        )
+        _ = try await shell.line(of: .standardOutput, within: .seconds(40)) { $0.contains("RECV") }
+        #expect(shell.isRunning)
+        shell.signal(SIGKILL)
     }
 }

@@ -2,25 +2,21 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// What the README says, tried.
+/// What the README and the pages of the manual say, tried.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ReadmeTests {
-    private static let lines = Tap.read(
-        URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../README.md").standardized.path
-    ).split(separator: "\n").map(String.init)
+    private static let lines = Documentation.pages.flatMap(\.lines)
 
     @Test func `Every flag that is named is one of the program's`() async throws {
-        // The parser has the first of its own, and tells nobody; the other is curl's.
-        var known: Set = ["--generate-completion-script", "--unix-socket"]
-        let commands = [
-            [], ["proxy"], ["probe"], ["read"], ["explain"], ["demo"], ["doctor"], ["rules", "run"], ["inject"],
-            ["ping"], ["tail"], ["diff"], ["replay"], ["record-test"], ["serve"], ["convert"],
-        ]
-        for command in commands + ["create", "show", "export", "remove"].map({ ["ca", $0] }) {
-            let help = try await XMPPTapBinary.run(command + ["--help"])
-            #expect(help.ending == .exited(0))
-            known.formUnion(Self.flags(in: help.output))
-        }
+        // Of all commands, also those that the short help leaves out.
+        let definitions = try await XMPPTapBinary.run(["--experimental-dump-help"])
+        #expect(definitions.ending == .exited(0))
+        var known = Set(definitions.output.matches(of: /"name" : "([a-z-]+)"/).map { "--\($0.1)" })
+        #expect(known.count > 50)
+        // The parser has the first of its own, and tells nobody; the others are those of other programs.
+        known.formUnion([
+            "--generate-completion-script", "--unix-socket", "--inject-secrets", "--debug", "--logfile", "--print-xmpp",
+        ])
         let named = Self.lines.reduce(into: Set<String>()) { $0.formUnion(Self.flags(in: $1)) }
         #expect(named.count > 10)
         #expect(named.subtracting(known) == [])
@@ -45,6 +41,95 @@ struct ReadmeTests {
             let answer = shell.text(of: .standardOutput)
             #expect(!answer.isEmpty && answer != "null\n", "\(question) gives nothing")
         }
+    }
+
+    @Test func `Every transcript is claimed by a test`() {
+        // What a block of commands, settings or code begins with, which prints nothing.
+        let others = [
+            "xmpptap ", "make ", "tcpdump ", "jq ", "(umask", "echo ", "bash ", "SSL_CERT_FILE=", "1$ ", "# tap.conf",
+            "systemctl ", "# The server's uptime", "import logging", "# The password files", " SOURCES ",
+        ]
+        for page in Documentation.pages {
+            for transcript in page.transcripts {
+                guard let first = transcript.lines.first(where: { !$0.isEmpty && $0 != "…" }) else {
+                    Issue.record("\(page.name): an empty block")
+                    continue
+                }
+                guard transcript.lines.contains(where: { $0.hasPrefix("$ ") }) else {
+                    let isClaimed = Documentation.Sample.allCases.contains { sample in
+                        !sample.isCommand && transcript.lines.contains(where: sample.begins)
+                    }
+                    #expect(isClaimed || others.contains(where: first.hasPrefix), "\(page.name): nobody tests \(first)")
+                    continue
+                }
+                for (command, next) in zip(transcript.lines, transcript.lines.dropFirst() + [""])
+                where command.hasPrefix("$ ") && !next.isEmpty && !next.hasPrefix("$ ") {
+                    let isClaimed = Documentation.Sample.allCases.contains { $0.isCommand && $0.begins(command) }
+                    #expect(isClaimed, "\(page.name): nobody tests \(command)")
+                }
+            }
+        }
+    }
+
+    @Test func `The README fits on a few screens, and every link of it and of the manual leads somewhere`() throws {
+        let readme = try #require(Documentation.pages.first)
+        #expect(readme.text.split(separator: "\n", omittingEmptySubsequences: false).count <= 301)
+        for page in Documentation.pages {
+            let folder = page.name == "README.md" ? Documentation.root : Documentation.manual
+            for link in page.text.matches(of: #/\]\(([^)\s]+)\)/#) {
+                let parts = link.1.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+                guard !link.1.hasPrefix("http"), let file = parts.first else { continue }
+                let path = file.isEmpty ? "\(folder)/\(page.name)" : "\(folder)/\(file)"
+                #expect(FileManager.default.fileExists(atPath: path), "\(page.name): no file \(file)")
+                guard parts.count > 1 else { continue }
+                let headings = Tap.read(path).split(separator: "\n").filter { $0.hasPrefix("#") }.map(Self.anchor)
+                #expect(headings.contains(String(parts[1])), "\(page.name): \(link.1): no heading for it")
+            }
+        }
+    }
+
+    @Test func `The pictures are what the program shows`() async throws {
+        let folder = try TemporaryFolder()
+        let program = try #require(XMPPTapBinary.path)
+        let script = "\(Documentation.root)/.ci/pictures"
+        let pictures = try ToolProcess("/usr/bin/python3", [script, program, folder.path])
+        #expect(try await pictures.ending() == .exited(0), "\(pictures.text(of: .standardError))")
+        let (drawn, shown) = (
+            Self.rows(of: "\(Documentation.manual)/terminal.svg"), Self.rows(of: folder.path(of: "terminal.svg"))
+        )
+        #expect(drawn.count > 8)
+        // A login of more than 3 seconds is shown by its steps.
+        if shown.contains(where: { $0.contains("✓ login") }) {
+            let difference = Transcript(lines: drawn).difference(from: shown)
+            #expect(difference == nil, "\(difference ?? ""); draw them again with .ci/pictures")
+            try Documentation.check(.compact, shown)
+        }
+        let diagram = Set(Self.rows(of: folder.path(of: "explain.svg")).map(Transcript.shape))
+        let labels = Self.rows(of: "\(Documentation.manual)/explain.svg").map(Transcript.shape)
+        #expect(labels.count > 20)
+        #expect(labels.filter { !diagram.contains($0) } == [], "draw them again with .ci/pictures")
+    }
+
+    /// The texts of a picture, one for each element `text`.
+    private static func rows(of path: String) -> [String] {
+        Tap.read(path).matches(of: #/<text[^>]*>([\s\S]*?)<\/text>/#).map { element in
+            element.1.replacing(#/<title>[^<]*<\/title>/#, with: "").replacing(/<[^>]*>/, with: " ").replacing(
+                "&lt;",
+                with: "<"
+            )
+            .replacing("&gt;", with: ">").replacing("&quot;", with: "\"").replacing("&#39;", with: "'")
+            .replacing("&amp;", with: "&").split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        }
+    }
+
+    /// The anchor of a heading, as GitHub makes it.
+    private static func anchor(_ heading: Substring) -> String {
+        String(
+            heading.drop { $0 == "#" || $0 == " " }.lowercased().filter {
+                $0.isLetter || $0.isNumber || " -".contains($0)
+            }
+            .replacing(" ", with: "-")
+        )
     }
 
     private static func flags(in text: String) -> Set<String> {

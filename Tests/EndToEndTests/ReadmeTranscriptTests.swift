@@ -2,47 +2,9 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// The transcripts of the README, held against what the program prints. A line may be left out where there is a `…`.
+/// The transcripts of the README and the manual, held against what the program prints. A line may be left out where there is a `…`.
 @Suite(.serialized, .timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ReadmeTranscriptTests {
-    private static let transcripts = Transcript.all(
-        in: Tap.read(
-            URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../README.md").standardized.path
-        )
-    )
-
-    /// The transcript of which a line begins with `words`, from the line behind that on where `words` is a command.
-    private static func transcript(_ words: String) throws -> Transcript {
-        let found = transcripts.first { $0.lines.contains { $0.hasPrefix(words) } }
-        let lines = try #require(found, "the README has no transcript of \(words)").lines
-        guard words.hasPrefix("$ "), let start = lines.firstIndex(where: { $0.hasPrefix(words) }) else {
-            return Transcript(lines: lines)
-        }
-        let rest = lines[(start + 1)...]
-        return Transcript(
-            lines: Array(rest.prefix { !$0.hasPrefix("$ ") }.reversed().drop(while: \.isEmpty).reversed())
-        )
-    }
-
-    private static func check(
-        _ words: String,
-        _ printed: [String],
-        sourceLocation: SourceLocation = #_sourceLocation
-    ) throws {
-        // Whether a port is free, and whether there is IPv6, is the machine's affair.
-        func isOfMachine(_ line: String) -> Bool {
-            line.hasPrefix("listening on [::1]") || line.hasPrefix("ok    xmpptap ")
-                || line.contains(" port 15222 ") && !line.hasPrefix("point")
-        }
-        let told = Transcript(lines: try transcript(words).lines.filter { !isOfMachine($0) })
-        let difference = told.difference(from: printed.filter { !isOfMachine($0) })
-        #expect(
-            difference == nil,
-            "\(difference ?? "")\n\n\(printed.joined(separator: "\n"))",
-            sourceLocation: sourceLocation
-        )
-    }
-
     @Test func `a transcript that leaves a line out without saying so is found`() {
         let printed = ["17:22:42.102 info [1] SEND stream 12 B", "17:22:42.103 info [1] RECV stream 1.2 kB", "end"]
         func difference(_ lines: String...) -> String? { Transcript(lines: lines).difference(from: printed) }
@@ -59,12 +21,12 @@ struct ReadmeTranscriptTests {
 
     @Test func `doctor and the built-in server`() async throws {
         let doctor = try await XMPPTapBinary.run(["doctor"])
-        try Self.check("ok    OpenSSL", doctor.output.split(separator: "\n").map(String.init))
+        try Documentation.check(.doctor, doctor.output.split(separator: "\n").map(String.init))
         let proxy = try XMPPTapBinary(["proxy", "--listen", "127.0.0.1:0"])
         _ = try await proxy.port()
         let said = proxy.process.lines(of: .standardError)
         #expect(try await proxy.process.terminate() == .exited(0))
-        try Self.check("$ xmpptap proxy", said)
+        try Documentation.check(.builtInServer, said)
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp), "Prosody or slixmpp is missing"))
@@ -86,21 +48,21 @@ struct ReadmeTranscriptTests {
             clients.append(client)
         }
         let version = #"<iq type="get" id="v" to="localhost"><query xmlns="jabber:iq:version"/></iq>"#
-        let commands: [(words: String, arguments: [String])] = [
-            ("$ xmpptap sessions", ["sessions"]),
+        let commands: [(sample: Documentation.Sample, arguments: [String])] = [
+            (.sessions, ["sessions"]),
             (
-                "$ xmpptap inject --session 2 --to client",
+                .inject,
                 ["inject", "--session", "2", "--to", "client", "--message", "Ay me!", "--peer", "romeo@localhost"]
             ),
-            ("$ echo '\(version)' |", ["inject", "--session", "2", "--to", "server"]),
-            ("$ xmpptap ping --jid", ["ping", "--jid", "juliet@localhost", "--count", "2", "--interval", "100ms"]),
-            ("$ xmpptap level verbose", ["level", "verbose", "--session", "2"]),
+            (.injectRequest, ["inject", "--session", "2", "--to", "server"]),
+            (.ping, ["ping", "--jid", "juliet@localhost", "--count", "2", "--interval", "100ms"]),
+            (.level, ["level", "verbose", "--session", "2"]),
         ]
-        for (words, arguments) in commands {
+        for (sample, arguments) in commands {
             let run = try await XMPPTapBinary.run(arguments + control, input: version)
             #expect(run.ending == .exited(0), "\(run.error)")
             let printed = (run.output + run.error).split(separator: "\n", omittingEmptySubsequences: false)
-            try Self.check(words, printed.dropLast().map(String.init))
+            try Documentation.check(sample, printed.dropLast().map(String.init))
         }
     }
 
@@ -109,7 +71,10 @@ struct ReadmeTranscriptTests {
         let folder = try TemporaryFolder()
         let port = try FreePort.next()
         // As root, which tests may be run as, it would not start.
-        let settings = try Self.transcript("c2s_ports").lines.joined(separator: "\n").replacing("5322", with: "\(port)")
+        let settings = try #require(Documentation.transcripts(.prosody).first).lines.joined(separator: "\n").replacing(
+            "5322",
+            with: "\(port)"
+        )
         let configuration = try folder.write("run_as_root = true\n\(settings)\n", to: "prosody.cfg.lua")
         let juliet = Account("juliet", password: "secret")
         let register = try ToolProcess(
@@ -148,15 +113,38 @@ struct ReadmeTranscriptTests {
         #expect(try await server.terminate() == .exited(0))
 
         let printed = [OutputName.standardError, .standardOutput].flatMap { proxy.process.lines(of: $0) }
-        try Self.check("11:30:25.382 info [1] net:", printed)
+        try Documentation.check(.firstSession, printed)
         let read = try await XMPPTapBinary.run(["read", capture, "--log", "off,send,recv"])
-        try Self.check("$ xmpptap read first.xtap", read.output.split(separator: "\n").map(String.init))
+        try Documentation.check(.firstCapture, read.output.split(separator: "\n").map(String.init))
+
+        // Rules, tried on the same session.
+        for (sample, words) in [(Documentation.Sample.rulesCheck, ["rules", "check"]), (.rulesRun, ["rules", "run"])] {
+            let files = ["\(Documentation.root)/filters/no-typing.pfw"] + (sample == .rulesRun ? [capture] : [])
+            let run = try await XMPPTapBinary.run(words + files)
+            #expect(run.ending == .exited(0), "\(run.error)")
+            let lines = run.output.replacing("\(Documentation.root)/", with: "").split(separator: "\n").map(String.init)
+            try Documentation.check(sample, lines)
+        }
 
         // What jq answers, on the same session.
-        for question in Self.transcripts.flatMap(\.lines) where question.hasPrefix("$ jq ") {
+        for (question, answer) in try Self.questions() {
             let shell = try ToolProcess("/bin/bash", ["-c", "cd '\(folder.path)' && \(question.dropFirst(2))"])
             #expect(try await shell.ending() == .exited(0), "\(question)")
-            try Self.check(question, shell.lines(of: .standardOutput))
+            let difference = answer.difference(from: shell.lines(of: .standardOutput))
+            #expect(difference == nil, "\(question)\n\(difference ?? "")")
+        }
+    }
+
+    /// The questions to jq, with the answers beneath them.
+    private static func questions() throws -> [(question: String, answer: Transcript)] {
+        let blocks = Documentation.pages.flatMap(\.transcripts).filter {
+            $0.lines.contains(where: Documentation.Sample.jq.begins)
+        }
+        return blocks.flatMap { block in
+            block.lines.indices.filter { Documentation.Sample.jq.begins(block.lines[$0]) }.map { index in
+                let rest = block.lines[(index + 1)...].prefix { !$0.hasPrefix("$ ") && !$0.isEmpty }
+                return (block.lines[index], Transcript(lines: Array(rest)))
+            }
         }
     }
 
@@ -167,9 +155,11 @@ struct ReadmeTranscriptTests {
         let real = try await TestCertificate()
         let own = try await InterceptAuthority()
         let server = try await ProsodyServer(encryption: .startTLS(real))
+        let folder = try TemporaryFolder()
+        let capture = folder.path(of: "inside.xtap")
         let proxy = try XMPPTapBinary(
             ["proxy", "--listen", "127.0.0.1:0", "--upstream", "localhost:\(server.port)", "--log", "info"]
-                + own.arguments + ["--upstream-ca", real.certificate]
+                + ["--capture", capture] + own.arguments + ["--upstream-ca", real.certificate]
         )
         let client = try GoSendxmpp(
             as: .juliet,
@@ -179,15 +169,47 @@ struct ReadmeTranscriptTests {
             to: .juliet
         )
         try await client.finish()
+        try await Self.tryClients(port: try await proxy.port(), trusting: own.certificate)
         #expect(try await proxy.process.terminate() == .exited(0))
         try await server.stop()
-        try Self.check("19:16:30.701 info", proxy.process.lines(of: .standardOutput))
+        try Documentation.check(.insideTLS, proxy.process.lines(of: .standardOutput))
+        let read = try await XMPPTapBinary.run(["read", capture, "--log", "off,send,recv"])
+        try Documentation.check(.insideTLSRead, read.output.split(separator: "\n").map(String.init))
+    }
+
+    /// What the manual says of slixmpp and go-sendxmpp, typed as it stands there.
+    private static func tryClients(port: UInt16, trusting authority: String) async throws {
+        let page = try #require(Documentation.pages.first { $0.name == "clients.md" })
+        let folder = try TemporaryFolder()
+        try folder.write(Tap.read(authority), to: "tap.pem")
+        func text(_ beginning: String) throws -> String {
+            let block = try #require(page.transcripts.first { $0.lines.first?.hasPrefix(beginning) == true })
+            return block.lines.joined(separator: "\n").replacing("15222", with: "\(port)")
+                .replacing("secret", with: Account.juliet.password)
+        }
+        func run(_ command: String) async throws {
+            let shell = try ToolProcess(
+                "/bin/bash",
+                ["-c", "cd '\(folder.path)' && \(command)"],
+                environment: ["HOME": folder.path]
+            )
+            #expect(try await shell.ending() == .exited(0), "\(command): \(shell.text(of: .standardError))")
+        }
+        try await run(try text("echo 'Ay me!'"))
+        guard TestProgram.areInstalled(.slixmpp) else { return }
+        try folder.write(try text("import logging"), to: "client.py")
+        try await run("exec /usr/bin/python3 client.py")
+        let told = try await XMPPTapBinary.run(["explain", folder.path(of: "slixmpp.log")])
+        #expect(told.ending == .exited(0) && told.output.contains("  ready "), "\(told.output)\(told.error)")
     }
 
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/curl"), "curl is missing"))
     func `what curl asks the control socket`() async throws {
         let scene = try await ControlScene()
-        let lines = try #require(Self.transcripts.first { $0.lines.first?.hasPrefix("$ curl -s --unix") == true }).lines
+        let page = try #require(Documentation.pages.first { $0.name == "control.md" })
+        let lines = try #require(
+            page.transcripts.first { $0.lines.first.map(Documentation.Sample.curl.begins) == true }
+        ).lines
         var (told, printed, command): ([String], [String], String) = ([], [], "")
         for line in lines {
             guard line.hasPrefix("$ ") || line.hasPrefix(" ") else {
@@ -214,13 +236,12 @@ struct ReadmeTranscriptTests {
     /// What a proxy with a rule file says of these logins of juliet's, one after the other; all but the last fail.
     private static func printed(_ file: String, logins: Int, options: [String] = []) async throws -> [String] {
         let server = try await ProsodyServer()
-        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized.path
         let program = try #require(XMPPTapBinary.path)
         let proxy = try ToolProcess(
             "/bin/bash",
             [
                 "-c",
-                "cd '\(root)' && exec '\(program)' proxy --listen 127.0.0.1:0 --upstream localhost:\(server.port) "
+                "cd '\(Documentation.root)' && exec '\(program)' proxy --listen 127.0.0.1:0 --upstream localhost:\(server.port) "
                     + "--rules filters/\(file).pfw --log info",
             ]
         )
@@ -246,9 +267,9 @@ struct ReadmeTranscriptTests {
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp), "Prosody or slixmpp is missing"))
     func `rules that change what passes, and rules that break it`() async throws {
         let changed = try await Self.printed("block-roster-changes", logins: 1, options: ["--add", "tybalt@localhost"])
-        try Self.check("$ xmpptap proxy --upstream localhost:5322 --rules filters/block", changed)
+        try Documentation.check(.changed, changed)
         let broken = try await Self.printed("refuse-first-login", logins: 2)
-        try Self.check("$ xmpptap proxy --upstream localhost:5322 --rules filters/refuse", broken)
+        try Documentation.check(.refused, broken)
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing"))
@@ -268,9 +289,9 @@ struct ReadmeTranscriptTests {
         await #expect(throws: KitError.self) { try await client.finish() }
         #expect(try await proxy.process.terminate() == .exited(0))
         let told = try await XMPPTapBinary.run(["explain", capture, "--session", "1"])
-        try Self.check("$ xmpptap explain wrong.xtap", told.output.split(separator: "\n").map(String.init))
+        try Documentation.check(.wrongPassword, told.output.split(separator: "\n").map(String.init))
         let diagnosis = proxy.process.lines(of: .standardOutput).filter { $0.contains("the login failed") }
-        try Self.check("18:30:03.383 error", Array(diagnosis.prefix(1)))
+        try Documentation.check(.diagnosis, Array(diagnosis.prefix(1)))
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .profanity), "Prosody or profanity is missing"))
@@ -282,6 +303,6 @@ struct ReadmeTranscriptTests {
         _ = try await client.finish()
         try await server.stop()
         let told = try await XMPPTapBinary.run(["explain", log])
-        try Self.check("$ xmpptap explain profanity.log", told.output.split(separator: "\n").map(String.init))
+        try Documentation.check(.profanityLog, told.output.split(separator: "\n").map(String.init))
     }
 }

@@ -55,6 +55,7 @@ struct RulesActTests {
             ::send
 
             KIND: message
+            TRANSPORT: tls
             INSPECT: body#~~=\\d{3}-\\d{4}
             SET=body# ~number=[number]
 
@@ -105,5 +106,116 @@ struct RulesActTests {
         #expect(seen["slow"]?.seconds ?? 0 > 3.5)
         #expect(seen["reset"]?.bodies == (2...9).map { "number \($0)" })
         try await scene.stop()
+    }
+
+    private static let faults = """
+        ::send
+
+        KIND: message
+        TRANSPORT: tcp
+        SESSION: 1
+        FROM IP: 127.0.0.1
+        FROM SUBNET: 127.0.0.0/8
+        SET=body#=of the first
+
+        INSPECT: body#=cut
+        CUT AFTER=20
+
+        INSPECT: body#=close
+        HALF CLOSE.
+
+        INSPECT: body#=stall
+        STALL=1500ms
+
+        ::recv
+
+        ELEMENT: {urn:xmpp:sm:3}a
+        NTH: 1
+        LOSE ACK.
+
+        INSPECT: body#=delay
+        DELAY=500ms
+
+        KIND: message
+        PHASE: closing
+        SET=body#=in closing
+
+        ::handshake
+
+        ELEMENT: {urn:xmpp:sasl:2}authenticate
+        SASL FAILURE=temporary-auth-failure
+
+        """
+
+    @Test func `A cut, half a close, a stall, a lost acknowledgement, a refused SASL2, each in a session of its own`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        let server = try await ProsodyServer()
+        let rules = try folder.write(Self.faults, to: "faults.pfw")
+        let tap = try await Tap(upstream: server.port, arguments: ["--rules", rules])
+        let romeo = try PlainClient(.romeo, tap, resource: "orchard")
+        func enter(_ resource: String) throws -> PlainClient { try PlainClient(.juliet, tap, resource: resource) }
+        func say(_ body: String, _ client: PlainClient, to resource: String = "orchard", of account: Account = .romeo)
+            throws
+        {
+            try client.socket.write(
+                "<message to='\(account.jid)/\(resource)' type='chat'><body>\(body)</body></message>"
+            )
+        }
+
+        let cut = try enter("cut")
+        try say("before", cut)
+        try say("cut", cut)
+        #expect(throws: KitError.self, "no reset") { try cut.socket.read() }
+
+        let closed = try enter("closed")
+        try say("close", closed)
+        // Prosody ends its direction when it sees the end of the other.
+        try closed.socket.read()
+
+        let stalled = try enter("stalled")
+        let began = ContinuousClock.now
+        try say("stall", stalled)
+        try say("behind it", stalled)
+        // The other direction goes on.
+        try say("whatever", romeo, to: "stalled", of: .juliet)
+        try stalled.socket.read(until: "<body>of the first</body>")
+        try romeo.socket.read(until: "<body>behind it</body>")
+        #expect(ContinuousClock.now - began >= .milliseconds(1500))
+
+        let lost = try enter("lost")
+        try lost.socket.write("<enable xmlns='urn:xmpp:sm:3'/>")
+        try lost.socket.read(until: "<enabled")
+        try lost.socket.write("<r xmlns='urn:xmpp:sm:3'/><presence/><r xmlns='urn:xmpp:sm:3'/>")
+        try lost.socket.read(until: "h='1'")
+        #expect(!lost.socket.received.contains("h='0'"))
+
+        let refused = try PlainSocket(port: tap.port)
+        try refused.openStream()
+        try refused.write(
+            "<authenticate xmlns='urn:xmpp:sasl:2' mechanism='PLAIN'><initial-response>AGEAYg==</initial-response>"
+                + "</authenticate>"
+        )
+        try refused.read(until: "</failure>")
+        #expect(refused.received.contains("<failure xmlns='urn:xmpp:sasl:2'><temporary-auth-failure"))
+
+        // What waits behind a delayed stanza is judged when the client has ended its stream already.
+        let leaving = try enter("leaving")
+        let other = try enter("other")
+        try say("delay", other, to: "leaving", of: .juliet)
+        try say("late", other, to: "leaving", of: .juliet)
+        try other.socket.write("<iq type='get' id='behind'><ping xmlns='urn:xmpp:ping'/></iq>")
+        try other.socket.read(until: "'behind'")
+        try leaving.leave()
+        #expect(leaving.socket.received.contains("<body>in closing</body>"))
+
+        for client in [romeo, stalled, lost, other] { try client.leave() }
+        try await tap.stop()
+        let heard = romeo.socket.received.matches(of: #/<body>([^<]*)</#).map { String($0.1) }
+        #expect(heard == ["before", "stall", "behind it"])
+        let actions = Set(try tap.records().compactMap(\.action))
+        #expect(actions.isSuperset(of: ["cut", "dropped", "edited", "answered"]), "\(actions)")
+        try await server.stop()
     }
 }

@@ -63,6 +63,13 @@ struct RulesTests {
         let plain = try folder.write("KIND: message\nLOG=x\n", to: "plain.pfw")
         let all = try await XMPPTapBinary.run(["rules", "run", plain, log, "--json"])
         #expect(all.ending == .exited(0) && all.output.split(separator: "\n").count == 3, "\(all.output)")
+        // Two recordings, told from rule files by what is in them.
+        let (other, same) = try (folder.write(Self.log, to: "other.log"), folder.write("KIND: iq\nLOG=y\n", to: "same"))
+        let both = try await XMPPTapBinary.run(["rules", "run", plain, same, log, other, "--json"])
+        let runs = both.output.split(separator: "\n").map { $0.contains("\"run\":2") }
+        #expect(both.ending == .exited(0) && runs.count == 6 && runs.count(where: { $0 }) == 3, "\(both)")
+        let mixed = try await XMPPTapBinary.run(["rules", "run", log, plain])
+        #expect(mixed.ending == .exited(2) && mixed.error.contains("name the rule files first"), "\(mixed)")
         // As mod_firewall has it: a file without a chain line is about what is delivered.
         let delivered = try await XMPPTapBinary.run(["rules", "run", plain, log, "--json", "--chain", "deliver"])
         let lines = delivered.output.split(separator: "\n")
@@ -103,6 +110,24 @@ struct RulesTests {
         #expect(wrong.error.contains("\(bad):1:1: ") && wrong.error.contains("\(bad):4:1: "), "\(wrong.error)")
         let missing = try await XMPPTapBinary.run(arguments + ["--rules", folder.path(of: "none.pfw")])
         #expect(missing.ending == .exited(3))
+        let (huge, latin) = (folder.path(of: "huge.txt"), folder.path(of: "latin1.txt"))
+        try Data(repeating: 0x61, count: 20 << 20).write(to: URL(filePath: huge))
+        try Data([0x63, 0xE9]).write(to: URL(filePath: latin))
+        let lists = ["file:\(folder.path)/none.txt", "file:\(huge)", "file:\(latin)", "http://example.org/list.txt"]
+        let listed = try folder.write(
+            lists.enumerated().map { "%LIST l\($0): \($1)\n" }.joined() + "\nKIND: message\nPASS.\n",
+            to: "listed.pfw"
+        )
+        let refused = try await XMPPTapBinary.run(arguments + ["--rules", listed])
+        #expect(refused.ending == .exited(1) && !refused.error.contains("listening"))
+        #expect(
+            refused.error.split(separator: "\n") == [
+                "\(listed):1:11: \(folder.path)/none.txt does not exist; create it, or append (missing: ignore)",
+                "\(listed):2:11: \(huge) is larger than 16 MiB; that is the limit for such a file",
+                "\(listed):3:11: \(latin) is not UTF-8 text",
+                "\(listed):4:11: lists over HTTP are not supported; download the file and use file:PATH",
+            ]
+        )
         let proxy = try XMPPTapBinary(arguments + ["--rules", good, "--rules", good, "--chain", "deliver"])
         _ = try await proxy.port()
         let said = proxy.process.lines(of: .standardError)

@@ -53,7 +53,7 @@ import Testing
             try await juliet.event("ready")
         }
 
-        private let control: TemporaryFolder
+        let control: TemporaryFolder
         var flags: [String] { ["--control", control.path(of: "tap.sock")] }
 
         func run(_ arguments: [String], input: String = "") async throws -> Result {
@@ -67,6 +67,15 @@ import Testing
                 guard ContinuousClock.now < end else { throw KitError("\(body) was not received: \(client.events)") }
                 try await Task.sleep(for: .milliseconds(20))
             }
+        }
+
+        /// What a command writes to a terminal of so many columns.
+        func terminal(columns: Int, _ arguments: [String]) async throws -> [String] {
+            let command = [try #require(XMPPTapBinary.path)] + arguments + flags
+            let words = command.map { "'\($0)'" }.joined(separator: " ")
+            let script = try ToolProcess("/usr/bin/script", ["-qec", "stty cols \(columns); \(words)", "/dev/null"])
+            guard try await script.ending() == .exited(0) else { throw script.failure("\(arguments)") }
+            return script.text(of: .standardOutput).split(whereSeparator: \.isNewline).map(String.init)
         }
 
         func write(rules: String) throws { _ = try control.write(rules, to: "rules.pfw") }
@@ -101,7 +110,7 @@ import Testing
     }
 
     @Test func `messages are injected both ways, and the session goes on to its end`() async throws {
-        let scene = try await Scene(juliet: 3, romeo: 2)
+        let scene = try await Scene(juliet: 4, romeo: 2)
         let fromNobody = try await scene.run([
             "inject", "--jid", Account.juliet.jid, "--to", "client", "--message", "Ay <me> & 'more'", "--peer",
             "nurse@example.org",
@@ -111,16 +120,47 @@ import Testing
         try await scene.received(scene.juliet, "Ay <me> & 'more'")
         let received = try #require(scene.juliet.events.first { $0.event == "received" })
         #expect(received.from == "nurse@example.org" && fromNobody.output.contains("id \(received.id ?? "none")"))
+        let given = ["--message", "Madam!", "--peer", "nurse@example.org", "--from", "lady@example.org/chamber"]
+        let fromAnother = try await scene.run(["inject", "--jid", scene.jid, "--to", "client"] + given)
+        #expect(fromAnother.ending == .exited(0), "\(fromAnother.error)")
+        try await scene.received(scene.juliet, "Madam!")
+        #expect(scene.juliet.events.last { $0.body == "Madam!" }?.from == "lady@example.org/chamber")
+        let forged = try await scene.run(["inject", "--jid", scene.jid, "--to", "server"] + given)
+        #expect(forged.ending == .exited(1) && forged.error.contains("is not the session's JID"), "\(forged)")
         try await scene.checkRelaying("It is the east")
         let stanza = "<message to='\(Account.romeo.jid)' type='chat' id='own-1'><body>Good night</body></message>\n"
         let piped = try await scene.run(["inject", "--jid", scene.jid, "--to", "server", "--json"], input: stanza)
         #expect(piped.ending == .exited(0) && piped.output.contains("\"outcome\":\"sent\""), "\(piped.error)")
         let (hers, his) = (try await scene.juliet.finish(), try await scene.romeo.finish())
         #expect(his.filter { $0.event == "received" }.map(\.body) == ["It is the east", "Good night"])
-        #expect(hers.filter { $0.event == "received" }.count == 3)
+        #expect(hers.filter { $0.event == "received" }.count == 4)
         try await scene.tap.stop()
         let own = try scene.tap.records().filter { $0.origin == "tap" && $0.name == "message" }
-        #expect(own.count == 3 && own.allSatisfy { $0.session == 2 })
+        #expect(own.count == 4 && own.allSatisfy { $0.session == 2 })
+        try await scene.server.stop()
+    }
+
+    @Test func `the next message is held on request, without rules`() async throws {
+        let scene = try await Scene()
+        let arguments = ["sessions", "pause", "1", "--direction", "recv", "--condition", "INSPECT: body#/=Hold"]
+        let paused = try await scene.run(arguments + ["--json"])
+        #expect(paused.ending == .exited(0) && paused.output == #"{"session":1,"action":"pause"}"# + "\n", "\(paused)")
+        try await scene.checkRelaying("It is the east")
+        try await scene.say("Hold, fair sun")
+        let number = try await scene.held("Hold, fair sun")
+        let shown = try await scene.run(["sessions", "held", "1"])
+        #expect(shown.output.hasPrefix("\(number) RECV, passes in "), "\(shown)")
+        let passed = try await scene.run(["sessions", "pass", "1", number])
+        #expect(passed.ending == .exited(0), "\(passed.error)")
+        try await scene.received(scene.romeo, "Hold, fair sun")
+        try await scene.checkRelaying("Hold no more")
+        for (wrong, reason) in [("--direction", "both"), ("--condition", "DROP."), ("--count", "1001")] {
+            let refused = try await scene.run(["sessions", "pause", "1", wrong, reason])
+            #expect(refused.ending != .exited(0) && !refused.error.isEmpty, "\(refused)")
+        }
+        let unknown = try await scene.run(["sessions", "pause", "7"])
+        #expect(unknown.ending == .exited(1) && unknown.error.contains("no session 7"), "\(unknown)")
+        try await scene.tap.stop()
         try await scene.server.stop()
     }
 
@@ -139,29 +179,71 @@ import Testing
             broken.error.contains("stays held, its edit was refused: ") && broken.error.contains("tag"),
             "\(broken)"
         )
+        for (wrong, reason) in [
+            ("<presence/>", "it is not a message, as the held stanza is"),
+            ("<message xmlns='urn:example'/>", "no iq, message or presence in the stream's namespace"),
+            ("<message from='a@b@c'><body>Arise</body></message>", "from='a@b@c' is no JID"),
+            ("<message><body>\(String(repeating: "x", count: 2 << 20))</body></message>", "the limit of an item"),
+        ] {
+            let refused = try await scene.run(["sessions", "edit", "1", number, "-", "--json"], input: wrong)
+            #expect(refused.ending == .exited(1) && refused.output.isEmpty, "\(reason): \(refused.ending)")
+            #expect(refused.error.contains(reason), "\(refused.error.prefix(300))")
+        }
         // As a file has it.
-        let edited = try await scene.run(["sessions", "edit", "1", number, "-"], input: "\n\(stanza)\n")
+        let edited = try await scene.run(["sessions", "edit", "1", number, "-", "--json"], input: "\n\(stanza)\n")
         #expect(edited.ending == .exited(0), "\(edited.error)")
+        #expect(edited.output == #"{"session":1,"held":\#(number),"action":"edit"}"# + "\n")
         try await scene.received(scene.romeo, "Arise")
 
         try await scene.say("Hold no more")
-        let dropped = try await scene.run(["sessions", "drop", "1", try await scene.held("Hold no more")])
+        let second = try await scene.held("Hold no more")
+        let dropped = try await scene.run(["sessions", "drop", "1", second, "--json"])
         #expect(dropped.ending == .exited(0), "\(dropped.error)")
+        #expect(dropped.output == #"{"session":1,"held":\#(second),"action":"drop"}"# + "\n")
         let hits = try await scene.run(["rules", "hits"])
         #expect(hits.ending == .exited(0) && hits.output.contains("rules.pfw:3"), "\(hits)")
 
         try scene.write(rules: "KIND: massage\nDROP.\n")
+        let file = scene.control.path(of: "rules.pfw")
+        let mistakes = try await XMPPTapBinary.run(["rules", "check", file, "--json"])
+        #expect(mistakes.ending == .exited(1), "\(mistakes)")
+        #expect(mistakes.output.hasPrefix(#"{"severity":"error","file":""#), "\(mistakes.output)")
+        #expect(mistakes.output.contains(#"","line":1,"#), "\(mistakes.output)")
         let refused = try await scene.run(["rules", "reload"])
         #expect(refused.ending == .exited(1) && refused.error.contains("rules.pfw:1:"), "\(refused.error)")
         try await scene.say("Hold once more")
-        let passed = try await scene.run(["sessions", "pass", "1", try await scene.held("Hold once more")])
+        let third = try await scene.held("Hold once more")
+        let passed = try await scene.run(["sessions", "pass", "1", third, "--json"])
         #expect(passed.ending == .exited(0), "\(passed.error)")
+        #expect(passed.output == #"{"session":1,"held":\#(third),"action":"pass"}"# + "\n")
         try await scene.received(scene.romeo, "Hold once more")
 
         try scene.write(rules: "::recv\n\nKIND: message\nINSPECT: body#/=envious moon\nDROP.\n")
         let reloaded = try await scene.run(["rules", "reload"])
         #expect(reloaded.ending == .exited(0), "\(reloaded.error)")
-        try await scene.say("Kill the envious moon")
+        let traces = try [[], ["--json", "--session", "1"]].map {
+            try XMPPTapBinary(["rules", "trace"] + $0 + scene.flags)
+        }
+        // Until both listen.
+        repeat {
+            try await scene.say("Kill the envious moon")
+        } while traces.contains { $0.process.text(of: .standardOutput).isEmpty }
+        let hit = try #require(traces[0].process.lines(of: .standardOutput).first)
+        #expect(
+            hit.hasPrefix("[1] RECV \(file):3 drop (KIND: message; INSPECT: body#/=envious moon): <message "),
+            "\(hit)"
+        )
+        let line = try #require(traces[1].process.lines(of: .standardOutput).first)
+        let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+        #expect(object?["session"] as? Int == 1 && object?["line"] as? Int == 3 && object?["file"] as? String == file)
+        #expect((object?["stanza"] as? String)?.contains("Kill the envious moon") == true, "\(line)")
+        for trace in traces {
+            trace.process.signal(SIGINT)
+            #expect(try await trace.process.ending() == .exited(0))
+        }
+        let narrow = try await scene.terminal(columns: 30, ["rules", "hits"])
+        #expect(narrow.allSatisfy { $0.count <= 30 } && narrow.last?.hasSuffix("/rules.pfw:3") == true, "\(narrow)")
+        #expect(narrow.last?.contains("  …") == true, "\(narrow)")
         try await scene.checkRelaying("Hold, and pass")
         let bodies = scene.romeo.events.filter { $0.event == "received" }.map(\.body)
         #expect(bodies == ["Arise", "Hold once more", "Hold, and pass"])
@@ -241,8 +323,15 @@ import Testing
             none.ending == .exited(1) && none.error.contains("no session 99; 'xmpptap sessions' lists them"),
             "\(none)"
         )
-        let closed = try await scene.run(["sessions", "close", "2"])
+        // No table is wider than the terminal.
+        for arguments in [["sessions"], ["sessions", "2"]] {
+            let lines = try await scene.terminal(columns: 84, arguments)
+            let tables = lines.drop { !$0.contains("SESSION") && !$0.contains("STEP") }
+            #expect(tables.count > 1 && tables.allSatisfy { $0.count <= 84 }, "\(lines)")
+        }
+        let closed = try await scene.run(["sessions", "close", "2", "--json"])
         #expect(closed.ending == .exited(0), "\(closed)")
+        #expect(closed.output == #"{"session":2,"action":"close"}"# + "\n")
         try await scene.juliet.event("disconnected")
         let gone = try await scene.run(["inject", "--session", "2", "--to", "client"], input: "<presence/>")
         #expect(gone.ending == .exited(1), "\(gone)")
@@ -318,7 +407,10 @@ import Testing
             ["inject", "--session", "2", "--to", "client"],
             input: String(repeating: "x", count: 100 << 20)
         )
-        #expect(huge.ending == .exited(3) && huge.error.contains("is larger than"), "\(huge.error)")
+        #expect(
+            huge.ending == .exited(3) && huge.error.contains("standard input is larger than 16777216 bytes"),
+            "\(huge.error)"
+        )
         let nobody = try await scene.run(
             ["inject", "--jid", "tybalt@localhost", "--to", "client"],
             input: "<message/>"

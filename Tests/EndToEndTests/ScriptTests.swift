@@ -19,33 +19,20 @@ import Testing
 
     @Test func `a recorded conversation becomes a script that another server passes`() async throws {
         let folder = try TemporaryFolder()
-        let recorded = try await ProsodyServer()
-        let tap = try await Tap(upstream: recorded.port)
-        let juliet = try ScriptedClient(
-            .slixmpp,
-            as: .juliet,
-            port: tap.port,
-            .init(ping: true, receive: 1),
-            options: ["--add", Account.romeo.jid]
-        )
-        try await juliet.event("ready")
-        let romeo = try ScriptedClient(
-            .slixmpp,
-            as: .romeo,
-            port: tap.port,
-            .init(ping: true, send: [(.juliet, "What light ${Juliet's JID} & 'window' — ünïcode")])
-        )
-        try await juliet.finish()
-        try await romeo.finish()
-        try await tap.stop()
-        try await recorded.stop()
+        let body = "What light ${Juliet's JID} & 'window' — ünïcode"
+        let capture = try await RecordedTalk.record(body, into: folder)
 
         let script = folder.path(of: "talk.scs")
-        let converted = try await XMPPTapBinary.run(["convert", tap.capture, script])
+        let converted = try await XMPPTapBinary.run(["convert", capture, script])
         #expect(converted.ending == .exited(0), "\(converted.error)")
         let text = Tap.read(script)
         #expect(text.contains("[Client] Juliet") && text.contains("{scansion:any}"))
         #expect(text.contains("from=\"${Romeo's full JID}\""))
+        // What was written may have been edited.
+        let again = try await XMPPTapBinary.run(["convert", capture, script])
+        #expect(again.ending == .exited(2) && again.error.contains("talk.scs exists already"))
+        #expect(try await XMPPTapBinary.run(["convert", capture, script, "--overwrite"]).ending == .exited(0))
+        #expect(Tap.read(script) == text)
 
         let fresh = try await ProsodyServer()
         let server = ["--to", "127.0.0.1:\(fresh.port)", "--accounts", try Self.accounts(in: folder)]
@@ -69,6 +56,22 @@ import Testing
         #expect(all.ending == .exited(1))
         #expect(all.output.contains("1 of 2 scripts passed"))
         #expect(all.output.contains("b.scs:7: Romeo receives: nothing received within 1.0 s"))
+        let (junit, page) = (folder.path(of: "r.xml"), folder.path(of: "r.html"))
+        let reported = try await XMPPTapBinary.run(arguments + ["--json", "--junit", junit, "--report", page])
+        #expect(reported.ending == .exited(1))
+        let report = try #require(
+            try JSONSerialization.jsonObject(with: Data(reported.output.utf8)) as? [String: Any]
+        )
+        let scripts = try #require(report["scripts"] as? [[String: Any]])
+        let found = scripts.map { $0["divergences"] as? [[String: Any]] ?? [] }
+        #expect(report["failed"] as? Bool == true && found.map(\.count) == [0, 1])
+        let step = try #require(found.last?.first)
+        #expect(step["file"] as? String == folder.path(of: "b.scs") && step["line"] as? Int == 7)
+        #expect(step["code"] as? String == "missing")
+        #expect((step["recorded"] as? [String: Any])?["xml"] as? String == "<presence/>")
+        #expect(Tap.read(junit).contains("tests=\"2\" failures=\"1\""))
+        #expect(Tap.read(junit).contains("b.scs:7: Romeo receives: nothing received within 1.0 s"))
+        #expect(Tap.read(page).contains("2 scripts, 3 steps passed: 1 missing"))
         let quick = try await XMPPTapBinary.run(arguments + ["--skip-tags", "slow"])
         #expect(quick.ending == .exited(0) && quick.output.contains("1 of 1 scripts passed"))
         _ = try folder.write("# Worse\n\(header)Romeo sends:\n\t<presence>\n", to: "c.scs")
@@ -76,6 +79,10 @@ import Testing
         #expect(mistaken.ending == .exited(3) && mistaken.output.isEmpty)
         #expect(mistaken.error.contains("c.scs:7:12: the stanza has no end"))
         try await server.stop()
+        try FileManager.default.removeItem(atPath: folder.path(of: "c.scs"))
+        let unreachable = try await XMPPTapBinary.run(arguments)
+        #expect(unreachable.ending == .exited(4))
+        #expect(unreachable.output.contains("b.scs:6: Romeo connects: "))
     }
 
     @Test func `what cannot be converted is refused`() async throws {

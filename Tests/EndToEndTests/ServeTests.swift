@@ -10,30 +10,14 @@ private struct ServeScene {
     let trusted: String
     private let authority: [String]
 
-    /// Juliet logs in through a proxy to Prosody, has romeo for a contact, and gets a message of his.
-    init() async throws {
+    /// - Parameter capture: What is served; by default a talk of Juliet and Romeo.
+    init(_ capture: String? = nil) async throws {
         folder = try TemporaryFolder()
-        let server = try await ProsodyServer()
-        let tap = try await Tap(upstream: server.port)
-        let juliet = try ScriptedClient(
-            .slixmpp,
-            as: .juliet,
-            port: tap.port,
-            .init(receive: 1),
-            options: ["--add", Account.romeo.jid]
-        )
-        try await juliet.event("ready")
-        let romeo = try ScriptedClient(
-            .slixmpp,
-            as: .romeo,
-            port: tap.port,
-            .init(send: [(.juliet, "What light through yonder window breaks — ünïcode")])
-        )
-        try await juliet.finish()
-        try await romeo.finish()
-        try await tap.stop()
-        try await server.stop()
-        capture = try folder.write(Tap.read(tap.capture), to: "talk.xtap")
+        if let capture {
+            self.capture = capture
+        } else {
+            self.capture = try await RecordedTalk.record(ServeTests.text, into: folder)
+        }
         authority = ["--ca-dir", folder.path(of: "ca")]
         let created = try await XMPPTapBinary.run(["ca", "create", "--domain", Account.juliet.domain] + authority)
         guard created.ending == .exited(0) else { throw KitError("no authority: \(created.error)") }
@@ -65,7 +49,7 @@ private struct ServeScene {
         "a server or clients are missing"
     )
 ) struct ServeTests {
-    private static let text = "What light through yonder window breaks — ünïcode"
+    fileprivate static let text = "What light through yonder window breaks — ünïcode"
 
     @Test func `the recorded client logs in, sees its roster and its message, and nothing differs`() async throws {
         let scene = try await ServeScene()
@@ -119,25 +103,38 @@ private struct ServeScene {
         #expect(try await scene.stop(other).isEmpty)
     }
 
-    @Test func `a stanza split within a character is split there again`() async throws {
-        let scene = try await ServeScene()
-        let split = try Self.splitting(scene.capture, at: "—", in: scene.folder)
-        let authority = ["--ca-dir", scene.folder.path(of: "ca")]
-        let binary = try XMPPTapBinary(
-            ["serve", split, "--listen", "127.0.0.1:0", "--session", "1", "--chunks", "--quiet", "500ms"] + authority
+    @Test func `a message that was split within a character is split again, and breaks the client that it broke`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        let request = "<iq id='a' type='get'><query xmlns='urn:example:a'/></iq>"
+        func answer(_ id: String) -> String { "<iq id='\(id)' type='result'><query xmlns='urn:example:a'/></iq>" }
+        let message = "<message from='romeo@localhost'><body>breaks — here</body></message>"
+        let talk = """
+            000 1 ready juliet@localhost/balcony
+            010 1 send \(request)
+            020 1 recv \(answer("a"))
+            030 1 recv \(message)
+            040 1 send </stream:stream>
+            041 1 ended
+            """
+        let server = try ReplayPeer(
+            answers: [("example:a'", answer("ID") + message.replacing("—", with: "SPLIT—"))]
         )
-        let peer = try ServePeer(
-            port: try await binary.port(),
-            trusting: scene.trusted,
-            sending: "<presence/>",
-            until: "</message>"
-        )
-        let reads = try await peer.reads()
-        let index = try #require(reads.firstIndex { $0.last == 0xE2 })
-        #expect(reads[index + 1].first == 0x80)
-        let whole = String(decoding: reads.joined(), as: UTF8.self)
-        #expect(whole.contains(Self.text))
-        _ = try await scene.stop(binary)
+        let tap = try await Tap(upstream: server.port)
+        let played = try folder.write(RecordedLog(talk).file, to: "played.xtap")
+        let run = try await server.replay(played, in: folder, through: tap.port)
+        #expect(run.ending == .exited(0), "\(run)")
+        try await tap.stop()
+        let scene = try await ServeScene(tap.capture)
+        for (arguments, isBroken) in [(["--chunks"], true), ([], false)] {
+            let (binary, port) = try await scene.serve(arguments + ["--quiet", "500ms"])
+            let peer = try ServePeer(port: port, trusting: scene.trusted, sending: request, until: "</message>")
+            // It takes what each read gives for whole characters.
+            let text = try await peer.reads().map { String(decoding: $0, as: UTF8.self) }.joined()
+            #expect(text.contains("\u{FFFD}") == isBroken && text.contains("</message>"), "\(text)")
+            _ = try await scene.stop(binary)
+        }
     }
 
     @Test func `a request that was not recorded is answered by a real server`() async throws {
@@ -202,20 +199,6 @@ private struct ServeScene {
         #expect(missing.ending == .exited(3))
         let remote = try await XMPPTapBinary.run(["serve", empty, "--listen", "0.0.0.0:0"])
         #expect(remote.ending == .exited(2) && remote.error.contains("--allow-remote"))
-    }
-
-    /// The capture with a boundary of reads within a character of its message.
-    private static func splitting(_ capture: String, at character: String, in folder: TemporaryFolder) throws -> String
-    {
-        let lines = Tap.read(capture).split(separator: "\n").map { line -> String in
-            guard line.contains(text), line.contains("\"direction\":\"recv\""), line.contains("\"session\":1,"),
-                let object = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
-                let xml = object["xml"] as? String, let place = xml.range(of: character)
-            else { return String(line) }
-            let offset = xml[..<place.lowerBound].utf8.count + 1
-            return line.dropLast() + ",\"chunks\":[\(offset)]}"
-        }
-        return try folder.write(lines.joined(separator: "\n") + "\n", to: "split.xtap")
     }
 }
 

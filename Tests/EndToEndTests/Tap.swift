@@ -115,6 +115,7 @@ struct LogRecord: Decodable {
     var truncated: Bool?
     var action: String?
     var xml: String?
+    var edited: String?
     var code: String?
     var condition: String?
     var message: String?

@@ -1,13 +1,13 @@
 import Foundation
 
-/// A transcript of the README: lines that the program prints, where `…` stands for what is left out.
+/// A transcript of the README or the manual: lines that the program prints, where `…` stands for what is left out.
 ///
 /// A line that is `…` alone stands for any number of lines, one within a line for any text. Lines are compared by their
 /// shape: times, sizes, counts, ids, addresses and the like differ from run to run.
 struct Transcript {
     private static let omission = "…"
 
-    /// The lines as they stand in the README.
+    /// The lines as they stand there.
     let lines: [String]
 
     /// The transcripts of a Markdown text, in its order: its fenced blocks.
@@ -50,7 +50,7 @@ struct Transcript {
         return nil
     }
 
-    /// Whether a line of the README tells a printed one.
+    /// Whether a line of the transcript tells a printed one.
     private static func matches(_ told: String, _ printed: String) -> Bool {
         let parts = told.components(separatedBy: omission).map(shape)
         var rest = shape(printed)[...]
@@ -91,6 +91,7 @@ struct Transcript {
         (/\d+(?:\.\d+)? (?:B|kB|MB)\b/, "SIZE"),
         (/#\d+/, "#N"),
         (/\b\d+(?:\.\d+)*\b/, "N"),
+        (/─{3,}/, "RULE"),
         (#/\s+/#, " "),
     ]
 }

@@ -12,9 +12,14 @@ let package = Package(
         .systemLibrary(name: "CLibXML2ForFuzzing", path: "Sources/CLibXML2", pkgConfig: "libxml-2.0"),
         // libxml2 as anybody would use it, on whole documents.
         .target(name: "ReferenceParser", dependencies: ["CLibXML2ForFuzzing"]),
+        // Connections between OpenSSL's two ends, the same each time.
+        .target(name: "RecordedTLS"),
         .executableTarget(
-            name: "ParserFuzzer",
-            dependencies: [.product(name: "XMPPCore", package: "xmpptap"), "ReferenceParser"],
+            name: "Fuzzer",
+            dependencies: [
+                .product(name: "XMPPCore", package: "xmpptap"), .product(name: "TapCore", package: "xmpptap"),
+                .product(name: "TapCapture", package: "xmpptap"), "ReferenceParser", "RecordedTLS",
+            ],
             swiftSettings: [
                 .enableUpcomingFeature("ExistentialAny"),
                 .enableUpcomingFeature("MemberImportVisibility"),

@@ -19,8 +19,8 @@ struct JSONObjectTests {
         #expect(try object.text("a") == "x")
         #expect(try object.bool("b") == true)
         #expect(try object.integer("c", in: 1...7) == 7)
-        #expect(try object.text("d") == nil)
-        #expect(object.isNull("d") && object.has("d") && !object.has("f"))
+        #expect(try object.text("d", orNull: true) == nil)
+        #expect(object.has("d") && !object.has("f"))
         #expect(try object.object("e")?.text("f") == "y")
         #expect(try JSONObject([]).text("a") == nil)
     }
@@ -35,6 +35,11 @@ struct JSONObjectTests {
         #expect(problem(#"{"a":"1"}"#) { _ = try $0.bool("a") } == "\"a\" must be true or false")
         #expect(problem(#"{"a":1.5}"#) { _ = try $0.integer("a", in: 0...9) } == "\"a\" must be an integer from 0 to 9")
         #expect(problem(#"{"a":[]}"#) { _ = try $0.object("a") } == "\"a\" must be an object")
+        #expect(problem(#"{"a":null}"#) { _ = try $0.text("a") } == "\"a\" must be a string")
+        #expect(problem(#"{"a":null}"#) { _ = try $0.bool("a") } == "\"a\" must be true or false")
+        #expect(
+            problem(#"{"a":null}"#) { _ = try $0.integer("a", in: 0...9) } == "\"a\" must be an integer from 0 to 9"
+        )
         #expect(problem("{}") { _ = try $0.required("a") } == "\"a\" is missing")
         #expect(problem(String(repeating: #"{"a":"#, count: 100)) == "the body is not JSON: tooDeep at byte 320")
     }

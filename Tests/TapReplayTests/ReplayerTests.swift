@@ -4,13 +4,20 @@ import XMPPCore
 
 /// The clients' side of recordings, played against a scripted server with a clock of the test's own.
 @Suite struct ReplayerTests {
-    /// A server that answers each item it gets with items of the script, in which `ID` is the id of what it got.
+    /// A server that answers each item it gets with items of the script, in which `ID` is the id of what it got; `ended` ends a
+    /// client's session, `ended REASON` by a failure.
     private struct Peer {
         var replayer: Replayer
         var now: Int64 = 0
         /// What was done, in order, with the bytes that were sent.
         var log: [String] = []
         var isFinished = false
+        /// Clients of which the server reads nothing more, from this item of theirs on.
+        var stalling: [Int: String] = [:]
+        /// Whether a session is resumed, by its client.
+        var resumes: (Int) -> Bool = { _ in true }
+        /// What the first client gets so many nanoseconds after a request that was not answered.
+        var delayed: (after: Int64, answer: String)?
         private let parser = StanzaParser()
         private let reply: (Int, String) -> [(Int, String)]
 
@@ -20,6 +27,7 @@ import XMPPCore
             options: ReplayOptions = ReplayOptions(),
             puppets: [String] = [],
             prepares: Bool = false,
+            copy: Int? = nil,
             seed: UInt64 = 1,
             reply: @escaping (Int, String) -> [(Int, String)]
         ) throws {
@@ -32,6 +40,7 @@ import XMPPCore
                     prepares: prepares
                 ),
                 accounts: try accounts.map { (try JID(parsing: $0), try JID(parsing: $1)) },
+                copy: copy,
                 options: options,
                 using: &generator
             )
@@ -40,9 +49,15 @@ import XMPPCore
         mutating func run() throws {
             replayer.tick(at: now)
             for _ in 0..<10_000 where !isFinished {
-                while let action = replayer.next() { try perform(action) }
+                while let action = replayer.next(at: now) { try perform(action) }
                 guard !isFinished else { return }
                 let deadline = try #require(replayer.nextDeadline, "the replay waits for ever: \(log)")
+                if let (delay, answer) = delayed, let request = log.last(where: { $0.contains("<iq") }) {
+                    delayed = nil
+                    now += delay
+                    try receive(0, answer, to: request)
+                    continue
+                }
                 now = max(now, deadline)
                 replayer.tick(at: now)
             }
@@ -54,16 +69,24 @@ import XMPPCore
             switch action {
             case .connect(let client, let resuming):
                 log.append("connect \(client)\(resuming.map { " \($0.id) \($0.handled)" } ?? "")")
-                guard resuming == nil else { return replayer.handle(.resumed, client: client, at: now) }
+                guard resuming == nil || !resumes(client) else {
+                    return replayer.handle(.resumed, client: client, at: now)
+                }
                 let account = replayer.script.clients[client].account.local ?? ""
                 replayer.handle(.bound(try JID(parsing: "\(account)@live.example/\(client)")), client: client, at: now)
             case .send(let client, let bytes):
                 let text = String(decoding: bytes, as: UTF8.self)
                 log.append("\(client) \(text)")
+                if let last = stalling[client], text.contains(last) {
+                    return replayer.handle(.stalled, client: client, at: now)
+                }
                 for (receiver, answer) in reply(client, text) {
-                    let bytes = Array(answer.replacing("ID", with: Self.id(of: text)).utf8)
-                    let element = try parser.parse(bytes.span, root: StanzaForm.clientDeclarations)
-                    replayer.handle(.received(bytes, element), client: receiver, at: now)
+                    if answer.hasPrefix("ended") {
+                        let reason = answer.dropFirst("ended ".count)
+                        replayer.handle(.ended(reason.isEmpty ? nil : String(reason)), client: receiver, at: now)
+                        continue
+                    }
+                    try receive(receiver, answer, to: text)
                 }
             case .close(let client):
                 log.append("close \(client)")
@@ -73,15 +96,26 @@ import XMPPCore
             }
         }
 
+        private mutating func receive(_ client: Int, _ answer: String, to text: String) throws {
+            let bytes = Array(answer.replacing("ID", with: Self.id(of: text)).utf8)
+            let element = try parser.parse(bytes.span, root: StanzaForm.clientDeclarations)
+            replayer.handle(.received(bytes, element), client: client, at: now)
+        }
+
         private static func id(of text: String) -> String {
             guard let start = text.firstRange(of: " id='") else { return "" }
             return String(text[start.upperBound...].prefix { $0 != "'" })
         }
 
-        var found: [String] {
-            replayer.divergences.map {
-                "\($0.divergenceClass.rawValue) \($0.code.rawValue) \($0.recorded?.sequence ?? 0)"
-            }
+        var found: [String] { Self.words(replayer.divergences) }
+
+        /// What followed from the divergence of that place.
+        func followed(_ place: Int) -> [String] {
+            replayer.divergences.indices.contains(place) ? Self.words(replayer.divergences[place].followed) : []
+        }
+
+        private static func words(_ divergences: [Divergence]) -> [String] {
+            divergences.map { "\($0.divergenceClass.rawValue) \($0.code.rawValue) \($0.recorded?.sequence ?? 0)" }
         }
     }
 
@@ -237,6 +271,33 @@ import XMPPCore
         #expect(peer.log.contains("1 <a xmlns='urn:xmpp:sm:3' h='1'/>"))
     }
 
+    @Test func `what was enabled along with the login is enabled behind it`() throws {
+        let text = """
+            0 1 send <authenticate xmlns='urn:xmpp:sasl:2' mechanism='PLAIN'><bind xmlns='urn:xmpp:bind:0'><enable xmlns='urn:xmpp:sm:3' resume='true'/><enable xmlns='urn:xmpp:carbons:2'/></bind></authenticate>
+            1 1 ready juliet@capulet.example/balcony
+            4 1 send <presence/>
+            5 1 recv <presence from='juliet@capulet.example/balcony'/>
+            6 1 ended
+            7 2 resumed 1 juliet@capulet.example/balcony
+            """
+        var peer = try Peer(text) { client, text in
+            if text.hasPrefix("<enable") { return [(0, "<enabled xmlns='urn:xmpp:sm:3' id='new' resume='true'/>")] }
+            if text.contains("carbons") { return [(0, "<iq id='ID' type='result' from='juliet@live.example'/>")] }
+            return Self.answer(client, text)
+        }
+        try peer.run()
+        #expect(peer.found == [])
+        #expect(
+            peer.log.prefix(4) == [
+                "connect 0",
+                "0 <iq type='set' id='xmpptap-inline'><enable xmlns='urn:xmpp:carbons:2'/></iq>",
+                "0 <enable xmlns='urn:xmpp:sm:3' resume='true'/>",
+                "0 <presence/>",
+            ]
+        )
+        #expect(peer.log.contains("connect 1 new 1"))
+    }
+
     @Test func `the server's pings are answered, and other requests refused and reported`() throws {
         var peer = try Peer(Self.roster) { client, text in
             guard text == "<presence/>" else { return Self.answer(client, text) }
@@ -290,17 +351,377 @@ import XMPPCore
             3 1 recv <iq id='r' type='result'><query xmlns='jabber:iq:roster'><item jid='romeo@capulet.example' name='R' subscription='both'><group>Friends</group></item><item jid='paris@capulet.example' subscription='to'/></query></iq>
             """
         var peer = try Peer(text, Self.both, puppets: ["romeo@capulet.example"], prepares: true) { client, text in
+            // He is no contact yet.
+            if text.contains("subscription='remove'") {
+                let condition = "<item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
+                return [(client, "<iq type='error' id='ID'><error type='cancel'>\(condition)</error></iq>")]
+            }
             guard text.contains("settled-") else { return [] }
             return [(client, "<iq type='result' id='ID'/>")]
         }
         try peer.run()
+        #expect(peer.replayer.failure == nil)
+        // Paris is not played: nobody can say what he has.
+        #expect(peer.log.count { $0.contains("subscription='remove'") } == 1)
         let order = [
-            "name='R'", "paris@live.example", "0 <presence type='subscribe' to='romeo@live.example'/>",
+            "<item jid='romeo@live.example' subscription='remove'/>", "name='R'", "paris@live.example",
+            "0 <presence type='subscribe' to='romeo@live.example'/>",
             "1 <presence type='subscribe' to='juliet@live.example'/>",
             "1 <presence type='subscribed' to='juliet@live.example'/>",
             "0 <presence type='subscribed' to='romeo@live.example'/>", "close 0", "connect 2",
         ]
         let places = order.map { wanted in peer.log.firstIndex { $0.contains(wanted) } ?? -1 }
         #expect(places == places.sorted() && !places.contains(-1), "\(peer.log)")
+    }
+
+    @Test func `each copy has rooms of its own in the place of those that were created`() throws {
+        func entered(_ room: String, _ status: String) -> String {
+            "<presence from='\(room)/j'><x xmlns='http://jabber.org/protocol/muc#user'>\(status)</x></presence>"
+        }
+        let created = "<status code='110'/><status code='201'/>"
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <presence to='new@muc.capulet.example/j'/>
+            3 1 recv \(entered("new@muc.capulet.example", created))
+            4 1 send <presence to='old@muc.capulet.example/j'/>
+            5 1 recv \(entered("old@muc.capulet.example", "<status code='110'/>"))
+            """
+        for (copy, room) in [(nil, "new"), (3, "new-3")] {
+            var peer = try Peer(text, copy: copy) { client, text in
+                let room = text.contains("old@") ? "old" : room
+                guard text.contains("\(room)@muc.live.example") else { return [] }
+                return [(client, entered("\(room)@muc.live.example", room == "old" ? "<status code='110'/>" : created))]
+            }
+            try peer.run()
+            #expect(peer.found == [], "\(peer.log)")
+        }
+    }
+
+    @Test func `the time is taken until an answer comes, and a message at another client`() throws {
+        var peer = try Peer(Self.talk, Self.both, reply: Self.version)
+        try peer.run()
+        #expect(peer.found == [])
+        let counts = peer.replayer.progress.latencies.mapValues(\.count)
+        #expect(counts == ["iq query": 2, "message": 1])
+    }
+
+    @Test func `a subscription is not what became of presence`() throws {
+        var peer = try Peer(Self.roster) { client, text in
+            guard text == "<presence/>" else { return Self.answer(client, text) }
+            return [(0, "<presence from='juliet@live.example' type='subscribe'/>")]
+        }
+        try peer.run()
+        #expect(peer.found == ["behaviour missing 5", "behaviour unexpected 0"])
+    }
+
+    // MARK: What goes wrong
+
+    private static let talk = """
+        1 1 ready juliet@capulet.example/balcony
+        2 2 ready romeo@capulet.example/orchard
+        3 1 send <iq id='a' type='get'><query xmlns='jabber:iq:version'/></iq>
+        4 1 recv <iq id='a' type='result'><query xmlns='jabber:iq:version'/></iq>
+        5 1 send <message to='romeo@capulet.example/orchard' id='n'><body>Ay me</body></message>
+        6 2 recv <message from='juliet@capulet.example/balcony' to='romeo@capulet.example/orchard' id='n'><body>Ay me</body></message>
+        7 2 send <iq id='b' type='get'><query xmlns='jabber:iq:version'/></iq>
+        8 2 recv <iq id='b' type='result'><query xmlns='jabber:iq:version'/></iq>
+        """
+
+    private static func version(_ client: Int, _ text: String) -> [(Int, String)] {
+        if text.contains("version") {
+            return [(client, "<iq id='ID' type='result'><query xmlns='jabber:iq:version'/></iq>")]
+        }
+        let from = client == 0 ? "juliet@live.example/0" : "romeo@live.example/1"
+        return [(1 - client, text.replacing("<message", with: "<message from='\(from)'"))]
+    }
+
+    @Test func `a connection that takes no data is given up, and the others go on`() throws {
+        var peer = try Peer(Self.talk, Self.both, reply: Self.version)
+        peer.stalling[0] = "Ay me"
+        try peer.run()
+        #expect(peer.found == ["behaviour session 0"] && peer.followed(0) == ["behaviour missing 6"], "\(peer.found)")
+        #expect(peer.replayer.divergences.first?.message.contains("took no data for 10") == true)
+        #expect(peer.log.contains("drop 0") && peer.log.contains { $0.hasPrefix("1 <iq") }, "\(peer.log)")
+    }
+
+    @Test func `a replay does not end before its last stanzas are taken`() throws {
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <message id='m1'><body>Ay me</body></message>
+            3 1 send <message id='m2'><body>O Romeo</body></message>
+            4 1 send </stream:stream>
+            5 1 ended
+            """
+        var peer = try Peer(text) { _, _ in [] }
+        peer.stalling[0] = "Ay me"
+        try peer.run()
+        #expect(peer.found == ["behaviour session 0"] && peer.replayer.progress.sent == 1, "\(peer.found)")
+        #expect(peer.replayer.divergences.first?.message.hasSuffix("; 1 stanza not sent") == true)
+    }
+
+    @Test func `what a stalled connection has not taken goes when it takes data again, in its order`() throws {
+        let sends = (0..<600).map { "\($0 + 2) 1 send <message id='m\($0)'><body>\($0)</body></message>" }
+        let text = "1 1 ready juliet@capulet.example/balcony\n" + sends.joined(separator: "\n")
+        var generator = ReplayGenerator(seed: 1)
+        let account = (try JID(parsing: "juliet@capulet.example"), try JID(parsing: "juliet@live.example"))
+        var replayer = Replayer(
+            ReplayScript(try RecordedText(text).conversations),
+            accounts: [account],
+            using: &generator
+        )
+        replayer.tick(at: 0)
+        var sent: [String] = []
+        var isStalled = false
+        var stalls = 0
+        for round in 0..<20 {
+            while let action = replayer.next(at: Int64(round)) {
+                switch action {
+                case .connect: replayer.handle(.bound(account.1), client: 0, at: 0)
+                case .send(_, let bytes):
+                    #expect(!isStalled)
+                    sent.append(String(decoding: bytes, as: UTF8.self))
+                    if sent.count % 100 == 0 {
+                        isStalled = true
+                        stalls += 1
+                        replayer.handle(.stalled, client: 0, at: Int64(round))
+                    }
+                case .close, .drop, .finish: break
+                }
+            }
+            isStalled = false
+            replayer.handle(.writable, client: 0, at: Int64(round))
+        }
+        #expect(stalls == 6 && sent.count == 600 && replayer.divergences.isEmpty)
+        #expect(sent.enumerated().allSatisfy { $1.contains("<body>\($0)</body>") })
+    }
+
+    @Test func `it is quiet from the last item on, however long sending takes`() throws {
+        let sends = (0..<600).map { "\($0 + 2) 1 send <message id='m\($0)'><body>\($0)</body></message>" }
+        let text = "1 1 ready juliet@capulet.example/balcony\n" + sends.joined(separator: "\n")
+        var generator = ReplayGenerator(seed: 1)
+        let account = (try JID(parsing: "juliet@capulet.example"), try JID(parsing: "juliet@live.example"))
+        var replayer = Replayer(
+            ReplayScript(try RecordedText(text).conversations),
+            accounts: [account],
+            using: &generator
+        )
+        replayer.tick(at: 0)
+        var now: Int64 = 0
+        var hasFinished = false
+        func perform() {
+            while let action = replayer.next(at: now) {
+                now += 1_000_000
+                if case .connect = action { replayer.handle(.bound(account.1), client: 0, at: now) }
+                if case .finish = action { hasFinished = true }
+            }
+        }
+        perform()
+        #expect(replayer.progress.sent == 600)
+        replayer.tick(at: now)
+        perform()
+        #expect(!hasFinished)
+        replayer.tick(at: now + 500_000_000)
+        perform()
+        #expect(hasFinished)
+    }
+
+    @Test func `nobody waits for a session that is over, and what it leaves undone follows from its end`() throws {
+        var peer = try Peer(Self.talk, Self.both) { client, text in
+            client == 0 ? [(0, "ended the server closed the connection")] : Self.version(client, text)
+        }
+        try peer.run()
+        #expect(peer.found == ["behaviour session 0"] && peer.now < 3_000_000_000, "\(peer.found) \(peer.now)")
+        #expect(peer.followed(0) == ["behaviour missing 4", "behaviour missing 6"], "\(peer.followed(0))")
+        let message = "the session ended: the server closed the connection; 1 stanza not sent"
+        #expect(peer.replayer.divergences.first?.message == message)
+        #expect(peer.log.contains { $0.hasPrefix("1 <iq") }, "\(peer.log)")
+    }
+
+    @Test func `the answer to a request that was not sent follows from that`() throws {
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <iq id='r' type='set'><query xmlns='jabber:iq:private'>[redacted:token#3]</query></iq>
+            3 1 recv <iq id='r' type='result'/>
+            4 1 send <presence/>
+            5 1 recv <presence from='juliet@capulet.example/balcony'/>
+            """
+        var peer = try Peer(text, reply: Self.answer)
+        try peer.run()
+        #expect(peer.found == ["redacted undecided 2"] && peer.followed(0) == ["redacted missing 3"], "\(peer.found)")
+        #expect(peer.now < 2_000_000_000)
+    }
+
+    @Test func `a second answer follows from a first that was another, and else stands alone`() throws {
+        let error = "<iq type='error' id='ID'><error type='cancel'/></iq>"
+        var peer = try Peer(Self.roster) { client, text in
+            text.contains("roster") ? [(0, error), (0, error)] : Self.answer(client, text)
+        }
+        try peer.run()
+        #expect(peer.found == ["behaviour changed 3"] && peer.followed(0) == ["behaviour unexpected 0"])
+        peer = try Peer(Self.roster) { client, text in
+            Self.answer(client, text) + (text.contains("roster") ? [(0, error)] : [])
+        }
+        try peer.run()
+        #expect(peer.found == ["behaviour unexpected 0"])
+        #expect(peer.replayer.divergences.first?.message == "a second answer to the request")
+    }
+
+    @Test func `answers that come in another order are no divergence`() throws {
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <iq id='a' type='get'><query xmlns='jabber:iq:version'/></iq>
+            3 1 send <iq id='b' type='get'><query xmlns='jabber:iq:last'/></iq>
+            4 1 recv <iq id='a' type='result'><query xmlns='jabber:iq:version'/></iq>
+            5 1 recv <iq id='b' type='result'><query xmlns='jabber:iq:last'/></iq>
+            """
+        var first = ""
+        var peer = try Peer(text) { _, text in
+            let id = String(text.split(separator: "'")[1])
+            guard text.contains("last") else {
+                first = id
+                return []
+            }
+            return [
+                (0, "<iq id='ID' type='result'><query xmlns='jabber:iq:last'/></iq>"),
+                (0, "<iq id='\(first)' type='result'><query xmlns='jabber:iq:version'/></iq>"),
+            ]
+        }
+        try peer.run()
+        #expect(peer.found == [])
+    }
+
+    private static let resumption = """
+        1 1 ready juliet@capulet.example/balcony
+        2 1 send <enable xmlns='urn:xmpp:sm:3' resume='true'/>
+        3 1 recv <enabled xmlns='urn:xmpp:sm:3' id='old' resume='true'/>
+        6 1 ended
+        7 2 resumed 1 juliet@capulet.example/balcony
+        8 2 send <presence/>
+        9 2 recv <presence from='juliet@capulet.example/balcony'/>
+        """
+
+    private static func enabled(_ client: Int, _ text: String) -> [(Int, String)] {
+        text.hasPrefix("<enable") ? [(0, "<enabled xmlns='urn:xmpp:sm:3' id='new' resume='true'/>")] : []
+    }
+
+    @Test func `a session that was resumed in the recording and is not now is named, and what followed`() throws {
+        var peer = try Peer(Self.resumption, reply: Self.enabled)
+        peer.resumes = { _ in false }
+        try peer.run()
+        #expect(peer.found == ["behaviour session 0"] && peer.followed(0) == ["behaviour missing 7"], "\(peer.found)")
+        #expect(peer.replayer.divergences.first?.message.hasPrefix("the session was not resumed") == true)
+        #expect(peer.replayer.divergences.first?.client == 1)
+    }
+
+    @Test func `a session that is resumed before its old connection is over is no divergence`() throws {
+        let lines = Self.resumption.split(separator: "\n").map(String.init)
+        let text = (lines.filter { !$0.contains("ended") || $0.contains("enabled") } + ["10 1 ended"])
+            .joined(separator: "\n")
+        var peer = try Peer(text) { client, text in
+            client == 1
+                ? [(0, "ended the server closed the connection"), (1, "<presence from='juliet@live.example/0'/>")]
+                : Self.enabled(client, text)
+        }
+        try peer.run()
+        #expect(peer.found == [], "\(peer.replayer.divergences)")
+        #expect(peer.log.contains("connect 1 new 0"))
+    }
+
+    private static let ending = """
+        1 1 ready juliet@capulet.example/balcony
+        2 1 send <iq id='a' type='get'><query xmlns='jabber:iq:version'/></iq>
+        3 1 recv <iq id='a' type='result'><query xmlns='jabber:iq:version'/></iq>
+        4 1 send <presence/>
+        5 1 recv </stream:stream>
+        6 1 send </stream:stream>
+        7 1 ended
+        """
+
+    @Test func `a session that the server ends as recorded is no divergence`() throws {
+        var peer = try Peer(Self.ending) { $1 == "<presence/>" ? [(0, "ended")] : Self.version($0, $1) }
+        try peer.run()
+        #expect(peer.found == [] && !peer.log.contains("close 0") && peer.now < 3_000_000_000, "\(peer.found)")
+    }
+
+    @Test func `a session that the server does not end, or ends earlier than recorded, is named`() throws {
+        var peer = try Peer(Self.ending) { $1.contains("version") ? Self.version($0, $1) : [] }
+        try peer.run()
+        #expect(peer.found == ["behaviour session 0"] && peer.log.contains("close 0"), "\(peer.found)")
+        let message = "the server did not end the session, as it did in the recording"
+        #expect(peer.replayer.divergences.first?.message == message)
+        peer = try Peer(Self.ending) { $1.contains("version") ? [(0, "ended")] : [] }
+        try peer.run()
+        #expect(peer.found == ["behaviour session 0"], "\(peer.found)")
+        #expect(peer.replayer.divergences.first?.message.contains("earlier than recorded") == true)
+        #expect(peer.replayer.divergences.first?.message.contains("1 stanza not sent") == true)
+    }
+
+    @Test(arguments: [
+        (
+            "name='R'",
+            "<iq type='error' id='ID'><error type='cancel'><not-allowed xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>",
+            "juliet@live.example: preparation failed: the server refused a roster item (not-allowed)"
+        ),
+        (
+            "1 <presence type='subscribe'",
+            "<presence type='error' from='juliet@live.example'><error type='auth'><forbidden xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></presence>",
+            "romeo@live.example: preparation failed: the server refused a subscription to juliet@live.example (forbidden)"
+        ),
+        (
+            "1 <presence type='subscribed'", "ended the server closed the connection",
+            "romeo@live.example: preparation failed: the session ended: the server closed the connection"
+        ),
+        (
+            "0 <presence type='subscribed'", "silence",
+            "juliet@live.example: preparation failed: the server did not answer for 10"
+        ),
+    ]) func `a preparation that fails is said, and nothing is played`(
+        _ what: String,
+        _ answer: String,
+        _ failure: String
+    ) throws {
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <iq id='r' type='get'><query xmlns='jabber:iq:roster'/></iq>
+            3 1 recv <iq id='r' type='result'><query xmlns='jabber:iq:roster'><item jid='romeo@capulet.example' name='R' subscription='both'/></query></iq>
+            """
+        var isSilent = false
+        var peer = try Peer(text, Self.both, puppets: ["romeo@capulet.example"], prepares: true) { client, text in
+            if "\(client) \(text)".contains(what) {
+                isSilent = answer == "silence"
+                return isSilent ? [] : [(client, answer)]
+            }
+            guard text.contains("settled-"), !isSilent else { return [] }
+            return [(client, "<iq type='result' id='ID'/>")]
+        }
+        try peer.run()
+        #expect(peer.replayer.failure?.hasPrefix(failure) == true, "\(peer.replayer.failure ?? "no failure")")
+        #expect(peer.found == [] && !peer.log.contains("connect 2"))
+    }
+
+    @Test func `an answer that is much slower than recorded is timing, but only at a recorded pace`() throws {
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <iq id='a' type='get'><query xmlns='jabber:iq:version'/></iq>
+            3 1 recv <iq id='a' type='result'><query xmlns='jabber:iq:version'/></iq>
+            4 1 send <presence/>
+            5 1 recv <presence from='juliet@capulet.example/balcony'/>
+            """
+        func play(_ pace: ReplayOptions.Pace, after delay: Int64) throws -> Replayer {
+            var options = ReplayOptions()
+            options.pace = pace
+            var peer = try Peer(text, options: options) { client, text in
+                text.contains("version") ? [] : Self.answer(client, text)
+            }
+            peer.delayed = (delay, "<iq id='ID' type='result'><query xmlns='jabber:iq:version'/></iq>")
+            try peer.run()
+            return peer.replayer
+        }
+        let slow = try play(.recorded(speed: 1), after: 600_000_000)
+        #expect(slow.divergences.map(\.divergenceClass) == [.timing] && slow.divergences.map(\.code) == [.slower])
+        #expect(slow.divergences.first?.message == "0.001 s → 0.601 s")
+        #expect(slow.divergences.first?.recorded?.sequence == 3 && slow.divergences.first?.live != nil)
+        #expect(try play(.recorded(speed: 1), after: 400_000_000).divergences.isEmpty)
+        #expect(try play(.causal, after: 600_000_000).divergences.isEmpty)
     }
 }

@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// How the tests were built: what takes minutes without optimisation runs in a release build only.
 ///
 /// The name of a suite of such tests ends in `LongTests`, and it is `.enabled(if: BuildMode.isRelease)`.
@@ -10,4 +12,7 @@ public enum BuildMode {
             true
         #endif
     }()
+
+    /// Whether a sanitizer runs beside the tests, which keeps memory that was given back.
+    public static let isSanitized = ProcessInfo.processInfo.environment["XMPPTAP_SANITIZER"] != nil
 }

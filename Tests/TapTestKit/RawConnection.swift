@@ -210,7 +210,8 @@ public final class RawListener: Sendable {
     ///   - host: an address of loopback: `127.0.0.1`, another that begins with 127, or `::1`.
     ///   - port: a free one by default.
     ///   - backlog: how many connections may wait to be accepted, beside one.
-    public init(host: String = "127.0.0.1", port: UInt16? = nil, backlog: Int32 = 64) throws {
+    ///   - room: how many bytes of each connection the system may keep unread; nil leaves it to the system.
+    public init(host: String = "127.0.0.1", port: UInt16? = nil, backlog: Int32 = 64, room: Int32? = nil) throws {
         let port = try port ?? FreePort.next()
         let descriptor = socket(
             host == "::1" ? AF_INET6 : AF_INET,
@@ -219,6 +220,7 @@ public final class RawListener: Sendable {
         )
         var yes: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+        if var room { setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &room, socklen_t(MemoryLayout<Int32>.size)) }
         guard descriptor >= 0, LoopbackAddress.with(port, host: host, { bind(descriptor, $0, $1) }) == 0,
             listen(descriptor, backlog) == 0
         else { throw KitError("cannot listen on port \(port) of \(host): errno \(errno)") }

@@ -18,8 +18,16 @@ public enum TestProgram: String, Sendable {
     case dnsmasq = "/usr/sbin/dnsmasq"
     /// The proxy that speaks the PROXY protocol.
     case haproxy = "/usr/sbin/haproxy"
+    /// Shows packets.
+    case tshark = "/usr/bin/tshark"
     /// Makes certificates.
     case openssl = "/usr/bin/openssl"
+    /// Records packets.
+    case tcpdump = "/usr/bin/tcpdump"
+    /// Takes rights from a process.
+    case setpriv = "/usr/bin/setpriv"
+    /// Edits recordings of packets.
+    case editcap = "/usr/bin/editcap"
 
     /// Whether it is there.
     public var isInstalled: Bool {

@@ -52,6 +52,26 @@ private func element(_ xml: String, content: String = "jabber:client") throws ->
         #expect(features.offersRegistration)
     }
 
+    @Test(arguments: [
+        (
+            "<limits xmlns='urn:xmpp:stream-limits:0'><idle-seconds>60</idle-seconds><max-bytes>262144</max-bytes></limits>",
+            262144
+        ),
+        ("<limits xmlns='urn:xmpp:stream-limits:0'><max-bytes xmlns=''> 10000\n</max-bytes></limits>", 10000),
+        ("<limits xmlns='urn:xmpp:stream-limits:0'><max-bytes>0</max-bytes></limits>", nil),
+        ("<limits xmlns='urn:xmpp:stream-limits:0'><max-bytes>99999999999999999999</max-bytes></limits>", nil),
+        ("<limits xmlns='urn:xmpp:stream-limits:0'><max-bytes>-5</max-bytes></limits>", nil),
+        ("<limits xmlns='urn:xmpp:stream-limits:0'/>", nil),
+        ("<limits><max-bytes>10000</max-bytes></limits>", nil),
+    ])
+    func theMostBytesOfAStanzaAreRead(limits: String, bytes: Int?) throws {
+        let features = try #require(StreamFeatures(try element("<stream:features>\(limits)</stream:features>")))
+        #expect(features.itemBytes == bytes)
+        #expect(
+            StreamFeatures.itemBytes(announcedIn: try element("<bidi xmlns='urn:xmpp:bidi'>\(limits)</bidi>")) == bytes
+        )
+    }
+
     @Test func emptyFeaturesOfferNothing() throws {
         let features = try #require(StreamFeatures(try element("<stream:features/>")))
         #expect(features.startTLS == .absent && features.session == .absent)

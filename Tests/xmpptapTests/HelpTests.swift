@@ -47,7 +47,7 @@ struct HelpTests {
         let command = try #require(Self.commands.first { $0.name == name }).command
         let help = XMPPTap.helpMessage(for: command, columns: 100)
         #expect(help.contains("Default: verbose.") == isVerbose)
-        #expect(help.contains("Default: info,send,recv on a terminal,") != isVerbose)
+        #expect(help.contains("Default: info; with --format text on a") != isVerbose)
     }
 
     @Test("Every command shows a worked example", arguments: commands.map(\.name))

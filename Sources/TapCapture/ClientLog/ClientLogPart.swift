@@ -10,6 +10,7 @@ struct ClientLogPart {
     private var runner: SourceRunner
     private var records: ArraySlice<RecordLine> = []
     private var hasEnded = false
+    private var fault: CompressionFault?
 
     /// Reads up to the first line that shows an item.
     ///
@@ -32,10 +33,11 @@ struct ClientLogPart {
             case .whole(let range), .torn(let range): line = Self.copy(range, lines)
             case .tooLong, .end: throw ReaderFault(code: .notOurs, path: path)
             case .failed(let cause): throw ReaderFault(code: .cannotRead(errno: cause), path: path)
+            case .damaged(let fault): throw ReaderFault(code: .compressed(fault), path: path)
             }
         }
         header = RecordHeader(
-            tool: "client log",
+            tool: source.writer.log,
             time: source.began,
             level: "verbose",
             isComplete: false,
@@ -52,7 +54,7 @@ struct ClientLogPart {
         return "client-log-" + String(hash, radix: 16)
     }
 
-    /// The next record; nil at the end of the file.
+    /// The next record; nil at the end of the file, or where ``takeFault()`` says what is wrong.
     mutating func next(_ lines: inout LineReader, _ path: String) throws(ReaderFault) -> RecordLine? {
         while true {
             if let record = records.popFirst() { return record }
@@ -62,12 +64,23 @@ struct ClientLogPart {
             switch lines.next() {
             case .whole(let range), .torn(let range): source.take(Self.copy(range, lines))
             case .tooLong: continue
+            case .end where lines.follows:
+                guard source.pause() else { return nil }
             case .end:
                 hasEnded = true
                 source.finish()
             case .failed(let cause): throw ReaderFault(code: .cannotRead(errno: cause), path: path)
+            case .damaged(let damage):
+                fault = damage
+                return nil
             }
         }
+    }
+
+    /// What is wrong with the compressed file behind the record given out last; once.
+    mutating func takeFault() -> CompressionFault? {
+        defer { fault = nil }
+        return fault
     }
 
     private static func copy(_ range: Range<Int>, _ lines: borrowing LineReader) -> [UInt8] {

@@ -14,9 +14,17 @@ struct ClientLogSource: Source {
 
     private let redactor: Redactor
     private var clock = ClientLogClock()
-    private var streams: ClientLogStreams?
+    /// The sessions that are open, by what tells them apart in the log.
+    private var open: [[UInt8]: Open] = [:]
+    /// The session of the item that was read last; 0 is none.
+    private var latest: UInt64 = 0
+    /// Whose log it is, once its header or the first item was seen.
+    private var known: ClientLogLine.Writer?
+    var writer: ClientLogLine.Writer { known ?? .client }
     /// Sessions so far.
     private var count: UInt64 = 0
+    /// Items so far.
+    private var items: UInt64 = 0
     /// How the log's own lines begin.
     private var shape: [UInt8]?
     private var hasLevels = false
@@ -25,16 +33,46 @@ struct ClientLogSource: Source {
     private var found: ArraySlice<SourceInput> = []
     private var now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
 
+    private struct Open {
+        let number: UInt64
+        /// Items of the log up to its last one.
+        var latest: UInt64 = 0
+        var streams = ClientLogStreams()
+    }
+
+    /// Sessions that are followed: beyond them those longest silent are given up.
+    private static let mostSessions = 16_384
+    /// Bytes of an item: what is longer is none.
+    private static let mostBytes = 64 << 20
+
     private struct Pending {
+        var session: [UInt8]
         var direction: Direction
         var at: Run.Instant
         var bytes: [UInt8]
+
+        /// Whether an element, but for a stream, has begun and not ended.
+        var endsWithinElement: Bool {
+            var reader = ItemReader()
+            reader.begin()
+            var depth = 0
+            while let token = reader.next(bytes.span) {
+                switch token {
+                case .start where depth == 0 && bytes.span.slice(reader.name).equals("stream"): return false
+                case .start: depth += 1
+                case .end: depth -= 1
+                case .text, .section: break
+                case .fault: return depth > 0 || !bytes.contains(0x3E)
+                }
+            }
+            return depth > 0
+        }
     }
 
     static var options: SessionOptions {
         var options = SessionOptions(level: .verbose)
         options.isInsideTLS = true
-        options.isClientLog = true
+        options.isObserved = true
         return options
     }
 
@@ -49,13 +87,19 @@ struct ClientLogSource: Source {
     /// Takes a line, without its newline.
     mutating func take(_ bytes: [UInt8]) {
         let bytes = bytes.last == 0x0D ? Array(bytes.dropLast()) : bytes
+        if writer == .tap || known == nil, let time = ClientLogLine.ownHeader(bytes) {
+            flush()
+            known = .tap
+            return clock.begin(time)
+        }
         let line = ClientLogLine(bytes)
-        if let direction = line.direction {
+        if let direction = line.direction, !isWithin(line) {
             flush()
             if shape == nil { shape = line.stamp?.shape ?? [] }
             hasLevels = hasLevels || line.hasLevel
             now = clock.instant(of: line.stamp)
-            pending = Pending(direction: direction, at: now, bytes: Array(line.item))
+            known = line.writer
+            pending = Pending(session: line.session, direction: direction, at: now, bytes: Array(line.item))
             return
         }
         if pending != nil, !isOwn(line) {
@@ -66,6 +110,7 @@ struct ClientLogSource: Source {
             }
             if pending?.bytes.isEmpty == false { pending?.bytes.append(0x0A) }
             pending?.bytes += bytes
+            if let count = pending?.bytes.count, count > Self.mostBytes { pending = nil }
             return
         }
         flush()
@@ -73,10 +118,27 @@ struct ClientLogSource: Source {
         note(bytes)
     }
 
+    /// There are no more lines for now: an item that looks whole is one.
+    ///
+    /// - Returns: Whether there was such an item.
+    mutating func pause() -> Bool {
+        guard pending?.bytes.last == 0x3E else { return false }
+        flush()
+        return true
+    }
+
     /// There are no more lines.
     mutating func finish() {
         flush()
-        endSession()
+        for session in open.keys.sorted(by: { (open[$0]?.number ?? 0) < (open[$1]?.number ?? 0) }) { end(session) }
+    }
+
+    /// Whether what looks like an item is a text in the log: that of a message, or of what somebody has said. A log is of one
+    /// writer; and a line within an element is one of the log's own only where it begins like them.
+    private func isWithin(_ line: ClientLogLine) -> Bool {
+        guard line.writer == known ?? line.writer else { return true }
+        guard let pending, shape?.isEmpty == false || hasLevels, !isOwn(line) else { return false }
+        return pending.endsWithinElement
     }
 
     /// Whether a line begins as those of the log do, and so continues none.
@@ -96,15 +158,15 @@ struct ClientLogSource: Source {
             level: .verbose,
             part: .session
         )
-        record.session = streams == nil ? 0 : count
+        record.session = latest
         record.code = "foreign-line"
         record.message = Prose(redactor.disclose(line: bytes.span))
         let nothing: [UInt8] = []
-        tell(.recorded(RecordLine(redactor.redact(record), content: nothing.span)), at: now)
+        tell(.recorded(RecordLine(redactor.redact(record), content: nothing.span)), latest, at: now)
     }
 
-    private mutating func tell(_ kind: SourceInput.Kind, at now: Run.Instant) {
-        found.append(SourceInput(session: streams == nil ? 0 : count, at: now, kind))
+    private mutating func tell(_ kind: SourceInput.Kind, _ session: UInt64, at now: Run.Instant) {
+        found.append(SourceInput(session: session, at: now, kind))
     }
 
     // MARK: Items
@@ -113,21 +175,53 @@ struct ClientLogSource: Source {
         guard let item = pending else { return }
         pending = nil
         let text = item.bytes.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x09 }
-        guard text.first == 0x3C else { return note(item.bytes) }
-        if let current = streams, current.isOver(before: text, item.direction) { endSession() }
-        if streams == nil {
+        guard text.first == 0x3C || writer == .smack && open[item.session] != nil else { return note(item.bytes) }
+        if let current = open[item.session], current.streams.isOver(before: text, item.direction) { end(item.session) }
+        items += 1
+        if open[item.session] == nil {
+            if open.count >= Self.mostSessions { endSilent() }
             count += 1
-            streams = ClientLogStreams()
-            tell(.began(Record.Beginning.ownLog), at: item.at)
-            tell(.input(.took(.connect, .skipped("not in a client log"))), at: item.at)
+            open[item.session] = Open(number: count)
+            tell(.began(writer.beginning), count, at: item.at)
+            tell(.input(.took(.connect, .skipped("not in a \(writer.log)"))), count, at: item.at)
         }
-        for input in streams?.take(item.direction, item.bytes) ?? [] { tell(input, at: item.at) }
+        guard let number = open[item.session]?.number else { return }
+        open[item.session]?.latest = items
+        latest = number
+        for input in open[item.session]?.streams.take(item.direction, item.bytes) ?? [] {
+            tell(input, number, at: item.at)
+        }
     }
 
-    private mutating func endSession() {
-        guard streams != nil else { return }
-        tell(.input(.unrecorded), at: now)
-        tell(.input(.closed), at: now)
-        streams = nil
+    /// Ends many at once: to look for one among all each time would take longer than all else.
+    private mutating func endSilent() {
+        let bySilence = open.sorted { $0.value.latest < $1.value.latest }.map(\.key)
+        for session in bySilence.prefix(Self.mostSessions / 16) { end(session) }
+    }
+
+    private mutating func end(_ session: [UInt8]) {
+        guard let number = open.removeValue(forKey: session)?.number else { return }
+        tell(.input(.unrecorded), number, at: now)
+        tell(.input(.closed), number, at: now)
+        if latest == number { latest = 0 }
+    }
+}
+
+extension ClientLogLine.Writer {
+    /// What such a log is called.
+    var log: String {
+        switch self {
+        case .client, .smack: "client log"
+        case .tap: "text log"
+        case .server: "server log"
+        }
+    }
+
+    fileprivate var beginning: Record.Beginning {
+        switch self {
+        case .client, .smack: .ownLog
+        case .tap: .textLog
+        case .server: .serverLog
+        }
     }
 }

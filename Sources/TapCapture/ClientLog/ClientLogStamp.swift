@@ -16,6 +16,11 @@ struct ClientLogStamp {
     init?(_ line: [UInt8]) {
         var reader = Reader(line.prefix(48))
         _ = reader.take(0x5B)
+        if Self.isMonth(line.prefix(4)) {
+            // `Nov 21 17:22:42`, as Prosody has it: no year.
+            reader.skip(4)
+            guard reader.number(digits: 2) != nil, reader.take(0x20) else { return nil }
+        }
         var day = (year: 1970, month: 1, of: 1)
         let start = reader
         var hasDay = false
@@ -39,18 +44,30 @@ struct ClientLogStamp {
         guard let hour = reader.number(digits: 2), reader.take(0x3A), let minute = reader.number(digits: 2),
             reader.take(0x3A), let second = reader.number(digits: 2)
         else { return nil }
+        let half = reader.half()
+        guard half == nil || (1...12).contains(hour) else { return nil }
         var fraction = ""
         if reader.takeAny(of: 0x2E, 0x2C, 0x3A) { fraction = reader.digits(most: 9) }
         let end = reader.position
         let zone = reader.zone()
         func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
         let text =
-            "\(day.year)-\(two(day.month))-\(two(day.of))T\(two(hour)):\(two(minute)):\(two(second))"
+            "\(day.year)-\(two(day.month))-\(two(day.of))T\(two(half.map { hour % 12 + $0 } ?? hour)):\(two(minute)):\(two(second))"
             + (fraction.isEmpty ? "Z" : ".\(fraction)Z")
         guard let local = Timestamp(rfc3339: text) else { return nil }
         time = Timestamp(nanoseconds: local.nanoseconds &- Int64(zone) &* 60_000_000_000)
         self.hasDay = hasDay
-        shape = line.prefix(end).map { $0 >= 0x30 && $0 <= 0x39 ? 0x30 : $0 }
+        shape = line.prefix(end).map {
+            $0 >= 0x30 && $0 <= 0x39 ? 0x30 : $0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7A ? 0x61 : $0
+        }
+    }
+
+    /// The three letters of a month and a space.
+    private static func isMonth(_ start: ArraySlice<UInt8>) -> Bool {
+        start.last == 0x20
+            && ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"].contains {
+                start.dropLast().elementsEqual($0.utf8)
+            }
     }
 
     /// Walks over the beginning of a line.
@@ -70,6 +87,14 @@ struct ClientLogStamp {
             guard let first = rest.first, bytes.contains(first) else { return false }
             rest = rest.dropFirst()
             return true
+        }
+
+        mutating func skip(_ count: Int) { rest = rest.dropFirst(count) }
+
+        /// The hours that ` AM` or ` PM` adds, as Java writes it; nil if there is none.
+        func half() -> Int? {
+            if rest.starts(with: " AM".utf8) { return 0 }
+            return rest.starts(with: " PM".utf8) ? 12 : nil
         }
 
         /// Exactly so many digits, and no further one behind.
@@ -108,6 +133,11 @@ struct ClientLogClock {
     /// Midnights passed, in a log without days.
     private var shift: Int64 = 0
 
+    /// What follows was written on this day or after.
+    mutating func begin(_ time: Timestamp) {
+        shift = time.nanoseconds &- ((time.nanoseconds % Self.day) &+ Self.day) % Self.day
+    }
+
     /// The first time seen; 1970 before.
     var began: Timestamp { first ?? Timestamp(nanoseconds: 0) }
 
@@ -122,6 +152,15 @@ struct ClientLogClock {
             last = first == nil ? time : max(last, time)
             first = first ?? time
         }
-        return Run.Instant(time: last, monotonic: last.nanoseconds &- (first ?? last).nanoseconds)
+        return Run.Instant(last, since: first ?? last)
+    }
+}
+
+extension Run.Instant {
+    /// A moment of a recording by the recording's clock, which may leap: up to 36 years after the first one, so that with what is
+    /// waited for it is a time that records can have.
+    init(_ time: Timestamp, since first: Timestamp) {
+        let elapsed = time < first ? 0 : UInt64(bitPattern: time.nanoseconds &- first.nanoseconds)
+        self.init(time: time, monotonic: Int64(min(elapsed, 1 << 60)))
     }
 }

@@ -42,12 +42,19 @@ struct ClientLogStreams {
             let whole = (declarations.removeValue(forKey: direction) ?? []) + bytes
             let completed = Self.completed(whole)
             if direction == .send { noteDomain(completed ?? whole) }
-            return [.received(direction, completed ?? whole, inferred: completed == nil ? nil : "its namespaces are")]
+            return [
+                .received(
+                    direction,
+                    completed ?? whole,
+                    inferred: completed == nil ? nil : "its namespaces are not in the log"
+                )
+            ]
         }
         guard !open.contains(direction) else { return [.received(direction, bytes)] }
-        let inferred = (declarations.removeValue(forKey: direction) ?? []) + header(direction)
+        let inferred =
+            (declarations.removeValue(forKey: direction) ?? []) + InferredHeader.bytes(direction, domain: domain)
         open(direction)
-        return [.received(direction, inferred, inferred: "the header is"), .received(direction, bytes)]
+        return [.received(direction, inferred, inferred: "the header is not in the log"), .received(direction, bytes)]
     }
 
     // MARK: Streams
@@ -79,17 +86,6 @@ struct ClientLogStreams {
         if case .header(let to?) = reader.append(header.span) { domain = to }
     }
 
-    /// A header that the log does not have.
-    private func header(_ direction: Direction) -> [UInt8] {
-        let address = domain.map {
-            " \(direction == .send ? "to" : "from")=\"\(Self.escape($0))\""
-        }
-        return Array(
-            ("<stream:stream xmlns=\"jabber:client\" xmlns:stream=\"http://etherx.jabber.org/streams\""
-                + "\(address ?? "") version=\"1.0\">").utf8
-        )
-    }
-
     /// A header with the namespaces that a client's log left out, as those do that show what a parser made of it; nil if
     /// it has them.
     private static func completed(_ bytes: [UInt8]) -> [UInt8]? {
@@ -103,10 +99,6 @@ struct ClientLogStreams {
         guard !missing.isEmpty else { return nil }
         let end = start + name.count
         return Array(text[..<end]) + Array(missing.utf8) + Array(text[end...])
-    }
-
-    private static func escape(_ text: String) -> String {
-        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing("\"", with: "&quot;")
     }
 
     private static func isDeclaration(_ text: ArraySlice<UInt8>) -> Bool { text.starts(with: "<?xml".utf8) }

@@ -24,16 +24,20 @@ final class LogLines: Sendable {
     func header(_ opening: RecordWriter.Opening) -> [UInt8] {
         guard configuration.writesHeader else { return [] }
         if configuration.form != .json, configuration.destination == .standardOutput { return [] }
-        let header = RecordHeader(
+        var header = RecordHeader(
             tool: run.tool,
             time: run.now().time,
             level: spec.withLock { $0 }.description,
             filter: configuration.filter?.text,
-            isComplete: configuration.isCapture && opening.dropped.isEmpty,
+            isComplete: configuration.isWhole && opening.dropped.isEmpty,
             redaction: run.redaction,
             run: run.word,
-            recordsBefore: opening.records
+            recordsBefore: opening.records,
+            session: configuration.session
         )
+        header.trigger = configuration.trigger.map {
+            RecordHeader.Trigger(condition: $0.condition.text, before: $0.before, after: $0.after)
+        }
         var line = LineBuffer()
         Self.append(header, in: configuration.form, hasLoss: !opening.dropped.isEmpty, to: &line)
         return line.bytes
@@ -87,6 +91,42 @@ final class LogLines: Sendable {
         record.details = [
             "records": .integer(Int64(clamping: loss.records)), "bytes": .integer(Int64(clamping: loss.bytes)),
         ]
+        return self.line(of: record)
+    }
+
+    /// The record that stands where a capture has left others out.
+    func note(_ note: TriggerNote) -> [UInt8] {
+        // The number of a record that was left out is free.
+        var record = Record(
+            sequence: note.place.sequence,
+            time: note.place.time,
+            monotonic: note.place.monotonic,
+            kind: .note,
+            level: .info,
+            part: .capture
+        )
+        record.code = Record.Code.recordsOmitted
+        func plural(_ count: UInt64, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+        switch note {
+        case .omitted(let session, let records, _):
+            record.session = session
+            record.message = "\(plural(records, "record")) of this session left out here: no match is near"
+            record.details = ["records": .integer(Int64(clamping: records))]
+        case .unmatched(let sessions, let records, _):
+            record.message = "\(plural(records, "record")) left out, of \(plural(sessions, "session")) without a match"
+            record.details = [
+                "records": .integer(Int64(clamping: records)), "sessions": .integer(Int64(clamping: sessions)),
+            ]
+        case .ended(let matches, _):
+            record.code = Record.Code.captureEnded
+            record.message =
+                "the capture ended after \(matches) match\(matches == 1 ? "" : "es"): what came later is left out"
+            record.details = ["matches": .integer(Int64(matches))]
+        }
+        return line(of: record)
+    }
+
+    private func line(of record: Record) -> [UInt8] {
         let nothing: [UInt8] = []
         var line = LineBuffer()
         switch configuration.form {
@@ -95,6 +135,9 @@ final class LogLines: Sendable {
             form.append(record, content: nothing.span, [], to: &line)
         case .text(let style):
             var form = TextForm(style: style)
+            form.append(record, content: nothing.span, .summary, to: &line)
+        case .compact(let style):
+            var form = CompactForm(style: style)
             form.append(record, content: nothing.span, .summary, to: &line)
         }
         return line.bytes

@@ -2,19 +2,32 @@ internal import Synchronization
 public import TapCore
 public import TapRecord
 
+/// A log, or several that are one to their owner: what it has written, and its end.
+public protocol LogOutput: Sink {
+    /// What has been written and dropped so far.
+    var counters: RecordWriter.Counters { get }
+    /// Goes on in new files after somebody moved the old ones away.
+    func reopen()
+    /// Writes everything and ends; gives what was dropped in its whole life.
+    @discardableResult
+    func close(within time: Duration) -> RecordWriter.Loss
+}
+
 /// A log or capture: of every record what its level and filter show, in one form, to one destination.
 ///
 /// ```
-/// record ──→ LogFilter ──→ RecordFilter ──→ TextForm or JSONForm ──→ RecordWriter ──→ file, pipe or terminal
+/// record ──→ LogFilter ──→ RecordFilter ──→ the form of the log ──→ RecordWriter ──→ file, pipe or terminal
 /// ```
 ///
 /// Lines are formed on the thread that brings the record, written by another. Nothing here fails: where writing does,
 /// records are dropped, counted, and the log says so as soon as it can.
-public final class LogSink: Sink {
+public final class LogSink: LogOutput {
     /// How records are written.
     public enum Form: Sendable, Hashable {
         /// Lines for people.
         case text(TextForm.Style)
+        /// Rows of columns for a terminal.
+        case compact(CompactForm.Style)
         /// One JSON object a line.
         case json
     }
@@ -31,9 +44,19 @@ public final class LogSink: Sink {
         public var filter: RecordFilter?
         /// The log is to hold every record up to verbose, and where reads split it.
         public var isCapture: Bool
+        /// The source may lack records of its sessions, so that the log is no complete capture; default false.
+        public var isPartial = false
+        /// Around which matches it holds records; nil holds all.
+        public var trigger: CaptureTrigger?
+        /// Told once, with the number of matches, when ``trigger`` lets nothing more through.
+        public var onCompletion: @Sendable (Int) -> Void = { _ in }
+        /// The session whose records alone it gets, for its header; nil is all.
+        public var session: UInt64?
         /// Whether the log begins with a header of its run, and each file of it; default true. Who writes what other runs
         /// have recorded writes their headers, by ``LogSink/write(header:)``.
         public var writesHeader = true
+        /// Asked now and then for the columns of the terminal, where the form has columns; nil leaves those of its style.
+        public var terminalWidth: (@Sendable () -> Int?)?
         /// Buffer, times and rotation.
         public var writer: RecordWriter.Options
 
@@ -53,6 +76,9 @@ public final class LogSink: Sink {
             self.isCapture = isCapture
             self.writer = writer
         }
+
+        /// Every record up to verbose is in it.
+        var isWhole: Bool { isCapture && !isPartial && trigger == nil }
     }
 
     /// The least severe level that the log shows.
@@ -66,20 +92,29 @@ public final class LogSink: Sink {
     private let lines: LogLines
     private let writer: RecordWriter
     private let workspaces: [Workspace]
+    private let terminalWidth: (@Sendable () -> Int?)?
+    private let triggered: TriggeredLines?
 
     /// What is needed to form a line; one for each thread that is likely to form one at the same time.
     private final class Workspace: Sendable {
         struct Tools {
             var text: TextForm?
+            var compact: CompactForm?
             var json = JSONForm()
             var line = LineBuffer()
+            /// When the terminal was asked for its columns, in nanoseconds of the run.
+            var widthAsked = Int64.min
         }
 
         let tools: Mutex<Tools>
 
         init(_ form: Form) {
             var tools = Tools()
-            if case .text(let style) = form { tools.text = TextForm(style: style) }
+            switch form {
+            case .text(let style): tools.text = TextForm(style: style)
+            case .compact(let style): tools.compact = CompactForm(style: style)
+            case .json: break
+            }
             self.tools = Mutex(tools)
         }
     }
@@ -101,9 +136,15 @@ public final class LogSink: Sink {
         level = levels.level
         isCapture = configuration.isCapture
         parts = isCapture || level >= .trace ? .chunks : []
-        workspaces = (0..<4).map { _ in Workspace(configuration.form) }
+        // Rows of columns depend on those before them, and are formed one after the other.
+        let count = if case .compact = configuration.form { 1 } else { 4 }
+        workspaces = (0..<count).map { _ in Workspace(configuration.form) }
+        terminalWidth = configuration.terminalWidth
         let lines = LogLines(configuration, run: run)
         self.lines = lines
+        triggered = configuration.trigger.map {
+            TriggeredLines($0, from: run.now().monotonic, onCompletion: configuration.onCompletion)
+        }
         writer = try RecordWriter(
             configuration.destination,
             options: configuration.writer,
@@ -121,7 +162,9 @@ public final class LogSink: Sink {
         isCapture = log.isCapture
         parts = isCapture || level >= .trace ? .chunks : []
         workspaces = log.workspaces
+        terminalWidth = log.terminalWidth
         lines = log.lines
+        triggered = log.triggered
         writer = log.writer
     }
 
@@ -140,16 +183,20 @@ public final class LogSink: Sink {
     public func write(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
         let shown = levels.shown(of: redacted.record)
         guard !shown.isEmpty, filter?.matches(redacted.record, content: content) ?? true else { return }
+        guard triggered?.takesNoMore != true else { return }
         withTools { tools in
             tools.line.removeAll()
             if tools.text != nil {
                 tools.text?.append(redacted.record, content: content, shown, to: &tools.line)
+            } else if tools.compact != nil {
+                measure(&tools, at: redacted.record.monotonic)
+                tools.compact?.append(redacted.record, content: content, shown, to: &tools.line)
             } else {
                 // A non-text part has no separate line: it is part of the record's line.
                 let parts = shown.contains(.xml) || redacted.record.bytes != nil ? parts.union(.content) : parts
                 tools.json.append(redacted.record, content: content, parts, to: &tools.line)
             }
-            writer.append(tools.line)
+            append(tools.line, of: redacted.record, content)
         }
     }
 
@@ -161,17 +208,35 @@ public final class LogSink: Sink {
     public func write(_ stored: RecordLine) -> Bool {
         let shown = levels.shown(of: stored.record)
         guard !shown.isEmpty, filter?.matches(stored.record, content: stored.content.span) ?? true else { return false }
+        guard triggered?.takesNoMore != true else { return false }
         withTools { tools in
             tools.line.removeAll()
             if tools.text != nil {
                 tools.text?.append(stored.record, content: stored.content.span, shown, to: &tools.line)
+            } else if tools.compact != nil {
+                measure(&tools, at: stored.record.monotonic)
+                tools.compact?.append(stored.record, content: stored.content.span, shown, to: &tools.line)
             } else {
                 let hasContent = shown.contains(.xml) || stored.record.bytes != nil
                 tools.json.append(stored, hasContent ? parts.union(.content) : parts, to: &tools.line)
             }
-            writer.append(tools.line)
+            append(tools.line, of: stored.record, stored.content.span)
         }
         return true
+    }
+
+    /// Writes the line of a record now, once it is near a match, or never.
+    private func append(_ line: borrowing LineBuffer, of record: borrowing Record, _ content: Span<UInt8>) {
+        guard !line.isEmpty else { return }
+        guard let triggered else { return _ = writer.append(line) }
+        triggered.take(record, content: content, line.span, to: output)
+    }
+
+    private var output: TriggerWindow.Output {
+        TriggerWindow.Output(
+            line: { [writer] in writer.append($0) },
+            note: { [writer, lines] in writer.append(lines.note($0)) }
+        )
     }
 
     /// Writes the header of the following records, from another run.
@@ -189,9 +254,54 @@ public final class LogSink: Sink {
     /// Goes on in a new file after somebody moved the old one away.
     public func reopen() { writer.reopen() }
 
+    /// Gives the file another name; see ``RecordWriter/rename(to:)``.
+    public func rename(to name: String) { writer.rename(to: name) }
+
+    /// Has everything written and the log ended, without waiting for it.
+    public func finish() {
+        flush()
+        writer.finish()
+    }
+
+    /// Whether it was ended and has written everything.
+    public var isFinished: Bool { writer.isFinished }
+
     /// Writes everything and ends; gives what was dropped in the log's whole life.
     @discardableResult
-    public func close(within time: Duration = .seconds(10)) -> RecordWriter.Loss { writer.close(within: time) }
+    public func close(within time: Duration = .seconds(10)) -> RecordWriter.Loss {
+        flush()
+        return writer.close(within: time)
+    }
+
+    /// Writes the rows that the form holds back, and what a trigger says at the end.
+    private func flush() {
+        triggered?.close(to: output)
+        guard case .compact = form else { return }
+        withTools { tools in
+            tools.line.removeAll()
+            tools.compact?.flush(to: &tools.line)
+            if !tools.line.isEmpty { writer.append(tools.line) }
+        }
+    }
+
+    /// Writes the rows of logins that take long; to be asked now and then where people look on.
+    public func unfold(at monotonic: Int64) {
+        guard case .compact = form else { return }
+        withTools { tools in
+            tools.line.removeAll()
+            tools.compact?.unfold(at: monotonic, to: &tools.line)
+            if !tools.line.isEmpty { writer.append(tools.line) }
+        }
+    }
+
+    private static let widthInterval: Int64 = 100_000_000
+
+    /// Follows the terminal, whose user may have changed its size.
+    private func measure(_ tools: inout Workspace.Tools, at monotonic: Int64) {
+        guard let terminalWidth, monotonic &- Self.widthInterval >= tools.widthAsked else { return }
+        tools.widthAsked = monotonic
+        if let width = terminalWidth() { tools.compact?.style.width = width }
+    }
 
     /// Borrows a free workspace; waits only if all are in use.
     private func withTools(_ body: (inout Workspace.Tools) -> Void) {

@@ -5,12 +5,16 @@ public struct LogIdentity: Hashable, Sendable {
     private let run: String
     private let level: String
     private let filter: String?
+    private let session: UInt64?
+    private let trigger: RecordHeader.Trigger?
 
     /// The log that a header is of.
     public init(_ header: RecordHeader) {
         run = header.run
         level = header.level
         filter = header.filter
+        session = header.session
+        trigger = header.trigger
     }
 }
 
@@ -24,14 +28,22 @@ struct Continuity {
     /// Counts a line after the last header, also a damaged one, which is reported separately.
     mutating func note(_ lines: UInt64 = 1) { count &+= lines }
 
+    /// What comes now is of this log, behind a header that was noted before.
+    mutating func select(_ log: LogIdentity) {
+        if let current { counts[current, default: 0] &+= count }
+        count = 0
+        current = log
+    }
+
+    /// Records of the log that were noted before the last selection.
+    var before: UInt64 { current.flatMap { counts[$0] } ?? 0 }
+
     /// Begins the part after a header.
     ///
     /// - Returns: How many records are missing before it; 0 if the header has no count.
     mutating func missing(before header: RecordHeader) -> UInt64 {
-        if let current { counts[current, default: 0] &+= count }
-        count = 0
         let log = LogIdentity(header)
-        current = log
+        select(log)
         guard let before = header.recordsBefore else { return 0 }
         let found = counts[log] ?? 0
         counts[log] = before

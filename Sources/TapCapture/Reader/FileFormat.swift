@@ -8,8 +8,6 @@ public enum FileFormat: Sendable, Hashable, CaseIterable {
     /// Compressed, by the program of that name.
     case gzip, bzip2, xz, zstd
     case zip
-    /// Packets, as tcpdump and Wireshark record them.
-    case pcap, pcapng
     case image
     /// A drawing, as `explain` makes them.
     case svg
@@ -22,11 +20,8 @@ public enum FileFormat: Sendable, Hashable, CaseIterable {
 
     /// How files of a format begin that are no text, and so no log of any kind.
     private static let signatures: [([UInt8], FileFormat)] = [
-        ([0x1F, 0x8B], .gzip), (Array("BZh".utf8), .bzip2), ([0xFD, 0x37, 0x7A, 0x58, 0x5A, 0x00], .xz),
-        ([0x28, 0xB5, 0x2F, 0xFD], .zstd), ([0x50, 0x4B, 0x03, 0x04], .zip),
-        // Either order of bytes, with times in microseconds or nanoseconds.
-        ([0xD4, 0xC3, 0xB2, 0xA1], .pcap), ([0xA1, 0xB2, 0xC3, 0xD4], .pcap), ([0x4D, 0x3C, 0xB2, 0xA1], .pcap),
-        ([0xA1, 0xB2, 0x3C, 0x4D], .pcap), ([0x0A, 0x0D, 0x0D, 0x0A], .pcapng),
+        (Compression.gzip.signature, .gzip), (Array("BZh".utf8), .bzip2), ([0xFD, 0x37, 0x7A, 0x58, 0x5A, 0x00], .xz),
+        (Compression.zstd.signature, .zstd), ([0x50, 0x4B, 0x03, 0x04], .zip),
         ([0x89, 0x50, 0x4E, 0x47], .image), ([0xFF, 0xD8, 0xFF], .image), (Array("GIF8".utf8), .image),
         (Array("RIFF".utf8), .image), (Array("%PDF-".utf8), .pdf), (Array("SQLite format 3".utf8), .sqlite),
         ([0xFF, 0xFE], .utf16), ([0xFE, 0xFF], .utf16),
@@ -74,25 +69,18 @@ public enum FileFormat: Sendable, Hashable, CaseIterable {
 }
 
 extension FileFormat {
-    /// What the file is, and what to do about it: the end of a sentence that the file's name begins.
-    var advice: String {
-        let record = "record with --capture FILE or --log-to FILE,format=json"
-        let original = "name the log or capture instead"
-        return switch self {
-        case .textLog: "is a text log of xmpptap, which read does not support; \(record)"
-        case .headerless:
-            "begins with a record, not with the header of a JSON log; add the first line of the original log"
-        case .gzip, .bzip2, .xz, .zstd, .zip:
-            "is compressed (\(self)); unpack it first, as in \(self == .zip ? "unzip -p" : "\(self) -dc") FILE | xmpptap read -"
-        case .pcap, .pcapng:
-            "is a packet capture (\(self)), which this version does not support; record the session with "
-                + "'xmpptap proxy --capture FILE'"
-        case .image: "is an image; \(original)"
-        case .svg: "is a drawing (SVG); \(original)"
-        case .html: "is a web page (HTML); \(original)"
-        case .pdf: "is a PDF document; \(original)"
-        case .sqlite: "is an SQLite database; \(original)"
-        case .utf16: "is UTF-16 text; convert it first, as in iconv -f UTF-16 -t UTF-8 FILE | xmpptap read -"
+    /// What the file is: the end of a sentence that the file's name begins.
+    var phrase: String {
+        switch self {
+        case .textLog: "is a text log without the XML of items"
+        case .headerless: "begins with a record, not with the header of a JSON log"
+        case .gzip, .bzip2, .xz, .zstd, .zip: "is compressed (\(self))"
+        case .image: "is an image"
+        case .svg: "is a drawing (SVG)"
+        case .html: "is a web page (HTML)"
+        case .pdf: "is a PDF document"
+        case .sqlite: "is an SQLite database"
+        case .utf16: "is UTF-16 text"
         }
     }
 }

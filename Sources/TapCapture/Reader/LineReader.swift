@@ -11,30 +11,31 @@ struct LineReader: ~Copyable {
         case tooLong
         case end
         case failed(errno: Int32)
+        /// A compressed file is damaged here, or cut off; what stood before it in its line is left out.
+        case damaged(CompressionFault)
     }
 
     private static let piece = 256 << 10
 
     let longestLine: Int
     private var buffer: [UInt8] = []
-    private let descriptor: Int32
-    private let isOwned: Bool
+    private let input: InputBytes
     /// Where the part of the buffer begins that has not been given out.
     private var start = 0
     private var hasEnded = false
+    /// The file may grow: its end is the end for now, and what stands behind the last newline is not given out before its own.
+    var follows = false
+    /// What was read ends within a line.
+    var endsWithinLine: Bool { start < buffer.count }
 
     /// A reader of an open file, which it closes at its end if it is `owned`.
     init(descriptor: Int32, owned: Bool, longestLine: Int) {
-        self.descriptor = descriptor
-        self.isOwned = owned
+        input = InputBytes(descriptor: descriptor, owned: owned)
         self.longestLine = longestLine
     }
 
-    deinit {
-        if isOwned { close(descriptor) }
-    }
-
-    mutating func next() -> Line {
+    /// The next line; of one over the limit the rest is read and passed over, if that is asked for: it may have no end.
+    mutating func next(passesOver: Bool = true) -> Line {
         var searched = start
         var isTooLong = false
         while true {
@@ -45,25 +46,45 @@ struct LineReader: ~Copyable {
             }
             searched = buffer.count
             if buffer.count - start > longestLine {
+                guard passesOver else { return .tooLong }
                 isTooLong = true
                 start = buffer.count
             }
             guard !hasEnded else {
+                if follows {
+                    hasEnded = false
+                    return .end
+                }
                 let rest = start..<buffer.count
                 start = buffer.count
                 if isTooLong { return .tooLong }
-                return rest.isEmpty ? .end : .torn(rest)
+                guard rest.isEmpty else { return .torn(rest) }
+                return takeTruncation().map { .damaged($0) } ?? .end
             }
             searched -= start
-            if let cause = fill() { return .failed(errno: cause) }
+            if fill() { continue }
+            if let fault = input.takeFault() {
+                start = buffer.count
+                return .damaged(fault)
+            }
+            return .failed(errno: input.failure ?? 0)
         }
     }
+
+    /// At the end, whether it comes before that of the file's compressed data; once.
+    func takeTruncation() -> CompressionFault? { input.takeTruncation() }
 
     /// How the file begins: up to `count` bytes of what the first read brings. To be asked before the first line is read,
     /// which then is the same; a failure to read is left to that as well.
     mutating func beginning(_ count: Int) -> [UInt8] {
-        if buffer.isEmpty, !hasEnded { _ = fill() }
+        if buffer.isEmpty, !hasEnded { fill() }
         return Array(buffer[start...].prefix(count))
+    }
+
+    /// The file's bytes from its beginning, for who reads no lines; asked for in place of the first line.
+    func bytes() -> InputBytes {
+        input.putBack(buffer[start...])
+        return input
     }
 
     /// Hands out the bytes of a line, until the next one is read.
@@ -72,6 +93,33 @@ struct LineReader: ~Copyable {
         _ body: (RawSpan) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try body(buffer.span.bytes.extracting(line))
+    }
+
+    /// Passes over lines that a sieve holds back, and reads on as long as there are only those.
+    ///
+    /// - Returns: How many.
+    mutating func pass(_ sieve: LineSieve) -> Int {
+        var passed = 0
+        while true {
+            let (line, newlines, isClear) = buffer.withUnsafeBytes { bytes in
+                let hit = sieve.firstHit(in: bytes, from: start)
+                let (end, count) = Self.newlines(in: bytes, start..<(hit ?? bytes.count))
+                return (end, count, hit == nil)
+            }
+            start = line
+            passed += newlines
+            // What is left is a line with a hit, or without an end; the rest of a long one is the affair of ``next()``.
+            guard isClear, !hasEnded, buffer.count - start < Self.piece, fill() else { return passed }
+        }
+    }
+
+    /// Where the last line of a range begins, and how many end in it.
+    private static func newlines(in bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> (begin: Int, count: Int) {
+        var begin = range.upperBound
+        while begin > range.lowerBound, bytes[begin - 1] != 0x0A { begin -= 1 }
+        var count = 0
+        for index in range.lowerBound..<begin { count &+= bytes[index] == 0x0A ? 1 : 0 }
+        return (begin, count)
     }
 
     private func firstNewline(from offset: Int) -> Int? {
@@ -84,22 +132,21 @@ struct LineReader: ~Copyable {
     }
 
     /// Moves what is left to the front of the buffer and reads on behind it.
-    private mutating func fill() -> Int32? {
+    ///
+    /// - Returns: whether there was no failure.
+    @discardableResult
+    private mutating func fill() -> Bool {
         buffer.removeSubrange(..<start)
         start = 0
-        var cause: Int32?
+        var found = 0
         buffer.append(addingCapacity: Self.piece) { output in
             output.withUnsafeMutableBufferPointer { free, count in
-                while true {
-                    let found = read(descriptor, free.baseAddress?.advanced(by: count), Self.piece)
-                    if found < 0, errno == EINTR { continue }
-                    if found < 0 { cause = errno }
-                    count += max(0, found)
-                    if found == 0 { hasEnded = true }
-                    return
-                }
+                guard let place = free.baseAddress else { return }
+                found = input.read(into: place + count, Self.piece)
+                count += max(0, found)
             }
         }
-        return cause
+        if found == 0 { hasEnded = true }
+        return found >= 0
     }
 }

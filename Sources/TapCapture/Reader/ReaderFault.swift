@@ -16,6 +16,10 @@ public struct ReaderFault: Error, Sendable, Hashable {
         case notOurs
         /// It is something else that is known.
         case otherFormat(FileFormat)
+        /// It is a file of packets of which nothing can be read.
+        case packets(PacketFault)
+        /// It is compressed, and nothing of it can be read.
+        case compressed(CompressionFault)
         /// A newer program has written it; the version of its schema.
         case newerVersion(Int64)
     }
@@ -27,16 +31,17 @@ public struct ReaderFault: Error, Sendable, Hashable {
 }
 
 extension ReaderFault: CustomStringConvertible {
-    /// One line for people: the file, the cause and the way out.
+    /// One line for people: the file and the cause.
     public var description: String {
         switch code {
         case .cannotOpen(let cause): "cannot open \(path): \(String(cString: strerror(cause)))"
         case .cannotRead(let cause): "cannot read \(path): \(String(cString: strerror(cause)))"
         case .empty: "\(path) contains no records yet"
         case .notOurs:
-            "\(path) is neither a JSON log or capture of xmpptap nor a client log with SEND: and RECV: lines; "
-                + "record one with --capture FILE or --log-to FILE,format=json"
-        case .otherFormat(let format): "\(path) \(format.advice)"
+            "\(path) is neither a log or capture of xmpptap nor a log of a client or server with SEND: and RECV: lines"
+        case .otherFormat(let format): "\(path) \(format.phrase)"
+        case .packets(let fault): "cannot read \(path): \(fault)"
+        case .compressed(let fault): "cannot read \(path): \(fault)"
         case .newerVersion(let version):
             "\(path) was written by a newer xmpptap (schema \(version), this version reads up to "
                 + "\(RecordHeader.currentVersion)); use that version"
@@ -54,6 +59,10 @@ public struct DamagedLine: Sendable, Hashable {
         case tooLong
         /// It is something else than a record.
         case other(RecordLineError)
+        /// It is not a line: the rest of a file of packets.
+        case packets(PacketFault)
+        /// It is not a line: a place of a compressed file.
+        case compressed(CompressionFault)
     }
 
     /// What is wrong.
@@ -64,17 +73,25 @@ public struct DamagedLine: Sendable, Hashable {
     public let line: Int
 
     /// Whether it is merely where writing was interrupted, and nothing that was written before is lost.
-    public var isInterruption: Bool { reason == .torn }
+    public var isInterruption: Bool {
+        switch reason {
+        case .torn, .packets(.truncated), .packets(.compressed(.truncated)), .compressed(.truncated): true
+        case .tooLong, .other, .packets, .compressed: false
+        }
+    }
 }
 
 extension DamagedLine: CustomStringConvertible {
     /// One line for people.
     public var description: String {
+        if case .packets(let fault) = reason { return "\(path): \(fault); the packets before it are shown" }
+        if case .compressed(let fault) = reason { return "\(path): \(fault); what can be read is shown" }
         let words =
             switch reason {
             case .torn: "is incomplete: xmpptap was stopped, or the disk was full, while it was written"
             case .tooLong: "is too long"
             case .other(let error): "skipped: \(error)"
+            case .packets, .compressed: ""
             }
         return "line \(line) of \(path) \(words)"
     }
@@ -96,5 +113,18 @@ extension MissingRecords: CustomStringConvertible {
         let what = count == 1 ? "1 record is" : "\(count) records are"
         let place = line == 1 ? path : "line \(line) of \(path)"
         return "\(what) missing before \(place): in a file of the run that was not named, or that no longer exists"
+    }
+}
+
+extension PacketFault: CustomStringConvertible {
+    /// A clause for people.
+    public var description: String {
+        switch self {
+        case .truncated(let place): "it ends within a packet, after \(place) bytes"
+        case .damaged(let place, let reason): "damaged at byte \(place): \(reason)"
+        case .cannotRead(let cause): String(cString: strerror(cause))
+        case .interface(let reason): "capturing ended: \(reason)"
+        case .compressed(let fault): fault.description
+        }
     }
 }

@@ -1,3 +1,5 @@
+// Its headers declare `timespec` too, and the compiler may count that as the one definition.
+internal import CPcap
 internal import Glibc
 
 /// A mutual exclusion lock with two conditions to wait on, by the monotonic clock.

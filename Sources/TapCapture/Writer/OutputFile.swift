@@ -22,7 +22,7 @@ final class OutputFile {
     private static let pipeChunk = 4096
 
     /// The path, or `standard output`.
-    let path: String
+    private(set) var path: String
     let kind: Kind
     /// Whether opening the path again may help where writing fails: not for descriptors that we were given.
     let canReopen: Bool
@@ -31,6 +31,13 @@ final class OutputFile {
     private(set) var size: UInt64
     private let descriptor: Int32
     private let isOwned: Bool
+    /// Compresses what is written, if the path ends in `.gz` or `.zst`.
+    private let compressor: Compressor?
+    /// What was compressed and is not written yet, and the number of bytes that it stands for.
+    private var waiting: ArraySlice<UInt8> = []
+    private var waitingFor = 0
+    /// Whether something was compressed that is to be written before the file is left.
+    var isWithinWrite: Bool { !waiting.isEmpty }
 
     private init(
         path: String,
@@ -38,7 +45,8 @@ final class OutputFile {
         descriptor: Int32,
         canReopen: Bool,
         isOwned: Bool = true,
-        size: UInt64 = 0
+        size: UInt64 = 0,
+        compressor: Compressor? = nil
     ) {
         self.path = path
         self.kind = kind
@@ -46,6 +54,7 @@ final class OutputFile {
         self.canReopen = canReopen
         self.isOwned = isOwned
         self.size = size
+        self.compressor = compressor
         isTerminal = kind == .pipe && isatty(descriptor) == 1
     }
 
@@ -58,6 +67,7 @@ final class OutputFile {
         switch destination {
         case .standardOutput, .path("-"):
             return try adopt(STDOUT_FILENO, path: "standard output", isOwned: false)
+        case .numbered(let stem, let ending): return try open(path: "\(stem)-1\(ending)")
         case .path(let path):
             guard let number = ownDescriptor(path) else { return try open(path: path) }
             let copy = fcntl(number, F_DUPFD_CLOEXEC, 3)
@@ -102,11 +112,13 @@ final class OutputFile {
     }
 
     private static func open(path: String) throws(WriterFault) -> OutputFile {
+        let compression = Compression(path: path)
+        guard compression?.isAvailable ?? true else { throw WriterFault(.noLibrary, path) }
         let flags = O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK
         // Twice, since a file may vanish between being there and being opened.
         for _ in 0..<2 {
             let new = Glibc.open(path, flags | O_RDWR | O_CREAT | O_EXCL, 0o600)
-            if new >= 0 { return try accept(new, path: path) }
+            if new >= 0 { return try accept(new, path: path, compression) }
             guard errno == EEXIST else { throw WriterFault(.cannotOpen, path, errno) }
 
             var status = stat()
@@ -118,7 +130,7 @@ final class OutputFile {
             }
             // Reading is only for the last byte of a file; a FIFO opened for both would hide a missing reader.
             let old = Glibc.open(path, flags | (format == S_IFREG ? O_RDWR : O_WRONLY))
-            if old >= 0 { return try accept(old, path: path) }
+            if old >= 0 { return try accept(old, path: path, compression) }
             switch errno {
             case ENOENT: continue
             case ELOOP: throw WriterFault(.isLink, path)
@@ -130,19 +142,31 @@ final class OutputFile {
     }
 
     /// Judges what was opened, by its descriptor, so that nothing can be swapped in between.
-    private static func accept(_ descriptor: Int32, path: String) throws(WriterFault) -> OutputFile {
+    private static func accept(
+        _ descriptor: Int32,
+        path: String,
+        _ compression: Compression?
+    ) throws(WriterFault) -> OutputFile {
         func refuse(_ code: WriterFault.Code, _ cause: Int32 = 0) -> WriterFault {
             close(descriptor)
             return WriterFault(code, path, cause)
         }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw refuse(.cannotOpen, errno) }
+        let compressor = compression.flatMap { Compressor($0) }
+        guard (compressor == nil) == (compression == nil) else { throw refuse(.cannotOpen, ENOMEM) }
         guard status.st_mode & S_IFMT == S_IFREG else {
             guard let kind = kind(of: status, descriptor) else { throw refuse(.wrongKind) }
-            return OutputFile(path: path, kind: kind, descriptor: descriptor, canReopen: true)
+            return OutputFile(path: path, kind: kind, descriptor: descriptor, canReopen: true, compressor: compressor)
         }
         guard status.st_uid == geteuid() else { throw refuse(.notOwned) }
         if flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK { throw refuse(.inUse) }
+        var beginning: [UInt8] = [0, 0, 0, 0]
+        if status.st_size > 0, pread(descriptor, &beginning, beginning.count, 0) > 0,
+            Compression(beginning: beginning) != compression
+        {
+            throw refuse(.otherCompression)
+        }
         let rights = status.st_mode & 0o777
         if rights & ~0o640 != 0 { fchmod(descriptor, rights & 0o640) }
         return OutputFile(
@@ -150,7 +174,8 @@ final class OutputFile {
             kind: .file,
             descriptor: descriptor,
             canReopen: true,
-            size: UInt64(max(0, status.st_size))
+            size: UInt64(max(0, status.st_size)),
+            compressor: compressor
         )
     }
 
@@ -167,7 +192,8 @@ final class OutputFile {
     /// Whether the file ends within a line, so that a newline is due before anything is added.
     var endsWithinLine: Bool {
         var last: UInt8 = 0
-        return kind == .file && size > 0 && pread(descriptor, &last, 1, off_t(size) - 1) == 1 && last != 0x0A
+        return compressor == nil && kind == .file && size > 0 && pread(descriptor, &last, 1, off_t(size) - 1) == 1
+            && last != 0x0A
     }
 
     /// Whether ``path`` still names the file that is open, and not another one or none.
@@ -184,6 +210,14 @@ final class OutputFile {
         if kind == .file, fstat(descriptor, &status) == 0 { size = UInt64(max(0, status.st_size)) }
     }
 
+    /// The file has this name from now on.
+    func rename(to path: String) { self.path = path }
+
+    /// Has the system bring what was written to the disk.
+    ///
+    /// - Returns: The system's error number if that failed; 0 if not.
+    func synchronize() -> Int32 { kind != .file || fdatasync(descriptor) == 0 ? 0 : errno }
+
     /// What one attempt to write has come to.
     enum Written {
         case bytes(Int)
@@ -193,7 +227,35 @@ final class OutputFile {
     }
 
     /// Writes some of `bytes`, waiting at most `patience` milliseconds for a slow reader.
+    ///
+    /// Compressed, all or none of them are: as long as that takes several attempts, the same bytes are to be given first.
     func write(_ bytes: UnsafeRawBufferPointer, patience: Int32 = 100) -> Written {
+        guard let compressor, !bytes.isEmpty else { return writeThrough(bytes, patience) }
+        if waiting.isEmpty {
+            // Somebody may have cut the file, and nothing reads the rest of a member without its beginning.
+            let before = size
+            refreshSize()
+            if size < before { _ = compressor.finish() }
+            guard let compressed = compressor.compress(bytes) else { return .failed(errno: ENOMEM) }
+            waiting = compressed[...]
+            waitingFor = bytes.count
+        }
+        let result = waiting.withUnsafeBytes { writeThrough($0, patience) }
+        guard case .bytes(let count) = result else { return result }
+        waiting = waiting.dropFirst(count)
+        return .bytes(waiting.isEmpty ? waitingFor : 0)
+    }
+
+    /// Ends the compressed data, if it is. Without the end, which takes no second attempt, all of it can be read as well.
+    func finish() {
+        guard let compressor, waiting.isEmpty else { return }
+        var rest = compressor.finish()[...]
+        while !rest.isEmpty, case .bytes(let count) = rest.withUnsafeBytes({ writeThrough($0, 100) }) {
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    private func writeThrough(_ bytes: UnsafeRawBufferPointer, _ patience: Int32) -> Written {
         guard let start = bytes.baseAddress, !bytes.isEmpty else { return .bytes(0) }
         var count = bytes.count
         if kind == .pipe {
@@ -224,31 +286,5 @@ final class OutputFile {
         var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         // A broken pipe shows as POLLERR; writing then gives the errno.
         return poll(&request, 1, milliseconds) > 0
-    }
-}
-
-/// The parts of a rotated log: `x.log` is being written, `x.log.1` is the newest full one, `x.log.N` the oldest.
-struct FileParts {
-    let path: String
-    /// How many full files are kept.
-    let keep: Int
-
-    /// Puts the file aside as `.1`, after each older part has moved up by one and the oldest has gone.
-    func shift() throws(WriterFault) {
-        guard keep > 0 else {
-            guard unlink(path) == 0 || errno == ENOENT else { throw WriterFault(.cannotRotate, path, errno) }
-            return
-        }
-        // Only parts without a gap below them need to move.
-        var count = 0
-        while count < keep, access("\(path).\(count + 1)", F_OK) == 0 { count += 1 }
-        for number in stride(from: min(count, keep - 1), to: 0, by: -1) {
-            try move("\(path).\(number)", "\(path).\(number + 1)")
-        }
-        try move(path, "\(path).1")
-    }
-
-    private func move(_ from: String, _ to: String) throws(WriterFault) {
-        guard rename(from, to) == 0 || errno == ENOENT else { throw WriterFault(.cannotRotate, path, errno) }
     }
 }

@@ -35,6 +35,8 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     struct Requests {
         var reopens = false
         var closes = false
+        /// The name that the file is to have.
+        var name: String?
     }
 
     private enum Mode {
@@ -49,6 +51,8 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         var filling = Batch()
         /// Bytes of the other batch that are not written yet.
         var writing = 0
+        /// When the first record of either batch came.
+        var (fillingSince, writingSince): (Int64, Int64) = (0, 0)
         var mode = Mode.working
         /// Dropped since writing began to fail. Once one is dropped all are until it works again: the gap is one.
         var loss = RecordWriter.Loss()
@@ -56,6 +60,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         var accepted: UInt64 = 0
         var settled: UInt64 = 0
         var reopens = false
+        var name: String?
         var flushes = false
         var closes = false
         var isAbandoned = false
@@ -75,6 +80,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
             batch.clear()
             swap(&batch, &filling)
             writing = batch.bytes.count
+            writingSince = fillingSince
         }
 
         mutating func drop(records: Int, bytes: Int) {
@@ -102,6 +108,9 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         monitor.withLock {
             var counters = state.counters
             counters.pending = state.pending
+            if counters.pending > 0 {
+                counters.lag = max(0, Monitor.now - (state.writing > 0 ? state.writingSince : state.fillingSince))
+            }
             return counters
         }
     }
@@ -123,6 +132,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
                 return .dropped
             }
             let before = state.filling.bytes.count
+            if before == 0 { state.fillingSince = Monitor.now }
             state.filling.add(line)
             state.accepted &+= 1
             let after = state.filling.bytes.count
@@ -163,6 +173,13 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
+    func requestRename(to name: String) {
+        monitor.withLock {
+            state.name = name
+            monitor.signal(.work)
+        }
+    }
+
     func requestClose() {
         monitor.withLock {
             state.closes = true
@@ -195,7 +212,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     func take(_ batch: inout Batch, interval: Int64) -> Requests {
         monitor.withLock {
             var deadline: Int64?
-            while !state.closes, !state.reopens, !(state.flushes && !state.filling.ends.isEmpty),
+            while !state.closes, !state.reopens, state.name == nil, !(state.flushes && !state.filling.ends.isEmpty),
                 state.filling.bytes.count < options.flushSize
             {
                 if state.filling.ends.isEmpty {
@@ -216,8 +233,9 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
             }
             state.flushes = false
             state.swapBatches(&batch)
-            let requests = Requests(reopens: state.reopens, closes: state.closes)
+            let requests = Requests(reopens: state.reopens, closes: state.closes, name: state.name)
             state.reopens = false
+            state.name = nil
             return requests
         }
     }
@@ -233,6 +251,11 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
             monitor.signal(.progress)
             return relieve()
         }
+    }
+
+    /// So far the hash chain is written.
+    func note(chain: [UInt8]) {
+        monitor.withLock { state.counters.chain = String(decoding: HashChain.hex(chain), as: UTF8.self) }
     }
 
     func countRotation() {
@@ -301,6 +324,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     /// When sources were asked to stop reading; nil if they are not.
     var congestedSince: Int64? { isCongested ? monitor.withLock { state.congestedSince } : nil }
     var isClosing: Bool { monitor.withLock { state.closes } }
+    var isClosed: Bool { monitor.withLock { state.isClosed } }
     var isAbandoned: Bool { monitor.withLock { state.isAbandoned } }
     var dropped: RecordWriter.Loss { monitor.withLock { state.counters.dropped } }
 

@@ -17,8 +17,14 @@ public struct WriterFault: Error, Sendable, Hashable {
         public static let wrongKind = Code(description: "log-wrong-kind")
         /// Another writer has the file open.
         public static let inUse = Code(description: "log-in-use")
+        /// The file has content, and is not to be added to.
+        public static let exists = Code(description: "log-exists")
         /// A FIFO without a reader.
         public static let noReader = Code(description: "log-no-reader")
+        /// The file is compressed otherwise than its name says.
+        public static let otherCompression = Code(description: "log-other-compression")
+        /// The library that compresses files of that name is not installed.
+        public static let noLibrary = Code(description: "log-no-library")
         /// No space, quota or file size left.
         public static let diskFull = Code(description: "log-disk-full")
         /// The reader of a pipe has gone.
@@ -68,6 +74,9 @@ extension WriterFault: CustomStringConvertible {
         case .notOwned: "\(path) belongs to another user; choose another name or remove it"
         case .wrongKind: "\(path) is not a file, pipe or terminal; choose another name"
         case .inUse: "\(path) is being written by another log or another xmpptap; choose another name"
+        case .exists: "\(path) exists; choose another name or remove it"
+        case .otherCompression: "\(path) exists and its content is not what its ending says; choose another name"
+        case .noLibrary: "cannot compress \(path): \(Compression.missingLibrary)"
         case .noReader: "no process reads from \(path); start its reader first"
         case .brokenPipe: "cannot write \(path): its reader has closed the pipe"
         case .diskFull, .writeFailed: "cannot write \(path): \(reason)"

@@ -4,7 +4,7 @@ internal import Glibc
 /// trying where writing fails. Confined to its thread once that has started.
 final class WriterLoop {
     private let queue: RecordQueue
-    private let destination: RecordWriter.Destination
+    private var files: FileSeries
     private let options: RecordWriter.Options
     private let lines: RecordWriter.Lines
     private let onEvent: @Sendable (RecordWriter.Event) -> Void
@@ -14,6 +14,7 @@ final class WriterLoop {
     private var prologue: [UInt8] = []
     private var prologueWritten = 0
     private var batch = RecordQueue.Batch()
+    private var chain: HashChain?
     /// How much of the batch is written, and how many whole records that are.
     private var written = 0
     private var wholeRecords = 0
@@ -27,6 +28,8 @@ final class WriterLoop {
     private var stalledSince: Int64?
     /// After a rotation has failed, the size at which it is tried again.
     private var rotationSize: UInt64
+    /// When the open file is too old, on the clock of ``Monitor``.
+    private var rotationTime: Int64
 
     /// Opens the destination and writes the header of a file, so that what cannot work is known at the start.
     init(
@@ -37,18 +40,22 @@ final class WriterLoop {
         onEvent: @escaping @Sendable (RecordWriter.Event) -> Void
     ) throws(WriterFault) {
         self.queue = queue
-        self.destination = destination
         self.options = options
         self.lines = lines
         self.onEvent = onEvent
-        output = try OutputFile.open(destination)
+        files = FileSeries(destination, options.rotation)
+        output = try files.open()
+        files.prune()
+        if !options.appends, output.kind == .file, output.size > 0 { throw WriterFault(.exists, output.path) }
         hasRecord = output.size > 0
         rotationSize = options.rotation?.size ?? .max
+        rotationTime = Self.rotationTime(options)
+        if options.hasChain { chain = HashChain() }
         prepareHeader(output.size > 0 ? .append : .start)
         guard output.kind == .file || output.kind == .device else { return }
         while prologueWritten < prologue.count {
             switch attempt(prologue, from: prologueWritten, to: prologue.count) {
-            case .bytes(let count): prologueWritten += count
+            case .bytes(let count): advance(count)
             case .blocked: return
             case .failed(let cause): throw WriterFault.writing(output.path, cause)
             }
@@ -64,26 +71,42 @@ final class WriterLoop {
             let requests = queue.take(&batch, interval: interval.wholeNanoseconds)
             written = 0
             wholeRecords = 0
+            sealBatch()
             writeBatch()
+            if let chain { queue.note(chain: chain.head) }
+            if let name = requests.name, output.isInPlace, let path = files.rename(to: name) { output.rename(to: path) }
             if requests.reopens, !requests.closes {
                 reopen()
                 writeBatch()
             }
-            if requests.closes, queue.end() { return }
+            if let chain { queue.note(chain: chain.head) }
+            guard requests.closes else { continue }
+            output.finish()
+            if queue.end() { return }
         }
+    }
+
+    /// Puts the hash chain into a batch of which nothing is written.
+    private func sealBatch() {
+        // They are more bytes to be written than were appended.
+        if let growth = chain?.seal(&batch), growth > 0 { _ = queue.progress(bytes: -growth, records: 0) }
     }
 
     // MARK: - Writing
 
     /// Writes the header that is due and the batch, to the end or until there is no hope.
     private func writeBatch() {
+        // Where there is nothing to write, nothing shows that writing works again.
+        var hasWritten = false
         while true {
-            // Where there is nothing to write, nothing shows that writing works again.
-            var hasWritten = false
             while prologueWritten < prologue.count || written < batch.bytes.count {
                 guard !queue.isAbandoned else { return giveUp(forEver: true) }
                 guard writeSome() else { return }
                 hasWritten = true
+            }
+            if options.syncs, hasWritten, case let cause = output.synchronize(), cause != 0 {
+                guard persist(after: cause) else { return }
+                continue
             }
             batch.clear()
             written = 0
@@ -138,11 +161,13 @@ final class WriterLoop {
     private func advance(_ count: Int) {
         guard prologueWritten >= prologue.count else {
             prologueWritten += count
+            if prologueWritten >= prologue.count { chain?.commitHeader() }
             return
         }
         written += count
         let before = wholeRecords
         while wholeRecords < batch.ends.count, batch.ends[wholeRecords] <= written { wholeRecords += 1 }
+        if wholeRecords > before { chain?.commit(lines: wholeRecords) }
         let headers = headerPlace.map { (before..<wholeRecords).contains($0) ? 1 : 0 } ?? 0
         records &+= UInt64(wholeRecords - before - headers)
         hasRecord = hasRecord || count > 0
@@ -156,7 +181,8 @@ final class WriterLoop {
     private func endOfWrite() -> Int? {
         guard output.kind == .file, options.rotation != nil else { return batch.bytes.count }
         // A record that is begun is ended in its file.
-        guard written == recordStart else { return batch.ends[wholeRecords] }
+        guard written == recordStart, !output.isWithinWrite else { return batch.ends[wholeRecords] }
+        if isOld { return nil }
         var size = output.size
         var end = written
         for next in batch.ends[wholeRecords...] {
@@ -169,6 +195,13 @@ final class WriterLoop {
         return hasRecord ? nil : batch.ends[wholeRecords]
     }
 
+    /// Whether the open file has a record and has reached the age at which it is rotated.
+    private var isOld: Bool { hasRecord && Monitor.now >= rotationTime }
+
+    private static func rotationTime(_ options: RecordWriter.Options) -> Int64 {
+        options.rotation?.age.map { Monitor.now + $0.wholeNanoseconds } ?? .max
+    }
+
     private func giveUp(forEver: Bool) {
         queue.giveUp(
             records: batch.ends.count - wholeRecords,
@@ -176,6 +209,7 @@ final class WriterLoop {
             forEver: forEver
         )
         batch.clear()
+        chain?.giveUp()
         prologue = []
         prologueWritten = 0
         written = 0
@@ -210,7 +244,7 @@ final class WriterLoop {
 
     private func reopenAfterFailure() {
         if output.kind == .file, output.isInPlace { return }
-        guard let file = try? OutputFile.open(destination) else { return }
+        guard let file = try? files.open() else { return }
         replaceOutput(by: file, .reopened)
     }
 
@@ -223,6 +257,7 @@ final class WriterLoop {
             if !header.isEmpty { headerPlace = batch.ends.count }
             queue.add(header, to: &batch)
         }
+        sealBatch()
         onEvent(.recovered(loss))
     }
 
@@ -237,15 +272,20 @@ final class WriterLoop {
     }
 
     private func prepareHeader(_ reason: RecordWriter.Opening.Reason) {
-        prologue = (output.endsWithinLine ? [0x0A] : []) + header(reason)
+        var line = header(reason)
+        if chain != nil, let sealed = chain?.seal(header: line, before: &batch, from: wholeRecords) { line = sealed }
+        prologue = (output.endsWithinLine ? [0x0A] : []) + line
         prologueWritten = 0
     }
 
     /// Goes on in another file, which begins with a header and a whole record.
     private func replaceOutput(by file: OutputFile, _ reason: RecordWriter.Opening.Reason) {
+        output.finish()
         output = file
         hasRecord = file.size > 0
         rotationSize = options.rotation?.size ?? .max
+        rotationTime = Self.rotationTime(options)
+        files.prune()
         let again = written - recordStart
         if again > 0 {
             written = recordStart
@@ -259,7 +299,7 @@ final class WriterLoop {
         // The file was not moved: opening it again would give the same one.
         if output.kind == .file, output.isInPlace { return prepareHeader(.reopened) }
         do throws(WriterFault) {
-            replaceOutput(by: try OutputFile.open(destination), .reopened)
+            replaceOutput(by: try files.open(), .reopened)
         } catch {
             onEvent(.notice(error.code == .cannotOpen ? WriterFault(.cannotReopen, error.path, error.errno) : error))
         }
@@ -271,14 +311,15 @@ final class WriterLoop {
         let next = UInt64(batch.ends[wholeRecords] - recordStart)
         output.refreshSize()
         if output.size == 0 { hasRecord = false }
-        guard hasRecord, output.size + next > rotationSize else { return }
+        guard hasRecord, isOld || output.size + next > rotationSize else { return }
         do throws(WriterFault) {
             // Somebody else has put it aside already: their file is not ours to rename.
-            if output.isInPlace { try FileParts(path: output.path, keep: rotation.keep).shift() }
-            replaceOutput(by: try OutputFile.open(destination), .rotation)
+            if output.isInPlace { try files.shift() }
+            replaceOutput(by: try files.open(), .rotation)
             queue.countRotation()
         } catch {
-            rotationSize = output.size + max(rotation.size, next)
+            rotationSize = output.size + max(min(rotation.size, .max / 2), next)
+            rotationTime = Self.rotationTime(options)
             onEvent(.notice(WriterFault(.cannotRotate, error.path, error.errno)))
         }
     }

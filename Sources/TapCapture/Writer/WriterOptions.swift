@@ -5,6 +5,8 @@ extension RecordWriter {
         /// A path; `/dev/stdout`, `/dev/stderr` and `/dev/fd/N` mean descriptors this process already has, and `-`
         /// is standard output.
         case path(String)
+        /// New files `STEM-1ENDING`, `STEM-2ENDING` and so on, the next number for each that is opened.
+        case numbered(stem: String, ending: String)
     }
 
     /// When a file is put aside and a new one begun.
@@ -13,11 +15,23 @@ extension RecordWriter {
         public var size: UInt64
         /// How many full files are kept beside the one being written: `.1` (the newest) to `.keep`.
         public var keep: Int
+        /// The age at which a file with a record gets no more; nil is any. The next record begins another file.
+        public var age: Duration?
+        /// Full files that were last written so long ago are removed when a file is opened; nil keeps them. In a folder of
+        /// numbered files these are also the files of earlier runs.
+        public var keepAge: Duration?
 
-        /// Rotation at `size` bytes with `keep` full files; defaults 100 MB and 10.
-        public init(size: UInt64 = 100_000_000, keep: Int = 10) {
+        /// Rotation at `size` bytes with `keep` full files; defaults 100 MB and 10, whatever their age.
+        public init(
+            size: UInt64 = 100_000_000,
+            keep: Int = 10,
+            age: Duration? = nil,
+            keepAge: Duration? = nil
+        ) {
             self.size = max(1, size)
             self.keep = max(0, keep)
+            self.age = age
+            self.keepAge = keepAge
         }
     }
 
@@ -37,6 +51,13 @@ extension RecordWriter {
         public var stallNotice = Duration.seconds(1)
         /// Rotation of regular files; default none.
         public var rotation: Rotation?
+        /// Whether a regular file with content is added to; default true. If not, it is refused.
+        public var appends = true
+        /// Whether each write to a file is followed by fdatasync(2), so that it outlives a crash of the system; default
+        /// false.
+        public var syncs = false
+        /// Whether each line, which must be a JSON object, ends with its place in a hash chain; default false.
+        public var hasChain = false
 
         /// The defaults.
         public init() {}
@@ -85,6 +106,11 @@ extension RecordWriter {
         /// Whether nothing was lost.
         public var isEmpty: Bool { records == 0 }
 
+        mutating func add(_ other: Loss) {
+            records &+= other.records
+            bytes &+= other.bytes
+        }
+
         mutating func add(records: Int, bytes: Int) {
             self.records &+= UInt64(records)
             self.bytes &+= UInt64(bytes)
@@ -120,8 +146,21 @@ extension RecordWriter {
         public internal(set) var waits: UInt64 = 0
         /// Bytes that wait to be written now.
         public internal(set) var pending = 0
+        /// Nanoseconds that the first of them has waited for, or a record that came with it.
+        public internal(set) var lag: Int64 = 0
         /// The most that ever waited.
         public internal(set) var pendingPeak = 0
+        /// The end of the hash chain as far as it is written, in hexadecimal; nil where there is none.
+        public internal(set) var chain: String?
+
+        mutating func add(_ other: Counters) {
+            records &+= other.records
+            dropped.add(other.dropped)
+            rotations &+= other.rotations
+            waits &+= other.waits
+            pending += other.pending
+            pendingPeak = max(pendingPeak, other.pendingPeak)
+        }
     }
 
     /// What became of an appended record.

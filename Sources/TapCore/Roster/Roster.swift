@@ -22,8 +22,8 @@ struct Roster {
     private(set) var contacts: [String: Contact] = [:]
     /// Groups of contacts, of those that have any.
     private var groups: [String: [String]] = [:]
-    /// The whole roster has been shown: who is not in ``contacts`` is no contact. A versioned roster that the client has
-    /// already is not shown (RFC 6121 §2.6).
+    /// The session has shown the whole roster: a JID outside ``contacts`` is no contact. The server does not send a
+    /// versioned roster that the client already has (RFC 6121 §2.6).
     private var isComplete = false
     /// A contact of the last whole roster was not kept for want of room.
     private var hasForgotten = false
@@ -90,6 +90,14 @@ struct Roster {
         return changes
     }
 
+    /// Takes what was known before; of a contact that was shown since, that counts.
+    mutating func inherit(_ earlier: Roster) {
+        guard !isComplete else { return }
+        let newer = self
+        self = earlier
+        for (address, contact) in newer.contacts { set(address, contact, newer.groups(of: address)) }
+    }
+
     private func state(of contact: String) -> SubscriptionState {
         contacts[contact]?.state ?? (isComplete ? SubscriptionState() : .unknown)
     }
@@ -112,7 +120,7 @@ struct Roster {
         return SubscriptionChange(contact: contact, from: before, to: after)
     }
 
-    /// A whole roster is to come: who is not in it is no contact any more. A request that waits for an answer stays known.
+    /// A whole roster follows: a JID outside it is no contact any more. A request without an answer stays known.
     private mutating func forgetListed() {
         for (address, contact) in contacts where contact.isListed {
             remove(address)

@@ -32,7 +32,15 @@ public struct RuleDryRun {
 
     private let rules: RuleSet
     private let localTime: (Timestamp) -> RuleLocalTime
-    private var sessions: [UInt64: Box] = [:]
+    private var sessions: [Key: Box] = [:]
+    /// The run whose records come now.
+    private var run = ""
+
+    /// A session: each run numbers its own.
+    private struct Key: Hashable {
+        let run: String
+        let number: UInt64
+    }
 
     /// Holds what a dictionary cannot.
     private final class Box {
@@ -59,13 +67,13 @@ public struct RuleDryRun {
     /// The places of all rules, in order.
     public var places: [RulePlace] { rules.rules.map(\.place) }
 
-    /// A new run begins in the recording: its sessions are numbered anew.
-    public mutating func beginRun() { sessions = [:] }
+    /// Records of this run follow, from its beginning or from where it was left.
+    public mutating func note(_ header: RecordHeader) { run = header.run }
 
     /// Takes the next record; nil if no rule matches or the record has no element.
     public mutating func take(_ line: RecordLine) -> Outcome? {
         let record = line.record
-        if record.code == Record.Code.sessionEnded { sessions[record.session] = nil }
+        if record.code == Record.Code.sessionEnded { sessions[Key(run: run, number: record.session)] = nil }
         if record.kind == .tls, record.leg == .client { box(record).seen.transport = .tls }
         guard record.session > 0, let direction = record.direction, let xml = record.xml, !xml.isEmpty else {
             return nil
@@ -102,11 +110,12 @@ public struct RuleDryRun {
     }
 
     private mutating func box(_ record: Record) -> Box {
-        if let box = sessions[record.session] { return box }
+        let key = Key(run: run, number: record.session)
+        if let box = sessions[key] { return box }
         let box = Box(record.session)
         // The recording begins in the middle of the session.
         if record.jid != nil { box.seen.phase = .open }
-        sessions[record.session] = box
+        sessions[key] = box
         return box
     }
 
@@ -262,8 +271,8 @@ extension Verdict.Action: CustomStringConvertible {
 extension Verdict.Remark: CustomStringConvertible {
     var description: String {
         switch self {
-        case .editRefused(let reason): "edit skipped: \(reason)"
-        case .opaque: "the stanza is encrypted end to end; its receiver will see that it was edited"
+        case .editRefused(let reason): "edit refused: \(reason)"
+        case .opaque: "the stanza is encrypted or signed end to end; its receiver will see that it was edited"
         case .blackhole: "iq request dropped; its sender gets no answer"
         case .tooComplex: "pattern too complex for this stanza; rule skipped"
         case .tooManyRules: "limit of 10,000 rules per stanza reached; the remaining rules were skipped"

@@ -7,7 +7,7 @@ public protocol SASLExchange: Sendable {
     /// The mechanism's name as it stands in the list of mechanisms, `SCRAM-SHA-256` for example.
     var mechanism: String { get }
 
-    /// Who authenticates: on the client who it says it is, on the server who was proven to be there, and only after
+    /// The authenticating user: on the client the claimed one, on the server the verified one, and only after
     /// ``SASLStep/done(_:)``.
     var identity: SASLIdentity? { get }
 

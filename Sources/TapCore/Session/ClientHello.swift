@@ -89,6 +89,10 @@ public struct ClientHelloReader: Sendable {
 public struct ClientHello: Sendable, Hashable {
     /// The version field of the message itself, which stays at TLS 1.2 (0x0303) in TLS 1.3.
     public var legacyVersion: UInt16
+    /// The client random, 32 bytes, by which a key log names the connection.
+    public var random: [UInt8]
+    /// The session to resume in TLS 1.2; in TLS 1.3 it means nothing.
+    public var sessionID: [UInt8]
     /// Versions offered in the extension of TLS 1.3, in the client's order, GREASE left out; empty without it.
     public var supportedVersions: [UInt16] = []
     /// Name of the server asked for (RFC 6066 §3); nil where there is none.
@@ -138,9 +142,10 @@ public struct ClientHello: Sendable, Hashable {
 
     // MARK: Reading
 
-    private struct Truncated: Error {}
+    struct Truncated: Error {}
 
-    static func read(_ message: [UInt8]) -> ClientHelloReader.Result {
+    /// Reads a whole ClientHello, without the header of its message: `hello` or `malformed`.
+    public static func read(_ message: [UInt8]) -> ClientHelloReader.Result {
         do throws(Truncated) {
             return .hello(try ClientHello(message))
         } catch {
@@ -151,8 +156,8 @@ public struct ClientHello: Sendable, Hashable {
     private init(_ message: [UInt8]) throws(Truncated) {
         var body = Cursor(message[...])
         legacyVersion = try body.number()
-        _ = try body.take(32)
-        _ = try body.vector(1)
+        random = Array(try body.take(32))
+        sessionID = Array(try body.vector(1))
         var ciphers = Cursor(try body.vector(2))
         while !ciphers.isEmpty {
             let cipher = try ciphers.number()
@@ -207,7 +212,7 @@ public struct ClientHello: Sendable, Hashable {
     }
 
     /// What is left of a run of bytes.
-    private struct Cursor {
+    struct Cursor {
         private var rest: ArraySlice<UInt8>
 
         init(_ bytes: ArraySlice<UInt8>) { rest = bytes }

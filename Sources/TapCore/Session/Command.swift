@@ -15,11 +15,11 @@ public enum Command: Sendable {
     case compute(SlowStep)
     /// What has become of the injected stanza that has this number: see ``SessionInput/inject(_:)``.
     case injected(UInt64, InjectionOutcome)
-    /// The session with this number is still connected, and this one resumes it: it is to be told by
-    /// ``SessionInput/displaced(by:)``, and this one by ``SessionInput/displaces`` when that is done, or where there is no
+    /// The session with this number is still connected, and this one resumes it. The driver sends it
+    /// ``SessionInput/displaced(by:)``, and this one ``SessionInput/displaces`` when that is done, or where there is no
     /// such session any more.
     case displace(UInt64)
-    /// Whether the leg may be read from now on; told when it changes. At the beginning both may.
+    /// Whether to read the leg from now on; sent when it changes. At the beginning both legs are read.
     case read(Leg, Bool)
     /// What is written to the leg from now on goes out in this shape, in order, and so does its end; nil ends that behind
     /// what waits.
@@ -42,7 +42,7 @@ public enum LegEnd: Sendable, Hashable {
     case failed(String)
 }
 
-/// What a driver does with the bytes of a read, told by ``Session/receive(_:_:at:)``.
+/// What a driver does with the bytes of a read: the result of ``Session/receive(_:_:at:)``.
 public enum Disposition: Sendable, Hashable {
     /// Pass the read on as it is, now; the session only watches.
     case relay

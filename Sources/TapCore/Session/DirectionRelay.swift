@@ -82,6 +82,8 @@ struct DirectionRelay: ~Copyable {
     var mayRestart = false
     /// A stream restarted unexpectedly; reported once.
     var hasRestartedUncalled = false
+    /// The most bytes that the receiver has said to accept in one element (XEP-0478).
+    var receiverBytes = Int.max
     /// How the leg's input ended; nil while it is open.
     var end: LegEnd?
     /// The end has been passed on.

@@ -31,7 +31,7 @@ struct IQTracker {
         }
     }
 
-    /// What the session wants to be told of an answer.
+    /// What the session does with an answer.
     enum Purpose: Sendable {
         case ordinary
         /// It asks for nothing but a sign of life (XEP-0199).

@@ -68,6 +68,8 @@ public enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible {
     case notDecoded
     /// It is larger than this many bytes, the limit of an item.
     case tooLarge(limit: Int)
+    /// It is larger than this many bytes, the most that its receiver has said to accept (XEP-0478).
+    case overReceiverLimit(Int, Leg)
     /// It is no XML that may stand in a stream; the offset is that within the item.
     case malformed(ScanFault)
     /// It is no whole item, or none at all.
@@ -80,8 +82,15 @@ public enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible {
     case notStanza
     /// The value of its `from` or `to` is no JID.
     case notAddress(String, attribute: String)
+    /// It lacks its `from` or `to`, in a stream of servers (RFC 6120 §8.1.1.2, §8.1.2.2) or of a component (XEP-0114).
+    case noAddress(attribute: String)
     /// To the server with a sender that is not the session's own, which ends the session (RFC 6120 §8.1.2.1).
     case foreignSender(String, jid: String)
+    /// To the server with a sender of another domain than that of the server or component, which ends the stream (RFC 6120
+    /// §8.1.2.2, XEP-0114).
+    case foreignDomain(String, domain: String)
+    /// It is of another kind than the held stanza in whose place it is to go out.
+    case otherKind(StanzaHead.Kind)
     /// Its answer was asked for, but it is no iq request with an id.
     case notRequest
     /// As much waits as may: items, or bytes of them.
@@ -98,14 +107,18 @@ public enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .ended: "the stream has ended"
         case .notDecoded: "the stream is not decoded"
         case .tooLarge(let limit): "it is larger than \(limit) bytes, the limit of an item"
+        case .overReceiverLimit(let limit, let receiver):
+            "it is larger than \(limit) bytes, the most that the \(receiver.name) accepts in a stanza (XEP-0478)"
         case .malformed(let fault): "\(fault.explanation), at offset \(fault.offset)"
         case .incomplete: "it is no whole stanza"
         case .severalItems(let offset): "more than one stanza; the second begins at offset \(offset)"
         case .streamEnd: "it ends the stream"
         case .notStanza: "it is no iq, message or presence in the stream's namespace"
         case .notAddress(let value, let attribute): "\(attribute)='\(value)' is no JID"
-        case .foreignSender(let from, let jid):
-            "from='\(from)' is not the session's JID (\(jid)); the server would close the stream (invalid-from)"
+        case .noAddress(let attribute): AddressFault.missing(attribute: attribute).description
+        case .foreignSender(let from, let jid): AddressFault.foreignSender(from, jid: jid).description
+        case .foreignDomain(let from, let domain): AddressFault.foreignDomain(from, domain: domain).description
+        case .otherKind(let kind): "it is not \(kind == .iq ? "an" : "a") \(kind), as the held stanza is"
         case .notRequest: "an answer can come only to an iq request with an id"
         case .tooManyWaiting(let limit): "as much waits already as may wait (\(limit))"
         case .noBoundary: "the stanza that was passing did not end in time"

@@ -3,7 +3,7 @@ import XMPPCore
 
 /// Finds items that other parsers may read differently: they are relayed unchanged, so they are flagged.
 ///
-/// A namespace that is no URI is told as it is. Beyond that an element is read by the scanner's own reader, by libxml2,
+/// A namespace that is no URI is reported unchanged. Beyond that an element is read by the scanner's own reader, by libxml2,
 /// and by libxml2 once more from its canonical form; where these differ, others may differ, too.
 struct ParserDifferential {
     /// Why an item is flagged. The raw value is the record's code.

@@ -26,20 +26,43 @@ public final class Run: Sendable {
         }
     }
 
+    /// What sessions know of each other.
+    private final class Shared: Sendable {
+        let reconnects = ReconnectWatch()
+        let bindings = BindingObservations()
+        let resumptions: ResumptionTable
+
+        init(_ journal: (any ResumptionJournal)?) { resumptions = ResumptionTable(journal: journal) }
+    }
+
     /// The numbers of this run's secrets.
-    public let secrets = SecretRegistry()
+    public let secrets: SecretRegistry
+
+    private let shared: Shared
+    private let turn: (@Sendable () -> Void)?
 
     /// Whose sessions drop soon after login, again and again.
-    let reconnects = ReconnectWatch()
+    var reconnects: ReconnectWatch {
+        awaitTurn()
+        return shared.reconnects
+    }
 
     /// What servers were seen to do about channel binding.
-    let bindings = BindingObservations()
+    var bindings: BindingObservations {
+        awaitTurn()
+        return shared.bindings
+    }
 
     /// Sessions that can be resumed.
-    let resumptions: ResumptionTable
+    var resumptions: ResumptionTable {
+        awaitTurn()
+        return shared.resumptions
+    }
 
-    /// What the ids of stanzas begin with that this run injects: unlike any that a peer chooses.
-    let idPrefix = "xt-" + String(UInt64.random(in: .min ... .max), radix: 36)
+    /// What the ids of stanzas begin with that this run injects: 96 random bits, so that no peer chooses the same.
+    let idPrefix =
+        "xt-" + String(UInt64.random(in: .min ... .max), radix: 36)
+        + String(UInt32.random(in: .min ... .max), radix: 36)
 
     private let sequence = Atomic<UInt64>(0)
     private let session = Atomic<UInt64>(0)
@@ -53,8 +76,25 @@ public final class Run: Sendable {
     public init(cryptography: (any Cryptography)? = nil, journal: (any ResumptionJournal)? = nil) {
         self.cryptography = cryptography
         digestKey = (try? cryptography?.randomBytes(count: 32)) ?? []
-        resumptions = ResumptionTable(journal: journal)
+        secrets = SecretRegistry()
+        shared = Shared(journal)
+        turn = nil
     }
+
+    /// The part of a recorded run that one of several threads makes anew: sessions know of those of the other parts, and
+    /// records are numbered by themselves.
+    ///
+    /// - Parameter turn: Returns when all that comes before what this thread does now is done in the other parts.
+    package init(partOf run: Run, inTurn turn: @escaping @Sendable () -> Void) {
+        cryptography = run.cryptography
+        digestKey = run.digestKey
+        secrets = SecretRegistry(sharing: run.secrets, inTurn: turn)
+        shared = run.shared
+        self.turn = turn
+    }
+
+    /// Waits until what one session does can be seen by the others in the order in which it happened.
+    func awaitTurn() { turn?() }
 
     /// A running HMAC-SHA-256 under the run's key, for bytes that are recorded without being shown: the same bytes
     /// have the same digest within a run, and nobody else can test a guess. Nil where there is no cryptography.
@@ -65,6 +105,9 @@ public final class Run: Sendable {
 
     /// The number of the next record.
     public func nextSequence() -> UInt64 { sequence.add(1, ordering: .relaxed).newValue }
+
+    /// Records so far.
+    package var lastSequence: UInt64 { sequence.load(ordering: .relaxed) }
 
     /// The number of the next session.
     public func nextSession() -> UInt64 { session.add(1, ordering: .relaxed).newValue }
@@ -80,7 +123,7 @@ public final class SessionTools {
     var elements = ElementReader()
     /// What their scanners have seen, for that reader.
     let outline = ItemOutline()
-    /// Takes secrets out of what is told.
+    /// Removes secrets from records.
     public let redactor: Redactor
 
     /// Tools for the sessions of `run` on one event loop.

@@ -51,6 +51,8 @@ extension Session {
     mutating func decodeStep(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
         if let user = recording?.sasl?["user"] { sasl.recall(user: user.text) }
         guard var step = sasl.decode(element, direction) else { return nil }
+        if info.mechanism != sasl.mechanism { info.bindingFlag = nil }
+        if let flag = step.details["channel_binding_flag"] { info.bindingFlag = flag.text }
         info.mechanism = sasl.mechanism
         if let user = sasl.user { info.user = user }
         // Of a message that is hidden the recording tells what was read of it when it passed.

@@ -61,7 +61,7 @@ public struct DiscoveryStep: Sendable {
 
 // Service discovery for the domain that the client names.
 extension Session {
-    /// A step on the way to the server has been made: told as a record with the code `step`.
+    /// A step towards the server is done: makes a record with the code `step`.
     mutating func made(_ step: DiscoveryStep) {
         guard !negotiation.isClosed else { return }
         note(step)

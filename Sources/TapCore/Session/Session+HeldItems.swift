@@ -1,4 +1,4 @@
-internal import TapRecord
+public import TapRecord
 import XMPPCore
 
 // Items that rules let wait: for a time, or for a person. What follows in the direction waits behind them.
@@ -21,18 +21,23 @@ extension Session {
         _ reading: ItemReading,
         _ rules: SessionRules
     ) -> Bool {
-        guard let ruling = rules.ruling, !ruling.verdict.actions.isEmpty, directions[direction].isStoring else {
-            return false
-        }
+        guard rules.ruling != nil || rules.pause != nil, directions[direction].isStoring,
+            rules.ruling?.verdict.actions.isEmpty == false || rules.pause != nil
+        else { return false }
         var (isHeld, isStalled, passes) = (false, false, true)
         switch decision {
         case .pass, .replace: break
         case .fault: passes = false
         case .buffer, .drop, .answer, .refuse: return false
         }
+        let ruling = rules.ruling
         let end = event.position + event.length
         var deadline: Int64? = 0
-        for (_, action) in ruling.verdict.actions {
+        if passes, isPaused(event, direction, rules) {
+            isHeld = true
+            deadline = now.monotonic &+ SessionRules.holdTime
+        }
+        for (_, action) in ruling?.verdict.actions ?? [] {
             switch action {
             case .delay(let time):
                 let due = rules[direction].arrival(of: end, now: now.monotonic) &+ time
@@ -60,10 +65,50 @@ extension Session {
             deadline: deadline,
             isStalled: isStalled
         )
-        if isHeld, let deadline, let rule = ruling.rule { item.held = hold(event, direction, decision, rule, deadline) }
+        if isHeld, let deadline {
+            let rule = ruling?.verdict.actions.first { if case .pause = $0.action { true } else { false } }
+            item.held = hold(event, direction, decision, rule?.place, deadline)
+        }
         rules[direction].noteArrival(upTo: directions[direction].arrived, at: now.monotonic)
         rules[direction].item = item
         directions[direction].delay()
+        return true
+    }
+
+    /// Has the next stanzas held, or no more of them.
+    mutating func pause(_ pause: StanzaPause?) {
+        guard recording == nil, !options.isObserved else { return }
+        if rules == nil, pause != nil {
+            rules = SessionRules(RuleSet(), session: number, remote: remote, localTime: nil)
+        }
+        rules?.pause = pause.map { PendingPause($0, session: number) }
+        for direction in Direction.allCases { settleMode(direction) }
+    }
+
+    /// Why no stanza of a direction can be held; nil where one can.
+    public func obstacle(toPausing direction: Direction?) -> InjectionFault? {
+        let obstacles = (direction.map { [$0] } ?? Direction.allCases).map { obstacle($0) }
+        return obstacles.contains(nil) ? nil : obstacles.first ?? nil
+    }
+
+    /// Whether a stanza is one of those that are to be held, which counts it.
+    private func isPaused(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) -> Bool {
+        guard let pause = rules.pause, pause.covers(direction), info.opened != nil, event.item == .element,
+            event.head.kind != .nonza, !event.isTruncated
+        else { return false }
+        if let set = pause.pause.rules {
+            pause.state.begin()
+            pause.state.selection.reset()
+            let verdict = set.judge(
+                RuleItem(direction, event.head, directions.bytes(direction)),
+                tree: { try? tools.parser.parse(directions[direction].decoder) },
+                state: &pause.state,
+                context: context(direction, .open, rules, set)
+            )
+            guard !verdict.actions.isEmpty else { return false }
+        }
+        pause.count -= 1
+        if pause.count == 0 { rules.pause = nil }
         return true
     }
 
@@ -71,7 +116,7 @@ extension Session {
         _ event: StreamEvent,
         _ direction: Direction,
         _ decision: ItemDecision,
-        _ rule: RulePlace,
+        _ rule: RulePlace?,
         _ deadline: Int64
     ) -> HeldItem? {
         guard let number = rules?.nextHeld() else { return nil }
@@ -81,15 +126,17 @@ extension Session {
         } else {
             bytes.append(directions.bytes(direction))
         }
+        var details: Attributes = ["number": .integer(Int64(clamping: number))]
+        if let rule { details["rule"] = .string("\(rule)") }
         note(
             .note,
             .info,
             code: "held",
-            "\(rule) holds \(bytes.count) bytes as number \(number); they pass in "
+            "\(rule.map { "\($0)" } ?? "the user") holds \(bytes.count) bytes as number \(number); they pass in "
                 + "\(Self.words(deadline - now.monotonic)) unless they are released before",
             direction: direction,
             part: .rules,
-            details: ["rule": .string("\(rule)"), "number": .integer(Int64(clamping: number))]
+            details: details
         )
         return HeldItem(
             number: number,
@@ -101,25 +148,59 @@ extension Session {
         )
     }
 
-    /// Why a held item cannot be released in this way; nil where it can, and where no item has this number.
+    /// Why a held item cannot be released in this way, as a clause; nil where it can, and where no item has this number.
+    ///
+    /// What goes out in the place of a stanza is checked as an injected stanza is, and stays of its kind.
     public func problem(with release: HeldRelease, of number: UInt64) -> String? {
         guard case .replace(let bytes) = release, let rules,
-            let direction = Direction.allCases.first(where: { rules[$0].item?.held?.number == number })
+            let direction = Direction.allCases.first(where: { rules[$0].item?.held?.number == number }),
+            let item = rules[direction].item, let held = item.held
         else { return nil }
+        guard item.isStanza else { return problem(with: bytes, insteadOf: item.event, direction, rules) }
+        do throws(InjectionFault) {
+            let stanza = try InjectedItem(
+                Injection(bytes, to: direction.destination),
+                in: directions[direction].decoder,
+                options.limits,
+                at: now.monotonic
+            )
+            guard stanza.event?.head.kind == item.event.head.kind else { throw .otherKind(item.event.head.kind) }
+            // One that is no larger passes where the stanza as it came would.
+            let limit = directions[direction].receiverBytes
+            guard stanza.bytes.count <= max(limit, held.bytes.count) else {
+                throw .overReceiverLimit(limit, direction.destination)
+            }
+            try checkAddresses(of: stanza, direction)
+            return nil
+        } catch {
+            return error.description
+        }
+    }
+
+    /// Why an element that is no stanza cannot go out in the place of another one. What xmpptap knows of the session follows
+    /// from the one that came.
+    private func problem(
+        with bytes: [UInt8],
+        insteadOf event: StreamEvent,
+        _ direction: Direction,
+        _ rules: SessionRules
+    ) -> String? {
         guard bytes.count <= options.limits.itemBytes else {
-            return "larger than \(options.limits.itemBytes) bytes, the limit of an item"
+            return InjectionFault.tooLarge(limit: options.limits.itemBytes).description
         }
         do throws(ItemChecker.Problem) {
-            _ = try rules.checker.check(bytes, content: directions[direction].decoder.contentNamespace)
+            let edited = try rules.checker.check(bytes, content: directions[direction].decoder.contentNamespace)
+            guard let was = try? tools.parser.parse(directions[direction].decoder) else {
+                return "the held element cannot be read"
+            }
+            // Counts of stream management are translated: nobody makes them up.
+            guard !StreamManagementTranslator.concerns(event.head), edited.name == was.name,
+                edited.isInNamespace(of: was)
+            else { return "it is not <\(was.name)> in its namespace, as the held element is" }
+            return nil
         } catch {
             return error.message
         }
-        // Both ends count stanzas: one may not become something else, nor an acknowledgement be made up.
-        let held = rules[direction].item?.event.head
-        guard let head = rules.checker.last?.head, (head.kind == .nonza) == (held?.kind == .nonza),
-            !StreamManagementTranslator.concerns(head)
-        else { return "a stanza can only be replaced by a stanza: stream management counts them" }
-        return nil
     }
 
     /// A person has decided on an item that is held.
@@ -138,6 +219,16 @@ extension Session {
                     .warn,
                     code: "held-edit-refused",
                     "edit of held stanza \(number) refused: \(problem); it stays held",
+                    direction: direction,
+                    part: .rules
+                )
+            }
+            if (try? tools.parser.parse(directions[direction].decoder))?.isEncrypted == true {
+                note(
+                    .note,
+                    .warn,
+                    code: Verdict.Remark.opaque.code,
+                    "held stanza \(number): \(Verdict.Remark.opaque)",
                     direction: direction,
                     part: .rules
                 )
@@ -163,7 +254,7 @@ extension Session {
     mutating func noteUnsent(_ rules: SessionRules) {
         for direction in Direction.allCases {
             guard let item = rules[direction].takeItem() else { continue }
-            let rule = item.ruling.rule.map { "\($0)" } ?? "a rule"
+            let rule = item.ruling?.rule.map { "\($0)" } ?? "a rule"
             note(
                 .note,
                 .info,

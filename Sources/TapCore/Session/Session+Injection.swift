@@ -14,7 +14,11 @@ extension Session {
             if injection.swallowsAnswer, let obstacle = obstacle(direction.opposite) { throw obstacle }
             let injections = injections ?? Injections()
             let item = try InjectedItem(injection, in: directions[direction].decoder, options.limits, at: now.monotonic)
-            if !injection.isRaw, injection.number < Injection.copyNumber { try checkAddresses(of: item, direction) }
+            if !injection.isRaw {
+                let limit = directions[direction].receiverBytes
+                guard item.bytes.count <= limit else { throw .overReceiverLimit(limit, injection.destination) }
+                if injection.number < Injection.copyNumber { try checkAddresses(of: item, direction) }
+            }
             try injections.append(item, direction, byteLimit: options.injectedBytes)
             self.injections = injections
         } catch {
@@ -33,17 +37,26 @@ extension Session {
         return streamManagement.translator.ledgers[direction].keep(lost: item)
     }
 
-    /// Refuses a stanza of a user's with an address that is none, or with which the server would end the session.
-    private func checkAddresses(of item: InjectedItem, _ direction: Direction) throws(InjectionFault) {
-        guard let head = item.event?.head, directions[direction].decoder.contentNamespace == .client else { return }
+    /// Refuses a stanza of a user's with an address that is none, or with which the server would end the session. Servers and
+    /// components name both ends of each stanza.
+    func checkAddresses(of item: InjectedItem, _ direction: Direction) throws(InjectionFault) {
+        guard let head = item.event?.head else { return }
+        let isOfClient = directions[direction].decoder.contentNamespace == .client
         let stanza = item.stanza
         for (attribute, name) in [(head.from, "from"), (head.to, "to")] {
-            guard let value = Self.text(attribute, in: stanza.span) else { continue }
+            guard let value = Self.text(attribute, in: stanza.span) else {
+                if isOfClient { continue }
+                throw .noAddress(attribute: name)
+            }
             let address = Address(value)
-            guard address.jid != nil else { throw .notAddress(value, attribute: name) }
+            guard let from = address.jid else { throw .notAddress(value, attribute: name) }
             guard name == "from", direction == .send, let jid = info.jid else { continue }
             let own = Address(jid)
-            if address != own, address != own.bare { throw .foreignSender(value, jid: jid) }
+            if isOfClient {
+                if address != own, address != own.bare { throw .foreignSender(value, jid: jid) }
+            } else if let own = own.jid, from.asciiDomain != own.asciiDomain, !hasFurtherDomains {
+                throw .foreignDomain(value, domain: own.domain)
+            }
         }
     }
 
@@ -53,7 +66,7 @@ extension Session {
     }
 
     /// Why no item can be put into a direction, or come by it; nil where it can.
-    private func obstacle(_ direction: Direction, isOfRule: Bool = false) -> InjectionFault? {
+    func obstacle(_ direction: Direction, isOfRule: Bool = false) -> InjectionFault? {
         if negotiation.isFinished || directions[direction].hasClosedStream || directions[direction].end != nil {
             return .ended
         }
@@ -175,7 +188,7 @@ extension Session {
         }
     }
 
-    /// Bytes that are not one stanza cannot be redacted: they are told as a digest, as all that is not decoded.
+    /// Bytes that are not one stanza cannot be redacted: the record has a digest of them, as of all that is not decoded.
     private mutating func describe(raw bytes: [UInt8], in record: inout Record) {
         record.code = "raw"
         record.message = "\(bytes.count) bytes injected as given"

@@ -19,6 +19,10 @@ extension Session {
         case .ended(let leg, let end, let failure):
             if tls != nil { negotiateTLS(failure.map { .ended(leg, $0) } ?? .stopped(nil)) }
             ended(leg, end)
+        case .joined: join()
+        case .decrypts(let details): decrypts(details)
+        case .remark(let direction, let code, let words): note(code: code, words, direction: direction, part: .tls)
+        case .missed(let direction, let count): missed(direction, count)
         case .tls(let leg, let event): handle(event, leg)
         case .identityFound(let isServersOwn): negotiateTLS(.found(isServersOwn: isServersOwn))
         case .identityNotFound(let failure): negotiateTLS(.notFound(failure))
@@ -26,6 +30,7 @@ extension Session {
         case .displaced(let session): giveUp(to: session)
         case .displaces: streamManagement?.waiting?.isOver = true
         case .rules(let set): replaceRules(by: set)
+        case .pause(let pause): self.pause(pause)
         case .release(let number, let release): releaseHeld(number, release)
         case .tick: tick()
         case .abort(let condition, let text, let code): abort(condition, text, code)
@@ -97,13 +102,53 @@ extension Session {
         directions[direction].hasInput = true
         // What waits for the answer to a request for TLS waits in vain: who sends no more cannot begin TLS. The server
         // learns of the end behind it, or it might never answer and the session never end. A step of a login that is being
-        // done elsewhere comes to its end, and the server is still to be told what comes of it.
+        // done elsewhere comes to its end, and the server still gets its result.
         if direction == .send, end == .finished, directions.send.isHeld, negotiation.bridged?.computing == nil {
             release(.send)
         }
         // A client that is gone before its server is reached has nobody to pass the end on to.
         if direction == .send, !negotiation.isConnected, end != .finished { finish(reset: true) }
     }
+
+    private mutating func decrypts(_ details: Attributes) {
+        decryptedTLS = details
+        var record = makeRecord(.tls, .info, part: .tls)
+        record.code = "tls-decrypted"
+        record.message = "TLS, decrypted with its secrets"
+        record.tls = details
+        emit(consume record)
+        // Where it began by STARTTLS the consent comes next.
+        if directions.recv.received == 0 {
+            finish(.tls, .ok, details: details)
+            negotiation.enterTLS()
+        }
+    }
+
+    private mutating func join() {
+        isJoined = negotiation.open()
+        login = nil
+        finish(.connect, .skipped("before the capture began"))
+    }
+
+    private mutating func missed(_ direction: Direction, _ count: UInt64) {
+        guard !negotiation.isFinished else { return }
+        if !directions[direction].isOpaque, let event = directions[direction].finish() { handle(event, direction) }
+        var record = makeRecord(.bytes, .warn, part: .net)
+        record.code = Self.missedCode
+        record.direction = direction
+        record.leg = direction.source
+        record.offset = directions[direction].received
+        record.length = count
+        record.message = "\(count) byte\(count == 1 ? "" : "s") not captured; the item they belong to is incomplete"
+        emit(consume record)
+        // The counts of the peers cover what was not seen.
+        streamManagement = nil
+        if case .opaque(.tls, _) = directions[direction].mode { return }
+        directions[direction].enterTLS()
+    }
+
+    /// The code of a record of bytes that were not seen.
+    static let missedCode = "bytes-missed"
 
     /// Ends the session without a word to either end.
     private mutating func stop(_ ending: SessionInfo.Ending) {
@@ -112,7 +157,7 @@ extension Session {
         finish(reset: false)
     }
 
-    /// How long a client may take to open its stream, when it is to be told in it that the session is refused.
+    /// Nanoseconds a refused client gets to open its stream, in which it gets the stream error.
     static let answerTime: Int64 = 10_000_000_000
 
     /// When ``SessionInput/tick`` is due, in nanoseconds of the run; nil while nothing is waited for. Each call may move it.
@@ -128,24 +173,27 @@ extension Session {
 
     private var idleDeadline: Int64? { options.idleTime.map { liveness.lastReceived &+ $0 } }
 
-    /// Which limit of time the session has passed, as a sentence; nil where none.
-    private var overdue: String? {
+    /// Which limit of time the session has passed, with a sentence; nil where none.
+    private var overdue: (limit: SessionCounters.Limit, words: String)? {
         guard answerDeadline == nil, !negotiation.isFinished else { return nil }
         if let limit = options.loginTime, let loginDeadline, now.monotonic >= loginDeadline {
-            return "No login within \(Self.words(limit)) (limit login)."
+            return (.login, "No login within \(Self.words(limit)) (limit login).")
         }
         guard let limit = options.idleTime, let idleDeadline, now.monotonic >= idleDeadline else { return nil }
-        return "No data for \(Self.words(limit)) (limit idle)."
+        return (.idle, "No data for \(Self.words(limit)) (limit idle).")
     }
 
-    /// Nanoseconds in seconds, as short as they can be told.
+    /// Nanoseconds as seconds, in the shortest form.
     static func words(_ time: Int64) -> String {
         let (seconds, rest) = time.quotientAndRemainder(dividingBy: 1_000_000_000)
         return rest == 0 ? "\(seconds) s" : "\(time / 1_000_000) ms"
     }
 
     private mutating func tick() {
-        if let text = overdue { abort(.connectionTimeout, text, "aborted") }
+        if let (limit, words) = overdue {
+            counters.count(.limitHit(limit))
+            abort(.connectionTimeout, words, "aborted")
+        }
         if let answerDeadline, now.monotonic >= answerDeadline { finish(reset: false) }
         if let injections { expire(injections) }
         if pinger != nil { advancePinger() }
@@ -189,5 +237,11 @@ extension Session {
             || leg == .client && negotiation.isAwaitingServer
         guard isWaiting else { return true }
         return directions[direction].waiting < options.waitingBytes
+    }
+
+    /// Whether as much has come on a leg as may wait.
+    func isFull(_ leg: Leg) -> Bool {
+        let waiting = tls.map { $0.kept(leg.inbound).count } ?? directions[leg.inbound].waiting
+        return waiting >= options.waitingBytes
     }
 }

@@ -24,6 +24,7 @@ extension Session {
             if passesOversize(direction) { directions[direction].drain() }
             // Where items are stored the beginning of one beyond the limit ends the session.
             guard directions[direction].isStoring else {
+                if isFirst { counters.count(.limitHit(itemLimit(direction))) }
                 apply(.pass, to: event, direction)
                 return digest(direction, isFirst: isFirst)
             }
@@ -170,9 +171,15 @@ extension Session {
         return .refuse(oversize(event, direction))
     }
 
+    /// Which limit items of a direction have.
+    func itemLimit(_ direction: Direction) -> SessionCounters.Limit {
+        let isOfLogin = directions[direction].limits.itemBytes == options.unauthenticatedLimits.itemBytes
+        return isOfLogin && info.opened == nil ? .loginItem : .item
+    }
+
     private func oversize(_ event: StreamEvent, _ direction: Direction) -> Refusal {
         let limit = directions[direction].limits.itemBytes
-        let isStranger = limit == options.unauthenticatedLimits.itemBytes
+        let isStranger = itemLimit(direction) == .loginItem
         let words = "\(limit) bytes, the limit \(isStranger ? "before authentication" : "of a session")"
         return Refusal(
             answer: .streamError(.policyViolation, "An item is larger than \(words).", fault: direction),

@@ -85,7 +85,7 @@ extension Session {
         turnOpaque(.recv, .tls)
     }
 
-    /// What passed undecoded, told when the session ends.
+    /// Records the bytes that passed undecoded, when the session ends.
     mutating func recordOpaqueBytes(_ direction: Direction) {
         guard case .opaque(let why, let from) = directions[direction].mode, directions[direction].received > from else {
             return

@@ -102,7 +102,11 @@ extension Session {
         case .valid:
             finish(loginStep, key: step.key, .ok)
             if step.isVerification { login?.observe(.verifiedKey) }
-            guard !step.isVerification, direction == .recv, info.opened == nil else { return }
+            guard !step.isVerification, direction == .recv else { return }
+            guard info.opened == nil else {
+                hasFurtherDomains = true
+                return
+            }
             info.authentication = .succeeded
             info.jid = step.to
             becomeOpen(event, "dialback succeeded")

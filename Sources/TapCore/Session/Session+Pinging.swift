@@ -144,7 +144,8 @@ extension Session {
 
     /// A ping (XEP-0199): of the client as its server would send it, of the server as the client would.
     public func ping(_ leg: Leg, id: String) -> [UInt8] {
-        let (from, to) = leg == .client ? (info.domain, info.jid) : (nil, info.domain)
+        // Servers and components name both ends; for a client the server adds the sender.
+        let (from, to) = leg == .client ? (info.domain, info.jid) : (hasManyUsers ? info.jid : nil, info.domain)
         return XMLWriter.bytes {
             $0.element("iq", ["type": "get", "id": id, "from": from, "to": to]) { $0.element("ping", .ping) }
         }
@@ -154,12 +155,13 @@ extension Session {
     ///
     /// - Parameters:
     ///   - peer: The sender of what goes to the client, the addressee of what goes to the server.
-    ///   - from: The sender, instead of the peer or the client.
+    ///   - from: The sender, instead of the peer or the client; of a server's or component's stream its own domain.
     public func message(_ body: String, to leg: Leg, peer: JID, from: JID? = nil, id: String) -> [UInt8] {
-        let sender = leg == .client ? from ?? peer : from
+        let own = hasManyUsers ? info.jid : nil
+        let sender = leg == .client ? (from ?? peer).description : from?.description ?? own
         let addressee = leg == .client ? info.jid : peer.description
         return XMLWriter.bytes {
-            $0.element("message", ["type": "chat", "id": id, "from": sender?.description, "to": addressee]) {
+            $0.element("message", ["type": "chat", "id": id, "from": sender, "to": addressee]) {
                 $0.element("body", text: body)
                 $0.element("origin-id", .stanzaID, ["id": id])
                 $0.element("no-store", .hints)

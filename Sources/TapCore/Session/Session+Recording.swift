@@ -123,7 +123,7 @@ extension Session {
     /// The session has ended as its last record tells: of an end that no item shows that is all there is to know.
     mutating func closed(as record: Record, at now: Run.Instant) {
         self.now = now
-        let closeReason = (record.details?["close_reason"]?.text).flatMap(CloseReason.init(rawValue:))
+        let closeReason = (record.details?[Record.Detail.closeReason]?.text).flatMap(CloseReason.init(rawValue:))
         let shown = info.ending
         switch closeReason {
         case .tap:

@@ -1,7 +1,7 @@
 internal import TapRecord
 import XMPPCore
 
-// What is told: how records are made of events.
+// How records are made of events.
 extension Session {
     /// The record of an item that needs nothing beside its head.
     mutating func recordItem(
@@ -115,7 +115,7 @@ extension Session {
         }
     }
 
-    /// Stanzas, and the elements that are not told in words of their own.
+    /// Stanzas, and the elements for which no other record is made.
     private func isToldBySummary(_ head: StanzaHead, _ kind: Record.Kind) -> Bool {
         switch kind {
         case .stanza: true
@@ -130,7 +130,7 @@ extension Session {
         }
     }
 
-    /// Above this many bytes an item is told by its head alone.
+    /// An item with more bytes than this is summarised from its head alone.
     private static let longestRead = 256 << 10
 
     /// What the item says, made of what the record may show of it.
@@ -141,8 +141,7 @@ extension Session {
         answering request: IQTracker.Request?
     ) {
         guard let xml = record.xml else { return }
-        let jid = record.jid.map { tools.redactor.disclose(address: $0) }
-        let context = Summary.Context(direction: direction, jid: jid, request: request?.summary)
+        let context = Summary.Context(direction: direction, request: request?.summary)
         let content = contentSource == .composed ? composed.span : directions.bytes(direction)
         let isShort = xml.count <= Self.longestRead
         var words: String?
@@ -187,8 +186,8 @@ extension Session {
             || head.from?.needsDecoding ?? false || head.to?.needsDecoding ?? false
     }
 
-    /// Gives a record content of its own where the item's bytes are not what it may show, or not what its head means;
-    /// false where they are, unless it is to have some `always`.
+    /// Replaces a record's content where it may not show the item's bytes, or where they differ from its head;
+    /// false where neither holds, unless `always` is set.
     static func compose(
         _ event: StreamEvent,
         of decoder: borrowing StreamDecoder,

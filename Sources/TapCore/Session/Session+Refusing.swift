@@ -3,8 +3,8 @@ import XMPPCore
 
 // What this program says for itself: stream errors.
 extension Session {
-    /// Ends the session with a stream error: to the client at once if its header has come, else when it comes. Where
-    /// the server's stream is at fault the error goes there, and the client is told that it cannot be served.
+    /// Ends the session with a stream error: to the client at once if its header has come, else when it comes. If
+    /// the server's stream is at fault, the error goes there, and the client gets internal-server-error.
     mutating func refuse(_ condition: StreamErrorCondition, _ text: String, fault: Direction = .send) {
         guard !negotiation.isFinished, !negotiation.isRefusing else { return }
         if negotiation.isConnected {
@@ -27,6 +27,9 @@ extension Session {
 
     /// Ends the session for what a peer has said.
     mutating func refuse(_ refusal: Refusal) {
+        if refusal.code == ScanFault.Code.itemTooLong.rawValue {
+            counters.count(.limitHit(refusal.direction.map { itemLimit($0) } ?? .item))
+        }
         login?.observe(.refused(refusal.diagnosis, refusal.cause))
         note(
             .error,

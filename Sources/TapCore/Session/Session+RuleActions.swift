@@ -208,7 +208,7 @@ extension Session {
         rules.ruling = nil
     }
 
-    /// Records a hit; `record` is a record of the item, with a number of its own.
+    /// Records a hit; `record` is a new record of the item.
     private mutating func note(_ hit: Verdict.Hit, _ verdict: Verdict, _ record: consuming Record) {
         var record = record
         // LEVEL is about the item's own record.

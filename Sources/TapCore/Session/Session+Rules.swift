@@ -10,7 +10,7 @@ extension Session {
 
     /// Asks other rules from the next item on.
     mutating func replaceRules(by set: RuleSet?) {
-        guard recording == nil, !options.isClientLog else { return }
+        guard recording == nil, !options.isObserved else { return }
         if let rules {
             rules.replace(by: set ?? RuleSet(), resumption == nil ? nil : streamManagement?.translator.ledgers)
         } else if let set {
@@ -25,7 +25,7 @@ extension Session {
     /// Whether a rule can alter what passes in a direction: it is then relayed item by item.
     func rulesAlter(_ direction: Direction) -> Bool {
         guard let rules else { return false }
-        return rules.set.canAlter(direction)
+        return rules.set.canAlter(direction) || rules.pause?.covers(direction) == true
             || rules.earlier.contains { $0.set.canAlter(direction) } && isRepeating(direction)
     }
 
@@ -136,7 +136,7 @@ extension Session {
             )
         else { return }
         let bytes = directions.bytes(direction)
-        var context = context(direction, phase, rules)
+        var context = context(direction, phase, rules, rules.set)
         if rules.set.asksRoundTrip { context.roundTrip = roundTrip(event, direction) }
         let repetition = beginRepeated(event, direction, rules)
         let verdict = rules.set.judge(
@@ -166,7 +166,7 @@ extension Session {
             RuleItem(direction, event.head, edited.bytes.span),
             tree: { element },
             state: &rules.state,
-            context: context(direction, phase, rules)
+            context: context(direction, phase, rules, rules.set)
         )
         take(verdict, .none, rules)
     }
@@ -175,7 +175,7 @@ extension Session {
     func judge(_ item: InjectedItem, _ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
         guard rules.set.asksTap else { return }
         rules.state.begin()
-        var context = context(direction, negotiation.rulePhase, rules)
+        var context = context(direction, negotiation.rulePhase, rules, rules.set)
         context.origin = .tap
         let stanza = item.stanza
         let verdict = rules.set.judgeInjected(
@@ -211,7 +211,8 @@ extension Session {
 
     // MARK: What rules know
 
-    private func context(_ direction: Direction, _ phase: RulePhase, _ rules: SessionRules) -> RuleContext {
+    /// - Parameter set: The rules that are asked.
+    func context(_ direction: Direction, _ phase: RulePhase, _ rules: SessionRules, _ set: RuleSet) -> RuleContext {
         var context = RuleContext()
         context.session = number
         context.jid = info.jid
@@ -223,7 +224,8 @@ extension Session {
         context.now = now.monotonic
         context.localTime = rules.localTime(at: now.time)
         context.mostBytes = options.limits.itemBytes
-        if rules.set.asksRoster { context.roster = roster }
+        context.receiverBytes = (directions.send.receiverBytes, directions.recv.receiverBytes)
+        if set.asksRoster { context.roster = roster }
         return context
     }
 

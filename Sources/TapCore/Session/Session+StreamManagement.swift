@@ -158,8 +158,8 @@ extension Session {
         return repeated?.outcome == .dropped ? .drop : nil
     }
 
-    /// A redirect (RFC 6120 §4.9.3.19) of a client that needs xmpptap as long as its session lasts: it is told to connect
-    /// again instead.
+    /// A redirect (RFC 6120 §4.9.3.19) of a client that needs xmpptap as long as its session lasts: it gets a reset
+    /// instead.
     private func interceptRedirect(_ direction: Direction) -> ItemDecision? {
         guard direction == .recv, hasDiverged, options.translatesCounts,
             let bytes = StreamManagementTranslator.withoutRedirect(directions.recv.decoder)
@@ -176,7 +176,7 @@ extension Session {
         guard direction == .send, info.opened == nil else { return .unknown }
         var user = info.user
         if event.head.namespace.namespace.isSASL2 {
-            // Who it is has not been told yet: the login is read when it is recorded.
+            // The user is not known yet: the login is read when it is recorded.
             var login = sasl
             guard let element = try? tools.parser.parse(directions.send.decoder) else { return .unknown }
             _ = login.decode(element, .send)

@@ -102,7 +102,10 @@ extension Session {
             .componentConnect where isNamed("handshake", event, direction):
             handleHandshake(event, direction)
         case .bidirectional:
-            if direction == .send { requests.observeBidirectional() }
+            if direction == .send {
+                requests.observeBidirectional()
+                directions.recv.receiverBytes = parse(.send).flatMap(StreamFeatures.itemBytes) ?? .max
+            }
             recordItem(event, direction, .element, level: .info)
         case .clientState where direction == .send:
             let isInactive = isNamed("inactive", event, .send)

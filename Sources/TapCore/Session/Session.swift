@@ -38,6 +38,11 @@ public struct Session: ~Copyable {
     var client: ReconnectWatch.Key?
     /// What the session can be resumed by.
     var resumption: ResumptionTable.Key?
+    /// When a refused session ends whose client opens no stream for the stream error.
+    /// What passed in the sessions that it continues; nil where it continues none.
+    var earlierCounts: EarlierCounts?
+    /// Where the session that it continues leaves what it knows; nil where that has.
+    var inheritance: Inheritance?
     /// When a session that is refused is given up, whose client opens no stream to be told so.
     var answerDeadline: Int64?
     /// Stanzas of this program's own that are under way.
@@ -66,6 +71,12 @@ public struct Session: ~Copyable {
     var differential = ParserDifferential()
     /// Of the login until the session is ready.
     var login: LoginObserver? = LoginObserver()
+    /// What was agreed on for TLS that was decrypted elsewhere; nil where none was.
+    var decryptedTLS: Attributes?
+    /// Dialback has verified more than one domain of the server that began the stream (XEP-0220 §2.4).
+    var hasFurtherDomains = false
+    /// Whether the session was under way when it was first seen: the headers of its streams are no steps of a login.
+    var isJoined = false
 
     /// TLS that is being negotiated on the legs; nil before and after.
     public internal(set) var tls: TLSNegotiation?
@@ -83,7 +94,7 @@ public struct Session: ~Copyable {
         case none, send, recv, composed
     }
 
-    /// A session that a client at `remote` has just begun, by way of a proxy at `relay` if that has told so; `tools`
+    /// A session that a client at `remote` has just begun, by way of a proxy at `relay` if that sent a PROXY header; `tools`
     /// belong to the event loop it runs on. `beginning` is what its first record says, where it is not relayed. `number` is
     /// that of a session that was numbered before; nil is the run's next.
     public init(
@@ -105,7 +116,7 @@ public struct Session: ~Copyable {
         sasl = SASLDecoder(policy: options.redaction)
         self.number = number ?? run.nextSession()
         recording = options.isRecorded ? Recording() : nil
-        negotiation = Negotiation(options, isConnected: options.isRecorded || options.isClientLog)
+        negotiation = Negotiation(options, isConnected: options.isRecorded || options.isObserved)
         info = SessionInfo(began: now)
         liveness = Liveness(at: now.monotonic)
         timeline = LoginTimeline(at: now.monotonic)
@@ -141,6 +152,7 @@ public struct Session: ~Copyable {
                 beginTLSBehindConsent()
                 continue
             }
+            if let inheritance { take(inheritance) }
             if let injections { advance(injections) }
             tellReading()
             if queue.isEmpty { return nil }
@@ -152,13 +164,23 @@ public struct Session: ~Copyable {
     private mutating func tellReading() {
         let wanted = (client: wantsBytes(from: .client), server: wantsBytes(from: .server))
         guard wanted != isRead else { return }
-        if wanted.client != isRead.client { enqueue(.read(.client, wanted.client)) }
-        if wanted.server != isRead.server { enqueue(.read(.server, wanted.server)) }
+        if wanted.client != isRead.client { tellReading(.client, wanted.client) }
+        if wanted.server != isRead.server { tellReading(.server, wanted.server) }
         isRead = wanted
+    }
+
+    private mutating func tellReading(_ leg: Leg, _ isRead: Bool) {
+        enqueue(.read(leg, isRead))
+        if !isRead, isFull(leg) { counters.count(.limitHit(.waiting)) }
     }
 
     /// Calls `body` with ``content``: for a session that is part of an object, out of which no span may be handed.
     public func withContent<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(content) }
+
+    /// The same for what is handed on beside it, which is not copied.
+    func withContent<Value>(beside value: consuming Value, _ body: (consuming Value, Span<UInt8>) -> Void) {
+        body(value, content)
+    }
 
     /// The bytes of the last command: what to forward, or the texts of a record.
     public var content: Span<UInt8> {

@@ -12,12 +12,28 @@ public struct SessionCounters: Sendable {
         case injected(StanzaHead.Kind, Direction)
         /// What a peer sent could not be parsed.
         case parseError(Leg, ScanFault.Code)
+        /// A peer came up against a limit.
+        case limitHit(Limit)
         /// A login ended for which the effect of channel binding had been predicted: `works`, `fails` or `depends`.
         case predicted(BindingForecast.Strategy, verdict: String)
         /// A session was resumed (XEP-0198 §5), or could not be.
         case resumed(Bool)
         /// An acknowledgement went on with another count.
         case translated
+    }
+
+    /// A limit of ``SessionOptions`` that is no fault of XML; the raw value is its name on the command line.
+    public enum Limit: String, Sendable, CaseIterable {
+        /// Bytes of an item, once the session is open.
+        case item
+        /// Bytes of an item before.
+        case loginItem = "login-item"
+        /// Bytes that wait in a direction: its leg is not read.
+        case waiting
+        /// Time for the login.
+        case login
+        /// Time without data.
+        case idle
     }
 
     /// How often each has happened.

@@ -1,7 +1,7 @@
 public import TapRecord
 import XMPPCore
 
-/// What is known of a session: gathered as it goes, told when it ends.
+/// What is known of a session: gathered while it runs, recorded when it ends.
 public struct SessionInfo: Sendable {
     /// Which kind of stream it is, by the content namespace of its header.
     public enum StreamKind: String, Sendable {
@@ -50,7 +50,16 @@ public struct SessionInfo: Sendable {
         public var bytes: UInt64 = 0
 
         /// Stanzas of all kinds.
-        public var stanzas: UInt64 { iq + message + presence }
+        public var stanzas: UInt64 { iq &+ message &+ presence }
+
+        static func + (one: Self, other: Self) -> Self {
+            var sum = one
+            sum.iq &+= other.iq
+            sum.message &+= other.message
+            sum.presence &+= other.presence
+            sum.bytes &+= other.bytes
+            return sum
+        }
     }
 
     /// The stream's number, its id, and whether the initiator's header asked for version 1.0.
@@ -77,6 +86,8 @@ public struct SessionInfo: Sendable {
     public var mechanisms: [String] = []
     /// The mechanism the initiator chose.
     public var mechanism: String?
+    /// The client's flag of channel binding (RFC 5801 §4): `n`, `y` or `p`; nil where the mechanism has none.
+    public var bindingFlag: String?
     /// How authentication went.
     public var authentication = Authentication.none
     /// The name it authenticates as.
@@ -86,7 +97,7 @@ public struct SessionInfo: Sendable {
     /// The versions of TLS that this program terminates on the legs, as in the protocol (0x0304 is TLS 1.3); nil where a leg
     /// has none.
     public var clientTLS, serverTLS: UInt16?
-    /// The server's certificate was refused, and the session goes on because it was told to.
+    /// The server's certificate was refused, and the session goes on as configured.
     public var isUnverified = false
     /// The client's connection is encrypted, and what it carries is decoded.
     public var hasClientTLS = false
@@ -206,29 +217,35 @@ extension SessionInfo {
 
     /// Figures and facts for the record of the end.
     var summary: Attributes {
-        var summary: Attributes = [
-            "kind": .string(kind.rawValue),
-            "sent_stanzas": .integer(Int64(clamping: sent.stanzas)),
-            "received_stanzas": .integer(Int64(clamping: received.stanzas)),
-            "sent_bytes": .integer(Int64(clamping: sent.bytes)),
-            "received_bytes": .integer(Int64(clamping: received.bytes)),
-        ]
-        for (name, counts) in [("sent", sent), ("received", received)] where counts.stanzas > 0 {
-            summary["\(name)_iq"] = .integer(Int64(clamping: counts.iq))
-            summary["\(name)_message"] = .integer(Int64(clamping: counts.message))
-            summary["\(name)_presence"] = .integer(Int64(clamping: counts.presence))
+        var summary = Attributes()
+        summary.reserveCapacity(18)
+        func add(_ name: String, _ count: UInt64) { summary.append(name, .integer(Int64(clamping: count))) }
+        summary.append("kind", .string(kind.rawValue))
+        add("sent_stanzas", sent.stanzas)
+        add("received_stanzas", received.stanzas)
+        add("sent_bytes", sent.bytes)
+        add("received_bytes", received.bytes)
+        if sent.stanzas > 0 {
+            add("sent_iq", sent.iq)
+            add("sent_message", sent.message)
+            add("sent_presence", sent.presence)
         }
-        summary["close_reason"] = effectiveCloseReason.map { .string($0.rawValue) }
-        if isUnverified { summary["unverified"] = true }
-        summary["domain"] = domain.map { .string($0) }
-        summary["mechanism"] = mechanism.map { .string($0) }
+        if received.stanzas > 0 {
+            add("received_iq", received.iq)
+            add("received_message", received.message)
+            add("received_presence", received.presence)
+        }
+        summary.append(Record.Detail.closeReason, effectiveCloseReason.map { .string($0.rawValue) })
+        if isUnverified { summary.append("unverified", true) }
+        summary.append("domain", domain.map { .string($0) })
+        summary.append("mechanism", mechanism.map { .string($0) })
         switch authentication {
         case .none: break
-        case .succeeded: summary["authentication"] = "succeeded"
-        case .failed(let condition): summary["authentication"] = .string("failed: \(condition)")
+        case .succeeded: summary.append("authentication", "succeeded")
+        case .failed(let condition): summary.append("authentication", .string("failed: \(condition)"))
         }
-        if !streams.isEmpty { summary["streams"] = .strings(streams.map { $0.id ?? "" }) }
-        if unanswered > 0 { summary["unanswered"] = .integer(Int64(unanswered)) }
+        if !streams.isEmpty { summary.append("streams", .strings(streams.map { $0.id ?? "" })) }
+        if unanswered > 0 { summary.append(Record.Detail.unanswered, .integer(Int64(unanswered))) }
         return summary
     }
 }

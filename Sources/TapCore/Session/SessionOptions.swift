@@ -44,8 +44,9 @@ public struct SessionOptions: Sendable {
     public var stripsBinding = false
     /// What comes is what TLS carries, as in the log of a client: behind the server's `<proceed/>` the streams go on.
     public var isInsideTLS = false
-    /// The bytes are read from a client's own log, which does not show whether a proxy stood between the two.
-    public var isClientLog = false
+    /// The bytes were seen where this program did not relay them, in a client's own log or in packets: whether a proxy stood
+    /// between the two is not known.
+    public var isObserved = false
     /// The session reads a recording: it buffers nothing, and takes from the records what the items do not show; see
     /// ``SourceRunner``. Default false.
     public var isRecorded = false

@@ -3,7 +3,8 @@ import XMPPCore
 
 /// What a session has of rules: those that are asked, what they remember, and the items that they let wait.
 ///
-/// A class that a session has only where there are rules: of others it is one empty reference.
+/// A class that a session has only where there are rules: of others it is one empty reference. Only its session has it,
+/// so that access to what each stanza touches is not checked.
 final class SessionRules {
     /// The longest that an item is held for a person, in nanoseconds.
     static let holdTime: Int64 = 60_000_000_000
@@ -13,19 +14,22 @@ final class SessionRules {
     private(set) var set: RuleSet
     /// The rules of before, the oldest first.
     private(set) var earlier: [EarlierRules] = []
-    var state: RuleState
+    @exclusivity(unchecked) var state: RuleState
     let clientAddress: String?
     private let localTime: ((Timestamp) -> RuleLocalTime)?
     /// The ruling on the item at hand, until it is recorded.
-    var ruling: ItemRuling?
+    @exclusivity(unchecked) var ruling: ItemRuling?
     /// Rules were asked about the item at hand.
-    var isJudged = false
+    @exclusivity(unchecked) var isJudged = false
     /// Reads what goes out instead of an item.
     var checker = ItemChecker()
     /// The shape of the leg on which a direction leaves.
     var shapes: InlineArray<2, LinkShape?> = [nil, nil]
     /// A rule has answered a login; the server's own failure is not passed on to the client.
     var swallowsFailure = false
+
+    /// Stanzas that are to be held without a rule.
+    var pause: PendingPause?
 
     /// Directions, as bits, in which stanzas of rules wait to be sent.
     var injecting: UInt8 = 0 { didSet { if injecting != 0 { isBusy = true } } }
@@ -60,15 +64,15 @@ final class SessionRules {
             earlier.append(EarlierRules(set, state.counters, ledgers, waiting))
             forgetEarlier(ledgers)
         }
-        for index in lines.indices { lines[index].item?.ruling.shapes = false }
+        for index in lines.indices { lines[index].item?.ruling?.shapes = false }
         set = new
         state.counters = [:]
     }
 
     /// What a session leaves to the one that resumes it.
-    func memory(_ ledgers: StreamManagementLedgers?, _ roster: Roster) -> RuleMemory {
+    func memory(_ ledgers: StreamManagementLedgers?) -> RuleMemory {
         let last = EarlierRules(set, state.counters, ledgers ?? StreamManagementLedgers())
-        return RuleMemory(marks: state.marks, generator: state.generator, rules: earlier + [last], roster: roster)
+        return RuleMemory(marks: state.marks, generator: state.generator, rules: earlier + [last])
     }
 
     /// Goes on where another session has ended.
@@ -180,8 +184,6 @@ struct RuleMemory: Sendable {
     let generator: UInt64
     /// The rules of the session, the last ones at the end.
     let rules: [EarlierRules]
-    /// The session's contacts.
-    let roster: Roster
 }
 
 /// What rules decided about an item.
@@ -252,7 +254,8 @@ struct WaitingItem {
     let event: StreamEvent
     var decision: ItemDecision
     let reading: ItemReading
-    var ruling: ItemRuling
+    /// Nil of an item that no rule has hit.
+    var ruling: ItemRuling?
     /// When it came, in nanoseconds of the run.
     let since: Int64
     /// When it goes on, in nanoseconds of the run; nil is never.
@@ -271,6 +274,24 @@ struct WaitingItem {
         deadline = .min
         opacity = why
     }
+}
+
+/// A pause of which not all stanzas have come.
+final class PendingPause {
+    let pause: StanzaPause
+    /// Stanzas that are still to be held.
+    var count: Int
+    /// What its conditions remember.
+    var state: RuleState
+
+    init(_ pause: StanzaPause, session: UInt64) {
+        self.pause = pause
+        count = pause.count
+        state = RuleState(seed: session)
+    }
+
+    /// Whether stanzas of a direction may be held.
+    func covers(_ direction: Direction) -> Bool { pause.direction.map { $0 == direction } ?? true }
 }
 
 /// What waits in a direction: an item, and when what follows it came.

@@ -26,7 +26,7 @@ public struct SessionSnapshot: Sendable {
     public let number: UInt64
     /// How far it has come.
     public let phase: Phase
-    /// What is known of it. Its `jid` and `user` are redacted.
+    /// What is known of it. Its `jid` and `user` are redacted; `sent` and `received` include the sessions that it has resumed.
     public let info: SessionInfo
     /// The client's address, `HOST:PORT`.
     public let client: String?
@@ -66,6 +66,8 @@ extension Session {
         var shown = info
         shown.jid = info.jid.map { tools.redactor.disclose(address: $0) }
         shown.user = info.user.map { tools.redactor.disclose(user: $0, at: info.domain) }
+        let counts = allCounts
+        (shown.sent, shown.received) = (counts.sent, counts.received)
         return SessionSnapshot(
             number: number,
             phase: negotiation.phase,

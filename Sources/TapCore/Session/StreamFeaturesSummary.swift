@@ -7,7 +7,7 @@ struct StreamFeaturesSummary {
     private let mechanisms: [String]
     private let mechanisms2: [String]
     private let isTLSRequired: Bool
-    /// Dialback's failures are told by errors and need not end the stream (XEP-0220 §2.4.2).
+    /// Dialback reports failures as errors that need not end the stream (XEP-0220 §2.4.2).
     private let tellsDialbackErrors: Bool
 
     /// What is offered in either way.

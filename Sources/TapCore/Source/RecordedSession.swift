@@ -50,7 +50,7 @@ final class RecordedSession {
     }
 
     /// Takes the next record.
-    func take(_ line: RecordLine, at now: Run.Instant, _ tell: (RecordLine) -> Void) -> State {
+    func take(_ line: RecordLine, at now: Run.Instant, _ tell: (consuming RecordLine) -> Void) -> State {
         let record = line.record
         if isRead(line) {
             handOnWaiting(tell)
@@ -79,13 +79,13 @@ final class RecordedSession {
     }
 
     /// Gives what is held back, since nothing more comes or too much is held.
-    func release(_ tell: (RecordLine) -> Void) {
+    func release(_ tell: (consuming RecordLine) -> Void) {
         handOnWaiting(tell)
         if let diagnosis { handOn(diagnosis, tell) }
         diagnosis = nil
     }
 
-    private func handOnWaiting(_ tell: (RecordLine) -> Void) {
+    private func handOnWaiting(_ tell: (consuming RecordLine) -> Void) {
         for line in waiting { handOn(line, tell) }
         waiting = []
     }
@@ -94,7 +94,8 @@ final class RecordedSession {
 
     private func isRead(_ line: RecordLine) -> Bool {
         let record = line.record
-        guard let direction = record.direction, record.isItem, let xml = record.xml, !xml.isEmpty, !record.isTruncated
+        guard let direction = record.direction, record.kind.isStreamItem, let xml = record.xml, !xml.isEmpty,
+            !record.isTruncated
         else { return false }
         let isLogin = record.part == .sasl && record.kind == .element
         switch (record.origin, direction) {
@@ -119,13 +120,13 @@ final class RecordedSession {
         return name.equals("auth") || name.equals("authenticate") ? record.part != .sasl : false
     }
 
-    private func read(_ line: RecordLine, at now: Run.Instant, _ tell: (RecordLine) -> Void) {
+    private func read(_ line: RecordLine, at now: Run.Instant, _ tell: (consuming RecordLine) -> Void) {
         made = [:]
         runner.session.receive(line, at: now)
         var isTold = false
         runner.drain { redacted, content in
             let record = redacted.record
-            guard !isTold, record.isItem, record.direction == line.record.direction else {
+            guard !isTold, record.kind.isStreamItem, record.direction == line.record.direction else {
                 made[Key(record), default: 0] += 1
                 return tell(RecordLine(redacted, content: content))
             }
@@ -137,12 +138,12 @@ final class RecordedSession {
 
     // MARK: What no item shows
 
-    private func handOn(_ line: RecordLine, _ tell: (RecordLine) -> Void) {
+    private func handOn(_ line: RecordLine, _ tell: (consuming RecordLine) -> Void) {
         runner.session.recall(line)
         tell(line.numbered(run.nextSequence()))
     }
 
-    private func end(_ record: Record, at now: Run.Instant, _ tell: (RecordLine) -> Void) {
+    private func end(_ record: Record, at now: Run.Instant, _ tell: (consuming RecordLine) -> Void) {
         // What the end itself has cut off the session tells once more, if it knows what was under way.
         let isPartial = runner.session.recording?.isPartial == true
         for line in waiting
@@ -153,15 +154,5 @@ final class RecordedSession {
         if let diagnosis, !runner.session.recall(LoginDiagnosis(diagnosis.record)) { handOn(diagnosis, tell) }
         runner.session.closed(as: record, at: now)
         runner.drain { tell(RecordLine($0, content: $1)) }
-    }
-}
-
-extension Record {
-    /// Whether it is of an item of a stream.
-    fileprivate var isItem: Bool {
-        switch kind {
-        case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose: true
-        case .session, .tls, .bytes, .note, .error, .chunk: false
-        }
     }
 }

@@ -4,17 +4,19 @@ public import TapRecord
 ///
 /// A class, since a ``Session`` is not to be copied. After each call on ``session`` comes ``drain(_:)``.
 public final class SessionRunner {
-    /// The session.
-    public var session: Session
+    /// The session. Whoever runs it does one thing at a time, so exclusive access is not checked at run time.
+    @exclusivity(unchecked) public var session: Session
 
     /// Runs a session.
     public init(_ session: consuming Session) { self.session = session }
 
     /// Hands on the records that what happened last has brought.
-    public func drain(_ tell: (RedactedRecord, Span<UInt8>) -> Void) {
+    public func drain(_ tell: (consuming RedactedRecord, Span<UInt8>) -> Void) {
         while let command = session.next() {
-            guard case .record(let record) = command else { continue }
-            session.withContent { tell(record, $0) }
+            switch consume command {
+            case .record(let record): session.withContent(beside: record, tell)
+            default: continue
+            }
         }
     }
 }
@@ -34,39 +36,44 @@ public struct SourceRunner {
     }
 
     /// Has sessions made of all that a source has at the moment, and gives out the records that come of it.
-    public mutating func take(_ source: inout some Source, _ tell: (RecordLine) -> Void) {
+    public mutating func take(_ source: inout some Source, _ tell: (consuming RecordLine) -> Void) {
         while let input = source.next() { take(input, tell) }
     }
 
     /// Gives what the sessions of a recording hold back, since nothing more of them comes.
-    public func release(_ tell: (RecordLine) -> Void) {
+    public func release(_ tell: (consuming RecordLine) -> Void) {
         for number in sessions.keys.sorted() { sessions[number]?.recorded?.release(tell) }
     }
 
-    private mutating func take(_ input: SourceInput, _ tell: (RecordLine) -> Void) {
-        if case .began(let words, let remote) = input.kind {
-            let runner = begin(words, remote, input)
-            sessions[input.session] = (runner, options.isRecorded ? RecordedSession(runner, run) : nil)
-        }
-        if case .recorded(let line) = input.kind { return take(line, input, tell) }
-        guard let runner = sessions[input.session]?.runner else { return }
+    /// Has a session made of the next of a source's inputs.
+    public mutating func take(_ input: SourceInput, _ tell: (consuming RecordLine) -> Void) {
         var inferred: String?
+        let runner: SessionRunner
         switch input.kind {
-        case .began, .recorded: break
+        case .recorded(let line): return take(line, input, tell)
+        case .began(let words, let remote):
+            runner = begin(words, remote, input)
+            sessions[input.session] = (runner, options.isRecorded ? RecordedSession(runner, run) : nil)
         case .received(let direction, let bytes, let why):
+            guard let known = sessions[input.session]?.runner else { return }
+            runner = known
             inferred = why
             _ = runner.session.receive(direction, bytes.span, at: input.at)
         case .input(let kind):
+            guard let known = sessions[input.session]?.runner else { return }
+            runner = known
             runner.session.handle(kind, at: input.at)
             if case .closed = kind { sessions[input.session] = nil }
         }
         runner.drain { record, content in
-            let line = RecordLine(record, content: content)
-            if let inferred, line.record.kind == .streamOpen { tell(line.inferred(inferred)) } else { tell(line) }
+            guard let inferred, record.record.kind == .streamOpen else {
+                return tell(RecordLine(record, content: content))
+            }
+            tell(RecordLine(record, content: content).inferred(inferred))
         }
     }
 
-    private mutating func take(_ line: RecordLine, _ input: SourceInput, _ tell: (RecordLine) -> Void) {
+    private mutating func take(_ line: RecordLine, _ input: SourceInput, _ tell: (consuming RecordLine) -> Void) {
         guard let recorded = sessions[input.session]?.recorded else { return tell(line.numbered(run.nextSequence())) }
         if recorded.take(line, at: input.at, tell) == .ended { sessions[input.session] = nil }
     }

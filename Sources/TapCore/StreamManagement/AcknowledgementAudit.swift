@@ -43,7 +43,7 @@ struct AcknowledgementAudit: Sendable, Hashable {
 
     /// Requests that are not answered.
     private var requests: UInt64 = 0
-    /// What had been sent at the request, while it is the only one: answers to several cannot be told apart.
+    /// What had been sent at the request, while it is the only one: answers to several are indistinguishable.
     private var asked: UInt64?
     /// What had been sent when the peer's count was right.
     private var lastCorrect: UInt64
@@ -94,7 +94,7 @@ struct AcknowledgementAudit: Sendable, Hashable {
         return report(.tooLow, UInt32(truncatingIfNeeded: count), lack.difference, firstWrong: lack.first)
     }
 
-    /// The peer has acknowledged `count`, which cannot be right after `sent` stanzas; nil where that was told before.
+    /// The peer has acknowledged `count`, which cannot be right after `sent` stanzas; nil if it was reported before.
     mutating func report(
         _ fault: AcknowledgementFinding.Fault,
         _ count: UInt32,

@@ -1,6 +1,6 @@
 import XMPPCore
 
-/// An element of stream management (XEP-0198): an item of its own, or inside one of SASL2 (XEP-0388) or Bind 2 (XEP-0386).
+/// An element of stream management (XEP-0198): a top-level item, or inside one of SASL2 (XEP-0388) or Bind 2 (XEP-0386).
 struct StreamManagementElement {
     enum Kind {
         case enable, enabled, resume, resumed, failed, request, acknowledgement
@@ -27,7 +27,7 @@ struct StreamManagementElement {
     }
 
     enum Place {
-        /// An item of its own.
+        /// A top-level item.
         case stream
         /// In SASL2's `<authenticate/>` or `<success/>`.
         case authentication
@@ -88,7 +88,7 @@ struct StreamManagementElement {
                     let kind = Kind(item.slice(reader.name))
                 else { continue }
                 reading.elements.append(StreamManagementElement(kind, place, reader, item))
-                // Of an item of its own all that matters stands in its start tag.
+                // The start tag of a top-level item holds all that matters.
                 if place == .stream { return reading }
                 openDepth = reader.depth
             case .end:

@@ -5,7 +5,7 @@ public import XMPPCore
 /// receiver's means to the sender.
 ///
 /// The sender counts what it sends, the receiver what it gets: a stanza that is dropped has a number at the sender alone, an
-/// injected one at the receiver alone. The ledger is told of every stanza:
+/// injected one at the receiver alone. The ledger records every stanza:
 ///
 /// | what happens to a stanza | calls |
 /// |---|---|
@@ -17,38 +17,38 @@ public import XMPPCore
 /// | it waits, and all that follows with it | nothing, until it is let go |
 /// | it is injected | ``inject()`` |
 ///
-/// A count of the receiver's is told to the sender as the last stanza up to which all are handled: those that passed by the
-/// receiver, those that were dropped by xmpptap. So an honest sender repeats nothing that was handled, loses nothing that
+/// A count of the receiver reaches the sender as the last stanza up to which all are handled: relayed ones by the
+/// receiver, dropped ones by xmpptap. So an honest sender repeats nothing that was handled, loses nothing that
 /// was not, and never gets a count that is too high or goes back.
 ///
-/// Memory is bounded: runs of stanzas that pass take none, what is acknowledged is forgotten, and of more than
-/// ``capacity`` places at which counts part the oldest become one, which is acknowledged as a whole.
+/// Memory is bounded, also where nothing is ever acknowledged: 2 KiB a direction, besides injected stanzas that are kept to
+/// be injected again. Runs of stanzas that pass take none, and what is acknowledged is forgotten. Beyond that (some 400
+/// decisions, or more places at which the counts part) the oldest places become one, which is acknowledged as a whole, and
+/// what was decided there is forgotten: such a stanza is decided on anew where it is sent again. No count becomes wrong.
 public struct StreamManagementLedger: Sendable {
-    /// Places at which the counts part that are kept at most.
+    /// Injected stanzas that are kept at most.
     public static let capacity = 128
-    /// Stanzas at most of which it is known what was decided on them, until they are acknowledged.
-    public static let decisionCapacity = 512
     /// Bytes of injected stanzas that are kept at most, to be injected again where they are lost.
     public static let injectedBytes = 256 << 10
-    /// As many of either call for an acknowledgement.
+    /// As many events call for an acknowledgement.
     static let crowd = 16
 
     /// How a stanza is known when it is sent again, and what was done about it.
     public struct Mark: Sendable, Hashable {
         /// See ``StreamManagementLedger/fingerprint(_:_:)``.
-        public var fingerprint: UInt32
+        public var fingerprint: UInt16
         /// The rule that decided, as the caller numbers it.
         public var rule: UInt32
 
         /// A mark for a stanza that is not passed as it came.
-        public init(fingerprint: UInt32, rule: UInt32 = 0) {
+        public init(fingerprint: UInt16, rule: UInt32 = 0) {
             self.fingerprint = fingerprint
             self.rule = rule
         }
     }
 
     /// What became of a stanza that is sent again.
-    public enum Outcome: UInt8, Sendable, Hashable {
+    public enum Outcome: Sendable, Hashable {
         /// It was passed, and the receiver has not handled it.
         case passed
         /// It was dropped or answered.
@@ -74,30 +74,6 @@ public struct StreamManagementLedger: Sendable {
         public let finding: AcknowledgementFinding?
     }
 
-    /// Between two runs of stanzas that passed: dropped and injected ones, in any order.
-    private struct Gap: Hashable {
-        /// The last numbers before it.
-        var sender: UInt64
-        var receiver: UInt64
-        /// The last numbers in it.
-        var senderEnd: UInt64
-        var receiverEnd: UInt64
-    }
-
-    /// 16 bytes, as there may be many.
-    private struct Decision: Hashable {
-        private let numberAndOutcome: UInt64
-        let mark: Mark
-
-        init(number: UInt64, mark: Mark, outcome: Outcome) {
-            numberAndOutcome = number << 1 | UInt64(outcome.rawValue)
-            self.mark = mark
-        }
-
-        var number: UInt64 { numberAndOutcome >> 1 }
-        var outcome: Outcome { numberAndOutcome & 1 == 0 ? .passed : .dropped }
-    }
-
     /// Whether stream management counts in this direction.
     public private(set) var isCounting = false
     /// Whether the counts have ever parted. They may be the same again.
@@ -111,19 +87,14 @@ public struct StreamManagementLedger: Sendable {
     /// Stanzas that were acknowledged to the sender.
     public private(set) var acknowledged: UInt64 = 0
 
-    /// Numbers of the same moment, before all gaps.
-    private var base: (sender: UInt64, receiver: UInt64) = (0, 0)
-    private var gaps: [Gap] = []
-    /// The first gap holds stanzas that passed: it stands for several.
-    private var isCoarse = false
-    /// What was decided on stanzas that the sender has no acknowledgement of; by number.
-    private var decisions: [Decision] = []
+    /// Stanzas that did not pass as they came, of which the sender has no acknowledgement.
+    private var events = LedgerEvents(0, 0)
     /// Injected stanzas, with their numbers at the receiver, that it has not acknowledged.
     private var injected: [(number: UInt64, item: [UInt8])] = []
     /// Those that an earlier connection has lost.
     private var lost: [[UInt8]] = []
-    /// The same of stanzas that were sent on an earlier connection and not yet again.
-    private var earlier: [Decision] = []
+    /// What was decided on stanzas that were sent on an earlier connection and not yet again.
+    private var earlier = LedgerEvents(0, 0)
     /// The last number on an earlier connection.
     private var repeatedEnd: UInt64 = 0
     private var audit = AcknowledgementAudit(startingAt: 0)
@@ -136,7 +107,7 @@ public struct StreamManagementLedger: Sendable {
         let count = UInt64(count)
         isCounting = true
         (sent, delivered, handled, acknowledged) = (count, count, count, count)
-        base = (count, count)
+        events = LedgerEvents(count, count)
         repeatedEnd = count
         audit = AcknowledgementAudit(startingAt: count)
     }
@@ -152,15 +123,14 @@ public struct StreamManagementLedger: Sendable {
 
     /// The sender's next stanza passes, and is to be known when it is sent again.
     public mutating func pass(_ mark: Mark) {
+        record(.passedAsDecided, mark)
         pass()
-        remember(mark, .passed)
     }
 
     /// The sender's next stanza goes no further.
     public mutating func drop(_ mark: Mark? = nil) {
-        widen { $0.senderEnd &+= 1 }
+        record(mark == nil ? .dropped : .droppedAsDecided, mark)
         sent &+= 1
-        if let mark { remember(mark, .dropped) }
     }
 
     /// The receiver gets a stanza that the sender has not sent; gives its number at the receiver.
@@ -169,7 +139,7 @@ public struct StreamManagementLedger: Sendable {
     ///   acknowledged it; nil for one that is not to be injected again.
     @discardableResult
     public mutating func inject(keeping item: [UInt8]? = nil) -> UInt64 {
-        widen { $0.receiverEnd &+= 1 }
+        record(.injected)
         delivered &+= 1
         if let item, isCounting, item.count <= Self.injectedBytes {
             injected.append((delivered, item))
@@ -197,26 +167,13 @@ public struct StreamManagementLedger: Sendable {
         return lost
     }
 
-    private mutating func widen(_ change: (inout Gap) -> Void) {
+    private mutating func record(_ kind: LedgerEvents.Kind, _ mark: Mark? = nil) {
         guard isCounting else { return }
-        hasDiverged = true
-        if gaps.last.map({ $0.senderEnd != sent || $0.receiverEnd != delivered }) ?? true {
-            if gaps.count >= Self.capacity {
-                gaps[0].senderEnd = gaps[1].senderEnd
-                gaps[0].receiverEnd = gaps[1].receiverEnd
-                gaps.remove(at: 1)
-                isCoarse = true
-            }
-            gaps.append(Gap(sender: sent, receiver: delivered, senderEnd: sent, receiverEnd: delivered))
-        }
-        change(&gaps[gaps.count - 1])
-    }
-
-    private mutating func remember(_ mark: Mark, _ outcome: Outcome) {
-        guard isCounting else { return }
-        // Not one by one: all others move each time.
-        if decisions.count >= Self.decisionCapacity { decisions.removeFirst(Self.decisionCapacity / 4) }
-        decisions.append(Decision(number: sent, mark: mark, outcome: outcome))
+        if kind != .passedAsDecided { hasDiverged = true }
+        events.append(LedgerEvents.Event(kind, mark), after: sent)
+        guard earlier.byteCount > 0 else { return }
+        earlier.forget(upTo: sent)
+        earlier.shrink(to: LedgerEvents.byteCapacity - events.byteCount)
     }
 
     // MARK: Acknowledgements
@@ -234,7 +191,7 @@ public struct StreamManagementLedger: Sendable {
         let news = UInt64(count &- UInt32(truncatingIfNeeded: handled))
         guard news <= delivered &- handled else { return refuse(count) }
         handled &+= news
-        acknowledged = max(acknowledged, senderCount(handled))
+        acknowledged = max(acknowledged, events.senderCount(handled))
         forgetAcknowledged()
         let finding = isAnswer ? audit.answer(handled) : nil
         return Acknowledgement(count: UInt32(truncatingIfNeeded: acknowledged), finding: finding)
@@ -261,19 +218,7 @@ public struct StreamManagementLedger: Sendable {
     }
 
     /// Whether an acknowledgement would free memory: xmpptap may request one.
-    public var isCrowded: Bool { gaps.count >= Self.crowd || decisions.count >= Self.crowd }
-
-    /// The sender's count when the receiver's is `count`, which is not below ``handled``.
-    private func senderCount(_ count: UInt64) -> UInt64 {
-        var (sender, receiver) = base
-        for (index, gap) in gaps.enumerated() {
-            guard gap.receiver <= count else { break }
-            if index == 0, isCoarse, count < gap.receiverEnd { return max(acknowledged, gap.sender) }
-            (sender, receiver) = (gap.senderEnd, gap.receiverEnd)
-        }
-        if count > receiver { sender &+= count &- receiver }
-        return max(acknowledged, sender)
-    }
+    public var isCrowded: Bool { events.count >= Self.crowd }
 
     /// The receiver's count when the sender's is `count`; how much of that is above or below what there is stays. For
     /// what a server says of a client's count in an error (XEP-0198 §6), which it has got translated.
@@ -281,48 +226,30 @@ public struct StreamManagementLedger: Sendable {
         let ahead = Int64(Int32(bitPattern: count &- UInt32(truncatingIfNeeded: acknowledged)))
         let count = acknowledged &+ UInt64(bitPattern: ahead)
         guard count <= sent else { return UInt32(truncatingIfNeeded: delivered &+ (count &- sent)) }
-        var (sender, receiver) = base
-        for gap in gaps where gap.sender < count {
-            if count <= gap.senderEnd { return UInt32(truncatingIfNeeded: gap.receiver) }
-            (sender, receiver) = (gap.senderEnd, gap.receiverEnd)
-        }
-        return UInt32(truncatingIfNeeded: receiver &+ (count &- sender))
+        return UInt32(truncatingIfNeeded: events.receiverCount(count))
     }
 
     private mutating func forgetAcknowledged() {
-        if !gaps.isEmpty {
-            let count = gaps.prefix { $0.senderEnd <= acknowledged }.count
-            if count > 0 {
-                base = (gaps[count - 1].senderEnd, gaps[count - 1].receiverEnd)
-                gaps.removeFirst(count)
-                isCoarse = false
-            }
-        }
+        events.forget(upTo: acknowledged)
         if !injected.isEmpty { injected.removeAll { $0.number <= handled } }
-        if !decisions.isEmpty {
-            decisions.removeFirst(decisions.prefix { $0.number <= acknowledged }.count)
-        }
-        // What a burst has taken is given back.
-        if gaps.isEmpty, gaps.capacity > Self.crowd { gaps = [] }
-        if decisions.isEmpty, decisions.capacity > Self.crowd { decisions = [] }
-        if sent >= repeatedEnd { earlier = [] }
+        earlier.forget(upTo: sent)
     }
 
     // MARK: Resumption
 
-    /// The session goes on with a new connection (XEP-0198 §5), after both ends have been told what the other has handled:
+    /// The session goes on with a new connection (XEP-0198 §5), after both ends have got the other's count:
     /// the sender sends again what it has no acknowledgement of.
     public mutating func resume() {
-        let kept = decisions.filter { $0.number > acknowledged } + earlier.filter { $0.number > sent }
-        earlier = Array(kept.prefix(Self.decisionCapacity))
+        var kept = LedgerEvents(acknowledged, 0)
+        for (events, last) in [(events, acknowledged), (earlier, sent)] {
+            events.forEachDecision { if $0 > last { kept.append($1, after: $0 &- 1) } }
+        }
+        earlier = kept
         repeatedEnd = max(repeatedEnd, sent)
         lost += injected.lazy.filter { [handled] in $0.number > handled }.map(\.item)
         injected = []
-        decisions = []
-        gaps = []
-        isCoarse = false
         (sent, delivered) = (acknowledged, handled)
-        base = (sent, delivered)
+        events = LedgerEvents(sent, delivered)
         audit.disconnect()
     }
 
@@ -335,20 +262,20 @@ public struct StreamManagementLedger: Sendable {
 
     /// What is known of the sender's next stanza where it is sent again; nil where it is new.
     ///
-    /// An earlier decision is told of the same stanza only: a sender that leaves one out sends others under its number.
-    public func retransmission(_ fingerprint: @autoclosure () -> UInt32) -> Retransmission? {
+    /// Returns an earlier decision only for the same stanza: a sender that skips one sends others under its number.
+    public func retransmission(_ fingerprint: @autoclosure () -> UInt16) -> Retransmission? {
         guard isRepeating else { return nil }
         let number = sent &+ 1
-        let decision = earlier.first { $0.number == number }
-        guard let decision, decision.mark.fingerprint == fingerprint() else {
+        guard let decision = earlier.decision(on: number), decision.mark.fingerprint == fingerprint() else {
             return Retransmission(number: number, outcome: nil, rule: 0)
         }
-        return Retransmission(number: number, outcome: decision.outcome, rule: decision.mark.rule)
+        let outcome = decision.kind == .droppedAsDecided ? Outcome.dropped : .passed
+        return Retransmission(number: number, outcome: outcome, rule: decision.mark.rule)
     }
 
     /// What tells one stanza from others when it is sent again: a hash of its kind, `id`, `type`, `from` and `to` as
     /// written. Its content does not count, since servers add to it (XEP-0203).
-    public static func fingerprint(_ head: StanzaHead, _ item: Span<UInt8>) -> UInt32 {
+    public static func fingerprint(_ head: StanzaHead, _ item: Span<UInt8>) -> UInt16 {
         // FNV-1a: short, and the same in each process.
         var hash: UInt32 = 2_166_136_261
         func add(_ range: ByteRange) {
@@ -358,13 +285,12 @@ public struct StreamManagementLedger: Sendable {
         }
         add(head.name)
         for attribute in [head.id, head.type, head.from, head.to] { add(attribute?.range ?? .empty) }
-        return hash
+        return UInt16(truncatingIfNeeded: hash ^ hash >> 16)
     }
 
     /// Bytes of memory that the ledger takes.
     public var byteCount: Int {
-        MemoryLayout<Self>.size + gaps.capacity * MemoryLayout<Gap>.stride
-            + (decisions.capacity + earlier.capacity) * MemoryLayout<Decision>.stride
+        MemoryLayout<Self>.size + events.byteCount + earlier.byteCount
             + injected.reduce(0) { $0 + $1.item.capacity } + lost.reduce(0) { $0 + $1.capacity }
     }
 }

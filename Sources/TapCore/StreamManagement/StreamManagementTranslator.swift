@@ -56,7 +56,7 @@ public struct StreamManagementTranslator: Sendable {
         var finding: AcknowledgementFinding?
     }
 
-    /// The ledgers of the session. They are told of each stanza; see ``StreamManagementLedger``.
+    /// The ledgers of the session. They record each stanza; see ``StreamManagementLedger``.
     public var ledgers = StreamManagementLedgers()
     private var state = State.off
     private var resumption = Resumption.none

@@ -1,12 +1,12 @@
 internal import TapRecord
 
-/// Draws sequence diagrams as one SVG image, or as a page around it.
+/// Draws sequence diagrams as one SVG image, or as a page.
 public struct DiagramForm: Sendable {
     /// What the drawing is to be.
     public enum Document: Sendable, Hashable {
         /// An image (SVG 1.1).
         case svg
-        /// A page that holds the image and nothing from elsewhere.
+        /// A page of sessions to open, with nothing from elsewhere.
         case html
     }
 
@@ -19,21 +19,15 @@ public struct DiagramForm: Sendable {
     ///
     /// - Parameter note: A line above and below them, such as how many sessions are not drawn; default none.
     public func draw(_ diagrams: [SequenceDiagram], note: String? = nil) -> String {
+        guard document == .svg else {
+            var page = DiagramPage()
+            return page.draw(diagrams, note: note)
+        }
         var canvas = DiagramCanvas()
         if let note { canvas.draw(note: note) }
         for diagram in diagrams { canvas.draw(diagram) }
         if let note { canvas.draw(note: note) }
-        let image = canvas.finish()
-        guard document == .html else { return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\(image)\n" }
-        return """
-            <!DOCTYPE html>
-            <html lang="en"><head><meta charset="utf-8"><title>xmpptap explain</title>
-            <style>html { color-scheme: light dark; } body { margin: 0; overflow-x: auto; }</style>
-            </head><body>
-            \(image)
-            </body></html>
-
-            """
+        return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\(canvas.finish())\n"
     }
 }
 
@@ -57,14 +51,14 @@ struct DiagramCanvas {
         <svg xmlns="http://www.w3.org/2000/svg" width="\(Self.width)" height="\(y + 10)" \
         viewBox="0 0 \(Self.width) \(y + 10)" font-family="ui-monospace, Menlo, Consolas, monospace" font-size="11">
         <style>
-        .paper { fill: #ffffff } text { fill: #1d2733 } .faint { fill: #6b7785 } .lane { stroke: #c3ccd6 }
+        .paper { fill: #ffffff } text { fill: #1d2733 } .faint, .skip { fill: #6b7785 } .lane { stroke: #c3ccd6 }
         .item { stroke: #2f6db5; fill: none } .head { fill: #2f6db5 } .tap { stroke: #b46a00; fill: none }
-        .taphead { fill: #b46a00 } .failed { stroke: #c22f2f; fill: none } .failedhead, .bad { fill: #c22f2f }
-        .good { fill: #2c8a4b } .mark { fill: #b46a00 } .box { fill: #fbecec; stroke: #c22f2f }
+        .taphead { fill: #b46a00 } .failed { stroke: #c22f2f; fill: none } .failedhead, .bad { fill: #c22f2f; font-weight: bold }
+        .ok { fill: #2c8a4b } .mark { fill: #b46a00 } .box { fill: #fbecec; stroke: #c22f2f }
         .inferred { stroke-dasharray: 4 3 } .label { paint-order: stroke; stroke: #ffffff; stroke-width: 3px }
         @media (prefers-color-scheme: dark) {
-        .paper { fill: #14191f } .label { stroke: #14191f } text { fill: #d7dee6 } .faint { fill: #8b97a5 } .lane { stroke: #3b4652 }
-        .box { fill: #3a1d1f } .bad { fill: #ff8b8b } .good { fill: #6fce8d } .mark { fill: #ffbf5e } }
+        .paper { fill: #14191f } .label { stroke: #14191f } text { fill: #d7dee6 } .faint, .skip { fill: #8b97a5 } .lane { stroke: #3b4652 }
+        .box { fill: #3a1d1f } .bad { fill: #ff8b8b } .ok { fill: #6fce8d } .mark { fill: #ffbf5e } }
         </style>
         <rect class="paper" width="100%" height="100%"/>
         \(body)</svg>
@@ -91,7 +85,15 @@ struct DiagramCanvas {
         // The lines of the three lie below what is written.
         let before = body
         body = ""
-        for row in diagram.rows { draw(row) }
+        for part in diagram.parts {
+            guard part.isFolded else {
+                for row in diagram.rows[part.rows] { draw(row) }
+                continue
+            }
+            text(20, time(diagram.rows[part.rows.lowerBound].time), class: "faint")
+            text(x(.client) + 12, DiagramText.fold(part.rows.count), class: "faint")
+            y += Self.step
+        }
         if diagram.omitted > 0 {
             text(x(.client) + 12, "… and \(diagram.omitted) more", class: "faint")
             y += Self.step
@@ -124,19 +126,15 @@ struct DiagramCanvas {
         switch row.content {
         case .item(let item): draw(item)
         case .loginStep(let result, let words):
-            let (sign, style) =
-                switch result {
-                case .ok: ("✓", "good")
-                case .skipped: ("–", "faint")
-                case .failed, nil: ("✗", "bad")
-                }
-            text(110, "\(sign) \(words)", limit: 32, class: style)
+            let (sign, style) = DiagramText.sign(result)
+            text(110, "\(sign) \(words)", limit: 32, class: style, weight: style == "bad" ? "bold" : nil)
         case .remark(let level, let words):
             text(
                 x(.client) + 12,
                 words,
                 limit: Self.labelWidth,
-                class: level <= .error ? "bad" : "faint",
+                class: level <= .error ? "bad" : level == .warn ? "mark" : "faint",
+                weight: level <= .warn ? "bold" : nil,
                 title: words
             )
         }
@@ -149,13 +147,13 @@ struct DiagramCanvas {
         let style = item.isFailure ? "failed" : item.from == .tap || item.mark != nil ? "tap" : "item"
         let line = y + 5
         let left = min(from, to)
-        let mark = item.mark.map { cut(escaped($0), to: Self.markWidth) }
+        let mark = item.mark.map { cut(LineBuffer.escaped($0), to: Self.markWidth) }
         let room = abs(to - from) / 7 - 3 - (mark.map { $0.count + 3 } ?? 0)
         // A label is a line of the text form, which has escaped it.
-        var words = xml(cut(item.label, to: min(room, Self.labelWidth)))
-        if let mark { words += " <tspan class=\"mark\">[\(xml(mark))]</tspan>" }
+        var words = DiagramText.xml(cut(DiagramText.short(item.label), to: min(room, Self.labelWidth)))
+        if let mark { words += " <tspan class=\"mark\">[\(DiagramText.xml(mark))]</tspan>" }
         body +=
-            "<text class=\"label\" x=\"\(left + 12)\" y=\"\(y)\">\(words)<title>\(xml(item.label))</title></text>\n"
+            "<text class=\"\(item.isFailure ? "label bad" : "label")\" x=\"\(left + 12)\" y=\"\(y)\">\(words)<title>\(DiagramText.xml(item.label))</title></text>\n"
         let dashes = item.isInferred ? " inferred" : ""
         let end = to - 7 * sign
         body += "<line class=\"\(style)\(dashes)\" x1=\"\(from)\" y1=\"\(line)\" x2=\"\(end)\" y2=\"\(line)\"/>"
@@ -169,12 +167,7 @@ struct DiagramCanvas {
     }
 
     private mutating func draw(_ diagnosis: LoginDiagnosis) {
-        let rule = diagnosis.rule.map { " (\($0))" } ?? ""
-        let blame =
-            diagnosis.isProxyTheCause.map { $0 ? "; xmpptap itself is the cause" : "; xmpptap is not the cause" } ?? ""
-        let lines =
-            wrap("failed at \(diagnosis.loginStep.rawValue): \(diagnosis.finding)\(rule)")
-            + ["side: \(diagnosis.side.rawValue)\(blame)"] + (diagnosis.advice.map { wrap("try: \($0)") } ?? [])
+        let lines = DiagramText.lines(diagnosis).flatMap { wrap($0) }
         let height = lines.count * 18 + 14
         body +=
             "<rect class=\"box\" x=\"14\" y=\"\(y - 4)\" width=\"\(Self.width - 28)\" height=\"\(height)\" rx=\"4\"/>\n"
@@ -208,8 +201,8 @@ struct DiagramCanvas {
         if let anchor { attributes += " text-anchor=\"\(anchor)\"" }
         if let weight { attributes += " font-weight=\"\(weight)\"" }
         if let size { attributes += " font-size=\"\(size)\"" }
-        let full = title.map { "<title>\(xml(escaped($0)))</title>" } ?? ""
-        body += "<text \(attributes)>\(xml(cut(escaped(words), to: limit)))\(full)</text>\n"
+        let full = title.map { "<title>\(DiagramText.escaped($0))</title>" } ?? ""
+        body += "<text \(attributes)>\(DiagramText.xml(cut(LineBuffer.escaped(words), to: limit)))\(full)</text>\n"
     }
 
     /// Breaks a text at spaces into lines of as many characters as fit.
@@ -228,26 +221,6 @@ struct DiagramCanvas {
 
     private func cut(_ text: String, to count: Int) -> String {
         text.count <= count ? text : "\(text.prefix(max(0, count - 1)))…"
-    }
-
-    /// The text as it stands in a text log: what is invisible, or turns the order of the others round, is named. Cut
-    /// afterwards, so that a text has the length that is seen.
-    private func escaped(_ text: String) -> String { LineBuffer.escaped(text) }
-
-    /// An escaped text as it stands in XML; a character that XML does not have is shown as a mark.
-    private func xml(_ text: String) -> String {
-        var escaped = ""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "&": escaped += "&amp;"
-            case "<": escaped += "&lt;"
-            case ">": escaped += "&gt;"
-            case "\"": escaped += "&quot;"
-            case "\u{FFFE}", "\u{FFFF}": escaped += "\u{FFFD}"
-            default: escaped.unicodeScalars.append(scalar)
-            }
-        }
-        return escaped
     }
 }
 

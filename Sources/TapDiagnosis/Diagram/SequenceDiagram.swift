@@ -1,4 +1,5 @@
 public import TapRecord
+internal import XMPPCore
 
 /// A session as a diagram of who said what to whom: what passed between the client and the server, what this program did
 /// about it, and the steps of the timeline beside it.
@@ -35,6 +36,8 @@ public struct SequenceDiagram: Sendable {
         var from: Lane
         var to: Lane
         var label: String
+        /// The item itself, of a long one the beginning.
+        var xml = ""
         /// What this program did: made it, changed it, dropped it, inferred it; nil where it let it pass.
         var mark: String?
         var isInferred = false
@@ -42,7 +45,20 @@ public struct SequenceDiagram: Sendable {
         var isStopped = false
         /// It says that something failed.
         var isFailure = false
+        /// An acknowledgement of stream management or its request, or a ping that is answered: one of many alike.
+        var isKeepAlive = false
     }
+
+    /// Rows that are drawn one by one, or folded to one line.
+    struct Part: Hashable {
+        var rows: Range<Int>
+        var isFolded: Bool
+    }
+
+    /// Keepalives that follow each other are folded, from so many rows on.
+    private static let fewestFolded = 3
+    /// Bytes of an item that are kept.
+    private static let mostXML = 16 << 10
 
     /// The number of the session within its run.
     public let session: UInt64
@@ -56,13 +72,52 @@ public struct SequenceDiagram: Sendable {
     private(set) var diagnosis: LoginDiagnosis?
     private(set) var ending: String?
     private(set) var began: Timestamp?
+    /// The ids of pings without an answer yet (XEP-0199).
+    private var pings: Set<String> = []
+    private var isReady = false
+
+    /// How much of the next record is kept.
+    enum Detail: Comparable {
+        /// What failed or is a warning, and how the session ended.
+        case failures
+        /// That, and the login.
+        case logins
+        /// Every row, without the XML of items.
+        case labels
+        /// Every row.
+        case whole
+    }
+
+    private var detail = Detail.whole
+    /// What was left out because of it: rows, and XML of rows that are kept.
+    private(set) var cut = SequenceDiagrams.Cut()
+    /// Bytes of all rows, as a page takes them.
+    private(set) var byteCount = 0
+
+    /// The rows, where several keepalives follow each other as one part.
+    var parts: [Part] {
+        var parts: [Part] = []
+        var start = 0
+        while start < rows.count {
+            let isKeepAlive = rows[start].isKeepAlive
+            let end = rows[start...].firstIndex { $0.isKeepAlive != isKeepAlive } ?? rows.count
+            parts.append(Part(rows: start..<end, isFolded: isKeepAlive && end - start >= Self.fewestFolded))
+            start = end
+        }
+        return parts
+    }
 
     /// The diagram of a session, with nothing in it yet.
     public init(session: UInt64) { self.session = session }
 
     /// Takes a record of the session; `content` holds its texts.
-    public mutating func note(_ record: Record, content: Span<UInt8>) {
+    public mutating func note(_ record: Record, content: Span<UInt8>) { note(record, content: content, .whole) }
+
+    /// Takes a record of the session, and of it what there is room for.
+    mutating func note(_ record: Record, content: Span<UInt8>, _ detail: Detail) {
         guard record.session == session else { return }
+        self.detail = detail
+        defer { if record.code == Record.Code.sessionReady { isReady = true } }
         began = began ?? record.time
         if let jid = record.jid {
             who = jid
@@ -108,10 +163,28 @@ public struct SequenceDiagram: Sendable {
             omitted += 1
             return
         }
-        rows.append(Row(time: time, content: content))
+        let row = Row(time: time, content: content)
+        guard detail >= .labels || detail == .logins && !isReady || row.isFailure else {
+            omitted += 1
+            cut.rows += 1
+            return
+        }
+        rows.append(row)
+        byteCount += row.byteCount
     }
 
-    private func item(_ record: Record, _ direction: Direction, _ content: Span<UInt8>) -> Item {
+    /// Whether an item is a keepalive; a ping is noted by its id until its answer comes.
+    private mutating func isKeepAlive(_ record: Record, _ content: Span<UInt8>) -> Bool {
+        guard let range = record.name, record.condition == nil else { return false }
+        let name = content.slice(range)
+        if record.kind == .element { return name.equals("r") || name.equals("a") }
+        guard name.equals("iq"), let id = record.id.map({ content.slice($0).string() }) else { return false }
+        guard record.payloadNamespace == .ping else { return pings.remove(id) != nil }
+        if pings.count < Self.mostRows { pings.insert(id) }
+        return true
+    }
+
+    private mutating func item(_ record: Record, _ direction: Direction, _ content: Span<UInt8>) -> Item {
         var line = LineBuffer()
         TextForm().appendHead(record, content, direction, to: &line)
         let label = String(decoding: line.bytes, as: UTF8.self)
@@ -120,6 +193,14 @@ public struct SequenceDiagram: Sendable {
             to: Lane(direction.destination),
             label: String(label.drop { $0 == " " })
         )
+        if record.xml != nil, detail < .whole {
+            cut.items += 1
+        } else if let xml = record.xml {
+            let whole = content.slice(xml)
+            let kept = whole.extracting(..<min(whole.count, Self.mostXML))
+            item.xml = kept.string() + (kept.count < whole.count ? "…" : "")
+        }
+        item.isKeepAlive = isKeepAlive(record, content) && (record.action ?? Record.answered) == Record.answered
         item.isFailure = record.level <= .error || record.condition != nil
         if record.code == "inferred" {
             item.mark = "inferred"
@@ -139,11 +220,53 @@ public struct SequenceDiagram: Sendable {
     }
 }
 
+extension SequenceDiagram.Row {
+    fileprivate var isKeepAlive: Bool { if case .item(let item) = content { item.isKeepAlive } else { false } }
+
+    /// It says that something failed, or may.
+    fileprivate var isFailure: Bool {
+        switch content {
+        case .item(let item): item.isFailure
+        case .loginStep(let result, _): result == .failed || result == nil
+        case .remark(let level, _): level <= .warn
+        }
+    }
+
+    /// About what it takes in a page: tags around it, a label twice, and XML with a tenth of it escaped.
+    fileprivate var byteCount: Int {
+        switch content {
+        case .item(let item): 150 + 2 * item.label.utf8.count + item.xml.utf8.count * 3 / 2
+        case .loginStep(_, let words): 60 + words.utf8.count
+        case .remark(_, let words): 60 + words.utf8.count
+        }
+    }
+}
+
 /// The sessions in files as diagrams, in the order of their first records.
 public struct SequenceDiagrams: Sendable {
-    /// The most sessions that are drawn where none are named.
+    /// The most sessions of an image where none are named.
     public static let most = 50
+    /// The most sessions of a page, where they are closed until they are looked at.
+    public static let mostOnPage = 10_000
+    /// Bytes of a page, about. From half of them on the XML of items is left out, from three quarters on the rows behind
+    /// logins, too, and then all but failures and warnings.
+    public static let roomOnPage = 32 << 20
 
+    /// What there was no room for.
+    public struct Cut: Sendable, Hashable {
+        /// Items without their XML.
+        public internal(set) var items = 0
+        /// Rows.
+        public internal(set) var rows = 0
+
+        /// Whether nothing is missing.
+        public var isEmpty: Bool { items == 0 && rows == 0 }
+    }
+
+    private let most: Int
+    private let room: Int
+    /// Bytes of all diagrams.
+    private var byteCount = 0
     private let wanted: Set<UInt64>
     private var runs = RunNumbers()
     private var places: [RunNumbers.Session: Int] = [:]
@@ -156,8 +279,30 @@ public struct SequenceDiagrams: Sendable {
     /// How many sessions are not drawn.
     public var omitted: Int { others.count }
 
-    /// Diagrams of the sessions of these numbers; of none is of the first ``most``.
-    public init(of wanted: Set<UInt64>) { self.wanted = wanted }
+    /// What there was no room for in the sessions that are drawn.
+    public private(set) var cut = Cut()
+
+    /// Diagrams of the sessions of these numbers; of none is of the first ``most``, or ``mostOnPage``.
+    public init(of wanted: Set<UInt64>, for document: DiagramForm.Document) {
+        self.init(of: wanted, for: document, room: Self.roomOnPage)
+    }
+
+    /// The same, with so many bytes of room.
+    init(of wanted: Set<UInt64>, for document: DiagramForm.Document, room: Int) {
+        self.wanted = wanted
+        most = document == .svg ? Self.most : Self.mostOnPage
+        self.room = room
+    }
+
+    /// What is kept of the next record.
+    private var detail: SequenceDiagram.Detail {
+        switch byteCount {
+        case ..<(room / 2): .whole
+        case ..<(room / 4 * 3): .labels
+        case ..<room: .logins
+        default: .failures
+        }
+    }
 
     /// Takes a header.
     public mutating func note(_ header: RecordHeader) { runs.note(header) }
@@ -169,13 +314,17 @@ public struct SequenceDiagrams: Sendable {
         let key = runs.session(of: line.record)
         let place = places[key, default: all.count]
         if place == all.count {
-            guard place < max(Self.most, wanted.count) else {
+            guard place < max(most, wanted.count) else {
                 others.insert(key)
                 return
             }
             places[key] = place
             all.append(SequenceDiagram(session: number))
         }
-        all[place].note(line.record, content: line.content.span)
+        let before = (all[place].byteCount, all[place].cut)
+        all[place].note(line.record, content: line.content.span, detail)
+        byteCount += all[place].byteCount - before.0
+        cut.items += all[place].cut.items - before.1.items
+        cut.rows += all[place].cut.rows - before.1.rows
     }
 }

@@ -64,6 +64,11 @@ public enum Remedy: Sendable, Hashable {
     ///   - isUnconfirmed: The client did not say that it does not know the authority.
     case trustAuthority(domain: String, folder: String?, missing: ClientNaming?, isUnconfirmed: Bool)
 
+    /// A certificate authority of xmpptap's is missing or unusable.
+    ///
+    /// - Parameter folder: Where the authorities are; nil is the usual folder.
+    case changeAuthority(AuthorityChange, folder: String?)
+
     // MARK: Proxies in front
 
     /// A client sent a PROXY header and is none of the proxies that may.
@@ -75,6 +80,28 @@ public enum Remedy: Sendable, Hashable {
         case serverName
         /// By the `to` of its stream header.
         case header
+    }
+
+    /// What to do about a certificate authority. Text that came from the wire is as it came.
+    public enum AuthorityChange: Sendable, Hashable {
+        /// Create one for a domain or address.
+        case create(String)
+        /// The same, beside others.
+        case createAnother(String)
+        /// The same, though it is a public suffix.
+        case confirm(String)
+        /// Create one where as many as this limit are not created on demand any more.
+        case createBeyond(limit: Int, String)
+        /// Remove the one for this domain, or for one that is unknown, and create it anew.
+        case recreate(String?)
+        /// Give a file or folder of the domain's this octal mode, or recreate it.
+        case protect(_ path: String, mode: String, domain: String?)
+        /// Move the folder away and create the authority anew.
+        case replaceFolder(String?)
+        /// Use a folder that belongs to the user.
+        case useOwnFolder
+        /// Look for what is wrong with OpenSSL.
+        case checkLibrary
     }
 
     /// How the upstream is to be named.

@@ -89,6 +89,14 @@ final class ClientConnection: ChannelInboundHandler {
         context.writeAndFlush(wrapOutboundOut(context.channel.allocator.buffer(bytes: bytes)), promise: nil)
     }
 
+    /// Done when all that was sent so far has been given to the system, or the connection is over.
+    func written(on loop: any EventLoop) -> EventLoopFuture<Void> {
+        guard let context else { return loop.makeSucceededVoidFuture() }
+        let promise = loop.makePromise(of: Void.self)
+        context.writeAndFlush(wrapOutboundOut(context.channel.allocator.buffer(capacity: 0)), promise: promise)
+        return promise.futureResult
+    }
+
     /// Ends the connection, after close_notify with TLS.
     func close() {
         handler?.finish()

@@ -38,8 +38,8 @@ struct NameResolver: Sendable {
     }
 }
 
-/// Looks names up on NIO's thread pool, each question once for all who ask it meanwhile: a name server that is silent
-/// holds up one thread, not one for each client that comes.
+/// Looks names up on NIO's thread pool, each question once for all concurrent callers: a silent name server
+/// blocks one thread, not one for each client.
 final class SharedLookup<Question: Hashable & Sendable, Answer: Sendable>: Sendable {
     /// An answer and the nanoseconds it took.
     typealias Timed = (answer: Answer, duration: Int64)

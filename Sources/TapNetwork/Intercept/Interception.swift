@@ -1,5 +1,6 @@
 internal import NIOCore
 internal import NIOPosix
+public import TapCore
 internal import TapDiagnosis
 internal import TapRecord
 public import TapSecurity
@@ -57,7 +58,7 @@ struct IdentityFailure: Error {
     var isForName = false
     /// No further authority is made on demand.
     var isLimit = false
-    /// What to try; nil where ``words`` say so.
+    /// What to try; nil where ``words`` say all.
     var remedy: Remedy?
 }
 
@@ -65,6 +66,11 @@ extension Interception {
     /// The folder of the CAs that sign; nil if there are none, or only in memory.
     var authorities: AuthorityFolder? {
         if case .minted(let minter) = identities { minter.folder } else { nil }
+    }
+
+    /// How long certificates for clients took to make; nil where none are made.
+    public var mintTimes: DurationHistogram? {
+        if case .minted(let minter) = identities { minter.mintTimes } else { nil }
     }
 
     /// The certificate for a client, whose server has shown another one.
@@ -121,7 +127,8 @@ extension Interception {
 extension IdentityFailure {
     fileprivate init(_ error: AuthorityError, in folder: AuthorityFolder?) {
         code = "no-certificate"
-        words = error.message(in: folder)
+        words = "\(error)"
+        remedy = error.remedy(in: folder)
         isForName = error.isUsage
         if case .tooMany = error.code { isLimit = true }
     }

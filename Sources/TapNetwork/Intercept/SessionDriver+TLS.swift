@@ -43,6 +43,12 @@ extension SessionDriver {
         case .opened:
             guard let engine = handler(leg).tls?.engine, let parameters = engine.parameters() else { return }
             if leg == .client { shown = nil }
+            if leg == .server, let certificate = parameters.certificate {
+                loop.context.metrics.serverCertificate(
+                    of: session.info.domain ?? upstreamName,
+                    ends: certificate.notAfter.seconds
+                )
+            }
             var agreement = TLSAgreement(parameters, leg)
             if options.authenticator != nil { agreement.secured = engine.securedLeg }
             session.handle(.tls(leg, .opened(agreement)), at: now)
@@ -118,11 +124,11 @@ extension SessionDriver {
             case .success(let found):
                 shown = found
                 if found.isAuthorityNew, let name = found.authority {
-                    let advice = options.advice.map { "; \($0(trust(name, missing: nil, isUnconfirmed: false)))" }
                     remark(
                         .info,
                         code: "authority-created",
-                        "created a certificate authority for \(name)\(advice ?? "")"
+                        "created a certificate authority for \(name)",
+                        remedy: trust(name, missing: nil, isUnconfirmed: false)
                     )
                 }
                 handle(.identityFound(isServersOwn: found.authority == nil))
@@ -132,8 +138,9 @@ extension SessionDriver {
     }
 
     /// Has the session note something about the client's TLS.
-    func remark(_ level: Level, code: String, _ words: String) {
-        session.handle(.tls(.client, .remark(level, code: code, words)), at: now)
+    func remark(_ level: Level, code: String, _ words: String, remedy: Remedy? = nil) {
+        let advice = remedy.flatMap { options.advice?($0) }.map { "; \($0)" } ?? ""
+        session.handle(.tls(.client, .remark(level, code: code, words + advice)), at: now)
     }
 }
 

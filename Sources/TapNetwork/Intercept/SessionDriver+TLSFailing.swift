@@ -10,12 +10,14 @@ extension SessionDriver {
         guard let failure = error as? IdentityFailure else {
             return TLSFailure(code: "no-certificate", "no certificate for the client: \(error)")
         }
+        if failure.isLimit { loop.context.metrics.reached(.authorities) }
         if failure.isLimit, interception?.limitWarning.isFirst() == true {
             remark(
                 .warn,
                 code: "authority-limit",
                 "authority limit reached: TLS fails for sessions that need a new certificate authority: "
-                    + failure.words
+                    + failure.words,
+                remedy: failure.remedy
             )
         }
         var found = TLSFailure(
@@ -24,6 +26,8 @@ extension SessionDriver {
             alert: failure.isForName ? .unrecognizedName : .internalError
         )
         found.remedy = failure.remedy
+        // So that the diagnosis has the remedy, too.
+        found.cause = .endedByTap
         return found
     }
 

@@ -19,7 +19,13 @@ public struct Endpoint: Sendable, Hashable {
         try self.init(text, allowsZero: false)
     }
 
-    init(_ text: String, allowsZero: Bool) throws(EndpointError) {
+    /// Reads the address of a server that clients connect to, as ``init(_:)``, or without a port, which then is 5222
+    /// (RFC 6120 §14.7).
+    public static func server(_ text: String) throws(EndpointError) -> Endpoint {
+        try Endpoint(text, allowsZero: false, usualPort: 5222)
+    }
+
+    init(_ text: String, allowsZero: Bool, usualPort: Int? = nil) throws(EndpointError) {
         func error(_ code: EndpointError.Code) -> EndpointError { EndpointError(code: code, text: text) }
 
         guard !text.isEmpty else { throw error(.empty) }
@@ -41,7 +47,14 @@ public struct Endpoint: Sendable, Hashable {
             if host.contains(":") { throw error(.bareIPv6) }
             guard host.utf8.allSatisfy(Self.isHostByte) else { throw error(.badHost(String(host))) }
         }
-        guard rest.first == ":" else { throw error(.missingPort) }
+        guard rest.first == ":" else {
+            // A number alone is a port whose host was forgotten.
+            guard let usualPort, rest.isEmpty else { throw error(.missingPort) }
+            guard !host.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { throw error(.missingHost) }
+            self.host = String(host)
+            port = usualPort
+            return
+        }
         guard !host.isEmpty else { throw error(.missingHost) }
         self.host = String(host)
         guard let port = Self.port(rest.dropFirst(), allowsZero: allowsZero) else {

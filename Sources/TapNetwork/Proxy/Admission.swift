@@ -14,19 +14,25 @@ final class Admission: Sendable {
     private static let mostUnknown = 8192
 
     private let limits: ProxyLimits
+    private let metrics: ProxyMetrics
     private let state = Mutex(State())
 
-    init(_ limits: ProxyLimits) { self.limits = limits }
+    init(_ limits: ProxyLimits, _ metrics: ProxyMetrics) {
+        self.limits = limits
+        self.metrics = metrics
+    }
 
     /// Counts a connection from an IP address, or returns why it exceeds a limit.
     func admit(_ address: String?) -> RelayLoop.Refusal? {
         state.withLock { state in
             if let limit = limits.connections, state.total >= limit {
+                metrics.reached(.connections)
                 return refusal(.resourceConstraint, "More than \(limit) connections at once (limit connections).")
             }
             if let limit = limits.connectionsPerAddress, let address {
                 let count = state.byAddress[address, default: 0]
                 guard count < limit else {
+                    metrics.reached(.connectionsPerAddress)
                     return refusal(
                         .policyViolation,
                         "More than \(limit) connections at once from \(address) (limit connections-per-address)."
@@ -51,7 +57,10 @@ final class Admission: Sendable {
     /// Counts a connection that has no PROXY header yet, unless there are too many of them.
     func admitUnknown() -> Bool {
         state.withLock { state in
-            guard state.unknown < max(64, (limits.connections ?? Self.mostUnknown) / 8) else { return false }
+            guard state.unknown < max(64, (limits.connections ?? Self.mostUnknown) / 8) else {
+                metrics.reached(.connectionsWithoutHeader)
+                return false
+            }
             state.unknown += 1
             return true
         }

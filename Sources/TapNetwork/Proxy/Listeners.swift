@@ -20,13 +20,21 @@ struct Listeners {
     let metrics: ProxyMetrics
     let logger: Logger
     let allowRemote: Bool
+    private var inherited: InheritedSockets
     private(set) var open: [Listener] = []
 
-    init(group: any EventLoopGroup, metrics: ProxyMetrics, logger: Logger, allowRemote: Bool) {
+    init(
+        group: any EventLoopGroup,
+        metrics: ProxyMetrics,
+        logger: Logger,
+        allowRemote: Bool,
+        inherited: InheritedSockets
+    ) {
         self.group = group
         self.metrics = metrics
         self.logger = logger
         self.allowRemote = allowRemote
+        self.inherited = inherited
     }
 
     /// Opens the listeners of one specification before a server, if it is always the same; each accepted channel goes to `accept` on its own event loop.
@@ -56,6 +64,14 @@ struct Listeners {
             for address in places.addresses { open.append(try await bind(address, bootstrap)) }
         }
         try refuseLoop(open.map(\.address), targets, upstream)
+    }
+
+    /// Says which sockets of the service manager no listener uses; connections to them are not answered.
+    func warnOfUnusedSockets() {
+        for address in inherited.addresses {
+            let text = address.endpoint?.description ?? "?"
+            logger.warning("the service manager's socket at \(text) is unused: no listener has that address and port")
+        }
     }
 
     /// Accepts no more.
@@ -94,7 +110,7 @@ struct Listeners {
         }
     }
 
-    private func bindPair(
+    private mutating func bindPair(
         _ addresses: [SocketAddress],
         _ bootstrap: ServerBootstrap
     ) async throws(ProxyError) -> [Listener] {
@@ -120,9 +136,14 @@ struct Listeners {
         return bound
     }
 
-    private func bind(_ address: SocketAddress, _ bootstrap: ServerBootstrap) async throws(ProxyError) -> Listener {
+    private mutating func bind(
+        _ address: SocketAddress,
+        _ bootstrap: ServerBootstrap
+    ) async throws(ProxyError) -> Listener {
+        let socket = inherited.take(address)
         do {
-            let channel = try await bootstrap.bind(to: address).get()
+            let opening = socket.map { bootstrap.withBoundSocket($0) } ?? bootstrap.bind(to: address)
+            let channel = try await opening.get()
             return Listener(channel: channel, address: channel.localAddress ?? address)
         } catch {
             throw ProxyError(

@@ -6,6 +6,8 @@ internal import TapSecurity
 public struct ProxyConfiguration: Sendable {
     /// Where to listen; each may have its own server. Default: port 15222 on both loopback addresses.
     public var listeners: [ListenSpec]
+    /// Sockets that are open already, used for the listeners of their addresses. Default: none.
+    public var inherited = InheritedSockets()
     /// The server for clients of listeners that name none.
     public var upstream: Upstream
     /// The DNS server for domains, by name or address. Default: the system's.

@@ -9,6 +9,19 @@ public final class ProxyMetrics: Sendable {
     private let pauses = Atomic<UInt64>(0)
     private let sent = Atomic<UInt64>(0)
     private let received = Atomic<UInt64>(0)
+    private let certificates = Mutex<[String: Int64]>([:])
+    private let limits = Mutex<[Limit: UInt64]>([:])
+    /// Domains whose certificates are kept: a proxy for many sees more.
+    private static let mostCertificates = 100
+
+    /// A limit of the proxy as a whole; the raw value is its name on the command line.
+    public enum Limit: String, Sendable, CaseIterable {
+        case connections
+        /// Connections that have not sent their PROXY header yet: an eighth of all, or 64.
+        case connectionsWithoutHeader = "connections-without-header"
+        case connectionsPerAddress = "connections-per-address"
+        case authorities
+    }
 
     /// All counters at zero.
     public init() {}
@@ -28,6 +41,20 @@ public final class ProxyMetrics: Sendable {
     public var bytesSent: UInt64 { sent.load(ordering: .relaxed) }
     /// Bytes that have come from servers.
     public var bytesReceived: UInt64 { received.load(ordering: .relaxed) }
+
+    /// When the certificates end that servers have last shown, by domain, in seconds since 1970; of 100 domains at most.
+    public var serverCertificateEnds: [String: Int64] { certificates.withLock { $0 } }
+
+    /// How often a limit was reached: connections refused, certificates not made.
+    public func hits(of limit: Limit) -> UInt64 { limits.withLock { $0[limit] ?? 0 } }
+
+    func reached(_ limit: Limit) { limits.withLock { $0[limit, default: 0] += 1 } }
+
+    func serverCertificate(of domain: String, ends: Int64) {
+        certificates.withLock {
+            if $0.count < Self.mostCertificates || $0[domain] != nil { $0[domain] = ends }
+        }
+    }
 
     func sessionBegan() { began.add(1, ordering: .relaxed) }
     func sessionEnded() { ended.add(1, ordering: .releasing) }

@@ -57,7 +57,7 @@ public final class ProxyService: Service {
             clock: clock,
             options: options,
             interception: configuration.interception,
-            admission: Admission(configuration.limits),
+            admission: Admission(configuration.limits, metrics),
             dispatcher: dispatcher,
             metrics: metrics,
             sessions: sessions
@@ -143,7 +143,8 @@ public final class ProxyService: Service {
             group: group,
             metrics: metrics,
             logger: logger,
-            allowRemote: configuration.allowRemote
+            allowRemote: configuration.allowRemote,
+            inherited: configuration.inherited
         )
         var byLoop: [ObjectIdentifier: NIOLoopBound<RelayLoop>] = [:]
         for loop in state.withLock({ $0.loops }) { byLoop[ObjectIdentifier(loop.eventLoop)] = loop }
@@ -165,6 +166,7 @@ public final class ProxyService: Service {
             }
             own.set(listeners.open.map(\.address))
         }
+        listeners.warnOfUnusedSockets()
         return listeners
     }
 

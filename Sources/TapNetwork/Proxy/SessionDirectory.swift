@@ -1,6 +1,7 @@
 internal import NIOCore
 internal import Synchronization
 public import TapCore
+public import TapRecord
 public import XMPPCore
 
 /// The sessions of a running proxy, for other threads to inspect and control.
@@ -58,9 +59,6 @@ public final class SessionDirectory: Sendable {
     }
 
     // MARK: Inspecting
-
-    /// The numbers of all sessions, in ascending order.
-    public var numbers: [UInt64] { state.withLock { $0.entries.keys.sorted() } }
 
     /// Calls `body` with a session, on its event loop.
     public func look<Answer: Sendable>(
@@ -126,6 +124,18 @@ public final class SessionDirectory: Sendable {
     /// Hands an input to a session.
     public func tell(_ input: SessionInput, to number: UInt64) async throws {
         try await perform(on: number) { $0.handle(input) }
+    }
+
+    /// Has the next stanzas of a session held; nil holds no more.
+    ///
+    /// - Returns: Why none can be held; nil where they are.
+    public func pause(_ pause: StanzaPause?, _ direction: Direction?, in number: UInt64) async throws -> InjectionFault?
+    {
+        try await perform(on: number) { driver in
+            if pause != nil, let obstacle = driver.session.obstacle(toPausing: direction) { return obstacle }
+            driver.handle(.pause(pause))
+            return nil
+        }
     }
 
     /// The result of releasing an item that a rule holds.

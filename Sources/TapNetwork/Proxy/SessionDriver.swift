@@ -39,7 +39,7 @@ final class SessionDriver {
     let route: Route
     /// The PROXY header for the server.
     private let sends: ProxyProtocol.Version?
-    /// Never called while one of its own calls is on the stack, so that nothing need be checked at run time.
+    /// Calls never nest, so no exclusivity check at run time is needed.
     @exclusivity(unchecked) var session: Session
     var stage = Stage.connecting
     let client = LegHandler(.client)

@@ -15,16 +15,20 @@ public struct SessionTotals: Sendable {
     public struct Login: Sendable, Hashable {
         /// The mechanism's name; `other` for one that is none of ``SessionTotals/mechanisms``: clients choose names freely.
         public var mechanism: String
+        /// The client's flag of channel binding, `n`, `y` or `p`; `none` where the mechanism has none.
+        public var flag: String
         /// `success`, `failure` or `none`.
         public var outcome: String
     }
 
-    /// A leg and the version of TLS on it.
+    /// A leg, the version of TLS on it, and how its handshake went.
     public struct TLS: Sendable, Hashable {
         /// The leg.
         public var leg: Leg
-        /// As ``ClientHello/name(ofVersion:)`` has it.
+        /// As ``ClientHello/name(ofVersion:)`` has it; `none` where none was agreed on.
         public var version: String
+        /// `success` or `failure`.
+        public var result: String
     }
 
     static let mechanisms: Set<String> = [
@@ -39,7 +43,7 @@ public struct SessionTotals: Sendable {
     public private(set) var stanzas: [Stanzas: UInt64] = [:]
     /// Logins.
     public private(set) var logins: [Login: UInt64] = [:]
-    /// Legs on which TLS was terminated.
+    /// Handshakes of TLS on the legs.
     public private(set) var tls: [TLS: UInt64] = [:]
     /// Bytes written to clients.
     public private(set) var bytesToClients: UInt64 = 0
@@ -95,11 +99,16 @@ public struct SessionTotals: Sendable {
                 case .succeeded: "success"
                 case .failed: "failure"
                 }
-            if let outcome { logins[Login(mechanism: name, outcome: outcome), default: 0] += 1 }
+            if let outcome {
+                logins[Login(mechanism: name, flag: info.bindingFlag ?? "none", outcome: outcome), default: 0] += 1
+            }
         }
         for (leg, version) in [(Leg.client, info.clientTLS), (.server, info.serverTLS)] {
             guard let version else { continue }
-            tls[TLS(leg: leg, version: ClientHello.name(ofVersion: version)), default: 0] += 1
+            tls[TLS(leg: leg, version: ClientHello.name(ofVersion: version), result: "success"), default: 0] += 1
+        }
+        if case .tls(let leg, _)? = info.ending, (leg == .client ? info.clientTLS : info.serverTLS) == nil {
+            tls[TLS(leg: leg, version: "none", result: "failure"), default: 0] += 1
         }
     }
 

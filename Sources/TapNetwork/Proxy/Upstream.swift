@@ -36,7 +36,7 @@ public enum Upstream: Sendable, Hashable {
         }
     }
 
-    /// Reads `HOST:PORT` or `domain:NAME`; several names with commas between them.
+    /// Reads `HOST[:PORT]` or `domain:NAME`; several names with commas between them.
     init(_ text: String) throws(EndpointError) {
         let prefix = "domain:"
         if text.hasPrefix(prefix) {
@@ -45,7 +45,7 @@ public enum Upstream: Sendable, Hashable {
             for name in names { domains.append(try Domain(String(name))) }
             self = .domains(domains)
         } else {
-            self = .endpoint(try Endpoint(text))
+            self = .endpoint(try Endpoint.server(text))
         }
     }
 

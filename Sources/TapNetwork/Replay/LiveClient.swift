@@ -95,6 +95,9 @@ final class LiveClient: ClientOwner {
         arm(.seconds(5))
     }
 
+    /// Done when all that was sent so far has been given to the system, or the connection is over.
+    func written() -> EventLoopFuture<Void> { connection?.written(on: loop) ?? loop.makeSucceededVoidFuture() }
+
     /// Closes the connection without an end of the stream, so that the session can be resumed.
     func drop() {
         flush()
@@ -157,12 +160,8 @@ final class LiveClient: ClientOwner {
             expiry?.cancel()
             tell?(.resumed(handled: handled))
         case .element(let element, let bytes): tell?(.received(bytes, element))
-        case .ended:
-            connection?.close()
-            end(.closed)
-        case .failed(let fault):
-            connection?.close()
-            end(.failed(fault))
+        case .ended: end(.closed)
+        case .failed(let fault): end(.failed(fault))
         case .send, .beginTLS, .announced: break
         }
     }
@@ -202,7 +201,6 @@ final class LiveClient: ClientOwner {
     }
 
     private func fail(_ reason: String) {
-        connection?.close()
         end(.failed(ClientFault(step: .login, code: .given, reason: reason)))
     }
 
@@ -217,9 +215,12 @@ final class LiveClient: ClientOwner {
 
     private func end(_ end: LiveEnd) {
         expiry?.cancel()
-        connection = nil
         onWritable = nil
+        let tell = tell
+        self.tell = nil
         tell?(.ended(end))
-        tell = nil
+        // Its end says less than what led to it.
+        connection?.close()
+        connection = nil
     }
 }

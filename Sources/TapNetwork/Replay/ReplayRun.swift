@@ -26,7 +26,7 @@ public struct ReplayRun: Sendable {
     public struct Outcome: Sendable {
         /// Why it could not be played to the end; nil if it was.
         public var failure: Failure?
-        /// What differed, in the order in which it was found.
+        /// What differed, in the order of the recording.
         public var divergences: [Divergence]
         /// Figures.
         public var progress: Replayer.Progress
@@ -34,9 +34,9 @@ public struct ReplayRun: Sendable {
         public var bindings: ValueBindings
     }
 
-    /// Why a replay could not be played.
+    /// Why a replay was not played to its end.
     public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
-        /// Whether the server could not be reached; otherwise a login failed.
+        /// Whether the server could not be reached; otherwise a login or the preparation failed.
         public let isOfNetwork: Bool
         /// One line for people.
         public let description: String
@@ -84,14 +84,17 @@ public struct ReplayRun: Sendable {
         let loop = group.next()
         return try await loop.flatSubmit {
             let parser = StanzaParser()
+            let sendings = script.sendings(options, rules: rules)
             let step = copies.count > 1 ? ramp.nanoseconds / Int64(copies.count) : 0
             let outcomes = copies.enumerated().map { index, accounts in
                 var generator = ReplayGenerator(seed: seed &+ UInt64(index))
                 let replayer = Replayer(
                     script,
                     accounts: accounts.map { ($0.recorded, $0.live) },
+                    copy: copies.count > 1 ? index + 1 : nil,
                     rules: rules,
                     options: options,
+                    sendings: sendings,
                     using: &generator
                 )
                 let driver = ReplayDriver(replayer, accounts, server, parser, on: loop, tell: index == 0 ? tell : nil)
@@ -117,8 +120,6 @@ private final class ReplayDriver {
     private var timer: Scheduled<Void>?
     private var timerDeadline: Int64?
     private var isPerforming = false
-    /// A connection takes no more at the moment.
-    private var isStalled = false
     private var isOver = false
 
     init(
@@ -151,7 +152,7 @@ private final class ReplayDriver {
         body(&replayer)
         guard !isPerforming else { return }
         isPerforming = true
-        while !isOver, !isStalled, let action = replayer.next() { perform(action) }
+        while !isOver, let action = replayer.next(at: Self.now) { perform(action) }
         isPerforming = false
         guard !isOver else { return }
         tell?(replayer.progress)
@@ -161,13 +162,13 @@ private final class ReplayDriver {
     private func perform(_ action: Replayer.Action) {
         switch action {
         case .connect(let client, let resuming): connect(client, resuming)
-        case .send(let client, let bytes):
-            guard let client = clients[client] else { return }
+        case .send(let index, let bytes):
+            guard let client = clients[index] else { return }
             client.send(bytes)
-            isStalled = !client.isWritable
+            if !client.isWritable { replayer.handle(.stalled, client: index, at: Self.now) }
         case .close(let client): clients[client]?.close()
         case .drop(let client): clients.removeValue(forKey: client)?.drop()
-        case .finish: finish(nil)
+        case .finish: finish(replayer.failure.map { .init(isOfNetwork: false, description: $0) })
         }
     }
 
@@ -187,8 +188,7 @@ private final class ReplayDriver {
             happened(event, index, account)
         }
         client.onWritable = { [self] in
-            isStalled = false
-            perform { $0.tick(at: Self.now) }
+            perform { $0.handle(.writable, client: index, at: Self.now) }
         }
         clients[index] = client
         opening.insert(index)
@@ -207,7 +207,6 @@ private final class ReplayDriver {
         case .received(let bytes, let element):
             perform { $0.handle(.received(bytes, element), client: client, at: now) }
         case .ended(let end):
-            isStalled = false
             clients[client] = nil
             guard opening.remove(client) == nil else { return finish(Self.failure(end, account.live)) }
             var reason: String?
@@ -245,15 +244,17 @@ private final class ReplayDriver {
     private func finish(_ failure: ReplayRun.Failure?) {
         isOver = true
         timer?.cancel()
-        for client in clients.values { failure == nil ? client.close() : client.drop() }
+        let ended = Array(clients.values)
         clients = [:]
-        promise.succeed(
-            ReplayRun.Outcome(
-                failure: failure,
-                divergences: replayer.divergences,
-                progress: replayer.progress,
-                bindings: replayer.bindings
-            )
+        for client in ended { failure == nil ? client.close() : client.drop() }
+        let outcome = ReplayRun.Outcome(
+            failure: failure,
+            divergences: replayer.divergences,
+            progress: replayer.progress,
+            bindings: replayer.bindings
         )
+        // The process may end with the outcome, and what waits for a slow server is not to be lost.
+        let written = EventLoopFuture.andAllComplete(failure == nil ? ended.map { $0.written() } : [], on: loop)
+        written.assumeIsolated().whenComplete { [promise] _ in promise.succeed(outcome) }
     }
 }

@@ -69,7 +69,7 @@ private final class ScriptDriver {
     private var connections: [Int]
     private var timer: Scheduled<Void>?
     private var isPerforming = false
-    /// Nil once it was told.
+    /// Receives the outcome; nil after that.
     private var tell: ((ScriptPlay.Outcome) -> Void)?
 
     init(
@@ -129,7 +129,9 @@ private final class ScriptDriver {
             case .received(let bytes, let element): play.receive(element, bytes, for: index, at: now)
             case .ended(let end):
                 clients[index] = nil
-                play.closed(index, end.words, at: now)
+                var isUnreachable = false
+                if case .unreachable = end { isUnreachable = true }
+                play.closed(index, end.words, isUnreachable: isUnreachable, at: now)
             case .resumed: break
             }
             perform()

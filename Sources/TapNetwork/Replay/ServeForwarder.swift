@@ -17,78 +17,146 @@ public struct ServeForwarding: Sendable {
     }
 }
 
-/// Forwards one client's requests to a real server, with a session of its own; lives on the event loop of the client.
+/// Forwards the requests of one client to a real server, in their order, in a separate session; runs on the event loop of the
+/// client. It holds a bounded number of requests, which wait as long for an answer as a step of a login.
 final class ServeForwarder {
-    private enum State {
-        case connecting, open, closed
+    /// What came of a request, or of the session.
+    enum Event {
+        /// The server's answer to a request.
+        case answered(_ request: Element, _ answer: Element)
+        /// A request gets no answer.
+        case unanswered(_ request: Element)
+        /// The session is over, or could not be opened; why, as a clause.
+        case ended(String)
     }
 
-    /// The answer to a request; nil where there will be none.
-    private let answer: (_ request: Element, _ answer: Element?) -> Void
+    private struct Request {
+        let id: String
+        let element: Element
+        let size: Int
+        let due: NIODeadline
+    }
+
+    private enum State {
+        /// Holds what is sent once the session is open.
+        case connecting([[UInt8]])
+        case open, closed
+    }
+
+    /// The most requests that wait for an answer, and the most bytes of them.
+    private static let mostRequests = 1024
+    private static let mostBytes = 8 << 20
+
+    private let timeout: TimeAmount
+    private let loop: any EventLoop
+    private let tell: (Event) -> Void
     private var client: LiveClient?
-    private var state = State.connecting
-    /// The most requests that wait for an answer.
-    private static let mostOpen = 1024
-    /// Requests without an answer, by id.
-    private var open: [String: Element] = [:]
+    private var state = State.connecting([])
+    /// Requests without an answer, the oldest first.
+    private var requests: ArraySlice<Request> = []
+    private var timer: Scheduled<Void>?
 
     init(
         _ account: LiveAccount,
         at server: LiveServer,
         parser: StanzaParser,
         on loop: any EventLoop,
-        answer: @escaping (_ request: Element, _ answer: Element?) -> Void
+        tell: @escaping (Event) -> Void
     ) {
-        self.answer = answer
+        timeout = server.timeout
+        self.loop = loop
+        self.tell = tell
         let client = LiveClient(account, at: server, parser: parser, on: loop) { [weak self] in self?.happened($0) }
         self.client = client
         client.connect()
     }
 
-    /// Forwards a request, once the session is open; false where it cannot be.
-    func forward(_ request: Element) -> Bool {
-        guard state != .closed, open.count < Self.mostOpen, let id = request.attribute("id"), open[id] == nil else {
-            return false
+    /// Whether the session was lost: another can be opened.
+    private(set) var isLost = false
+
+    /// Forwards a request, once the session is open.
+    ///
+    /// - Throws: The error that the client gets instead of an answer.
+    func forward(_ request: Element) throws(StanzaError) {
+        guard let id = request.attribute("id"), !requests.contains(where: { $0.id == id }) else {
+            throw .serviceUnavailable.saying("requests without an id of their own are not forwarded")
         }
-        open[id] = request
-        if state == .open { send(request) }
-        return true
+        let bytes = XMLWriter.bytes {
+            $0.element(request, inheriting: Namespace.client.uri.description, setting: ["from": nil])
+        }
+        let size = requests.reduce(bytes.count) { $0 + $1.size }
+        guard requests.count < Self.mostRequests, size <= Self.mostBytes else {
+            throw .resourceConstraint.saying("too many forwarded requests wait for an answer")
+        }
+        switch state {
+        case .connecting(let unsent): state = .connecting(unsent + [bytes])
+        case .open: client?.send(bytes)
+        case .closed: throw .remoteServerTimeout.saying("there is no connection to the server that answers requests")
+        }
+        requests.append(Request(id: id, element: request, size: bytes.count, due: .now() + timeout))
+        arm()
     }
 
-    /// Ends the session; no answer follows.
+    /// Ends the session; no event follows.
     func close() {
         state = .closed
-        open = [:]
+        timer?.cancel()
+        requests = []
         client?.close()
         client = nil
-    }
-
-    private func send(_ request: Element) {
-        client?.send(
-            XMLWriter.bytes {
-                $0.element(request, inheriting: Namespace.client.uri.description, setting: ["from": nil])
-            }
-        )
     }
 
     private func happened(_ event: LiveClient.Event) {
         switch event {
         case .bound:
+            guard case .connecting(let unsent) = state else { return }
             state = .open
-            for request in open.values { send(request) }
+            for bytes in unsent { client?.send(bytes) }
         case .received(_, let element):
-            guard element.matches("iq", .client), ["result", "error"].contains(element.attribute("type")),
-                let request = element.attribute("id").flatMap({ open.removeValue(forKey: $0) })
-            else { return }
-            answer(request, element)
-        case .ended:
-            guard state != .closed else { return }
-            state = .closed
-            client = nil
-            let rest = open.values
-            open = [:]
-            for request in rest { answer(request, nil) }
+            guard element.matches("iq", .client) else { return }
+            guard ["result", "error"].contains(element.attribute("type")) else {
+                // A ping counts as answered by any answer.
+                if let answer = StanzaError.serviceUnavailable.answer(to: element, from: nil) { client?.send(answer) }
+                return
+            }
+            guard let index = requests.firstIndex(where: { $0.id == element.attribute("id") }) else { return }
+            let request = requests.remove(at: index)
+            tell(.answered(request.element, element))
+        case .ended(let end): ended(end.words)
         case .resumed: break
         }
+    }
+
+    private func ended(_ reason: String) {
+        if case .closed = state { return }
+        if case .open = state { isLost = true }
+        state = .closed
+        client = nil
+        timer?.cancel()
+        let rest = requests
+        requests = []
+        tell(.ended(reason))
+        for request in rest { tell(.unanswered(request.element)) }
+    }
+
+    /// The oldest request is due first: all have the same time.
+    private func arm() {
+        timer?.cancel()
+        timer = requests.first.map { first in
+            loop.assumeIsolated().scheduleTask(deadline: first.due) { [weak self] in self?.expire() }
+        }
+    }
+
+    private func expire() {
+        // What a server does not read would pile up here.
+        guard client?.isWritable != false else {
+            client?.drop()
+            return ended("the server does not read")
+        }
+        while let first = requests.first, first.due <= .now() {
+            requests.removeFirst()
+            tell(.unanswered(first.element))
+        }
+        arm()
     }
 }

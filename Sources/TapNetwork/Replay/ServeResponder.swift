@@ -60,7 +60,15 @@ final class ServeResponder: ServerResponder {
         guard let jid = try? account.with(resource: resource ?? conversation.jid?.resource ?? "xmpptap") else {
             throw .badRequest
         }
-        guard !clients.values.contains(where: { $0.jid == jid }) else { throw .conflict }
+        if let (old, _) = clients.first(where: { $0.value.jid == jid }), let directory {
+            // A connection that was lost may look open for long (RFC 6120 §7.7.2.2).
+            unbind(old)
+            directory.command(.terminate(old, .conflict))
+        } else if let limit = directory?.settings.resourceLimit,
+            clients.values.count(where: { $0.jid.bare == jid.bare }) >= limit
+        {
+            throw .resourceConstraint
+        }
         served.insert(index)
         let session = ServedSession(
             conversation,
@@ -107,15 +115,12 @@ final class ServeResponder: ServerResponder {
         while let event = client.session.next() {
             switch event {
             case .send(let bytes): directory.send(bytes, to: connection)
-            case .acknowledge(let iq): directory.send(directory.result(of: iq, client.jid) { _ in }, to: connection)
-            case .refuse(let iq):
-                if forwarder(of: client, connection)?.forward(iq) != true {
-                    directory.refuse(iq, .serviceUnavailable, ServerSender(connection: connection, jid: client.jid))
-                }
+            case .ask(let iq): ask(iq, for: client, connection)
             case .report(let divergence): tell(.diverged(client.jid, divergence))
             case .close:
                 directory.send(Array("</stream:stream>".utf8), to: connection)
                 directory.command(.close(connection))
+            case .overflow: directory.command(.terminate(connection, .policyViolation))
             }
         }
         client.timer?.cancel()
@@ -126,22 +131,45 @@ final class ServeResponder: ServerResponder {
         }
     }
 
+    // MARK: Requests without a recorded answer
+
+    private func ask(_ iq: Element, for client: Client, _ connection: ConnectionID) {
+        guard let forwarder = forwarder(of: client, connection) else { return refuse(iq, .serviceUnavailable, client) }
+        do {
+            try forwarder.forward(iq)
+            client.session.await(iq)
+        } catch {
+            tell(.notForwarded(client.jid, error.text ?? error.condition))
+            refuse(iq, error, client)
+        }
+    }
+
+    private func refuse(_ iq: Element, _ error: StanzaError, _ client: Client) {
+        guard let answer = error.answer(to: iq, from: client.jid) else { return }
+        client.session.answer(iq, with: answer, at: now)
+    }
+
     /// Who forwards a client's requests; nil where nobody does.
     private func forwarder(of client: Client, _ connection: ConnectionID) -> ServeForwarder? {
         guard let forwarding = plan.forwarding, let password = forwarding.passwords[client.jid.bare] else { return nil }
-        if let forwarder = client.forwarder { return forwarder }
+        if let forwarder = client.forwarder, !forwarder.isLost { return forwarder }
         let account = LiveAccount(jid: client.jid.bare, password: password, resource: nil, resumption: nil)
         let forwarder = ServeForwarder(account, at: forwarding.server, parser: parser, on: loop) {
-            [weak self, jid = client.jid] request, answer in
-            guard let self, let directory else { return }
-            if let answer {
+            [weak self, weak client] event in
+            guard let self, let client else { return }
+            switch event {
+            case .answered(let iq, let answer):
+                let to = client.jid.description
                 let bytes = XMLWriter.bytes {
-                    $0.element(answer, inheriting: Namespace.client.uri.description, setting: ["to": jid.description])
+                    $0.element(answer, inheriting: Namespace.client.uri.description, setting: ["to": to])
                 }
-                directory.send(bytes, to: connection)
-            } else {
-                directory.refuse(request, .serviceUnavailable, ServerSender(connection: connection, jid: jid))
+                client.session.answer(iq, with: bytes, at: now)
+            case .unanswered(let iq):
+                refuse(iq, .remoteServerTimeout.saying("the server that answers requests gave no answer"), client)
+            case .ended(let reason):
+                tell(.notForwarded(client.jid, "the connection to \(forwarding.server.endpoint) ended: \(reason)"))
             }
+            perform(connection)
             state?.settle()
         }
         client.forwarder = forwarder
@@ -160,6 +188,8 @@ enum ServedFeatures {
     /// The recorded features without those that were the login's, and with those that every client needs.
     static func bytes(recorded: [UInt8]?, parser: StanzaParser) -> [UInt8] {
         let features = recorded.flatMap { try? parser.parse($0.span, root: StanzaForm.clientDeclarations) }
+            // Features from before a login with SASL2 do not say what there is behind one with SASL.
+            .flatMap { $0.child("bind", .bind) == nil ? nil : $0 }
         let kept = (features?.children ?? []).filter { !ofLogin.contains($0.namespace) && !$0.matches("bind", .bind) }
         return XMLWriter.bytes {
             $0.element("stream:features") {

@@ -44,6 +44,17 @@ public struct ServePlan: Sendable {
         self.domain = domain
     }
 
+    /// Whether recorded clients logged in with SASL2 (XEP-0388), which is not offered.
+    public var lacksSASL2: Bool {
+        let parser = StanzaParser()
+        return conversations.contains { conversation in
+            let features = conversation.features.flatMap {
+                try? parser.parse($0.span, root: StanzaForm.clientDeclarations)
+            }
+            return features?.firstChild { $0.namespace == .sasl2 || $0.namespace == .sasl2Legacy } != nil
+        }
+    }
+
     /// The SASL mechanisms offered.
     public var mechanisms: [String] { authenticator?.mechanisms ?? ["PLAIN"] }
 }
@@ -62,6 +73,8 @@ public enum ServeEvent: Sendable {
     case began(JID, session: UInt64)
     /// A client did something else than in the recording.
     case diverged(JID, Divergence)
+    /// A request was not forwarded, or no more can be; why, as a clause.
+    case notForwarded(JID, String)
     /// A client is gone.
     case ended(JID)
 }
@@ -94,6 +107,7 @@ public final class ServeService: Sendable {
         settings.allowsRegistration = false
         settings.offersStartTLS = identity != nil
         settings.requiresTLS = identity != nil
+        settings.connectionLimit = 1000
         return ServeService(
             try await BuiltInServer.start(
                 host: endpoint.host,

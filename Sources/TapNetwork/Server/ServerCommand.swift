@@ -21,6 +21,8 @@ enum ServerCommand: Hashable, Sendable {
 struct StanzaError: Error, Hashable, Sendable {
     let condition: String
     let type: String
+    /// More about it, for people.
+    var text: String?
 
     static let badRequest = StanzaError(condition: "bad-request", type: "modify")
     static let conflict = StanzaError(condition: "conflict", type: "cancel")
@@ -30,8 +32,12 @@ struct StanzaError: Error, Hashable, Sendable {
     static let notAcceptable = StanzaError(condition: "not-acceptable", type: "modify")
     static let notAllowed = StanzaError(condition: "not-allowed", type: "cancel")
     static let remoteServerNotFound = StanzaError(condition: "remote-server-not-found", type: "cancel")
+    static let remoteServerTimeout = StanzaError(condition: "remote-server-timeout", type: "wait")
     static let resourceConstraint = StanzaError(condition: "resource-constraint", type: "wait")
     static let serviceUnavailable = StanzaError(condition: "service-unavailable", type: "cancel")
+
+    /// The same with a text.
+    func saying(_ text: String) -> StanzaError { StanzaError(condition: condition, type: type, text: text) }
 
     /// The error stanza that answers `stanza`, or `nil` if errors must not be answered (RFC 6120 §8.3.1).
     ///
@@ -46,7 +52,10 @@ struct StanzaError: Error, Hashable, Sendable {
                     "to": recipient?.description,
                 ]
             ) {
-                $0.element("error", ["type": self.type]) { $0.element(condition, .stanzaErrors) }
+                $0.element("error", ["type": self.type]) {
+                    $0.element(condition, .stanzaErrors)
+                    $0.element("text", .stanzaErrors, text: text)
+                }
             }
         }
     }

@@ -15,16 +15,23 @@ final class ServerState {
     private var onIdle: EventLoopPromise<Void>?
 
     private let tls: ServerTLS?
+    private let connectionLimit: Int
 
     init(_ core: ServerCore, _ tls: ServerTLS? = nil) {
         self.core = core
         self.tls = tls
+        connectionLimit = core.directory.settings.connectionLimit
     }
 
     func connect(_ handler: ServerConnectionHandler) -> ConnectionID {
         let connection = core.connect()
         handlers[connection] = handler
         return connection
+    }
+
+    /// Ends a new connection if it is one too many.
+    func limit(_ connection: ConnectionID) {
+        if handlers.count > connectionLimit { perform(core.terminate(connection, .resourceConstraint)) }
     }
 
     func receive(_ bytes: ByteBuffer, from connection: ConnectionID) {
@@ -141,6 +148,7 @@ final class ServerConnectionHandler: ChannelInboundHandler {
     func channelActive(context: ChannelHandlerContext) {
         self.context = context
         connection = state.connect(self)
+        state.limit(connection)
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {

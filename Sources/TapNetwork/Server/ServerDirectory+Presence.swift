@@ -53,7 +53,7 @@ extension ServerDirectory {
         accounts[account]?.resources[index].directed = []
     }
 
-    /// Tells everybody who knows of the resource that it is gone: by its own word, or because its connection is.
+    /// Sends unavailable presence of a resource to all who have seen it, with its own stanza or after a lost connection.
     func announceAbsence(of resource: ServerAccount.Resource, presence: Element? = nil) {
         let account = resource.jid.bare
         let stanza = { (to: JID) in

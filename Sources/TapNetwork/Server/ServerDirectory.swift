@@ -108,7 +108,7 @@ final class ServerDirectory {
         return full
     }
 
-    /// Takes a connection's resource away; those who saw its presence learn that it is gone.
+    /// Removes a connection's resource; all who have seen its presence get unavailable presence.
     func unbind(_ connection: ConnectionID, _ jid: JID) {
         guard let index = index(of: connection, jid),
             let resource = accounts[jid.bare]?.resources.remove(at: index)

@@ -187,7 +187,11 @@ final class ServerSession {
 
     private func take(_ stanza: Element, as jid: JID) {
         let sender = ServerSender(connection: connection, jid: jid)
-        guard stanza.namespace == .client, ["iq", "message", "presence"].contains(stanza.name) else {
+        let isNamedAsStanza = ["iq", "message", "presence"].contains(stanza.name)
+        guard stanza.namespace == .client, isNamedAsStanza else {
+            guard !isNamedAsStanza else {
+                return fail(.invalidNamespace, "<\(stanza.name)/> is not in the stream's namespace")
+            }
             guard let responder = directory.responder else {
                 return fail(.unsupportedStanzaType, "<\(stanza.name)/> is not a stanza")
             }
@@ -208,6 +212,12 @@ final class ServerSession {
 
     /// The one request that is allowed before a resource is bound (RFC 6120 §7).
     private func bind(_ iq: Element, _ account: JID) {
+        // There is no session to resume, and a resource can be bound instead (XEP-0198 §5).
+        if iq.matches("resume", .streamManagement) || iq.matches("resume", .streamManagement2) {
+            return send {
+                $0.element("failed", xmlns: iq.namespaceURI) { $0.element("item-not-found", .stanzaErrors) }
+            }
+        }
         guard iq.matches("iq", .client), iq.attribute("type") == "set", let payload = iq.child("bind", .bind) else {
             return fail(.notAuthorized, "bind a resource first")
         }

@@ -23,6 +23,8 @@ public struct ServerSettings: Sendable {
     public var rosterLimit = 1000
     /// How many resources of one account may be connected. Default 16.
     public var resourceLimit = 16
+    /// How many connections there may be; one more gets a stream error. Default 10,000.
+    public var connectionLimit = 10_000
     /// The mechanisms offered, the preferred one first: `PLAIN` and the members of SCRAM without `-PLUS`.
     public var mechanisms = ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"]
     /// How often a client may fail to log in before its stream is closed. Default 3 (RFC 6120 §6.4.5 asks for 2 to 5).

@@ -22,9 +22,14 @@ public struct JSONForm: Sendable {
     }
 
     private var timestamps = TimestampWriter()
+    /// Records whose texts take more bytes at most are written piece by piece: memory for the worst of them is not reserved.
+    private let longestHead: Int
 
     /// A form that has written nothing yet.
-    public init() {}
+    public init() { self.init(longestHead: 64 << 10) }
+
+    /// One that writes longer records piece by piece.
+    init(longestHead: Int) { self.longestHead = longestHead }
 
     /// Appends a record as one line; `content` holds its texts.
     public mutating func append(
@@ -33,16 +38,40 @@ public struct JSONForm: Sendable {
         _ parts: Parts,
         to line: inout LineBuffer
     ) {
-        open(record, to: &line)
-        Self.appendItem(record, content, parts, to: &line)
+        append(record, content, parts, to: &line)
         line.closeObject()
         line.endLine()
     }
 
+    private mutating func append(
+        _ record: borrowing Record,
+        _ content: Span<UInt8>,
+        _ parts: Parts,
+        to line: inout LineBuffer
+    ) {
+        let room = Self.headRoom(record, content, parts)
+        if room <= longestHead {
+            line.openObject()
+            let fraction = timestamps.begin(record.time)
+            line.append(atMost: room) { start in
+                var cursor = JSONCursor(start)
+                cursor.literal("\"sequence\":")
+                cursor.decimal(record.sequence)
+                cursor.literal(",\"time\":\"")
+                cursor.time(second: timestamps.beginning, nanoseconds: fraction)
+                Self.writeHead(record, content, parts, to: &cursor)
+                return cursor.count(from: start)
+            }
+        } else {
+            open(record, to: &line)
+            Self.appendHead(record, content, parts, to: &line)
+        }
+        Self.appendRest(record, content, parts, to: &line)
+    }
+
     /// Appends a record that was read, with the fields this program does not know behind its own.
     public mutating func append(_ stored: RecordLine, _ parts: Parts, to line: inout LineBuffer) {
-        open(stored.record, to: &line)
-        Self.appendItem(stored.record, stored.content.span, parts, to: &line)
+        append(stored.record, stored.content.span, parts, to: &line)
         if !stored.unknown.isEmpty {
             line.separate()
             line.append(bytes: stored.unknown)
@@ -75,7 +104,7 @@ public struct JSONForm: Sendable {
         if record.direction != nil || record.length > 0 { line.field("length", record.length) }
     }
 
-    private static func appendItem(
+    private static func appendHead(
         _ record: borrowing Record,
         _ content: Span<UInt8>,
         _ parts: Parts,
@@ -100,17 +129,20 @@ public struct JSONForm: Sendable {
         appendAccounts(record, content, to: &line)
         if let answers = record.answers { line.field("answers", answers) }
         if let roundTrip = record.roundTrip { line.field("round_trip", seconds: roundTrip) }
-        if let action = record.action { line.field("action", action) }
-        if let rule = record.rule { line.field("rule", rule) }
-        if record.isTruncated { line.field("truncated", true) }
-        if let digest = record.digest { line.field("digest", digest) }
-        if let condition = record.condition { line.field("condition", condition) }
-        if let code = record.code { line.field("code", code) }
-        if let message = record.message { line.field("message", message.text) }
-        if let sasl = record.sasl { line.field("sasl", sasl) }
-        if let tls = record.tls { line.field("tls", tls) }
-        if let sm = record.sm { line.field("sm", sm) }
-        if let details = record.details { line.field("details", details) }
+    }
+
+    /// What stands behind the head: what few records have, and the item.
+    private static func appendRest(
+        _ record: borrowing Record,
+        _ content: Span<UInt8>,
+        _ parts: Parts,
+        to line: inout LineBuffer
+    ) {
+        if record.isPlain {
+            if record.isTruncated { line.field("truncated", true) }
+        } else {
+            appendRemarks(record, to: &line)
+        }
         if record.origin == .tap { line.field("origin", literal: "tap") }
         guard parts.contains(.content) else { return }
         if let xml = record.xml {
@@ -122,6 +154,20 @@ public struct JSONForm: Sendable {
             line.append(0x22)
         }
         append("edited", record.edited, content, to: &line)
+    }
+
+    private static func appendRemarks(_ record: borrowing Record, to line: inout LineBuffer) {
+        if let action = record.action { line.field("action", action) }
+        if let rule = record.rule { line.field("rule", rule) }
+        if record.isTruncated { line.field("truncated", true) }
+        if let digest = record.digest { line.field("digest", digest) }
+        if let condition = record.condition { line.field("condition", condition) }
+        if let code = record.code { line.field("code", code) }
+        if let message = record.message { line.field("message", message.text) }
+        if let sasl = record.sasl { line.field("sasl", sasl) }
+        if let tls = record.tls { line.field("tls", tls) }
+        if let sm = record.sm { line.field("sm", sm) }
+        if let details = record.details { line.field("details", details) }
     }
 
     private static func append(

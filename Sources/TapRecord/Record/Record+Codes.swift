@@ -18,6 +18,10 @@ extension Record {
         public static let subscription = "subscription"
         /// A client reconnects again and again.
         public static let reconnectLoop = "reconnect-loop"
+        /// Records of a session, or of sessions, are left out of a capture here; the details say how many.
+        public static let recordsOmitted = "records-omitted"
+        /// The capture has ended before the run.
+        public static let captureEnded = "capture-ended"
         /// The conditions of a rule held for an item; see ``Record/rule``.
         public static let ruleHit = "rule-hit"
     }
@@ -26,6 +30,10 @@ extension Record {
     public enum Detail {
         /// Of ``Code/loginFailed``: the code of the cause.
         public static let cause = "cause"
+        /// Of ``Code/sessionEnded``: why it ended, a stable word.
+        public static let closeReason = "close_reason"
+        /// Requests that had no answer when the session ended.
+        public static let unanswered = "unanswered"
         /// Of ``Code/sessionReady``: the number of the session that this one resumes.
         public static let resumes = "resumes"
         /// Of ``Code/sessionBegan``: what the session is read or made from, where it is not relayed.
@@ -47,6 +55,12 @@ extension Record {
 
         /// The session is read from a client's log.
         public static let ownLog = Beginning(words: "a session by the client's own log", source: "client-log")
+        /// The session is read from a text log of this program.
+        public static let textLog = Beginning(words: "a session in a text log", source: "text-log")
+        /// The session is read from a server's log.
+        public static let serverLog = Beginning(words: "a session by the server's log", source: "server-log")
+        /// The session is read from captured packets.
+        public static let packets = Beginning(words: "a session in captured packets", source: "packets")
         /// The client is this program.
         public static let ownClient = Beginning(words: "a session of xmpptap's own", source: "own-client")
 

@@ -31,6 +31,14 @@ public struct Record: Sendable {
         case error
         /// One read from the network, at trace.
         case chunk
+
+        /// Whether it is of an item of a stream, rather than of bytes or a remark.
+        package var isStreamItem: Bool {
+            switch self {
+            case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose: true
+            case .session, .tls, .bytes, .note, .error, .chunk: false
+            }
+        }
     }
 
     /// Number within the run, the same in every log, so that gaps show what a filter left out. From 1.

@@ -22,6 +22,25 @@ public struct RecordHeader: Sendable, Hashable {
     /// How many records the same log of the same run has in what it has written before, in this file or others; nil
     /// where an older program did not say.
     public var recordsBefore: UInt64?
+    /// The session whose records alone the file holds; nil is all.
+    public var session: UInt64?
+    /// The matches around which alone the file holds records; nil is all.
+    public var trigger: Trigger?
+
+    /// Which records a file holds that was recorded around matches.
+    public struct Trigger: Sendable, Hashable {
+        /// The filter that a match meets.
+        public var condition: String
+        /// Records of the same session before a match, and after one.
+        public var before, after: Int
+
+        /// Records around matches of a filter.
+        public init(condition: String, before: Int, after: Int) {
+            self.condition = condition
+            self.before = before
+            self.after = after
+        }
+    }
 
     /// The header of a file of this program.
     public init(
@@ -32,7 +51,8 @@ public struct RecordHeader: Sendable, Hashable {
         isComplete: Bool,
         redaction: RedactionPolicy,
         run: String,
-        recordsBefore: UInt64? = nil
+        recordsBefore: UInt64? = nil,
+        session: UInt64? = nil
     ) {
         self.tool = tool
         self.time = time
@@ -42,6 +62,7 @@ public struct RecordHeader: Sendable, Hashable {
         self.redaction = redaction
         self.run = run
         self.recordsBefore = recordsBefore
+        self.session = session
     }
 
     /// Appends the header as a line.
@@ -57,10 +78,16 @@ public struct RecordHeader: Sendable, Hashable {
         line.field("level", level)
         line.field("filter")
         if let filter { line.appendJSONString(filter) } else { line.append("null") }
+        if let trigger {
+            line.field("when", trigger.condition)
+            line.field("before", trigger.before)
+            line.field("after", trigger.after)
+        }
         line.field("complete", isComplete)
         line.field("redaction", redaction.rawValue)
         line.field("run", run)
         if let recordsBefore { line.field("records_before", recordsBefore) }
+        if let session { line.field("session", session) }
         line.closeObject()
         line.endLine()
     }
@@ -100,6 +127,12 @@ public struct RecordHeader: Sendable, Hashable {
         guard version > 0 else { throw RecordLineError(.badField("xtap")) }
     }
 
+    private mutating func setTrigger(_ body: (inout Trigger) -> Void) {
+        var changed = trigger ?? Trigger(condition: "", before: 0, after: 0)
+        body(&changed)
+        trigger = changed
+    }
+
     private mutating func read(_ line: RawSpan) throws(JSONError) {
         var reader = JSONReader(line)
         version = 0
@@ -112,12 +145,19 @@ public struct RecordHeader: Sendable, Hashable {
                 time = Timestamp(rfc3339: reader.string(text)) ?? time
             case .text(let text) where reader.matches(name, "level"): level = reader.string(text)
             case .text(let text) where reader.matches(name, "filter"): filter = reader.string(text)
+            case .text(let text) where reader.matches(name, "when"): setTrigger { $0.condition = reader.string(text) }
+            case .number(let number) where reader.matches(name, "before"):
+                setTrigger { $0.before = Int(clamping: reader.integer(number) ?? 0) }
+            case .number(let number) where reader.matches(name, "after"):
+                setTrigger { $0.after = Int(clamping: reader.integer(number) ?? 0) }
             case .bool(let flag) where reader.matches(name, "complete"): isComplete = flag
             case .text(let text) where reader.matches(name, "redaction"):
                 redaction = RedactionPolicy(rawValue: reader.string(text)) ?? .secrets
             case .text(let text) where reader.matches(name, "run"): run = reader.string(text)
             case .number(let number) where reader.matches(name, "records_before"):
                 recordsBefore = reader.integer(number).flatMap { UInt64(exactly: $0) }
+            case .number(let number) where reader.matches(name, "session"):
+                session = reader.integer(number).flatMap { UInt64(exactly: $0) }
             case .objectStart, .arrayStart: try reader.skipRest()
             default: break
             }

@@ -12,9 +12,15 @@ public struct RecordLine: Sendable {
     public private(set) var unknown: [UInt8] = []
 
     /// A record as it is when it is made, with a copy of its texts.
-    public init(_ redacted: RedactedRecord, content: Span<UInt8>) {
+    public init(_ redacted: consuming RedactedRecord, content: Span<UInt8>) {
         record = redacted.record
         self.content.append(content)
+    }
+
+    /// Changes the numbers of the record and of the request that it answers, of one that was made beside others.
+    package mutating func renumber(_ sequence: UInt64, answers: UInt64?) {
+        record.sequence = sequence
+        record.answers = answers
     }
 
     /// The same under the number that it has among records that were made anew, which number others in their own way.
@@ -48,7 +54,7 @@ public struct RecordLine: Sendable {
         var line = self
         line.record.origin = .tap
         line.record.code = "inferred"
-        line.record.message = "inferred: \(why) not in the log"
+        line.record.message = "inferred: \(why)"
         return line
     }
 
@@ -71,7 +77,8 @@ public struct RecordLine: Sendable {
             guard try reader.next() == .objectStart else { throw RecordLineError(.noRecord) }
             while case .name(let slice) = try reader.next() {
                 guard let field = Field.all.first(where: { reader.matches(slice, $0.name) })?.field else {
-                    try keep(slice, &reader)
+                    // The line's place in the hash chain of its file is its place in no other.
+                    if reader.matches(slice, "chain") { _ = try reader.skipValue() } else { try keep(slice, &reader) }
                     continue
                 }
                 guard try read(field, &reader) else { throw RecordLineError(.badField(field.rawValue)) }

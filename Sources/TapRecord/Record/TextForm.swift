@@ -93,10 +93,10 @@ public struct TextForm: Sendable {
             line.append(decimal: record.session)
             if let jid = record.jid {
                 line.append(0x20)
-                appendWire(jid.utf8.span, to: &line)
+                appendWho(jid.utf8.span, to: &line)
             } else if let user = record.user {
                 line.append(" ~")
-                appendWire(user.utf8.span, to: &line)
+                appendWho(user.utf8.span, to: &line)
             }
             line.append("] ")
         }
@@ -125,6 +125,19 @@ public struct TextForm: Sendable {
     private static let keptStart = 1200
     private static let keptEnd = 600
 
+    /// Who it is of. What would end the brackets is escaped: a resource, or the name in a failed login, must not look like an
+    /// item to those who read the log.
+    private func appendWho(_ who: Span<UInt8>, to line: inout LineBuffer) {
+        guard who.withUnsafeBufferPointer({ $0.contains(0x5D) }) else { return appendWire(who, to: &line) }
+        var start = 0
+        for index in who.indices where who[index] == 0x5D && index + 1 < who.count && who[index + 1] == 0x20 {
+            appendWire(who.extracting(start..<index), to: &line)
+            line.append("\\u{5d}")
+            start = index + 1
+        }
+        appendWire(who.extracting(start...), to: &line)
+    }
+
     /// A text of the wire: escaped, and cut where that is asked for and it is long.
     private func appendWire(_ text: Span<UInt8>, to line: inout LineBuffer) {
         guard style.cutsLongTexts, text.count > Self.longest else { return line.appendEscaped(text.bytes) }
@@ -142,7 +155,7 @@ public struct TextForm: Sendable {
 
 extension Span<UInt8> {
     /// The largest offset up to `limit` at which no UTF-8 character is cut.
-    fileprivate func characterBoundary(notAfter limit: Int) -> Int {
+    func characterBoundary(notAfter limit: Int) -> Int {
         var offset = limit
         while offset > limit - 3, offset > 0, self[offset] & 0xC0 == 0x80 { offset -= 1 }
         return self[offset] & 0xC0 == 0x80 ? limit : offset
@@ -241,7 +254,7 @@ extension TextForm {
     /// of an error the remark is its text, which stands behind its condition.
     ///
     /// - Returns: whether there was something to say.
-    private func appendContent(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
+    func appendContent(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
         var isTold = appendSummary(record, content, to: &line)
         guard !record.isPlain else { return isTold }
         let name = content.slice(record.name ?? .empty)
@@ -353,7 +366,7 @@ extension TextForm {
 
     /// ` MESSAGE (2.3 s; sent stanzas 4, received stanzas 5)`, the direction it is about, and from warn on the code and
     /// condition.
-    private func appendRemark(_ record: borrowing Record, to line: inout LineBuffer) {
+    func appendRemark(_ record: borrowing Record, to line: inout LineBuffer) {
         line.append(0x20)
         let start = line.count
         if let message = record.message {

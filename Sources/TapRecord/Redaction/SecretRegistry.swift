@@ -12,10 +12,20 @@ public final class SecretRegistry: Sendable {
         var last: UInt32 = 0
         /// Hashes of the upload slots' URLs and hosts.
         var slots: LRUCache<Int, Void>
+        var placeholders: [SecretKind: UInt64] = [:]
     }
 
-    private let salt = UInt64.random(in: .min ... .max)
-    private let table: Mutex<Table>
+    /// What several registries can share.
+    private final class Store: Sendable {
+        let salt = UInt64.random(in: .min ... .max)
+        let table: Mutex<Table>
+
+        init(_ table: sending Table) { self.table = Mutex(table) }
+    }
+
+    private let store: Store
+    /// Called before the values are looked at; see ``init(sharing:inTurn:)``.
+    private let awaitTurn: (@Sendable () -> Void)?
 
     /// A registry that knows no value.
     ///
@@ -24,13 +34,29 @@ public final class SecretRegistry: Sendable {
     ///   - slotCapacity: How many URLs and hosts of upload slots are remembered at most, default 16,384. Queries of links
     ///     to those that are forgotten are shown again unless they are known as values.
     public init(capacity: Int = 1 << 16, slotCapacity: Int = 1 << 14) {
-        table = Mutex(Table(numbers: LRUCache(capacity: capacity), slots: LRUCache(capacity: slotCapacity)))
+        store = Store(Table(numbers: LRUCache(capacity: capacity), slots: LRUCache(capacity: slotCapacity)))
+        awaitTurn = nil
+    }
+
+    /// The same values for one of several threads, on which sessions are made of what was recorded.
+    ///
+    /// - Parameter awaitTurn: Returns when the other threads have done all that comes before what this one does now: so the
+    ///   numbers are those that one thread would give.
+    public init(sharing other: SecretRegistry, inTurn awaitTurn: @escaping @Sendable () -> Void) {
+        store = other.store
+        self.awaitTurn = awaitTurn
+    }
+
+    /// The values, as all that came before has left them.
+    private var known: Store {
+        awaitTurn?()
+        return store
     }
 
     /// The number of a value, from 1; a new one where it has not been met.
     public func number(of value: Span<UInt8>) -> UInt32 {
         let hash = hash(value)
-        return table.withLock { table in
+        return known.table.withLock { table in
             // Numbers begin at 1: 0 marks a new value.
             var last = table.last
             let number = table.numbers.update(hash, default: 0) { number in
@@ -48,11 +74,17 @@ public final class SecretRegistry: Sendable {
     /// Whether a value has been met as a secret, and not been forgotten.
     public func knows(_ value: Span<UInt8>) -> Bool {
         let hash = hash(value)
-        return table.withLock { $0.numbers.contains(hash) }
+        return known.table.withLock { $0.numbers.contains(hash) }
     }
 
+    /// How many placeholders stand for secrets of each kind.
+    public var placeholders: [SecretKind: UInt64] { known.table.withLock { $0.placeholders } }
+
+    /// A placeholder has taken the place of a secret.
+    func count(_ kind: SecretKind) { known.table.withLock { $0.placeholders[kind, default: 0] += 1 } }
+
     /// How many values are known.
-    public var count: Int { table.withLock { $0.numbers.count } }
+    public var count: Int { known.table.withLock { $0.numbers.count } }
 
     // MARK: Upload slots
 
@@ -60,7 +92,7 @@ public final class SecretRegistry: Sendable {
     func remember(slotAt host: Span<UInt8>, path: Span<UInt8>, withQuery: Bool) {
         let url = hash(host: host, path: path)
         let host = withQuery ? hash(host: host, path: nil) : nil
-        table.withLock { table in
+        known.table.withLock { table in
             table.slots.update(url, default: ()) { _ in }
             if let host { table.slots.update(host, default: ()) { _ in } }
         }
@@ -70,7 +102,7 @@ public final class SecretRegistry: Sendable {
     /// queries.
     func knowsSlot(host: Span<UInt8>, path: Span<UInt8>? = nil) -> Bool {
         let hash = hash(host: host, path: path)
-        return table.withLock { table in
+        return known.table.withLock { table in
             guard table.slots.contains(hash) else { return false }
             table.slots.update(hash, default: ()) { _ in }
             return true
@@ -80,7 +112,7 @@ public final class SecretRegistry: Sendable {
     /// A host is the same in capitals, and a path is the same where it is percent-encoded.
     private func hash(host: Span<UInt8>, path: Span<UInt8>?) -> Int {
         var hasher = Hasher()
-        hasher.combine(salt)
+        hasher.combine(store.salt)
         for index in host.indices { hasher.combine(host[index].lowered) }
         hasher.combine(path == nil)
         if let path { PercentEncoding.forEach(path) { hasher.combine($0) } }
@@ -90,7 +122,7 @@ public final class SecretRegistry: Sendable {
     private func hash(_ value: Span<UInt8>) -> Int {
         // Hasher is keyed at random for each process; the salt makes two runs of one process differ too.
         var hasher = Hasher()
-        hasher.combine(salt)
+        hasher.combine(store.salt)
         value.withUnsafeBytes { hasher.combine(bytes: $0) }
         hasher.combine(value.count)
         return hasher.finalize()

@@ -13,15 +13,12 @@ public enum Summary {
     public struct Context: Sendable {
         /// Which way it goes; nil where that is not known.
         public var direction: Direction?
-        /// The session's full JID, once it is bound.
-        public var jid: String?
         /// The summary of the request that it answers.
         public var request: Prose?
 
         /// A context with nothing known.
-        public init(direction: Direction? = nil, jid: String? = nil, request: Prose? = nil) {
+        public init(direction: Direction? = nil, request: Prose? = nil) {
             self.direction = direction
-            self.jid = jid
             self.request = request
         }
     }

@@ -10,12 +10,60 @@ internal import XMPPCore
 /// The log form writes `\n`, `\r`, `\t`, `\\`, `\u{1b}` for a character and `\xNN` for a byte that is not UTF-8. As
 /// the backslash itself is doubled, every line can be turned back into exactly the bytes it stands for; XML, where a
 /// backslash is rare, reads as it is. The JSON form (RFC 8259 §7) writes `\uNNNN` instead, in pairs above U+FFFF.
-enum Escape {
+package enum Escape {
     enum Form {
         /// Text logs and terminals.
         case log
         /// The inside of a JSON string.
         case json
+    }
+
+    /// The bytes that a text in the log form stands for. What is no escape stays as it is.
+    package static func resolved(_ text: ArraySlice<UInt8>) -> [UInt8] {
+        guard text.contains(0x5C) else { return Array(text) }
+        var bytes: [UInt8] = []
+        var rest = text
+        func number(_ digits: ArraySlice<UInt8>) -> UInt32? {
+            let text = String(decoding: digits, as: UTF8.self)
+            return text.allSatisfy(\.isHexDigit) ? UInt32(text, radix: 16) : nil
+        }
+        while let byte = rest.popFirst() {
+            guard byte == 0x5C, let kind = rest.first else {
+                bytes.append(byte)
+                continue
+            }
+            let behind = rest.dropFirst()
+            switch kind {
+            case 0x6E: bytes.append(0x0A)
+            case 0x72: bytes.append(0x0D)
+            case 0x74: bytes.append(0x09)
+            case 0x5C: bytes.append(0x5C)
+            case 0x78:
+                guard behind.count >= 2, let value = number(behind.prefix(2)).flatMap(UInt8.init(exactly:)) else {
+                    bytes.append(byte)
+                    continue
+                }
+                bytes.append(value)
+                rest = behind.dropFirst(2)
+                continue
+            case 0x75:
+                let digits = behind.dropFirst().prefix(6).prefix { $0 != 0x7D }
+                guard behind.first == 0x7B, behind[digits.endIndex...].first == 0x7D,
+                    let scalar = number(digits).flatMap(Unicode.Scalar.init)
+                else {
+                    bytes.append(byte)
+                    continue
+                }
+                bytes += Array(String(scalar).utf8)
+                rest = behind[digits.endIndex...].dropFirst()
+                continue
+            default:
+                bytes.append(byte)
+                continue
+            }
+            rest = behind
+        }
+        return bytes
     }
 
     /// How much input is escaped per reservation of output.
@@ -51,6 +99,15 @@ enum Escape {
                 written &+= clean
                 if clean == 16 { continue }
             }
+            // The end of a text is seldom a multiple of 16.
+            if offset &+ 8 <= end, case let word = source.loadUnaligned(fromByteOffset: offset, as: UInt64.self),
+                isClean(word, form)
+            {
+                raw.storeBytes(of: word, toByteOffset: written, as: UInt64.self)
+                offset &+= 8
+                written &+= 8
+                continue
+            }
             // One character at a time: what is not clean, those beyond ASCII that follow it, and the last few bytes.
             repeat {
                 let byte = source[offset]
@@ -75,7 +132,7 @@ enum Escape {
                     written &+= length
                 }
                 offset &+= length
-            } while offset < end && (offset &+ 16 > end || source[offset] >= 0x80)
+            } while offset < end && (offset &+ 8 > end || source[offset] >= 0x80)
         }
         return (offset, written, true)
     }
@@ -84,6 +141,18 @@ enum Escape {
     @inline(__always)
     private static func isClean(_ byte: UInt8, _ form: Form) -> Bool {
         byte &- 0x20 < 0x5F && byte != 0x5C && (form == .log || byte != 0x22)
+    }
+
+    /// Whether eight bytes are clean.
+    @inline(__always)
+    private static func isClean(_ word: UInt64, _ form: Form) -> Bool {
+        let (ones, highs): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
+        // Exact where no byte has its highest bit, and one that has is not clean.
+        func less(_ word: UInt64, than limit: UInt64) -> UInt64 { (word &- ones &* limit) & ~word }
+        var marks = word | less(word, than: 0x20)
+        marks |= less(word ^ ones &* 0x5C, than: 1) | less(word ^ ones &* 0x7F, than: 1)
+        if form == .json { marks |= less(word ^ ones &* 0x22, than: 1) }
+        return marks & highs == 0
     }
 
     /// How many bytes at the beginning of a block are clean.

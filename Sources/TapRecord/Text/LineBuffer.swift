@@ -48,6 +48,24 @@ public struct LineBuffer: Sendable {
         get { storage.span.extracting(0..<count).bytes }
     }
 
+    /// The bytes, borrowed until the next change, which are UTF-8.
+    var utf8: Span<UInt8> {
+        @_lifetime(borrow self)
+        get { storage.span.extracting(0..<count) }
+    }
+
+    /// Takes back the spaces at the end.
+    mutating func trimSpaces() {
+        while last == 0x20 { count &-= 1 }
+    }
+
+    /// Takes out the byte at `place`, if it is `byte`.
+    mutating func drop(_ byte: UInt8, at place: Int) {
+        guard place < count, storage[place] == byte else { return }
+        for index in place..<(count - 1) { storage[index] = storage[index + 1] }
+        count -= 1
+    }
+
     /// Empties the buffer and keeps its memory for the next line, unless it has grown out of proportion.
     public mutating func removeAll() {
         count = 0

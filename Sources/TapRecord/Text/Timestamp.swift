@@ -137,9 +137,8 @@ public struct TimestampWriter: Sendable {
 
     /// Appends RFC 3339 in UTC, always with nine digits: `2026-11-21T17:22:42.102000000Z`.
     public mutating func append(_ time: Timestamp, to line: inout LineBuffer) {
-        let (seconds, fraction) = time.parts
-        remember(seconds)
-        line.append(bytes: text.span.extracting(0..<19))
+        let fraction = begin(time)
+        line.append(bytes: beginning)
         line.append(0x2E)
         line.append(decimal: fraction, width: 9)
         line.append(0x5A)
@@ -157,6 +156,19 @@ public struct TimestampWriter: Sendable {
             text.append(decimal: millisecond, width: 3)
         }
         line.append(bytes: text.span.extracting(11..<23))
+    }
+
+    /// Has ``beginning`` be of this time; gives the nanoseconds beyond it.
+    mutating func begin(_ time: Timestamp) -> UInt64 {
+        let (seconds, fraction) = time.parts
+        remember(seconds)
+        return fraction
+    }
+
+    /// The time begun last, up to the second: `2026-11-21T17:22:42`.
+    var beginning: RawSpan {
+        @_lifetime(borrow self)
+        get { text.span.extracting(0..<19) }
     }
 
     private mutating func remember(_ seconds: Int64) {

@@ -13,17 +13,27 @@ struct Preparation {
     /// What is sent, in steps: each has to be handled by the server before the next.
     private(set) var phases: [[Sending]] = []
 
+    /// The id of a request that may be for a contact that is not there.
+    static let removingID = "prepare-remove"
+
+    /// Contacts are only removed where they are played, too: what an earlier replay has left there would be another beginning.
+    ///
     /// - Parameters:
     ///   - conversations: Whose rosters are wanted.
     ///   - played: All accounts that can log in, recorded bare JIDs.
     init(_ conversations: [RecordedConversation], played: [JID]) {
+        var removals: [Sending] = []
         var contacts: [Sending] = []
+        /// Those whose roster is known.
+        var known: Set<JID> = []
         /// Who is to see whose presence.
         var subscriptions: [(watcher: JID, watched: JID)] = []
         for conversation in conversations {
-            guard let account = conversation.account, let roster = conversation.roster, !roster.isEmpty,
-                !contacts.contains(where: { $0.account == account })
+            guard let account = conversation.account, let roster = conversation.roster, known.insert(account).inserted
             else { continue }
+            for (index, other) in played.enumerated() where other != account && !played[..<index].contains(other) {
+                removals.append(Sending(account: account, stanza: Self.removing(other)))
+            }
             for contact in roster {
                 contacts.append(Sending(account: account, stanza: Self.setting(contact)))
                 guard let jid = JID(contact.jid)?.bare, played.contains(jid) else { continue }
@@ -38,7 +48,7 @@ struct Preparation {
             }
         }
         phases = [
-            contacts,
+            removals, contacts,
             subscriptions.map { Sending(account: $0.watcher, stanza: Self.presence("subscribe", to: $0.watched)) },
             subscriptions.map { Sending(account: $0.watched, stanza: Self.presence("subscribed", to: $0.watcher)) },
         ].filter { !$0.isEmpty }
@@ -52,6 +62,16 @@ struct Preparation {
                     $0.element("item", ["jid": contact.jid, "name": contact.name]) {
                         for group in contact.groups { $0.element("group", text: group) }
                     }
+                }
+            }
+        }
+    }
+
+    private static func removing(_ contact: JID) -> [UInt8] {
+        XMLWriter.bytes {
+            $0.element("iq", ["type": "set", "id": removingID]) {
+                $0.element("query", .roster) {
+                    $0.element("item", ["jid": contact.description, "subscription": "remove"])
                 }
             }
         }

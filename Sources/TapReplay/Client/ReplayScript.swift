@@ -16,35 +16,50 @@ public struct ReplayScript: Sendable {
         public let resource: String?
         /// The language of its stream; nil if it names none.
         public let language: String?
-        /// The number of the session within its run.
+        /// The number of the run within the files, from 1; 0 of what no run recorded.
+        public let run: Int
+        /// The number of the session within its run; 0 of what no run recorded.
         public let session: UInt64
         /// The client whose session it resumes (XEP-0198).
         public let resumes: Int?
-        /// In the recording the server ended it.
-        public let isEndedByServer: Bool
-        /// Nobody recorded its side: it prepares, or sends what others have got from it, and what it gets is not compared.
-        public let isPuppet: Bool
+        /// It enabled stream management along with its login (XEP-0386); it does so behind it now.
+        let enablesManagement: Bool
+        /// What it is there for.
+        public let role: Role
     }
 
+    /// What a client is there for.
+    public enum Role: Sendable, Hashable {
+        /// Plays a recorded session.
+        case recorded
+        /// Sends what others have got from somebody whose side was not recorded; what it gets is not compared.
+        case puppet
+        /// Builds rosters and subscriptions before anything is played.
+        case preparation
+    }
+
+    /// Items and stanzas by their numbers, so that what goes through the steps touches no more than it needs.
     enum Step: Sendable {
         case connect(Int)
         /// A client sends an item.
-        case send(Int, RecordedItem)
+        case send(Int, item: Int)
         /// A client sends what was not recorded.
-        case prepare(Int, [UInt8])
+        case prepare(Int, stanza: Int)
         /// What a client has sent has been handled by the server.
         case settle(Int)
         /// A client gets an item.
-        case expect(Int, RecordedItem)
+        case expect(Int, item: Int)
         /// A client closes its stream.
         case close(Int)
+        /// The server closes a client's stream.
+        case end(Int)
         /// A client's connection is lost.
         case drop(Int)
 
         var client: Int {
             switch self {
             case .connect(let client), .send(let client, _), .prepare(let client, _), .settle(let client),
-                .expect(let client, _), .close(let client), .drop(let client):
+                .expect(let client, _), .close(let client), .end(let client), .drop(let client):
                 client
             }
         }
@@ -53,11 +68,16 @@ public struct ReplayScript: Sendable {
     /// The connections, in the order in which they begin.
     public let clients: [Client]
     let steps: [Step]
+    let items: [RecordedItem]
+    /// What is sent though it was not recorded.
+    let stanzas: [[UInt8]]
     /// When each step was recorded: nanoseconds since the first.
     let times: [Int64]
     /// Bare JIDs of the recording that are rooms, and those that are played.
     private let rooms: Set<String>
     private let played: Set<String>
+    /// Rooms that the recorded clients created, as bare JIDs.
+    private(set) var createdRooms: [JID] = []
 
     /// - Parameters:
     ///   - conversations: Those to play; each is complete.
@@ -72,9 +92,12 @@ public struct ReplayScript: Sendable {
         for conversation in conversations { maker.add(conversation) }
         maker.places.sort { ($0.run, $0.at, $0.sequence, $0.order) < ($1.run, $1.at, $1.sequence, $1.order) }
         rooms = Set(conversations.flatMap { Self.rooms($0) })
+        createdRooms = Self.createdRooms(conversations)
         played = Set(maker.clients.map(\.account.normalized.description))
         clients = maker.clients
         steps = maker.places.map(\.step)
+        items = maker.items
+        stanzas = maker.stanzas
         let first = maker.places.first { $0.run > 0 }?.at ?? 0
         times = maker.places.map { $0.run > 0 ? $0.at - first : 0 }
     }
@@ -93,37 +116,45 @@ public struct ReplayScript: Sendable {
 
         var clients: [Client] = []
         var places: [Place] = []
+        var items: [RecordedItem] = []
+        var stanzas: [[UInt8]] = []
 
         private mutating func add(_ step: Step, run: Int, _ sequence: UInt64, at: Int64 = 0) {
             places.append(Place(run: run, sequence: sequence, order: places.count, at: at, step: step))
         }
 
-        private mutating func addPuppet(_ jid: JID) -> Int {
+        private mutating func add(_ jid: JID, _ role: Role) -> Int {
             clients.append(
                 Client(
                     account: jid.bare,
                     jid: jid,
                     resource: jid.resource,
                     language: nil,
+                    run: 0,
                     session: 0,
                     resumes: nil,
-                    isEndedByServer: false,
-                    isPuppet: true
+                    enablesManagement: false,
+                    role: role
                 )
             )
             return clients.count - 1
         }
 
+        private mutating func prepare(_ client: Int, _ stanza: [UInt8], _ sequence: UInt64) {
+            add(.prepare(client, stanza: stanzas.count), run: 0, sequence)
+            stanzas.append(stanza)
+        }
+
         mutating func prepare(_ preparation: Preparation) {
             var numbers: [JID: Int] = [:]
             for account in preparation.accounts {
-                let client = addPuppet(account)
+                let client = add(account, .preparation)
                 numbers[account] = client
                 add(.connect(client), run: 0, 0)
             }
             for phase in preparation.phases {
                 for sending in phase {
-                    if let client = numbers[sending.account] { add(.prepare(client, sending.stanza), run: 0, 0) }
+                    if let client = numbers[sending.account] { prepare(client, sending.stanza, 0) }
                 }
                 for client in numbers.values.sorted() { add(.settle(client), run: 0, 0) }
             }
@@ -131,44 +162,66 @@ public struct ReplayScript: Sendable {
         }
 
         mutating func add(_ puppet: PuppetScript, of account: JID) {
-            let numbers = puppet.jids.map { addPuppet($0) }
+            let numbers = puppet.jids.map { add($0, .puppet) }
             for (place, client) in numbers.enumerated() {
                 add(.connect(client), run: 0, 1)
                 guard !puppet.hasPresence(place) else { continue }
-                add(.prepare(client, XMLWriter.bytes { $0.element("presence") }), run: 0, 1)
+                prepare(client, XMLWriter.bytes { $0.element("presence") }, 1)
                 add(.settle(client), run: 0, 1)
             }
             for send in puppet.sends {
-                add(.send(numbers[send.jid], send.item), run: send.run, send.item.sequence, at: send.item.at)
+                add(.send(numbers[send.jid], item: items.count), run: send.run, send.item.sequence, at: send.item.at)
+                items.append(send.item)
             }
         }
 
         mutating func add(_ conversation: RecordedConversation) {
             guard let jid = conversation.jid else { return }
             let index = clients.count
-            let earlier = clients.lastIndex { $0.session == conversation.resumes && $0.jid == jid }
+            let earlier = clients.lastIndex {
+                $0.run == conversation.run && $0.session == conversation.resumes && $0.jid == jid
+            }
             clients.append(
                 Client(
                     account: jid.bare,
                     jid: jid,
                     resource: conversation.resource,
                     language: conversation.language,
+                    run: conversation.run,
                     session: conversation.number,
                     resumes: conversation.resumes == nil ? nil : earlier,
-                    isEndedByServer: conversation.ending == .server,
-                    isPuppet: false
+                    enablesManagement: conversation.inlineFeatures.contains(.streamManagement),
+                    role: .recorded
                 )
             )
             var last = conversation.ready
             add(.connect(index), run: conversation.run, conversation.readySequence, at: last)
+            for feature in conversation.inlineFeatures where conversation.resumes == nil {
+                add(
+                    .prepare(index, stanza: stanzas.count),
+                    run: conversation.run,
+                    conversation.readySequence,
+                    at: last
+                )
+                stanzas.append(ReplayScript.enabling(feature))
+            }
             for item in conversation.items {
-                guard let step = ReplayScript.step(item, index) else { continue }
+                guard let step = ReplayScript.step(item, items.count, index) else { continue }
+                // The client's end answers the server's.
+                if conversation.ending == .server, case .close = step { continue }
                 last = max(last, item.at)
                 add(step, run: conversation.run, item.sequence, at: last)
+                items.append(item)
             }
-            guard conversation.ending != .client else { return }
+            let ending: Step
+            switch conversation.ending {
+            case .client: return
+            case .server: ending = .end(index)
+            case .lost: ending = .drop(index)
+            case .open: ending = .close(index)
+            }
             add(
-                conversation.ending == .lost ? .drop(index) : .close(index),
+                ending,
                 run: conversation.run,
                 conversation.ended.sequence,
                 at: max(last, conversation.ended.at)
@@ -176,17 +229,28 @@ public struct ReplayScript: Sendable {
         }
     }
 
+    /// The id of requests that a client made along with its login, and makes behind it now.
+    static let inlineID = "xmpptap-inline"
+
+    /// What enables carbons or stream management.
+    private static func enabling(_ feature: Namespace) -> [UInt8] {
+        XMLWriter.bytes {
+            guard feature == .carbons else { return $0.element("enable", feature, ["resume": "true"]) }
+            $0.element("iq", ["type": "set", "id": inlineID]) { $0.element("enable", feature) }
+        }
+    }
+
     /// What is done of an item; nil if each session does it in its own way: acknowledgements, and the server's pings.
-    private static func step(_ item: RecordedItem, _ client: Int) -> Step? {
+    private static func step(_ item: RecordedItem, _ number: Int, _ client: Int) -> Step? {
         switch (item.kind, item.direction) {
         case (.end, .send): return .close(client)
         case (.end, .recv): return nil
         case (.nonza, _) where ["a", "r", "resumed"].contains(item.name): return nil
-        // A stream error ends the session, which is told as such.
+        // A stream error ends the session; the end is reported.
         case (.nonza, .recv) where item.name == "error": return nil
         case (.iq, .recv) where item.payloadNamespace == .ping && item.type == "get": return nil
-        case (_, .send): return .send(client, item)
-        case (_, .recv): return item.sent == nil ? nil : .expect(client, item)
+        case (_, .send): return .send(client, item: number)
+        case (_, .recv): return item.sent == nil ? nil : .expect(client, item: number)
         }
     }
 
@@ -200,10 +264,90 @@ public struct ReplayScript: Sendable {
         }
     }
 
+    /// The rooms that were created by who entered them (XEP-0045 §10.1.1), each once.
+    private static func createdRooms(_ conversations: [RecordedConversation]) -> [JID] {
+        let parser = StanzaParser()
+        var rooms: [JID] = []
+        for item in conversations.lazy.flatMap(\.items)
+        where item.kind == .presence && item.direction == .recv && item.type == nil {
+            guard let bytes = item.sent, let room = item.from.flatMap({ JID($0) })?.bare, !rooms.contains(room),
+                let presence = try? parser.parse(bytes.span, root: item.root),
+                let user = presence.child("x", .mucUser),
+                user.children("status", .mucUser).contains(where: { $0.attribute("code") == "201" })
+            else { continue }
+            rooms.append(room)
+        }
+        return rooms
+    }
+
+    /// What is sent, but for the values of the session that sends it.
+    public struct Sendings: Sendable {
+        /// What is sent of an item.
+        struct Sending: Sendable {
+            /// Its number among the templates.
+            let template: Int
+            /// The number of its id, which the session replaces by a new id; nil for answers and for items without an id.
+            let id: Int?
+            let isRequest: Bool
+            /// A message or presence that a client of the script gets.
+            let isDelivered: Bool
+        }
+
+        let templates: ItemTemplates
+        /// By the numbers of items; nil of what is not sent, or lacks a value.
+        let sendings: [Sending?]
+    }
+
+    /// What is sent, for all sessions that play the script with these rules and options.
+    public func sendings(_ options: ReplayOptions, rules: NoiseRules) -> Sendings {
+        var ids: [String: Int] = [:]
+        for item in items where item.direction == .send && !item.isAnswer {
+            if let id = item.id, ids[id] == nil { ids[id] = ids.count }
+        }
+        var delivered: Set<String> = []
+        for item in items where item.direction == .recv && (item.kind == .message || item.kind == .presence) {
+            if let id = item.id { delivered.insert(id) }
+        }
+        let words = clients.flatMap { [$0.jid.description, $0.account.description, $0.account.domain] }
+        var templates = ItemTemplates(ids: ids, words: words)
+        var sendings = [Sendings.Sending?](repeating: nil, count: items.count)
+        for step in steps {
+            guard case .send(_, let number) = step, let bytes = items[number].bytesToSend(options) else { continue }
+            let item = items[number]
+            let id = item.isAnswer ? nil : item.id.flatMap { ids[$0] }
+            sendings[number] = Sendings.Sending(
+                template: templates.add(bytes, rules: rules),
+                id: id,
+                isRequest: item.kind == .iq && id != nil,
+                isDelivered: item.kind != .iq && id != nil && item.id.map(delivered.contains) == true
+            )
+        }
+        return Sendings(templates: templates, sendings: sendings)
+    }
+
     /// Whether who sent a recorded item, or was to answer it, is a user that is not played.
     func isOfAbsentPeer(_ item: RecordedItem) -> Bool {
         guard let from = item.from.map({ Address($0) }), from.local != nil else { return false }
         let bare = from.comparableBare
         return !played.contains(bare) && !rooms.contains(bare)
+    }
+}
+
+extension RecordedItem {
+    /// Whether it answers a request.
+    var isAnswer: Bool { kind == .iq && (type == "result" || type == "error") }
+
+    /// The item with the values that were given for its placeholders; nil if it did not get to the server, or a value is lacking.
+    fileprivate func bytesToSend(_ options: ReplayOptions) -> [UInt8]? {
+        guard var bytes = atServer(withoutEdits: options.withoutEdits) else { return nil }
+        for placeholder in placeholders {
+            guard let value = options.values[placeholder] else { return nil }
+            var xml = XMLWriter()
+            xml.start("value")
+            xml.text(value)
+            let written = xml.take().dropFirst("<value>".utf8.count)
+            bytes = bytes.replacing(Array(placeholder.utf8), with: written)
+        }
+        return bytes
     }
 }

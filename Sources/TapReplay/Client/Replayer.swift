@@ -4,7 +4,7 @@ internal import TapRecord
 /// Plays a ``ReplayScript``: says what to send when, and compares what comes with the recording.
 ///
 /// Sans-IO: events go in by ``handle(_:client:at:)`` and ``tick(at:)``, with the time in nanoseconds from any beginning; what is
-/// to be done comes out by ``next()``. The same events at the same times give the same actions.
+/// to be done comes out by ``next(at:)``. The same events at the same times give the same actions.
 public struct Replayer {
     /// Something that happened to one of the clients.
     public enum Event {
@@ -16,6 +16,10 @@ public struct Replayer {
         case received([UInt8], Element)
         /// Its session is over; why, if it was not to be.
         case ended(String?)
+        /// Its connection takes no more bytes at the moment.
+        case stalled
+        /// Its connection takes bytes again.
+        case writable
     }
 
     /// What is to be done.
@@ -30,6 +34,14 @@ public struct Replayer {
         case drop(Int)
         /// The replay is over.
         case finish
+
+        /// Whose it is; nil if it is of all.
+        fileprivate var client: Int? {
+            switch self {
+            case .connect(let client, _), .send(let client, _), .close(let client), .drop(let client): client
+            case .finish: nil
+            }
+        }
     }
 
     /// What a stanza stands for: a step, or what came of it.
@@ -50,8 +62,21 @@ public struct Replayer {
         var isManaged = false
         /// Stanzas that came since stream management was enabled.
         var handled: UInt32 = 0
-        /// Requests without an answer, by live id: what was asked, and when.
-        var requests: [String: (kind: String, at: Int64)] = [:]
+        /// Requests without an answer, by live id: what was asked, when, and by which step.
+        var requests: [String: (kind: String, at: Int64, step: Int)] = [:]
+        /// Since when its connection takes no more, and what waits for it.
+        var stalledSince: Int64?
+        var held: [Action] = []
+        /// Another client resumes its session.
+        var isSuperseded = false
+        /// The divergence from which it follows what does not come, and from which step on.
+        var cause: (divergence: Int, step: Int)?
+    }
+
+    /// A stanza that was not sent, as others know it.
+    private struct Unsent: Hashable {
+        let account: String
+        let id: String
     }
 
     /// The script that is played.
@@ -62,10 +87,16 @@ public struct Replayer {
     private var connecting = 0
     private var context: Stanza.Context
     private let parser = StanzaParser()
+    private let sendings: ReplayScript.Sendings
+    private var substitution = ValueSubstitution(.toLive)
     /// Which recorded value is which live value.
     public var bindings: ValueBindings { context.bindings }
-    /// The divergences so far, in the order in which they were found.
+    /// The divergences so far, in the order in which they were found; at the end in that of the recording.
     public private(set) var divergences: [Divergence] = []
+    /// Why nothing was played; nil if the preparation did not fail.
+    public var failure: String? {
+        refusals.first.map { "\($0)\(refusals.count > 1 ? " (and \(refusals.count - 1) more)" : "")" }
+    }
     /// What was done so far.
     public private(set) var progress = Progress()
     /// Added to each id, so that a server that has seen the recorded ones takes them for new.
@@ -73,6 +104,9 @@ public struct Replayer {
     private var cursor = 0
     private var actions: [Action] = []
     private var firstAction = 0
+    /// Clients whose connection takes no more, and how many actions wait for them.
+    private var stalled: Set<Int> = []
+    private var heldCount = 0
     /// There is more to do when what is listed has been done.
     private var isPaused = false
     /// Actions that are listed at most before they are done.
@@ -89,8 +123,16 @@ public struct Replayer {
     private var quietSince: Int64?
     /// Steps of what has to come before the next step.
     private var gating: Set<Int> = []
-    /// Ids of requests whose answers have to come before the next step.
-    private var settling: Set<String> = []
+    /// Ids of requests whose answers have to come before the next step, with their clients.
+    private var settling: [String: Int] = [:]
+    /// What went wrong while rosters and subscriptions were built.
+    private var refusals: [String] = []
+    /// Messages and presence that another client is to get, by live id: when they were sent.
+    private var deliveries: [String: Int64] = [:]
+    /// What was not sent, and the divergence from which that follows.
+    private var unsent: [Unsent: Int] = [:]
+    /// Something cannot come any more.
+    private var isAnythingLost = false
     /// Something that had to come did not.
     private var hasGivenUp = false
     /// The number of each step's expectation.
@@ -105,7 +147,8 @@ public struct Replayer {
         public var sent = 0
         /// Items that came as they were recorded.
         public var matched = 0
-        /// Nanoseconds that answers took, by the kind of the request.
+        /// Nanoseconds that answers took, by the kind of the request, and that messages and presence took to get to another client
+        /// that is played.
         public var latencies: [String: [Int64]] = [:]
 
         /// Of one that has not begun.
@@ -115,34 +158,48 @@ public struct Replayer {
     /// - Parameters:
     ///   - script: What to play.
     ///   - accounts: The live bare JID for each recorded one that is played.
+    ///   - copy: Added to the rooms that the recorded clients created, so that copies do not meet in them; nil of a single one.
     ///   - rules: What may differ.
+    ///   - sendings: Those of the script, options and rules, where several sessions share them.
     ///   - generator: Makes the part of ids that is new.
     public init(
         _ script: ReplayScript,
         accounts: [(recorded: JID, live: JID)],
+        copy: Int? = nil,
         rules: NoiseRules = NoiseRules(),
         options: ReplayOptions = ReplayOptions(),
+        sendings: ReplayScript.Sendings? = nil,
         using generator: inout some RandomNumberGenerator
     ) {
         self.script = script
         self.options = options
-        context = Stanza.Context(rules: rules)
+        let sendings = sendings ?? script.sendings(options, rules: rules)
+        self.sendings = sendings
         players = script.clients.map { _ in Player() }
         suffix = "-" + String(UInt32.random(in: 0x1000_0000...UInt32.max, using: &generator), radix: 16)
+        let bindings = ValueBindings(ids: sendings.templates.ids, suffix: suffix)
+        context = Stanza.Context(bindings: bindings, rules: rules)
         for account in accounts {
             try? context.bindings.bind(account.recorded.bare.description, to: account.live.bare.description, .account)
+        }
+        for room in copy == nil ? [] : script.createdRooms {
+            let live = context.bindings.jid(room.description, .toLive)
+            let at = live.firstIndex(of: "@") ?? live.endIndex
+            let own = "\(live[..<at])-\(copy ?? 0)\(live[at...])"
+            try? context.bindings.bind(room.description, to: own, .account)
         }
         for (index, step) in script.steps.enumerated() {
             switch step {
             case .send: progress.total += 1
-            case .expect(let client, let item):
+            case .expect(let client, let number):
                 progress.total += 1
+                let item = script.items[number]
                 guard let bytes = item.sent, let form = StanzaForm(bytes, parser: parser, root: item.root) else {
                     continue
                 }
                 let stanza = Stanza(recorded: form, context, tag: .step(index))
                 numbers[index] = players[client].expectations.expect(stanza, stanza.lane, window: index)
-            case .connect, .prepare, .settle, .close, .drop: break
+            case .connect, .prepare, .settle, .close, .end, .drop: break
             }
         }
     }
@@ -150,21 +207,35 @@ public struct Replayer {
     /// When ``tick(at:)`` is due at the latest; nil if never.
     public var nextDeadline: Int64? {
         guard !isFinished else { return nil }
+        let stallDeadline = stalled.compactMap { players[$0].stalledSince }.min().map { $0 + options.wait }
+        guard !isPaused else { return stallDeadline }
         // What waits for a login or an answer goes on when that has come.
-        guard connecting == 0, gating.isEmpty, settling.isEmpty else { return gateDeadline }
-        return [paceDeadline, quietDeadline].compactMap { $0 }.min()
+        guard connecting == 0, gating.isEmpty, settling.isEmpty else {
+            return [stallDeadline, gateDeadline].compactMap { $0 }.min()
+        }
+        // The next step has both to pass; where both have, it waits for an event.
+        let stepDeadline = [paceDeadline, quietDeadline].compactMap { $0 }.max()
+        return [stallDeadline, stepDeadline.flatMap { $0 > now ? $0 : nil }].compactMap { $0 }.min()
     }
 
     /// The next thing to do; nil when there is nothing until something happens.
-    public mutating func next() -> Action? {
-        if firstAction == actions.count {
-            actions.removeAll(keepingCapacity: true)
-            firstAction = 0
-            if isPaused { advance() }
-            guard !actions.isEmpty else { return nil }
+    public mutating func next(at now: Int64) -> Action? {
+        while true {
+            if firstAction == actions.count {
+                actions.removeAll(keepingCapacity: true)
+                firstAction = 0
+                if isPaused {
+                    self.now = now
+                    advance()
+                }
+                guard !actions.isEmpty else { return nil }
+            }
+            let action = actions[firstAction]
+            firstAction += 1
+            guard !stalled.isEmpty, let client = action.client, stalled.contains(client) else { return action }
+            players[client].held.append(action)
+            heldCount += 1
         }
-        defer { firstAction += 1 }
-        return actions[firstAction]
     }
 
     // MARK: What happens
@@ -172,73 +243,178 @@ public struct Replayer {
     /// Begins, or goes on because of the time.
     public mutating func tick(at now: Int64) {
         self.now = now
+        for client in stalled.sorted() {
+            guard let since = players[client].stalledSince, now >= since + options.wait else { continue }
+            // What is awaited may have been sent into the stalled connection.
+            ended(client, "the server took no data for \(LineBuffer.duration(options.wait))", from: gating.min())
+            actions.append(.drop(client))
+        }
         advance()
     }
 
     /// Takes what happened to a client.
     public mutating func handle(_ event: Event, client: Int, at now: Int64) {
         self.now = now
+        if case .stalled = event {
+            if stalled.insert(client).inserted { players[client].stalledSince = now }
+            return
+        }
         lastActivity = now
         switch event {
+        case .stalled: break
+        case .writable: actions.insert(contentsOf: release(client), at: firstAction)
         case .bound(let jid):
             connecting -= 1
             players[client].state = .open
+            noteLostResumption(client)
             let recorded = script.clients[client].jid
             if recorded.isFull { try? context.bindings.bind(recorded.description, to: jid.description, .resource) }
         case .resumed:
             connecting -= 1
             players[client].state = .open
-            inherit(client)
+            players[client].isManaged = true
+            players[client].resumptionID = script.clients[client].resumes.flatMap { players[$0].resumptionID }
         case .received(let bytes, let element): received(bytes, element, client)
         case .ended(let reason): ended(client, reason)
         }
         advance()
     }
 
-    /// The counts of stream management go on in the session that resumes.
-    private mutating func inherit(_ client: Int) {
-        guard let earlier = script.clients[client].resumes else { return }
-        players[client].isManaged = true
-        players[client].resumptionID = players[earlier].resumptionID
-        players[client].handled = players[earlier].handled
+    /// What waited for a connection that takes bytes again, or is over.
+    private mutating func release(_ client: Int) -> [Action] {
+        guard stalled.remove(client) != nil else { return [] }
+        let held = players[client].held
+        players[client].stalledSince = nil
+        players[client].held = []
+        heldCount -= held.count
+        return held
     }
 
-    private mutating func ended(_ client: Int, _ reason: String?) {
-        let wasOpen = players[client].state == .open
+    /// The server has bound a resource.
+    private mutating func noteLostResumption(_ client: Int) {
+        guard let earlier = script.clients[client].resumes else { return }
+        let hasAsked = players[earlier].isSuperseded
+        players[earlier].isSuperseded = false
+        players[client].handled = 0
+        let reason = hasAsked ? "the server could not resume it" : "the server gave no id to resume it by"
+        let message = "the session was not resumed, as it was in the recording: \(reason)"
+        let cause = players[earlier].cause?.divergence
+        let number = add(Divergence(.behaviour, .session, live: moment(client), message: message), client, cause)
+        players[client].cause = (number, 0)
+    }
+
+    /// - Parameter step: From which step on things cannot come; nil is what was left to do of the client.
+    private mutating func ended(_ client: Int, _ reason: String?, from step: Int? = nil) {
+        let isStalled = stalled.contains(client)
+        // What is listed, or waits, was not done: the session ends before it.
+        let undone = release(client) + actions[firstAction...].filter { $0.client == client }
+        let held = undone.count { if case .send = $0 { true } else { false } }
+        let wasOpen = players[client].state == .open || isStalled || held > 0
         if players[client].state == .connecting { connecting -= 1 }
         players[client].state = .over
-        guard wasOpen, !script.clients[client].isEndedByServer else { return }
-        let end = Divergence.Item(
-            session: script.clients[client].session,
-            sequence: received + 1,
-            at: now - (began ?? now),
-            direction: nil,
-            text: ""
+        actions = actions[firstAction...].filter { $0.client != client }
+        firstAction = 0
+        progress.sent -= held
+        settling = settling.filter { $0.value != client }
+        // What of the client was still to come, and to be done.
+        let left =
+            gating.sorted().filter { script.steps[$0].client == client }
+            + (cursor..<script.steps.count).filter { script.steps[$0].client == client }
+        gating.subtract(left)
+        guard wasOpen, !players[client].isSuperseded else { return }
+        var reason = reason ?? "the server closed the stream"
+        guard script.clients[client].role != .preparation else { return refuse(client, "the session ended: \(reason)") }
+        let unsent = held + left.count { if case .send = script.steps[$0] { true } else { false } }
+        if unsent > 0 { reason += "; \(unsent) \(unsent == 1 ? "stanza" : "stanzas") not sent" }
+        let isRecorded = left.contains { if case .end = script.steps[$0] { true } else { false } }
+        guard !isRecorded || unsent > 0 || left.contains(where: isMissing) else { return }
+        let message = "the session ended\(isRecorded ? " earlier than recorded" : ""): \(reason)"
+        let cause = add(
+            Divergence(.behaviour, .session, live: moment(client), message: message),
+            client,
+            players[client].cause?.divergence
         )
-        let message = "the session ended: \(reason ?? "the server closed the stream")"
-        divergences.append(Divergence(.behaviour, .session, live: end, message: message))
+        players[client].cause = (cause, players[client].cause?.step ?? step ?? left.first ?? cursor)
+        isAnythingLost = true
+        for step in left {
+            if case .send(_, let item) = script.steps[step] { noteUnsent(script.items[item], client, cause) }
+        }
+        // What cannot come is not waited for.
+        gating = gating.filter { lost(at: $0) == nil }
+    }
+
+    /// A stanza is not sent, and what it would have led to does not come.
+    private mutating func noteUnsent(_ item: RecordedItem, _ client: Int, _ cause: Int) {
+        isAnythingLost = true
+        guard let id = item.id else { return }
+        unsent[Unsent(account: script.clients[client].account.normalized.description, id: id)] = cause
+    }
+
+    /// The divergence from which it follows that an expected item cannot come; nil if it can.
+    private func lost(at step: Int) -> Int? {
+        guard isAnythingLost, case .expect(let client, let number) = script.steps[step] else { return nil }
+        let item = script.items[number]
+        if players[client].state == .over, let cause = players[client].cause, step >= cause.step {
+            return cause.divergence
+        }
+        let sender = item.from.flatMap { JID($0) }
+        if let id = item.id {
+            for account in [script.clients[client].account, sender?.bare].compactMap({ $0 }) {
+                if let cause = unsent[Unsent(account: account.normalized.description, id: id)] { return cause }
+            }
+        }
+        guard let sender, sender.isFull,
+            let other = script.clients.lastIndex(where: { $0.jid == sender }), players[other].state == .over,
+            let cause = players[other].cause, step >= cause.step
+        else { return nil }
+        return cause.divergence
+    }
+
+    /// Whether a step is an item that somebody who is played was to send, and that has not come.
+    private func isMissing(_ step: Int) -> Bool {
+        guard case .expect(let client, let item) = script.steps[step], let number = numbers[step] else { return false }
+        return players[client].expectations.isWaiting(number) && !script.isOfAbsentPeer(script.items[item])
+    }
+
+    /// The preparation has failed.
+    private mutating func refuse(_ client: Int, _ reason: String) {
+        let account = script.clients[client].account.description
+        let live = bindings.live(for: account, .account) ?? account
+        refusals.append("\(live): preparation failed: \(reason)")
     }
 
     // MARK: What comes
 
     private mutating func received(_ bytes: [UInt8], _ element: Element, _ client: Int) {
         let live = StanzaForm(element)
+        // The server sends it again in the session that resumes.
+        guard !players[client].isSuperseded else { return }
         if live.kind == .nonza, noteManagement(element, client) { return }
         if live.kind != .nonza, players[client].isManaged { players[client].handled &+= 1 }
-        if script.clients[client].isPuppet {
-            if let id = live.id { settling.remove(id) }
-            return
+        if script.clients[client].role != .recorded {
+            let hasSettled = live.id.flatMap { settling.removeValue(forKey: $0) } != nil
+            guard !hasSettled, live.type == "error", script.clients[client].role == .preparation else { return }
+            let condition = element.child("error", .client)?.firstChild?.name ?? "no condition"
+            guard live.id != Preparation.removingID || condition != "item-not-found" else { return }
+            let who = live.kind == .presence ? element.attribute("from").map { " to \($0)" } ?? "" : ""
+            return refuse(
+                client,
+                "the server refused a \(live.kind == .presence ? "subscription" : "roster item")\(who) (\(condition))"
+            )
         }
         if live.kind == .iq, live.type == "get", element.child("ping", .ping) != nil {
-            return send(client, Self.answer(to: element, "result") { _ in })
+            return send(client, element.answer("result") { _ in })
         }
-        noteAnswer(live, client)
+        guard live.id != ReplayScript.inlineID else { return }
+        let trip = noteAnswer(live, client)
         received += 1
         let stanza = Stanza(live: live, context, tag: .live(bytes, number: received, at: now))
         switch players[client].expectations.receive(stanza, stanza.lane, &context) {
         case .matched(let number), .reordered(let number), .late(let number):
             progress.matched += 1
             came(number, client)
+            noteDelivery(live)
+            if let trip { noteTime(trip, number, stanza, client) }
         case .changed(let number): came(number, client)
         case .unexpected:
             // What has changed has come, too: nothing more is to be waited for.
@@ -249,18 +425,25 @@ public struct Replayer {
             if let step = changed.min() { gating.remove(step) }
             // Whoever asks gets an answer, so that nobody waits for it.
             guard live.kind == .iq, live.type == "get" || live.type == "set" else { return }
-            let answer = Self.answer(to: element, "error") {
+            let answer = element.answer("error") {
                 $0.element("error", ["type": "cancel"]) { $0.element("service-unavailable", .stanzaErrors) }
             }
             send(client, answer)
         }
     }
 
+    private mutating func noteDelivery(_ live: StanzaForm) {
+        guard live.kind == .message || live.kind == .presence, live.type != "error", let id = live.id,
+            let sent = deliveries[id]
+        else { return }
+        progress.latencies["\(live.kind)", default: []].append(now - sent)
+    }
+
     private mutating func came(_ number: Int, _ client: Int) {
         if case .step(let step) = players[client].expectations.item(number).tag { gating.remove(step) }
     }
 
-    /// Stream management of its own (XEP-0198).
+    /// Answers and counts for the stream management (XEP-0198) of the live session.
     ///
     /// - Returns: Whether the element is no part of the recording.
     private mutating func noteManagement(_ element: Element, _ client: Int) -> Bool {
@@ -273,31 +456,29 @@ public struct Replayer {
         case "enabled":
             players[client].isManaged = true
             players[client].resumptionID = element.attribute("id")
-            return false
+            return script.clients[client].enablesManagement
         default: return false
         }
         return true
     }
 
-    private mutating func noteAnswer(_ live: StanzaForm, _ client: Int) {
+    /// - Returns: Of the answer to a request how long it took, in nanoseconds, and the step that sent the request.
+    private mutating func noteAnswer(_ live: StanzaForm, _ client: Int) -> (took: Int64, step: Int)? {
         guard live.type == "result" || live.type == "error", let id = live.id,
             let request = players[client].requests.removeValue(forKey: id)
-        else { return }
+        else { return nil }
         progress.latencies[request.kind, default: []].append(now - request.at)
+        return (now - request.at, request.step)
     }
 
-    private static func answer(
-        to request: Element,
-        _ type: String,
-        _ content: (inout XMLWriter) -> Void
-    ) -> [UInt8] {
-        XMLWriter.bytes {
-            $0.element(
-                "iq",
-                ["type": type, "id": request.attribute("id"), "to": request.attribute("from")],
-                content: content
-            )
-        }
+    /// Compares the time that an answer took. At any other pace requests queue up as they have not in the recording.
+    private mutating func noteTime(_ trip: (took: Int64, step: Int), _ number: Int, _ live: Stanza, _ client: Int) {
+        guard case .recorded = options.pace, case .step(let step) = players[client].expectations.item(number).tag
+        else { return }
+        let took = script.times[step] - script.times[trip.step]
+        guard RecordingDifference.isSlower(trip.took, than: took) else { return }
+        let message = "\(DivergenceBuilder.seconds(took)) → \(DivergenceBuilder.seconds(trip.took))"
+        add(Divergence(.timing, .slower, recorded: shown(step), live: shown(live, client), message: message), client)
     }
 
     // MARK: The steps
@@ -311,27 +492,34 @@ public struct Replayer {
         }
         isPaused = false
         while cursor < script.steps.count {
-            guard actions.count < Self.mostActions else {
+            guard actions.count + heldCount < Self.mostActions else {
                 isPaused = true
                 return
             }
             let step = script.steps[cursor]
-            if case .expect(let client, let item) = step {
-                if let number = numbers[cursor], players[client].expectations.isWaiting(number),
-                    !script.isOfAbsentPeer(item)
-                {
-                    gating.insert(cursor)
-                }
-            } else {
+            switch step {
+            case .expect: if isMissing(cursor), lost(at: cursor) == nil { gating.insert(cursor) }
+            case .end(let client): if players[client].state == .open { gating.insert(cursor) }
+            case .connect, .send, .prepare, .settle, .close, .drop:
                 guard isDue(step) else { return }
+                guard refusals.isEmpty || script.clients[step.client].role == .preparation else { return finish() }
                 lastActivity = now
                 perform(step)
             }
             cursor += 1
         }
-        guard isGateOpen(), isQuiet() else { return }
+        guard firstAction == actions.count else {
+            isPaused = true
+            return
+        }
+        guard stalled.isEmpty, isGateOpen(), isQuiet() else { return }
         for client in players.indices { report(players[client].expectations.finish(), client) }
+        finish()
+    }
+
+    private mutating func finish() {
         divergences.sort { $0.place < $1.place }
+        for index in divergences.indices { divergences[index].followed.sort { $0.place < $1.place } }
         isFinished = true
         actions.append(.finish)
     }
@@ -360,13 +548,22 @@ public struct Replayer {
         }
         if waitingSince == nil { waitingSince = now }
         guard let deadline = gateDeadline, now >= deadline else { return false }
-        for step in gating {
-            guard case .expect(let client, _) = script.steps[step] else { continue }
-            players[client].expectations.close(step)
+        for step in gating.sorted() {
+            switch script.steps[step] {
+            case .expect(let client, _): players[client].expectations.close(step)
+            case .end(let client):
+                let message = "the server did not end the session, as it did in the recording"
+                add(Divergence(.behaviour, .session, live: moment(client), message: message), client)
+                perform(.close(client))
+            case .connect, .send, .prepare, .settle, .close, .drop: break
+            }
+        }
+        for client in Set(settling.values).sorted() {
+            refuse(client, "the server did not answer for \(LineBuffer.duration(options.wait))")
         }
         hasGivenUp = true
         gating = []
-        settling = []
+        settling = [:]
         waitingSince = nil
         return true
     }
@@ -375,10 +572,12 @@ public struct Replayer {
     ///
     /// Once something has been missing, other items than answers are waited for no longer than it takes to be quiet.
     private var gateDeadline: Int64? {
-        guard let waitingSince, !gating.isEmpty || !settling.isEmpty else { return nil }
-        let last = waitingSince + options.wait
+        guard var since = waitingSince, !gating.isEmpty || !settling.isEmpty else { return nil }
+        // What a stalled connection has not taken cannot be answered.
+        for client in stalled { since = max(since, players[client].stalledSince ?? since) }
+        let last = since + options.wait
         let isAnswerDue = gating.contains { step in
-            script.steps[step].isAnswer
+            if case .expect(_, let item) = script.steps[step] { script.items[item].isAnswer } else { false }
         }
         return isAnswerDue || !settling.isEmpty || !hasGivenUp ? last : min(last, lastActivity + options.quiet)
     }
@@ -387,10 +586,10 @@ public struct Replayer {
     private var quietDeadline: Int64? {
         guard gating.isEmpty, settling.isEmpty, !isFinished else { return nil }
         guard cursor < script.steps.count else {
-            return players.contains { $0.state == .open } ? quietEnd : nil
+            return stalled.isEmpty && players.contains { $0.state == .open } ? quietEnd : nil
         }
         guard case .close(let client) = script.steps[cursor], players[client].state == .open,
-            !script.clients[client].isPuppet
+            script.clients[client].role == .recorded
         else { return nil }
         return quietEnd
     }
@@ -418,8 +617,12 @@ public struct Replayer {
         case .connect(let client):
             players[client].state = .connecting
             connecting += 1
-            let earlier = script.clients[client].resumes.map { players[$0] }
-            let resuming = earlier.flatMap { player in player.resumptionID.map { ($0, player.handled) } }
+            var resuming: (String, UInt32)?
+            if let earlier = script.clients[client].resumes, let id = players[earlier].resumptionID {
+                players[earlier].isSuperseded = true
+                players[client].handled = players[earlier].handled
+                resuming = (id, players[client].handled)
+            }
             actions.append(.connect(client, resuming: resuming))
         case .send(let client, let item): send(item, client)
         case .close(let client):
@@ -431,16 +634,16 @@ public struct Replayer {
             players[client].state = .over
             actions.append(.drop(client))
         case .prepare(let client, let stanza):
-            send(client, context.bindings.substituted(stanza, .toLive, rules: context.rules))
+            send(client, context.bindings.substituted(script.stanzas[stanza], .toLive, rules: context.rules))
         case .settle(let client):
             // The server answers when it has handled what came before.
             let id = "settled-\(cursor)\(suffix)"
-            settling.insert(id)
+            settling[id] = client
             send(
                 client,
                 XMLWriter.bytes { $0.element("iq", ["type": "get", "id": id]) { $0.element("query", .roster) } }
             )
-        case .expect: break
+        case .expect, .end: break
         }
     }
 
@@ -448,46 +651,75 @@ public struct Replayer {
 
     private mutating func send(_ client: Int, _ bytes: [UInt8]) { actions.append(.send(client, bytes)) }
 
-    private mutating func send(_ item: RecordedItem, _ client: Int) {
-        guard players[client].state == .open, var bytes = item.atServer(withoutEdits: options.withoutEdits) else {
-            return
-        }
-        for placeholder in item.placeholders {
-            guard let value = options.values[placeholder] else {
-                let words = "not sent: the recording lacks the value; give it by --value"
-                return divergences.append(Divergence(.redacted, .undecided, recorded: shown(cursor), message: words))
-            }
-            var xml = XMLWriter()
-            xml.start("value")
-            xml.text(value)
-            let written = xml.take().dropFirst("<value>".utf8.count)
-            bytes = bytes.replacing(Array(placeholder.utf8), with: written)
-        }
+    private mutating func send(_ number: Int, _ client: Int) {
+        guard players[client].state == .open else { return }
+        guard let sending = sendings.sendings[number] else { return reportLack(script.items[number], client) }
         progress.sent += 1
-        if let id = item.id, !item.isAnswer, bindings.live(for: id, .stanzaID) == nil {
-            try? context.bindings.bind(id, to: id + suffix, .stanzaID)
+        if let id = sending.id { context.bindings.standIn(for: id) }
+        if sending.isRequest {
+            noteRequest(script.items[number], client)
+        } else if sending.isDelivered, let id = script.items[number].id, let live = bindings.live(for: id, .stanzaID) {
+            deliveries[live] = now
         }
-        if item.kind == .iq, !item.isAnswer, let id = item.id, let live = bindings.live(for: id, .stanzaID) {
-            players[client].requests[live] = ("iq \(item.payload ?? "")", now)
-        }
-        send(client, context.bindings.substituted(bytes, .toLive, rules: context.rules))
+        send(client, substitution.filled(sendings.templates, sending.template, from: context.bindings))
+    }
+
+    private mutating func noteRequest(_ item: RecordedItem, _ client: Int) {
+        guard let id = item.id, let live = bindings.live(for: id, .stanzaID) else { return }
+        players[client].requests[live] = ("iq \(item.payload ?? "")", now, cursor)
+    }
+
+    /// Reports that an item lacks a value, if that is why it is not sent.
+    private mutating func reportLack(_ item: RecordedItem, _ client: Int) {
+        guard item.atServer(withoutEdits: options.withoutEdits) != nil else { return }
+        let missing = item.placeholders.first { options.values[$0] == nil }
+        let words = "not sent: the recording lacks " + (missing.map { "the value of \($0)" } ?? "a value")
+        let divergence = Divergence(.redacted, .undecided, recorded: shown(cursor), message: words)
+        noteUnsent(item, client, add(divergence, client))
     }
 
     // MARK: Divergences
 
+    /// Adds a divergence; one that follows from another to that one.
+    ///
+    /// - Returns: The number of the one from which others follow, too.
+    @discardableResult
+    private mutating func add(_ divergence: Divergence, _ client: Int, _ cause: Int? = nil) -> Int {
+        var divergence = divergence
+        divergence.client = client
+        guard let cause else {
+            divergences.append(divergence)
+            return divergences.count - 1
+        }
+        if divergences[cause].divergenceClass == .redacted { divergence.divergenceClass = .redacted }
+        divergences[cause].followed.append(divergence)
+        return cause
+    }
+
     private mutating func report(_ findings: [ExpectationSet<Stanza>.Finding], _ client: Int) {
+        /// Requests whose answer was another one, by live id.
+        var changed: [String: Int] = [:]
         for finding in findings {
             switch finding {
             case .missing(let recorded): diverge(.missing, client, recorded, nil)
-            case .unexpected(let live): diverge(.unexpected, client, nil, live)
-            case .changed(let recorded, let live): diverge(.changed, client, recorded, live)
+            case .unexpected(let live): diverge(.unexpected, client, nil, live, live.form.id.flatMap { changed[$0] })
+            case .changed(let recorded, let live):
+                let number = diverge(.changed, client, recorded, live)
+                if case .answer = live.lane, let id = live.form.id { changed[id] = number }
             case .reordered(let recorded, let live): diverge(.reordered, client, recorded, live)
             case .late(let recorded, let live): diverge(.late, client, recorded, live)
             }
         }
     }
 
-    private mutating func diverge(_ code: Divergence.Code, _ client: Int, _ recorded: Stanza?, _ live: Stanza?) {
+    @discardableResult
+    private mutating func diverge(
+        _ code: Divergence.Code,
+        _ client: Int,
+        _ recorded: Stanza?,
+        _ live: Stanza?,
+        _ cause: Int? = nil
+    ) -> Int {
         var divergence = Divergence(.behaviour, code)
         if code == .changed, let recorded, let live {
             divergence.differences = StanzaComparison.compare(
@@ -497,14 +729,12 @@ public struct Replayer {
                 rules: context.rules
             )
         }
-        if case .live(let bytes, let number, let at)? = live?.tag {
-            divergence.live = Divergence.Item(
-                session: script.clients[client].session,
-                sequence: number,
-                at: at - (began ?? at),
-                direction: .recv,
-                text: String(decoding: bytes, as: UTF8.self)
-            )
+        if let live {
+            divergence.live = shown(live, client)
+            if code == .unexpected, case .answer = live.lane, let id = live.form.id {
+                let isKnown = bindings.recorded(for: id, .stanzaID) != nil
+                divergence.message = isKnown ? "a second answer to the request" : "an answer to no request"
+            }
         }
         // Another kind of answer is another behaviour; other contents may be other data.
         let isNoAnswer =
@@ -514,36 +744,49 @@ public struct Replayer {
         }
         if case .step(let step)? = recorded?.tag, case .expect(_, let item) = script.steps[step] {
             divergence.recorded = shown(step)
-            if script.isOfAbsentPeer(item) { divergence.divergenceClass = .peerAbsent }
+            if script.isOfAbsentPeer(script.items[item]) { divergence.divergenceClass = .peerAbsent }
+            if code == .missing, let cause = lost(at: step) { return add(divergence, client, cause) }
         }
-        divergences.append(divergence)
+        // All of a session that was not resumed may be other.
+        let isOfAnother = players[client].cause.map { $0.step == 0 } == true
+        return add(divergence, client, cause ?? (isOfAnother ? players[client].cause?.divergence : nil))
+    }
+
+    private func shown(_ live: Stanza, _ client: Int) -> Divergence.Item? {
+        guard case .live(let bytes, let number, let at) = live.tag else { return nil }
+        return Divergence.Item(
+            session: script.clients[client].session,
+            sequence: number,
+            at: at - (began ?? at),
+            direction: .recv,
+            text: String(decoding: bytes, as: UTF8.self)
+        )
+    }
+
+    /// Now, in a client's session.
+    private func moment(_ client: Int) -> Divergence.Item {
+        Divergence.Item(
+            session: script.clients[client].session,
+            sequence: received + 1,
+            at: now - (began ?? now),
+            direction: nil,
+            text: ""
+        )
     }
 
     private func shown(_ step: Int) -> Divergence.Item? {
         switch script.steps[step] {
-        case .send(let client, let item), .expect(let client, let item):
-            Divergence.Item(
+        case .send(let client, let number), .expect(let client, let number):
+            let item = script.items[number]
+            return Divergence.Item(
                 session: script.clients[client].session,
                 sequence: item.sequence,
                 at: script.times[step],
                 direction: item.direction,
                 text: String(decoding: item.sent ?? item.seen ?? [], as: UTF8.self)
             )
-        case .connect, .prepare, .settle, .close, .drop: nil
+        case .connect, .prepare, .settle, .close, .end, .drop: return nil
         }
-    }
-}
-
-extension RecordedItem {
-    /// Whether it answers a request.
-    var isAnswer: Bool { kind == .iq && (type == "result" || type == "error") }
-}
-
-extension ReplayScript.Step {
-    /// Whether an answer is expected.
-    fileprivate var isAnswer: Bool {
-        guard case .expect(_, let item) = self else { return false }
-        return item.isAnswer
     }
 }
 

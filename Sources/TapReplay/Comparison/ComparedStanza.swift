@@ -22,7 +22,7 @@ public struct ComparedStanza<Tag>: Expectable {
     public let tag: Tag
     /// The first of ``likeness``.
     public var shape: UInt64 { likeness[0] }
-    /// Of kind, type, payload and sender; of kind and payload; of the kind.
+    /// Of kind, type, payload and sender; of kind and payload; of the kind. Subscriptions are kinds of their own.
     public let likeness: [UInt64]
     /// In which order the stanza may come.
     public let lane: ExpectationSet<Self>.Lane
@@ -91,13 +91,12 @@ struct StanzaHeads {
     let role: Role
     /// Of all that the head says, but the id.
     let whole: UInt64
-    /// Of the name and the payload.
+    /// Of the kind and the payload.
     let content: UInt64
-    /// Of the name.
+    /// Of the name, and of the type of what is about a subscription: it is no presence that has changed.
     let kind: UInt64
 
     init(_ element: Element, _ names: AddressNames) {
-        kind = Hash.mix(element.withName { Hash.of($0, seed: 1) }, 7)
         func bare(_ name: StaticString) -> UInt64 {
             var hash: UInt64 = 0
             element.withAttribute(name) { value in
@@ -109,10 +108,13 @@ struct StanzaHeads {
         var type: UInt64 = 0
         element.withAttribute("type") { type = Hash.of($0, seed: 3) }
         let stanza = element.stanzaKind
+        let name = element.withName { Hash.of($0, seed: 1) }
+        kind = Hash.mix(name, type != 0 && Self.isSubscription(element) ? Hash.mix(type, 7) : 7)
         let payload = element.firstChild.map { child in
             Hash.mix(child.withName { Hash.of($0, seed: 4) }, child.withNamespaceURI { Hash.of($0, seed: 5) })
         }
-        let (from, to) = (bare("from"), bare("to"))
+        let implied = element.impliedAddress
+        let (from, to) = (implied == .from ? 0 : bare("from"), implied == .to ? 0 : bare("to"))
         content = Hash.mix(kind, payload ?? 0)
         whole = Hash.mix(Hash.mix(content, type), Hash.mix(from, to))
         // What is no request answers one, if it is any good.
@@ -122,6 +124,13 @@ struct StanzaHeads {
             case .iq: isRequest ? .request : .answer
             case .message: .message(Hash.mix(from, to))
             case .presence, .nonza: .other
+            }
+    }
+
+    private static func isSubscription(_ element: Element) -> Bool {
+        element.stanzaKind == .presence
+            && ["subscribe", "subscribed", "unsubscribe", "unsubscribed", "probe"].contains {
+                element.attribute("type", is: $0)
             }
     }
 }

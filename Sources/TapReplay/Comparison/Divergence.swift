@@ -32,9 +32,9 @@ public struct Divergence: Sendable {
         case slower
         /// A value stands for two.
         case collision
-        /// The session has no counterpart, or ended otherwise.
+        /// The session has no counterpart, ended otherwise, or could not be opened.
         case session
-        /// It cannot be told.
+        /// The recording lacks a value that decides.
         case undecided
     }
 
@@ -61,6 +61,14 @@ public struct Divergence: Sendable {
         }
     }
 
+    /// The step of a script at which something else was expected.
+    public struct ScriptStep: Sendable, Hashable {
+        /// The script's file.
+        public var file: String
+        /// The line of the step, from 1.
+        public var line: Int
+    }
+
     /// What kind of cause it has.
     public var divergenceClass: Class
     /// What was not as recorded.
@@ -71,10 +79,16 @@ public struct Divergence: Sendable {
     public var live: Item?
     /// The places at which the items differ.
     public var differences: [ValueDifference]
-    /// How many other divergences follow from this one: answers to a request that was not sent.
+    /// How many other divergences follow from this one that are not listed: answers to a request that was not sent.
     public var consequences = 0
+    /// Other divergences that follow from this one; none of them has any.
+    public var followed: [Divergence] = []
+    /// The client of the script whose session it is of; nil outside a replay.
+    public var client: Int?
     /// More about it for people, a clause; empty where the code says it all.
     public var message: String
+    /// The step of a script; nil in a recording.
+    public var scriptStep: ScriptStep?
 
     /// Puts the parts together.
     public init(
@@ -91,5 +105,68 @@ public struct Divergence: Sendable {
         self.live = live
         self.differences = differences
         self.message = message
+    }
+
+    /// Whether it, or what follows from it, is of one of some classes.
+    public func isOf(_ classes: Set<Class>) -> Bool {
+        classes.contains(divergenceClass) || followed.contains { classes.contains($0.divergenceClass) }
+    }
+}
+
+extension Divergence {
+    /// The step at which a script failed.
+    ///
+    /// - Parameter file: The script's file.
+    public init(_ failure: ScriptPlay.Failure, file: String) {
+        func item(_ text: String) -> Item { Item(session: 0, sequence: 0, at: 0, direction: .recv, text: text) }
+        let code: Code =
+            switch (failure.expected, failure.received) {
+            case _ where failure.cause != .behaviour: .session
+            case (.some, .some): .changed
+            case (nil, .some): .unexpected
+            case (.some, nil): .missing
+            case (nil, nil): .session
+            }
+        let difference = failure.difference.map { difference in
+            ValueDifference(
+                path: difference.path,
+                recorded: difference.expected,
+                live: difference.received,
+                reason: difference.expected == nil ? .unexpected : difference.received == nil ? .missing : .value
+            )
+        }
+        self.init(
+            .behaviour,
+            code,
+            recorded: failure.expected.map(item),
+            live: failure.received.map(item),
+            differences: difference.map { [$0] } ?? [],
+            message: "\(failure.step): \(failure.reason)"
+        )
+        scriptStep = ScriptStep(file: file, line: failure.line)
+    }
+}
+
+extension ReportRedactor {
+    /// A divergence as it may be shown.
+    public func disclosed(_ divergence: Divergence) -> Divergence {
+        var divergence = divergence
+        let recorded = divergence.recorded.flatMap { redacted($0.text) }
+        let live = divergence.live.flatMap { redacted($0.text) }
+        if let recorded { divergence.recorded?.text = recorded.text }
+        if let live { divergence.live?.text = live.text }
+        if recorded != nil || live != nil {
+            divergence.differences = divergence.differences.map { difference in
+                ValueDifference(
+                    path: difference.path,
+                    recorded: recorded?.value(difference.recorded) ?? difference.recorded,
+                    live: live?.value(difference.live) ?? difference.live,
+                    reason: difference.reason
+                )
+            }
+        }
+        divergence.message = redacted(message: divergence.message)
+        divergence.followed = divergence.followed.map(disclosed)
+        return divergence
     }
 }

@@ -3,8 +3,22 @@ public import XMPPCore
 
 /// Makes divergences of findings, with the items that were read again.
 public struct DivergenceBuilder {
-    /// The texts of one side's items.
-    public typealias Texts = [SessionKey: [UInt64: [UInt8]]]
+    /// An item that was read again.
+    public struct Text: Sendable {
+        /// As the receiving peer got it.
+        public var bytes: [UInt8]
+        /// What its stream's header declares, as ``StanzaParser/parse(_:root:)`` takes it.
+        public var root: [UInt8]
+
+        /// Puts both together.
+        public init(bytes: [UInt8], root: [UInt8] = StanzaForm.clientDeclarations) {
+            self.bytes = bytes
+            self.root = root
+        }
+    }
+
+    /// The texts of one side's items, by session and number.
+    public typealias Texts = [SessionKey: [UInt64: Text]]
 
     private let recorded: Texts
     private let live: Texts
@@ -53,15 +67,15 @@ public struct DivergenceBuilder {
 
     private func read(_ place: RecordingDifference.Place?, _ texts: Texts) -> (Divergence.Item?, StanzaForm?) {
         guard let place else { return (nil, nil) }
-        let bytes = texts[place.session]?[place.sequence] ?? []
+        let text = texts[place.session]?[place.sequence] ?? Text(bytes: [])
         let item = Divergence.Item(
             session: place.session.number,
             sequence: place.sequence,
             at: place.at,
             direction: place.direction,
-            text: String(decoding: bytes, as: UTF8.self)
+            text: String(decoding: text.bytes, as: UTF8.self)
         )
-        return (item, StanzaForm(bytes, parser: parser))
+        return (item, StanzaForm(text.bytes, parser: parser, root: text.root))
     }
 
     /// The places of the values that stood for others before.

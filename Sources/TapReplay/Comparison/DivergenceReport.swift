@@ -16,15 +16,51 @@ public struct DivergenceReport: Sendable {
         }
     }
 
+    /// What its cases are.
+    public enum Subject: String, Sendable {
+        /// Recorded sessions, whose items are compared.
+        case session
+        /// Scripts, whose steps are.
+        case script
+    }
+
+    /// How long stanzas of one kind took.
+    public struct Latencies: Sendable {
+        /// `iq` with the name of its payload, `message` or `presence`.
+        public let kind: String
+        /// How many there were.
+        public let count: Int
+        /// In how many nanoseconds so many per cent of them came.
+        public let percentiles: [(share: Int, nanoseconds: Int64)]
+        /// The most, in nanoseconds.
+        public let most: Int64
+
+        /// Of what the times say, in nanoseconds; there is at least one.
+        public init(kind: String, times: [Int64]) {
+            self.kind = kind
+            count = times.count
+            let sorted = times.sorted()
+            most = sorted.last ?? 0
+            percentiles = [50, 95, 99].map { share in
+                (share, sorted.dropFirst(sorted.count * share / 100).first ?? sorted.last ?? 0)
+            }
+        }
+    }
+
+    /// What its cases are.
+    public var subject = Subject.session
+    /// How long stanzas took, by their kind; empty where nothing was played.
+    public var latencies: [Latencies] = []
     /// What was compared: `diff`, `replay`.
     public var command: String
     /// What the recorded side is called: the name of its file.
     public var recorded: String
     /// What the live side is called: the name of its file, or a server.
     public var live: String
-    /// The pairs of sessions.
-    public var cases: [Case] = []
-    /// Items that were compared, of both sides.
+    /// The pairs of sessions, without their secrets.
+    public private(set) var cases: [Case] = []
+    private let redactor = ReportRedactor()
+    /// Items that were compared, of both sides; of scripts the steps that were as expected.
     public var compared = 0
     /// Items of which nothing can be said: redacted, or without their XML.
     public var undecided = 0
@@ -32,6 +68,8 @@ public struct DivergenceReport: Sendable {
     public var omitted = 0
     /// Whether one of them may be of a class that makes the comparison fail.
     public var omittedMayFail = false
+    /// Why something could not be played, a line for people each; the comparison has failed then.
+    public var errors: [String] = []
     /// The classes that make the comparison fail.
     public var failingClasses: Set<Divergence.Class>
 
@@ -43,9 +81,14 @@ public struct DivergenceReport: Sendable {
         self.failingClasses = failingClasses
     }
 
+    /// Adds what was found of a pair of sessions; what is secret in it is not kept.
+    public mutating func add(_ entry: Case) {
+        cases.append(Case(name: entry.name, divergences: entry.divergences.map(redactor.disclosed)))
+    }
+
     /// Whether a divergence is of a class that makes the comparison fail, of those that are not shown one may be.
     public var hasFailed: Bool {
-        omittedMayFail || cases.contains { $0.divergences.contains { failingClasses.contains($0.divergenceClass) } }
+        omittedMayFail || !errors.isEmpty || cases.contains { $0.divergences.contains { $0.isOf(failingClasses) } }
     }
 
     /// `3 changed, 1 missing`; empty where there is nothing.
@@ -59,8 +102,16 @@ public struct DivergenceReport: Sendable {
     /// The last line: how much was compared, and what came of it.
     public var summary: String {
         let all = cases.flatMap(\.divergences)
-        var text = "\(cases.count) \(cases.count == 1 ? "session" : "sessions"), \(compared) items compared: "
-        text += all.isEmpty && omitted == 0 ? "no differences" : counts(all)
+        let many = compared == 1 ? "" : "s"
+        let counted = subject == .session ? "item\(many) compared" : "step\(many) passed"
+        var text = "\(cases.count) \(subject.rawValue)\(cases.count == 1 ? "" : "s"), \(compared) \(counted): "
+        if all.isEmpty, omitted == 0 {
+            text += errors.isEmpty ? "no differences" : "not played to the end"
+        } else {
+            text += counts(all)
+        }
+        let followed = all.reduce(0) { $0 + $1.followed.count }
+        if followed > 0 { text += ", and \(followed) that \(followed == 1 ? "follows" : "follow") from them" }
         if omitted > 0 { text += "\(all.isEmpty ? "" : ", ")\(omitted) more not shown" }
         if undecided > 0 { text += "; \(undecided) items not decided: redacted, or recorded without XML" }
         return text
@@ -89,6 +140,7 @@ extension DivergenceReport {
         if let direction = (divergence.recorded ?? divergence.live)?.direction {
             head += " \(direction == .send ? "SEND" : "RECV")"
         }
+        if let step = divergence.scriptStep { head += " \(step.file):\(step.line)" }
         if !divergence.message.isEmpty { head += ": \(divergence.message)" }
         if divergence.consequences > 0 {
             head += " (and \(divergence.consequences) \(divergence.consequences == 1 ? "answer" : "answers") to it)"
@@ -102,8 +154,27 @@ extension DivergenceReport {
                 paint("    \(difference.path): \(values.joined(separator: " → "))\(Self.remark(difference.reason))", 33)
             )
         }
-        if let item = divergence.recorded { lines.append(paint("    - #\(item.sequence) \(item.text)", 31)) }
-        if let item = divergence.live { lines.append(paint("    + #\(item.sequence) \(item.text)", 32)) }
+        if let item = divergence.recorded, !item.text.isEmpty {
+            lines.append(paint("    - \(item.label("expected:")) \(item.text)", 31))
+        }
+        if let item = divergence.live, !item.text.isEmpty {
+            lines.append(paint("    + \(item.label("received:")) \(item.text)", 32))
+        }
+        for consequence in divergence.followed.prefix(Self.mostFollowed) {
+            lines.append(paint("    → \(Self.line(consequence))", 2))
+        }
+        let more = divergence.followed.count - Self.mostFollowed
+        if more > 0 { lines.append(paint("    → and \(more) more", 2)) }
+    }
+
+    /// How many consequences of a divergence are shown to people.
+    private static let mostFollowed = 10
+
+    /// A consequence in one line: `missing #12 <iq …/>`.
+    private static func line(_ divergence: Divergence) -> String {
+        let item = divergence.recorded ?? divergence.live
+        return [divergence.code.rawValue, item.map { "#\($0.sequence) \($0.text)" } ?? "", divergence.message]
+            .filter { !$0.isEmpty }.joined(separator: " ")
     }
 
     private static func remark(_ reason: ValueDifference.Reason) -> String {
@@ -134,11 +205,13 @@ extension DivergenceReport {
             <p><strong>\(Self.escaped(summary))</strong></p>
 
             """
+        for error in errors { page += "<p class=\"r\">\(Self.escaped(error))</p>\n" }
         for entry in cases where !entry.divergences.isEmpty {
             page += "<h2>\(Self.escaped(entry.name))</h2>\n"
             for divergence in entry.divergences {
                 let head = "\(divergence.code.rawValue) (\(divergence.divergenceClass.rawValue))"
-                page += "<h3>\(head) \(Self.escaped(divergence.message))</h3>\n"
+                let place = divergence.scriptStep.map { "\($0.file):\($0.line): " } ?? ""
+                page += "<h3>\(head) \(Self.escaped(place + divergence.message))</h3>\n"
                 if !divergence.differences.isEmpty {
                     page += "<ul>"
                     for difference in divergence.differences {
@@ -149,14 +222,29 @@ extension DivergenceReport {
                     page += "</ul>\n"
                 }
                 page += "<div class=\"sides\">"
-                page += "<pre class=\"r\">\(Self.escaped(divergence.recorded.map(Self.titled) ?? ""))</pre>"
-                page += "<pre class=\"l\">\(Self.escaped(divergence.live.map(Self.titled) ?? ""))</pre></div>\n"
+                page +=
+                    "<pre class=\"r\">\(Self.escaped(divergence.recorded.map { Self.titled($0, "expected") } ?? ""))</pre>"
+                page +=
+                    "<pre class=\"l\">\(Self.escaped(divergence.live.map { Self.titled($0, "received") } ?? ""))</pre></div>\n"
+                guard !divergence.followed.isEmpty else { continue }
+                page += "<p>What followed from it:</p>\n<ul>"
+                for consequence in divergence.followed {
+                    page += "<li><code>\(Self.escaped(Self.line(consequence)))</code></li>"
+                }
+                page += "</ul>\n"
             }
         }
         return page + "</body></html>\n"
     }
 
-    private static func titled(_ item: Divergence.Item) -> String { "#\(item.sequence)\n\(item.text)" }
+    private static func titled(_ item: Divergence.Item, _ word: String) -> String {
+        "\(item.label(word))\n\(item.text)"
+    }
+}
+
+extension Divergence.Item {
+    /// The number of its record, or the word for a stanza of a script, which has none.
+    fileprivate func label(_ word: String) -> String { sequence > 0 || session > 0 ? "#\(sequence)" : word }
 }
 
 // For programs.
@@ -171,7 +259,17 @@ extension DivergenceReport {
             json.field("compared", compared)
             json.field("undecided", undecided)
             json.field("omitted", omitted)
-            json.field("sessions")
+            if !errors.isEmpty {
+                json.field("errors")
+                json.openArray()
+                for error in errors {
+                    json.separate()
+                    json.appendJSONString(error)
+                }
+                json.closeArray()
+            }
+            if !latencies.isEmpty { Self.write(latencies, to: &json) }
+            json.field(named: "\(subject.rawValue)s")
             json.openArray()
             for entry in cases {
                 json.openObject()
@@ -188,8 +286,29 @@ extension DivergenceReport {
         }
     }
 
+    private static func write(_ latencies: [Latencies], to json: inout LineBuffer) {
+        json.field("latencies")
+        json.openArray()
+        for entry in latencies {
+            json.openObject()
+            json.field("kind", entry.kind)
+            json.field("count", entry.count)
+            for percentile in entry.percentiles {
+                json.field(named: "p\(percentile.share)")
+                json.append(seconds: percentile.nanoseconds)
+            }
+            json.field("most", seconds: entry.most)
+            json.closeObject()
+        }
+        json.closeArray()
+    }
+
     private static func write(_ divergence: Divergence, to json: inout LineBuffer) {
         json.openObject()
+        if let step = divergence.scriptStep {
+            json.field("file", step.file)
+            json.field("line", step.line)
+        }
         json.field("class", divergence.divergenceClass.rawValue)
         json.field("code", divergence.code.rawValue)
         if !divergence.message.isEmpty { json.field("message", divergence.message) }
@@ -213,14 +332,22 @@ extension DivergenceReport {
             json.field("live")
             write(item, to: &json)
         }
+        if !divergence.followed.isEmpty {
+            json.field("followed")
+            json.openArray()
+            for consequence in divergence.followed { write(consequence, to: &json) }
+            json.closeArray()
+        }
         json.closeObject()
     }
 
     private static func write(_ item: Divergence.Item, to json: inout LineBuffer) {
         json.openObject()
-        json.field("session", item.session)
-        json.field("sequence", item.sequence)
-        json.field("monotonic", seconds: item.at)
+        if item.session > 0 || item.sequence > 0 {
+            json.field("session", item.session)
+            json.field("sequence", item.sequence)
+            json.field("monotonic", seconds: item.at)
+        }
         if let direction = item.direction { json.field("direction", literal: direction.name) }
         json.field("xml", item.text)
         json.closeObject()
@@ -229,15 +356,20 @@ extension DivergenceReport {
     /// The report as JUnit has it: a suite with a test for each pair of sessions. Only what makes the comparison fail is a
     /// failure; the rest stands in the test's output.
     public func junit() -> String {
-        var failures = cases.count { $0.divergences.contains { failingClasses.contains($0.divergenceClass) } }
+        var failures = cases.count { $0.divergences.contains { $0.isOf(failingClasses) } }
         if omittedMayFail { failures += 1 }
         var xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
         xml += "<testsuites><testsuite name=\"\(Self.escaped("xmpptap \(command) \(recorded) \(live)"))\" "
-        xml += "tests=\"\(cases.count + (omittedMayFail ? 1 : 0))\" failures=\"\(failures)\" errors=\"0\">\n"
+        let tests = cases.count + (omittedMayFail ? 1 : 0) + errors.count
+        xml += "tests=\"\(tests)\" failures=\"\(failures)\" errors=\"\(errors.count)\">\n"
+        for error in errors {
+            xml += "<testcase classname=\"\(Self.escaped(command))\" name=\"set-up\">"
+            xml += "<error type=\"set-up\" message=\"\(Self.escaped(error))\"></error></testcase>\n"
+        }
         for entry in cases {
             xml += "<testcase classname=\"\(Self.escaped(command))\" name=\"\(Self.escaped(entry.name))\">"
-            let failing = entry.divergences.filter { failingClasses.contains($0.divergenceClass) }
-            let others = entry.divergences.filter { !failingClasses.contains($0.divergenceClass) }
+            let failing = entry.divergences.filter { $0.isOf(failingClasses) }
+            let others = entry.divergences.filter { !$0.isOf(failingClasses) }
             if let first = failing.first {
                 xml += "<failure type=\"\(first.code.rawValue)\" message=\"\(Self.escaped(counts(failing)))\">"
                 xml += "\(Self.escaped(text(failing)))</failure>"
@@ -249,7 +381,7 @@ extension DivergenceReport {
             xml += "<testcase classname=\"\(Self.escaped(command))\" name=\"not shown\">"
             xml += "<failure type=\"omitted\" message=\"\(omitted) more not shown\"></failure></testcase>\n"
         }
-        return xml + "</testsuite></testsuites>\n"
+        return xml + "<system-out>\(Self.escaped(summary))</system-out></testsuite></testsuites>\n"
     }
 
     private func text(_ divergences: [Divergence]) -> String {

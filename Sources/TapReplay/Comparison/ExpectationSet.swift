@@ -81,7 +81,7 @@ public struct ExpectationSet<Item: Expectable> {
     fileprivate struct Expected {
         let item: Item
         let lane: Lane
-        let window: Int
+        let window: Int32
         var isWaiting = true
         var isOverdue = false
         /// One of its lane that was to come later has come.
@@ -112,6 +112,8 @@ public struct ExpectationSet<Item: Expectable> {
         /// Where the next one is looked for first: behind those for which something else came, which has them changed rather than
         /// those behind them moved.
         var next = 0
+        /// The arrival of the latest that came.
+        var arrival = 0
     }
 
     /// Items of one lane that may be one.
@@ -127,7 +129,9 @@ public struct ExpectationSet<Item: Expectable> {
     private var free: [UInt64: Queue] = [:]
     /// The numbers of each window, and how many of them have not come.
     private var windows: [Int: (numbers: [Int], waiting: Int)] = [:]
-    private var unexpected: [(item: Item, lane: Lane)] = []
+    private var unexpected: [(item: Item, lane: Lane, arrival: Int)] = []
+    /// How many live items have come.
+    private var arrivals = 0
     private var findings: [Finding] = []
 
     /// How many equal candidates are compared with one live item.
@@ -143,8 +147,13 @@ public struct ExpectationSet<Item: Expectable> {
     /// - Returns: the number by which ``Outcome`` tells it, from 0.
     @discardableResult
     public mutating func expect(_ item: Item, _ lane: Lane, window: Int = 0) -> Int {
-        let number = expected.count
-        expected.append(Expected(item: item, lane: lane, window: window))
+        expected.append(Expected(item: item, lane: lane, window: Int32(truncatingIfNeeded: window)))
+        enqueue(expected.count - 1)
+        return expected.count - 1
+    }
+
+    private mutating func enqueue(_ number: Int) {
+        let (item, lane, window) = (expected[number].item, expected[number].lane, Int(expected[number].window))
         windows[window, default: ([], 0)].numbers.append(number)
         windows[window, default: ([], 0)].waiting += 1
         switch lane {
@@ -154,7 +163,6 @@ public struct ExpectationSet<Item: Expectable> {
             ordered[Alike(lane: key, shape: item.shape), default: Queue()].numbers.append(number)
         case .any: free[item.shape, default: Queue()].numbers.append(number)
         }
-        return number
     }
 
     /// The expected item of a number.
@@ -171,8 +179,20 @@ public struct ExpectationSet<Item: Expectable> {
 
     /// Takes a live item.
     public mutating func receive(_ item: Item, _ lane: Lane, _ context: inout Item.Context) -> Outcome {
+        arrivals += 1
+        let outcome = match(item, lane, arrival: arrivals, &context)
+        if outcome == .unexpected { unexpected.append((item, lane, arrivals)) }
+        return outcome
+    }
+
+    private mutating func match(
+        _ item: Item,
+        _ lane: Lane,
+        arrival: Int,
+        _ context: inout Item.Context
+    ) -> Outcome {
         switch lane {
-        case .answer(let key): return receive(item, answerTo: key, &context)
+        case .answer(let key): return match(item, answerTo: key, &context)
         case .ordered(let key):
             guard let order = orders[key] else { break }
             let next = max(order.queue.first, min(order.next, order.queue.numbers.count))
@@ -189,11 +209,13 @@ public struct ExpectationSet<Item: Expectable> {
                 orders[key]?.next = (skipped ?? next) + 1
                 break
             }
-            let isReordered = number < order.last || expected[number].isPassed
+            // What came before an earlier one of its lane was not expected yet when it came.
+            let isReordered = number < order.last || expected[number].isPassed || arrival < order.arrival
             let first = passed(order.queue, number)
             orders[key]?.queue.first = first
             orders[key]?.next = max(order.next, first)
             orders[key]?.last = max(number, order.last)
+            orders[key]?.arrival = max(arrival, order.arrival)
             if let queue = ordered[alike] {
                 let first = passed(queue, number)
                 ordered[alike]?.first = first
@@ -208,7 +230,6 @@ public struct ExpectationSet<Item: Expectable> {
             free[item.shape]?.first = first
             return came(number, as: item)
         }
-        unexpected.append((item, lane))
         return .unexpected
     }
 
@@ -263,13 +284,10 @@ public struct ExpectationSet<Item: Expectable> {
         return best.number
     }
 
-    private mutating func receive(_ item: Item, answerTo key: UInt64, _ context: inout Item.Context) -> Outcome {
+    private mutating func match(_ item: Item, answerTo key: UInt64, _ context: inout Item.Context) -> Outcome {
         guard let queue = answers[key],
             let number = queue.numbers[queue.first...].first(where: { expected[$0].isWaiting })
-        else {
-            unexpected.append((item, .answer(key)))
-            return .unexpected
-        }
+        else { return .unexpected }
         let first = passed(queue, number)
         answers[key]?.first = first
         guard Item.agree(recorded: expected[number].item, live: item, &context) else {
@@ -282,7 +300,7 @@ public struct ExpectationSet<Item: Expectable> {
 
     private mutating func take(_ number: Int) {
         expected[number].isWaiting = false
-        windows[expected[number].window]?.waiting -= 1
+        windows[Int(expected[number].window)]?.waiting -= 1
     }
 
     private mutating func came(_ number: Int, as live: Item, isReordered: Bool = false) -> Outcome {
@@ -301,12 +319,19 @@ public struct ExpectationSet<Item: Expectable> {
     ///
     /// - Parameter body: Called with each that came, and what became of it.
     public mutating func retry(_ context: inout Item.Context, _ body: (Item, Outcome, Self) -> Void = { _, _, _ in }) {
-        let waiting = unexpected
-        unexpected = []
-        for (item, lane) in waiting {
-            let outcome = receive(item, lane, &context)
-            if outcome != .unexpected { body(item, outcome, self) }
+        // In their place: where nothing is as recorded they are as many as the items.
+        var kept = 0
+        for index in unexpected.indices {
+            let (item, lane, arrival) = unexpected[index]
+            let outcome = match(item, lane, arrival: arrival, &context)
+            if outcome == .unexpected {
+                unexpected[kept] = (item, lane, arrival)
+                kept += 1
+            } else {
+                body(item, outcome, self)
+            }
         }
+        unexpected.removeLast(unexpected.count - kept)
     }
 
     /// Forgets what came as expected, so that only what is open takes memory. Numbers given before mean nothing then.
@@ -316,14 +341,10 @@ public struct ExpectationSet<Item: Expectable> {
                 expected[number].isPassed = true
             }
         }
-        let open = expected.filter(\.isWaiting)
-        (expected, answers, free, windows) = ([], [:], [:], [:])
-        (orders, ordered) = ([:], [:])
-        for entry in open {
-            let number = expect(entry.item, entry.lane, window: entry.window)
-            expected[number].isOverdue = entry.isOverdue
-            expected[number].isPassed = entry.isPassed
-        }
+        expected.removeAll { !$0.isWaiting }
+        (answers, free, windows) = ([:], [:], [:])
+        (orders, ordered) = (orders.mapValues { Order(arrival: $0.arrival) }, [:])
+        for number in expected.indices { enqueue(number) }
     }
 
     /// Closes a window: what of it has not come is overdue.
@@ -342,23 +363,31 @@ public struct ExpectationSet<Item: Expectable> {
     /// What was not as recorded. An item that did not come and one that was not recorded are one that has changed where they
     /// are alike; nothing is expected afterwards.
     public mutating func finish() -> [Finding] {
-        var missing = expected.indices.filter { expected[$0].isWaiting }
-        var found = findings
-        pair(&missing, &found) { item, lane in
-            guard case .ordered(let key) = lane else { return nil }
-            return key
-        }
-        let levels = missing.map { expected[$0].item.likeness.count }.max() ?? 0
-        for level in 0..<levels {
-            pair(&missing, &found) { item, _ in level < item.likeness.count ? item.likeness[level] : nil }
-        }
-        found += missing.map { .missing(expected[$0].item) }
-        found += unexpected.map { .unexpected($0.item) }
-        self = ExpectationSet()
+        var found: [Finding] = []
+        finish { found.append($0) }
         return found
     }
 
-    private mutating func pair(_ missing: inout [Int], _ found: inout [Finding], _ key: (Item, Lane) -> UInt64?) {
+    /// The same, one after the other: where nothing is as recorded the findings take as much memory as the items.
+    mutating func finish(_ body: (Finding) -> Void) {
+        (answers, orders, ordered, free, windows) = ([:], [:], [:], [:], [:])
+        var missing = expected.indices.filter { expected[$0].isWaiting }
+        for finding in findings { body(finding) }
+        findings = []
+        pair(&missing, body) { item, lane in
+            guard case .ordered(let key) = lane else { return nil }
+            return key
+        }
+        let levels = missing.reduce(0) { max($0, expected[$1].item.likeness.count) }
+        for level in 0..<levels {
+            pair(&missing, body) { item, _ in level < item.likeness.count ? item.likeness[level] : nil }
+        }
+        for number in missing { body(.missing(expected[number].item)) }
+        for (item, _, _) in unexpected { body(.unexpected(item)) }
+        self = ExpectationSet()
+    }
+
+    private mutating func pair(_ missing: inout [Int], _ body: (Finding) -> Void, _ key: (Item, Lane) -> UInt64?) {
         var queues: [UInt64: ArraySlice<Int>] = [:]
         for index in unexpected.indices {
             if let key = key(unexpected[index].item, unexpected[index].lane) { queues[key, default: []].append(index) }
@@ -368,11 +397,16 @@ public struct ExpectationSet<Item: Expectable> {
         missing.removeAll { number in
             guard let key = key(expected[number].item, expected[number].lane), let index = queues[key]?.popFirst()
             else { return false }
-            found.append(.changed(recorded: expected[number].item, live: unexpected[index].item))
+            body(.changed(recorded: expected[number].item, live: unexpected[index].item))
             paired.insert(index)
             return true
         }
-        unexpected = unexpected.indices.filter { !paired.contains($0) }.map { unexpected[$0] }
+        var kept = 0
+        for index in unexpected.indices where !paired.contains(index) {
+            unexpected[kept] = unexpected[index]
+            kept += 1
+        }
+        unexpected.removeLast(unexpected.count - kept)
     }
 }
 

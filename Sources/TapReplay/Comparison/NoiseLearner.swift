@@ -13,7 +13,7 @@ public struct NoiseLearner: Sendable {
     public mutating func learn(_ divergence: Divergence) {
         switch divergence.code {
         case .changed, .collision:
-            guard !divergence.differences.isEmpty, divergence.differences.allSatisfy({ $0.reason != .name }) else {
+            guard !divergence.differences.isEmpty, !divergence.differences.contains(where: Self.isOtherStanza) else {
                 return unlearned.append(divergence)
             }
             let learned = divergence.differences.map { learn($0) }
@@ -21,6 +21,18 @@ public struct NoiseLearner: Sendable {
         case .missing, .unexpected, .session: unlearned.append(divergence)
         case .reordered: if divergence.divergenceClass != .timing { unlearned.append(divergence) }
         case .late, .slower, .undecided: break
+        }
+    }
+
+    /// Whether a difference makes another stanza of it: a rule for the place would hide answers that became errors, and stanzas
+    /// to and from others.
+    private static func isOtherStanza(_ difference: ValueDifference) -> Bool {
+        switch difference.reason {
+        case .name: return true
+        case .collision: return false
+        case .value, .missing, .unexpected, .pattern, .number:
+            let parts = difference.path.split(separator: "/", omittingEmptySubsequences: false)
+            return parts.count == 2 && ["@type", "@from", "@to"].contains(parts[1])
         }
     }
 

@@ -78,7 +78,7 @@ public struct RecordedDigests {
     /// Takes the header of a part of the recording.
     public mutating func take(_ header: RecordHeader) { run = header.run }
 
-    /// Takes the next record.
+    /// Takes the next record. Items count as the receiving peer got them; what the proxy itself sent does not count.
     public mutating func take(_ line: RecordLine) {
         let record = line.record
         guard record.session != 0, record.origin == .peer, let direction = record.direction else { return }
@@ -95,8 +95,9 @@ public struct RecordedDigests {
         let key = SessionKey(run: run, number: record.session)
         guard wanted.contains(key) else { return }
         select(key)
-        guard let xml = record.xml, !record.isTruncated else {
-            session.unreadable += 1
+        guard let xml = record.delivered, !record.isTruncated else {
+            // What did not get there is not there.
+            if record.xml == nil || record.isTruncated { session.unreadable += 1 }
             return
         }
         let decoder = session.decoders[direction] ?? client

@@ -1,7 +1,7 @@
 public import TapRecord
 
-/// What differs between the sessions of two recordings, by the digests of their items: the items themselves are told by their
-/// places, so that only those have to be read again.
+/// What differs between the sessions of two recordings, found by the digests of their items. A finding names the places of the
+/// items, so that a report reads only those again.
 public struct RecordingDifference: Sendable {
     /// Where an item stands.
     public struct Place: Sendable, Hashable {
@@ -31,18 +31,29 @@ public struct RecordingDifference: Sendable {
         var collisions: [(VolatileValue, VolatileValue)] = []
     }
 
-    /// In the order of the sessions, then of the items.
+    /// In the order of the sessions, then of the items; only the first ones, where that was asked for.
     public private(set) var findings: [Finding] = []
+    /// Further ones, and how many of them are slower answers.
+    public private(set) var omitted = (all: 0, slower: 0)
     /// Items that were compared, of both sides.
     public private(set) var compared = 0
     /// Items of which nothing can be said: without their XML, or redacted.
     public private(set) var undecided = 0
 
-    /// What an answer has to take longer to be slower: a multiple, and nanoseconds more.
-    static let slower = (factor: Int64(4), more: Int64(500_000_000))
+    /// Whether an answer is slower than the recorded one: four times its time, and 500 ms more. Both are nanoseconds.
+    static func isSlower(_ live: Int64, than recorded: Int64) -> Bool {
+        // A clock can go back, and then nothing is known.
+        recorded >= 0 && live / 4 >= recorded && live - recorded >= 500_000_000
+    }
 
-    /// Compares the sessions of `pairs`.
-    public init(recorded: RecordedDigests, live: RecordedDigests, pairs: SessionPairs, rules: NoiseRules) {
+    /// Compares the sessions of `pairs`, and counts findings beyond the first `most` only.
+    public init(
+        recorded: RecordedDigests,
+        live: RecordedDigests,
+        pairs: SessionPairs,
+        rules: NoiseRules,
+        most: Int = .max
+    ) {
         let none = RecordedDigests.Session()
         for pair in pairs.pairs {
             var comparison = PairComparison(
@@ -53,7 +64,12 @@ public struct RecordingDifference: Sendable {
                 rules: rules
             )
             comparison.run()
-            findings += comparison.findings
+            let order = comparison.ordered()
+            let shown = order.prefix(most - findings.count)
+            findings += shown.map { comparison.finding($0) }
+            let rest = order.dropFirst(shown.count)
+            omitted.all += rest.count
+            omitted.slower += rest.count { $0.code == .slower }
             compared += comparison.recorded.items.count + comparison.live.items.count
             undecided += comparison.undecided
         }
@@ -70,12 +86,13 @@ private struct DigestItem: Expectable {
         var bindings = DigestBindings()
     }
 
-    let index: Int32
+    // In an order that leaves no gaps: where all is different there are as many as items.
     let shape: UInt64
     let fine: UInt64
-    let kind: UInt64
     /// The shape of the answer to it; 0 where there is none.
     let preference: UInt64
+    let kind: UInt32
+    let index: Int32
     let firstValue: UInt32
     let valueCount: UInt16
 
@@ -84,7 +101,7 @@ private struct DigestItem: Expectable {
         self.index = Int32(truncatingIfNeeded: index)
         shape = item.shape
         fine = item.likeness
-        kind = UInt64(item.kind)
+        kind = item.kind
         firstValue = item.firstValue
         valueCount = item.valueCount
     }
@@ -96,7 +113,7 @@ private struct DigestItem: Expectable {
         return made.reduce(0) { $0 + ($1.0 == $1.1 ? 1 : literallyDifferent) }
     }
 
-    var likeness: [UInt64] { [fine, kind] }
+    var likeness: [UInt64] { [fine, UInt64(kind)] }
     var values: Range<Int> { Int(firstValue)..<Int(firstValue) + Int(valueCount) }
 
     static func agree(recorded: DigestItem, live: DigestItem, _ context: inout Context) -> Bool {
@@ -181,10 +198,25 @@ private struct PairComparison {
     typealias Item = RecordedDigests.Item
     typealias Finding = RecordingDifference.Finding
 
+    /// A finding in 20 bytes: where all is different there are as many as items.
+    struct Difference {
+        let code: Divergence.Code
+        /// The numbers of the items; -1 where there is none.
+        var recorded: Int32 = -1
+        var live: Int32 = -1
+        /// Where its collisions are in ``collisions``.
+        var firstCollision: UInt32 = 0
+        var collisionCount: UInt16 = 0
+    }
+
     let recorded: RecordedDigests.Session
     let live: RecordedDigests.Session
     let keys: (recorded: SessionKey, live: SessionKey)
-    private(set) var findings: [Finding] = []
+    private var differences: [Difference] = []
+    private var collisions: [(VolatileValue, VolatileValue)] = []
+    /// How many answers are missing or unexpected because a request is, by its number.
+    private var consequences: [Int32: Int] = [:]
+    private var liveConsequences: [Int32: Int] = [:]
     private(set) var undecided: Int
     private var context: DigestItem.Context
     /// For each recorded request its live one, and for each live one whether it has a recorded one; -1 is none.
@@ -227,15 +259,40 @@ private struct PairComparison {
     mutating func run() {
         compareAllButAnswers()
         compareAnswers()
-        let order = findings.indices.sorted { time(of: $0) < time(of: $1) }
-        findings = order.map { findings[$0] }
     }
 
-    /// Findings come in the order of the recording, those without a recorded item at their time.
-    private func time(of index: Int) -> (Int64, Int) {
-        let finding = findings[index]
+    /// In the order of the recording, those without a recorded item at their time.
+    func ordered() -> [Difference] {
         let began = (recorded.items.first?.at ?? 0, live.items.first?.at ?? 0)
-        return (finding.recorded.map { $0.at &- began.0 } ?? finding.live.map { $0.at &- began.1 } ?? 0, index)
+        func time(_ difference: Difference) -> Int64 {
+            if difference.recorded >= 0 { return recorded.items[Int(difference.recorded)].at &- began.0 }
+            return live.items[Int(difference.live)].at &- began.1
+        }
+        let times = differences.map(time)
+        return differences.indices.sorted { (times[$0], $0) < (times[$1], $1) }.map { differences[$0] }
+    }
+
+    func finding(_ difference: Difference) -> Finding {
+        let (one, other) = (difference.recorded, difference.live)
+        let first = Int(difference.firstCollision)
+        var finding = Finding(
+            code: difference.code,
+            recorded: one < 0 ? nil : place(one, isRecorded: true),
+            live: other < 0 ? nil : place(other, isRecorded: false),
+            consequences: (one < 0 ? liveConsequences[other] : consequences[one]) ?? 0,
+            collisions: Array(collisions[first..<(first + Int(difference.collisionCount))])
+        )
+        if difference.code == .slower { finding.roundTrips = roundTrips(one, other) }
+        return finding
+    }
+
+    /// How long two answers took.
+    private func roundTrips(_ one: Int32, _ other: Int32) -> (recorded: Int64, live: Int64) {
+        let (answer, liveAnswer) = (recorded.items[Int(one)], live.items[Int(other)])
+        return (
+            answer.at &- recorded.items[Int(answer.request)].at,
+            liveAnswer.at &- live.items[Int(liveAnswer.request)].at
+        )
     }
 
     private func place(_ index: Int32, isRecorded: Bool) -> RecordingDifference.Place {
@@ -280,25 +337,31 @@ private struct PairComparison {
             // Much that is open is not gone through again for little that is new.
             step = max(4096, set.openCount)
         }
-        for finding in set.finish() {
+        set.finish { finding in
             switch finding {
-            case .missing(let item):
-                findings.append(Finding(code: .missing, recorded: place(item.index, isRecorded: true)))
-            case .unexpected(let item):
-                findings.append(Finding(code: .unexpected, live: place(item.index, isRecorded: false)))
+            case .missing(let item): differences.append(Difference(code: .missing, recorded: item.index))
+            case .unexpected(let item): differences.append(Difference(code: .unexpected, live: item.index))
             case .reordered(let one, let other), .late(let one, let other):
-                findings.append(difference(.reordered, one.index, other.index))
+                differences.append(Difference(code: .reordered, recorded: one.index, live: other.index))
             case .changed(let one, let other):
-                var finding = difference(.changed, one.index, other.index)
-                if one.shape == other.shape { finding.collisions = DigestItem.collisions(one, other, context) }
-                findings.append(finding)
+                addChanged(one, other)
                 join(one.index, other.index)
             }
         }
     }
 
-    private func difference(_ code: Divergence.Code, _ one: Int32, _ other: Int32) -> Finding {
-        Finding(code: code, recorded: place(one, isRecorded: true), live: place(other, isRecorded: false))
+    private mutating func addChanged(_ one: DigestItem, _ other: DigestItem) {
+        let pairs = one.shape == other.shape ? DigestItem.collisions(one, other, context) : []
+        differences.append(
+            Difference(
+                code: .changed,
+                recorded: one.index,
+                live: other.index,
+                firstCollision: UInt32(truncatingIfNeeded: collisions.count),
+                collisionCount: UInt16(clamping: pairs.count)
+            )
+        )
+        collisions += pairs
     }
 
     private mutating func join(_ one: Int32, _ other: Int32) {
@@ -314,52 +377,35 @@ private struct PairComparison {
         for (index, item) in live.items.enumerated() where item.request >= 0 {
             liveAnswer[item.request] = Int32(truncatingIfNeeded: index)
         }
-        var consequences: [RecordingDifference.Place: Int] = [:]
         for (index, item) in recorded.items.enumerated() where item.request >= 0 {
             let request = liveRequest[Int(item.request)]
             guard request >= 0 else {
-                consequences[place(item.request, isRecorded: true), default: 0] += 1
+                consequences[item.request, default: 0] += 1
                 continue
             }
             let answer = Int32(truncatingIfNeeded: index)
             guard let other = liveAnswer.removeValue(forKey: request) else {
-                findings.append(Finding(code: .missing, recorded: place(answer, isRecorded: true)))
+                differences.append(Difference(code: .missing, recorded: answer))
                 continue
             }
             compare(answer, other)
         }
         for (request, answer) in liveAnswer.sorted(by: { $0.value < $1.value }) {
             guard recordedRequest[Int(request)] >= 0 else {
-                consequences[place(request, isRecorded: false), default: 0] += 1
+                liveConsequences[request, default: 0] += 1
                 continue
             }
-            findings.append(Finding(code: .unexpected, live: place(answer, isRecorded: false)))
-        }
-        guard !consequences.isEmpty else { return }
-        for index in findings.indices {
-            let finding = findings[index]
-            guard let place = finding.recorded ?? finding.live else { continue }
-            findings[index].consequences = consequences[place] ?? 0
+            differences.append(Difference(code: .unexpected, live: answer))
         }
     }
 
     private mutating func compare(_ answer: Int32, _ other: Int32) {
-        let (one, two) = (recorded.items[Int(answer)], live.items[Int(other)])
-        let (item, liveItem) = (DigestItem(one, at: Int(answer)), DigestItem(two, at: Int(other)))
-        guard DigestItem.agree(recorded: item, live: liveItem, &context) else {
-            var finding = difference(.changed, answer, other)
-            if item.shape == liveItem.shape { finding.collisions = DigestItem.collisions(item, liveItem, context) }
-            findings.append(finding)
-            return
-        }
+        let item = DigestItem(recorded.items[Int(answer)], at: Int(answer))
+        let liveItem = DigestItem(live.items[Int(other)], at: Int(other))
+        guard DigestItem.agree(recorded: item, live: liveItem, &context) else { return addChanged(item, liveItem) }
         context.bindings.commit()
-        let took = one.at &- recorded.items[Int(one.request)].at
-        let liveTook = two.at &- live.items[Int(two.request)].at
-        let slower = RecordingDifference.slower
-        // A clock can go back, and then nothing is known.
-        guard took >= 0, liveTook / slower.factor >= took, liveTook - took >= slower.more else { return }
-        var finding = difference(.slower, answer, other)
-        finding.roundTrips = (took, liveTook)
-        findings.append(finding)
+        let took = roundTrips(answer, other)
+        guard RecordingDifference.isSlower(took.live, than: took.recorded) else { return }
+        differences.append(Difference(code: .slower, recorded: answer, live: other))
     }
 }

@@ -114,11 +114,19 @@ public struct StanzaComparison {
         }
         compareAttributes(recorded, live, place, nickname)
         guard recordedPath.count < StanzaForm.deepest else { return }
+        let rule = rules.action(for: NoiseRules.textTarget, found)?.1
         switch (recorded.firstChild, live.firstChild) {
         case (nil, nil): compareTexts(recorded, live, place)
+        case (.some, .some) where rule?.leavesOutText == true:
+            if case .present = rule, recorded.isElementOnly != live.isElementOnly {
+                recorded.isElementOnly
+                    ? differ(place.ofText, nil, live.text, .unexpected)
+                    : differ(place.ofText, recorded.text, nil, .missing)
+            }
+            compareChildren(recorded, live, place)
         case _ where recorded.isElementOnly != live.isElementOnly && !(recorded.isEmpty || live.isEmpty),
             _ where recorded.firstChild != nil && !recorded.isElementOnly:
-            compareMixed(recorded, live, place)
+            compareMixed(recorded, live, place, rule)
         default: compareChildren(recorded, live, place)
         }
     }
@@ -132,12 +140,20 @@ public struct StanzaComparison {
         _ nickname: StaticString?
     ) {
         var others: [[String]: Element.Attribute] = [:]
+        // Of the stanzas themselves, what is there on one side and implied on the other.
+        let isStanza = recordedPath.count == 1
+        let implied = isStanza ? (recorded.impliedAddress, live.impliedAddress) : (nil, nil)
+        func isImplied(_ attribute: Element.Attribute, by address: ImpliedAddress?) -> Bool {
+            attribute.namespaceURI.isEmpty && address.map { attribute.name.utf8Span.span.equals($0.name) } ?? false
+        }
         for attribute in live.attributes { others[[attribute.namespaceURI, attribute.name]] = attribute }
         for attribute in recorded.attributes.sorted(by: { ($0.namespaceURI, $0.name) < ($1.namespaceURI, $1.name) }) {
             let other = others.removeValue(forKey: [attribute.namespaceURI, attribute.name])
+            if other == nil, isImplied(attribute, by: implied.0) { continue }
             compareAttribute(attribute, attribute.value, other?.value, place, nickname)
         }
-        for attribute in others.values.sorted(by: { ($0.namespaceURI, $0.name) < ($1.namespaceURI, $1.name) }) {
+        for attribute in others.values.sorted(by: { ($0.namespaceURI, $0.name) < ($1.namespaceURI, $1.name) })
+        where !isImplied(attribute, by: implied.1) {
             compareAttribute(attribute, nil, attribute.value, place, nickname)
         }
     }
@@ -183,6 +199,8 @@ public struct StanzaComparison {
     private mutating func compare(_ recorded: String, _ live: String, _ action: NoiseRules.Action, _ path: String) {
         switch action {
         case .ignore, .present: return
+        case .follow(let valueClass):
+            if !recorded.isEmpty, !live.isEmpty { try? bindings.bind(recorded, to: live, valueClass) }
         case .matches(let expression):
             if expression.matches(Array(recorded.utf8)), expression.matches(Array(live.utf8)) { return }
             if recorded != live { differ(path, recorded, live, .pattern) }
@@ -238,14 +256,24 @@ public struct StanzaComparison {
 
     // MARK: Children
 
-    private mutating func compareMixed(_ recorded: Element, _ live: Element, _ place: PlacePath) {
+    private mutating func compareMixed(
+        _ recorded: Element,
+        _ live: Element,
+        _ place: PlacePath,
+        _ rule: NoiseRules.Action?
+    ) {
         let (one, other) = (recorded.contents, live.contents)
         guard one.count == other.count else {
             return differ(place.ofText, recorded.text, live.text, one.count > other.count ? .missing : .unexpected)
         }
         for (left, right) in zip(one, other) {
             switch (left, right) {
-            case (.text(let left), .text(let right)): compareLiterals(left, right, place.ofText)
+            case (.text(let left), .text(let right)):
+                if let rule {
+                    compare(left, right, rule, place.ofText)
+                } else {
+                    compareLiterals(left, right, place.ofText)
+                }
             case (.element(let left), .element(let right)): compare(left, right, at: place.child(left))
             default: differ(place.ofText, recorded.text, live.text, .value)
             }
@@ -326,9 +354,14 @@ public struct StanzaComparison {
     }
 }
 
-extension StanzaForm {
-    /// The canonical form, for people.
-    public var text: String { String(decoding: canonical, as: UTF8.self) }
+extension NoiseRules.Action {
+    /// Whether a text does not count, whatever it says.
+    fileprivate var leavesOutText: Bool {
+        switch self {
+        case .ignore, .present: true
+        case .matches, .number, .bind, .bindSuffix, .follow, .address: false
+        }
+    }
 }
 
 extension Element {

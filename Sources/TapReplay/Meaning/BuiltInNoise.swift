@@ -18,6 +18,8 @@ enum BuiltInNoise {
         **/{urn:xmpp:message-attaching:1}attach-to/@id bind id
         **/{urn:xmpp:sid:0}origin-id/@id bind origin-id
         **/{urn:xmpp:sid:0}stanza-id/@id bind archive-id
+        # A stanza without a language has that of its stream (RFC 6120 §8.1.5), which some servers write into each.
+        iq/@xml:lang ignore
         # Conversations over several stanzas.
         **/{jabber:client}thread/text() bind exchange-id
         **/{http://jabber.org/protocol/commands}command/@sessionid bind exchange-id
@@ -57,8 +59,8 @@ enum BuiltInNoise {
         **/{urn:xmpp:time}tzo/text() present
         **/{jabber:iq:time}*/text() present
         **/{jabber:iq:last}query/@seconds present
-        # Versions and hashes.
-        **/{jabber:iq:roster}query/@ver bind version
+        # Versions and hashes. Those of rosters number the pushes, whose order is the server's.
+        **/{jabber:iq:roster}query/@ver follow roster-version
         **/{http://jabber.org/protocol/caps}c/@ver bind version
         **/{http://jabber.org/protocol/disco#info}query/@node bind-suffix version
         **/{jabber:iq:version}version/text() present

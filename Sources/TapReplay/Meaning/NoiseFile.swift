@@ -101,17 +101,21 @@ public enum NoiseFile {
                 let number = Double(argument.dropFirst(sign).drop { $0 == " " }), number >= 0, number.isFinite
             else { throw LineFault(column: column(argument), message: "expected ± and a number, such as ± 0.5") }
             return NoiseRules.Rule(locator, .number(within: number))
-        case "bind", "bind-suffix":
+        case "bind", "bind-suffix", "follow":
             try needsValue()
             guard let valueClass = ValueClass(rawValue: String(argument)) else {
                 let names = ValueClass.allCases.map(\.rawValue).joined(separator: ", ")
                 throw LineFault(column: column(argument), message: "expected a class of values: \(names)")
             }
-            return NoiseRules.Rule(locator, name == "bind" ? .bind(valueClass) : .bindSuffix(valueClass))
+            switch name {
+            case "bind": return NoiseRules.Rule(locator, .bind(valueClass))
+            case "follow": return NoiseRules.Rule(locator, .follow(valueClass))
+            default: return NoiseRules.Rule(locator, .bindSuffix(valueClass))
+            }
         default:
             throw LineFault(
                 column: column(name),
-                message: "expected ignore, present, regex, number, bind, bind-suffix or jid"
+                message: "expected ignore, present, regex, number, bind, bind-suffix, follow or jid"
             )
         }
     }
@@ -129,6 +133,7 @@ extension NoiseRules.Rule: CustomStringConvertible {
         case .matches(let expression): "\(locator.text) regex \(expression.text)"
         case .number(let tolerance): "\(locator.text) number ± \(tolerance)"
         case .bind(let valueClass): "\(locator.text) bind \(valueClass.rawValue)"
+        case .follow(let valueClass): "\(locator.text) follow \(valueClass.rawValue)"
         case .bindSuffix(let valueClass): "\(locator.text) bind-suffix \(valueClass.rawValue)"
         case .address: "\(locator.text) jid"
         }

@@ -18,6 +18,8 @@ public struct NoiseRules: Sendable {
         case ignore
         /// It has to be there, with whatever value.
         case present
+        /// It has to be there, with whatever value; a client sends the live value for which it was first seen to stand.
+        case follow(ValueClass)
         /// Both sides have to match a regular expression, as `body~` of rule files has it.
         case matches(Expression)
         /// The numbers may differ by so much.
@@ -68,7 +70,7 @@ public struct NoiseRules: Sendable {
             case anywhere
             /// The stanza itself.
             case stanza
-            /// To be told by the path.
+            /// The path decides.
             case path
         }
 
@@ -91,10 +93,6 @@ public struct NoiseRules: Sendable {
     /// The rules of noise files, and behind them the built-in ones.
     public init(_ own: [Rule] = []) {
         for rule in own + BuiltInNoise.rules { add(rule) }
-    }
-
-    init(only rules: [Rule]) {
-        for rule in rules { add(rule) }
     }
 
     private mutating func add(_ rule: Rule) {

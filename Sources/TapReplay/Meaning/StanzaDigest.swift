@@ -40,6 +40,7 @@ extension ValueClass {
         case .exchangeID: 11
         case .url: 12
         case .token: 13
+        case .rosterVersion: 14
         }
     }
 }
@@ -104,19 +105,29 @@ struct StanzaDigester {
         case .present: return hash
         default: break
         }
-        hash = Hash.mix(hash, attributes(element, nickname))
+        hash = Hash.mix(hash, attributes(element, nickname, implied: path.count == 1 ? element.impliedAddress : nil))
         guard path.count < StanzaForm.deepest else { return hash }
         guard element.firstChild != nil else { return Hash.mix(hash, text(element)) }
-        return Hash.mix(hash, element.isElementOnly ? children(element) : mixed(element))
+        let rule = found.isEmpty ? nil : rules.action(for: NoiseRules.textTarget, found)
+        switch rule?.1 {
+        case .ignore: return Hash.mix(hash, children(element))
+        case .present where !element.isElementOnly: return Hash.mix(Hash.mix(hash, children(element)), 3)
+        default: return Hash.mix(hash, element.isElementOnly ? children(element) : mixed(element, rule))
+        }
     }
 
     // MARK: Attributes
 
     /// Not of their order; their values come in the order of their names' hashes.
-    private mutating func attributes(_ element: Element, _ nickname: StaticString?) -> UInt64 {
+    private mutating func attributes(
+        _ element: Element,
+        _ nickname: StaticString?,
+        implied: ImpliedAddress?
+    ) -> UInt64 {
         var sum: UInt64 = 0
         let first = values.count
         element.forEachAttribute { name, uri, value in
+            if let implied, uri.isEmpty, name.equals(implied.name) { return }
             let key = NoiseRules.key(name, uri)
             let count = values.count
             if let hash = attribute(name, uri, value, key, nickname) { sum &+= Hash.mix(key, hash) }
@@ -163,7 +174,7 @@ struct StanzaDigester {
     private mutating func value(_ value: Span<UInt8>, _ action: NoiseRules.Action, _ rule: Int) -> UInt64? {
         switch action {
         case .ignore: return nil
-        case .present: return 3
+        case .present, .follow: return 3
         case .matches(let expression): return expression.matches([UInt8](value)) ? 1 : literal(value)
         case .number:
             guard let number = Double(value.string()), number.isFinite else { return literal(value) }
@@ -260,12 +271,14 @@ struct StanzaDigester {
         return hash
     }
 
-    private mutating func mixed(_ element: Element) -> UInt64 {
+    private mutating func mixed(_ element: Element, _ rule: (Int, NoiseRules.Action)?) -> UInt64 {
         var hash: UInt64 = 11
         for content in element.contents {
             switch content {
             case .element(let child): hash = Hash.mix(hash, self.hash(child))
-            case .text(let text): hash = Hash.mix(hash, literal(text.utf8Span.span))
+            case .text(let text):
+                let bytes = text.utf8Span.span
+                hash = Hash.mix(hash, rule.map { value(bytes, $0.1, $0.0) ?? 0 } ?? literal(bytes))
             }
         }
         return hash
@@ -299,6 +312,22 @@ extension Element {
         return to.contains("/") ? "from" : "to"
     }
 
+    /// Of a stanza the address that says no more than its absence would; nil where each says something.
+    var impliedAddress: ImpliedAddress? {
+        var implied: ImpliedAddress?
+        withAttribute("to") { to in
+            withAttribute("from") { from in
+                guard to.count >= from.count, to.extracting(..<from.count).equals(from) else { return }
+                if to.count == from.count {
+                    implied = .to
+                } else if to[from.count] == UInt8(ascii: "/"), !from.holds(UInt8(ascii: "/")) {
+                    implied = .from
+                }
+            }
+        }
+        return implied
+    }
+
     /// Whether the order of the children means something: of the items of a node that of their publication, of the values of a
     /// field and the items of a form (XEP-0004) and of text with markup (XEP-0071) that in which they are shown.
     var hasOrderedChildren: Bool {
@@ -306,6 +335,17 @@ extension Element {
         if namespace == .other { return withNamespaceURI { $0.equals("http://www.w3.org/1999/xhtml") } }
         return namespace == .dataForms && (isNamed("field") || firstChild { $0.isNamed("item") } != nil)
     }
+}
+
+/// An address of a stanza that may as well be left out.
+enum ImpliedAddress {
+    /// It is the account that the stanza is for (RFC 6120 §8.1.2.1).
+    case from
+    /// It is the client that the stanza is from.
+    case to
+
+    /// The attribute.
+    var name: StaticString { self == .from ? "from" : "to" }
 }
 
 /// A hash for digests: fast, the same in every run, of 64 bits.

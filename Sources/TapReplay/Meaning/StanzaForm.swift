@@ -10,6 +10,9 @@ public struct StanzaForm: Sendable {
     /// The form as bytes, for comparing: XML, but for attributes with a namespace, which are written `{uri}name`.
     public let canonical: [UInt8]
 
+    /// The canonical form, for people.
+    public var text: String { String(decoding: canonical, as: UTF8.self) }
+
     /// The namespaces that a client's stream header declares.
     public static let clientDeclarations = Array(
         " xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'".utf8
@@ -101,6 +104,7 @@ private struct CanonicalWriter {
         element.forEachAttribute { name, uri, value in attributes.append(Self.attribute(name, uri, value)) }
         attributes.sort { $0.lexicographicallyPrecedes($1) }
         for attribute in attributes { bytes += attribute }
+        let head = bytes.count
         bytes.append(0x3E)
         if depth < StanzaForm.deepest {
             if element.isElementOnly {
@@ -117,7 +121,14 @@ private struct CanonicalWriter {
                 }
             }
         }
-        bytes += "</>".utf8
+        guard bytes.count > head + 1 else {
+            bytes.removeLast()
+            bytes += "/>".utf8
+            return
+        }
+        bytes += "</".utf8
+        element.withName { bytes.append($0) }
+        bytes.append(0x3E)
     }
 
     private static func attribute(_ name: Span<UInt8>, _ uri: Span<UInt8>, _ value: Span<UInt8>) -> [UInt8] {

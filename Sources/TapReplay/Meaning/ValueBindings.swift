@@ -33,21 +33,54 @@ public struct ValueBindings: Sendable {
     private var journal: [(recorded: Key, live: Key)] = []
     /// Which of them are of accounts, domains and full JIDs.
     private var addressPlaces: [Int] = []
+    /// Changes whenever the set of them does.
+    private(set) var addressVersion = 0
     private(set) var recordedNames = AddressNames()
     private(set) var liveNames = AddressNames()
 
-    /// No bindings.
-    public init() {}
+    /// Recorded ids for which live ones are made by adding ``suffix``, with their numbers: they take no room in the tables.
+    private let ids: [String: Int]
+    let suffix: String
+    /// Of each of them what it is bound to.
+    private var stands: [Stand]
+    /// The classes that have had a binding in the tables.
+    private var classes: Set<ValueClass> = []
 
-    /// Number of bindings.
+    private enum Stand: UInt8 {
+        /// To nothing.
+        case none
+        /// To the one that is made.
+        case made
+        /// To another, which is in the tables.
+        case other
+    }
+
+    /// No bindings.
+    public init() { self.init(ids: [:], suffix: "") }
+
+    /// No bindings yet; of `ids` live ones can be made with ``standIn(for:)``.
+    init(ids: [String: Int], suffix: String) {
+        self.ids = ids
+        self.suffix = suffix
+        stands = [Stand](repeating: .none, count: ids.count)
+    }
+
+    /// Binds an id to the one that is made of it, unless it is bound.
+    mutating func standIn(for id: Int) { if stands[id] == .none { stands[id] = .made } }
+
+    /// Whether an id is bound to the one that is made of it.
+    func isStoodInFor(_ id: Int) -> Bool { stands[id] == .made }
+
+    /// Whether values of a class can be in the tables.
+    func mayHold(_ valueClass: ValueClass) -> Bool { classes.contains(valueClass) }
+
+    /// Number of bindings in the tables.
     public var count: Int { journal.count }
 
     /// Binds a recorded value to a live one. Binding the same two again changes nothing. An account binds its domain with
     /// it, unless that is bound.
     public mutating func bind(_ recorded: String, to live: String, _ valueClass: ValueClass) throws(Collision) {
-        let recordedKey = Key(valueClass: valueClass, value: recorded)
-        let liveKey = Key(valueClass: valueClass, value: live)
-        let (boundLive, boundRecorded) = (toLive[recordedKey], toRecorded[liveKey])
+        let (boundLive, boundRecorded) = (self.live(for: recorded, valueClass), self.recorded(for: live, valueClass))
         if boundLive == live { return }
         guard boundLive == nil, boundRecorded == nil else {
             throw Collision(
@@ -58,9 +91,16 @@ public struct ValueBindings: Sendable {
                 boundRecorded: boundRecorded
             )
         }
+        let recordedKey = Key(valueClass: valueClass, value: recorded)
+        let liveKey = Key(valueClass: valueClass, value: live)
         toLive[recordedKey] = live
         toRecorded[liveKey] = recorded
-        if Self.addressClasses.contains(valueClass) { addressPlaces.append(journal.count) }
+        classes.insert(valueClass)
+        if valueClass == .stanzaID, let id = ids[recorded] { stands[id] = .other }
+        if valueClass.isOfAddress {
+            addressPlaces.append(journal.count)
+            addressVersion += 1
+        }
         journal.append((recordedKey, liveKey))
         switch valueClass {
         case .account:
@@ -88,12 +128,17 @@ public struct ValueBindings: Sendable {
 
     /// The live value of a recorded one; nil where it is not bound.
     public func live(for recorded: String, _ valueClass: ValueClass) -> String? {
-        toLive[Key(valueClass: valueClass, value: recorded)]
+        if valueClass == .stanzaID, let id = ids[recorded], stands[id] == .made { return recorded + suffix }
+        return toLive[Key(valueClass: valueClass, value: recorded)]
     }
 
     /// The recorded value of a live one; nil where it is not bound.
     public func recorded(for live: String, _ valueClass: ValueClass) -> String? {
-        toRecorded[Key(valueClass: valueClass, value: live)]
+        if valueClass == .stanzaID, !suffix.isEmpty, live.utf8.reversed().starts(with: suffix.utf8.reversed()) {
+            let recorded = String(live.utf8.dropLast(suffix.utf8.count)) ?? live
+            if let id = ids[recorded], stands[id] == .made { return recorded }
+        }
+        return toRecorded[Key(valueClass: valueClass, value: live)]
     }
 
     /// The value on the other side; nil where it is not bound.
@@ -115,8 +160,12 @@ public struct ValueBindings: Sendable {
             }
             toLive[last.recorded] = nil
             toRecorded[last.live] = nil
+            if last.recorded.valueClass == .stanzaID, let id = ids[last.recorded.value] { stands[id] = .none }
         }
-        while let last = addressPlaces.last, last >= journal.count { addressPlaces.removeLast() }
+        while let last = addressPlaces.last, last >= journal.count {
+            addressPlaces.removeLast()
+            addressVersion += 1
+        }
         addressPlaces += journal.count..<(journal.count + kept.count)
         journal += kept.reversed()
     }
@@ -142,8 +191,6 @@ public struct ValueBindings: Sendable {
         }
     }
 
-    private static let addressClasses: Set<ValueClass> = [.account, .domain, .resource]
-
     /// Accounts, domains and full JIDs with what each is on the other side, the longest first.
     func addresses(_ way: Way) -> [(text: [UInt8], other: [UInt8])] {
         addressPlaces.map { journal[$0] }
@@ -151,4 +198,9 @@ public struct ValueBindings: Sendable {
             .map { (Array($0.utf8), Array($1.utf8)) }
             .sorted { $0.0.count > $1.0.count }
     }
+}
+
+extension ValueClass {
+    /// Whether values of it are accounts, domains or full JIDs.
+    fileprivate var isOfAddress: Bool { self == .account || self == .domain || self == .resource }
 }

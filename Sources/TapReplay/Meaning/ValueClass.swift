@@ -20,7 +20,9 @@ public enum ValueClass: String, Sendable, Hashable, CaseIterable {
     case originID = "origin-id"
     /// The id of a pubsub item (XEP-0060).
     case itemID = "item-id"
-    /// A version of a roster or of capabilities, or the hash of one.
+    /// A version of a roster (RFC 6121 §2.6).
+    case rosterVersion = "roster-version"
+    /// A version of capabilities, or the hash of one.
     case version
     /// The id of a negotiation over several stanzas: Jingle, ad-hoc command, in-band bytestream.
     case exchangeID = "exchange-id"

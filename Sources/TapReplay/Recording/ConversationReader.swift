@@ -32,6 +32,8 @@ public struct ConversationReader {
     private var readings: [Key: Reading] = [:]
     /// The runs of which records are missing: a session without its end may have lost any.
     private var lossy: Set<Int> = []
+    /// The runs that were recorded around matches: a session that is not there to its end lacks records.
+    private var windowed: Set<Int> = []
 
     /// A reader without records.
     public init() {}
@@ -41,6 +43,7 @@ public struct ConversationReader {
         run = runs[header.run, default: runs.count + 1]
         runs[header.run] = run
         if header.filter != nil { noteLoss() }
+        if header.trigger != nil { windowed.insert(run) }
     }
 
     /// Records of the run that is being read are missing.
@@ -59,24 +62,23 @@ public struct ConversationReader {
         if readings[key] == nil {
             order.append(key)
             readings[key] = Reading(conversation: RecordedConversation(run: run, number: record.session))
-            readings[key]?.conversation.began = record.monotonic
             readings[key]?.isTorn = lossy.contains(run)
         }
         guard var reading = readings.removeValue(forKey: key) else { return }
+        if record.code == Record.Code.recordsOmitted { reading.isTorn = true }
         reading.take(line, parser)
         readings[key] = reading
     }
 
     /// All conversations in the order in which their sessions began; those that hold no item behind a login have a fault.
     public func conversations() -> [RecordedConversation] {
-        order.compactMap { readings[$0]?.finished() }
+        order.compactMap { readings[$0]?.finished(isWindowed: windowed.contains($0.run)) }
     }
 }
 
 extension ConversationReader.Reading {
     fileprivate mutating func take(_ line: RecordLine, _ parser: StanzaParser) {
         let record = line.record
-        if let remote = record.remote { conversation.remote = remote }
         if conversation.ending == .open { conversation.ended = (record.monotonic, record.sequence) }
         switch record.code {
         case Record.Code.sessionReady:
@@ -112,10 +114,7 @@ extension ConversationReader.Reading {
 
     private mutating func open(_ line: RecordLine, _ direction: Direction) {
         guard let xml = line.record.xml else { return }
-        var decoder = StreamDecoder(limits: .authenticated)
-        decoder.append(line.content.span.slice(xml))
-        while decoder.next() != nil {}
-        roots[direction] = decoder.declarations
+        roots[direction] = line.declarations
         if direction == .send { conversation.language = Self.language(line.content.span.slice(xml).string()) }
     }
 
@@ -132,6 +131,15 @@ extension ConversationReader.Reading {
             line.content.span.slice(name).equals("features")
         {
             conversation.features = Array(line.content[xml.range])
+        }
+        if line.record.direction == .send, let xml = line.record.xml, let name = line.record.name,
+            line.content.span.slice(name).equals("authenticate"),
+            let login = try? parser.parse(
+                line.content.span.slice(xml),
+                root: roots[.send] ?? StanzaForm.clientDeclarations
+            ), let bind = login.child("bind", .bind2)
+        {
+            conversation.inlineFeatures = [.carbons, .streamManagement].filter { bind.child("enable", $0) != nil }
         }
         guard line.record.direction == .send, line.record.payloadNamespace == .bind, let xml = line.record.xml,
             let bind = try? parser.parse(
@@ -164,13 +172,24 @@ extension ConversationReader.Reading {
         }
     }
 
-    fileprivate func finished() -> RecordedConversation {
+    fileprivate func finished(isWindowed: Bool) -> RecordedConversation {
         var conversation = conversation
         if !isReady || conversation.jid == nil {
             conversation.faults.append(isEncrypted ? .encrypted : .withoutLogin)
         }
         if lacking > 0 { conversation.faults.append(.lacksItems(lacking)) }
-        if isTorn { conversation.faults.append(.torn) }
+        if isTorn || isWindowed && conversation.ending == .open { conversation.faults.append(.torn) }
         return conversation
+    }
+}
+
+extension RecordLine {
+    /// Of the record of a stream's header what it declares, as ``StanzaParser/parse(_:root:)`` takes it; otherwise nothing.
+    public var declarations: [UInt8] {
+        guard record.kind == .streamOpen, let xml = record.xml else { return [] }
+        var decoder = StreamDecoder(limits: .authenticated)
+        decoder.append(content.span.slice(xml))
+        while decoder.next() != nil {}
+        return decoder.declarations
     }
 }

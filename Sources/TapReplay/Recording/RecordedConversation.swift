@@ -49,15 +49,13 @@ public struct RecordedConversation: Sendable {
     public internal(set) var resource: String?
     /// The stream features that the server offered last before the login was complete; nil if they were not recorded.
     public internal(set) var features: [UInt8]?
+    /// The namespaces of what the client enabled along with its login (XEP-0386): of carbons and of stream management.
+    public internal(set) var inlineFeatures: [Namespace] = []
     /// The `xml:lang` of the client's last stream header; nil if it had none.
     public internal(set) var language: String?
-    /// The client's address.
-    public internal(set) var remote: String?
     /// What followed the login, in the order of the recording.
     public internal(set) var items: [RecordedItem] = []
-    /// When the session began: nanoseconds since the run began.
-    public internal(set) var began: Int64 = 0
-    /// When its login was complete.
+    /// When its login was complete: nanoseconds since the run began.
     public internal(set) var ready: Int64 = 0
     /// The number of the record that says so.
     public internal(set) var readySequence: UInt64 = 0

@@ -24,8 +24,6 @@ public struct RecordedItem: Sendable {
     public internal(set) var root: [UInt8]
     /// Who made it.
     public internal(set) var origin: Origin
-    /// What the proxy did to it, as ``Record/action`` has it; nil if nothing.
-    public internal(set) var action: String?
     /// Nanoseconds since the run began.
     public internal(set) var at: Int64
     /// Its number within the run.
@@ -78,10 +76,8 @@ public struct RecordedItem: Sendable {
         self.root = root.isEmpty ? StanzaForm.clientDeclarations : root
         let bytes = Array(line.content[xml.range])
         origin = record.origin
-        action = record.action
         sent = origin == .peer ? bytes : nil
-        seen =
-            record.edited.map { Array(line.content[$0.range]) } ?? (Self.stopping.contains(action ?? "") ? nil : bytes)
+        seen = record.delivered.map { Array(line.content[$0.range]) }
         at = record.monotonic
         sequence = record.sequence
         chunks = record.chunks
@@ -93,7 +89,16 @@ public struct RecordedItem: Sendable {
         payloadNamespace = record.payloadNamespace
         placeholders = Placeholder.all(in: bytes.span)
     }
+}
+
+extension Record {
+    /// Where the item stands as the receiving peer got it; nil if it did not, or the recording lacks it.
+    public var delivered: ByteRange? {
+        if let edited { return edited }
+        guard let action else { return xml }
+        return Self.stopping.contains(action) ? nil : xml
+    }
 
     /// The actions after which the peer did not get the item.
-    private static let stopping: Set<String> = ["dropped", "refused", Record.answered, "cut", "half-closed", "reset"]
+    private static let stopping: Set<String> = ["dropped", "refused", Self.answered, "cut", "half-closed", "reset"]
 }

@@ -45,7 +45,7 @@ public struct ExpectedElement: Sendable, Hashable {
     private func compare(_ element: Element, path: String, _ values: inout ScriptValues) -> ScriptDifference? {
         let path = path.isEmpty ? name : "\(path)/\(name)"
         guard element.name == name, element.namespaceURI == namespace else {
-            return ScriptDifference(path: path, expected: label, received: Self.label(element))
+            return ScriptDifference(path: path, expected: label, received: element.label)
         }
         let found = element.attributes
         for attribute in attributes {
@@ -77,7 +77,7 @@ public struct ExpectedElement: Sendable, Hashable {
             return ScriptDifference(path: path, expected: children[found.count].label, received: nil)
         }
         if found.count > children.count {
-            return ScriptDifference(path: path, expected: nil, received: Self.label(found[children.count]))
+            return ScriptDifference(path: path, expected: nil, received: found[children.count].label)
         }
         return nil
     }
@@ -111,13 +111,7 @@ public struct ExpectedElement: Sendable, Hashable {
 
     private func isNamed(as element: Element) -> Bool { element.name == name && element.namespaceURI == namespace }
 
-    private var label: String { Self.label(name, namespace) }
-
-    private static func label(_ element: Element) -> String { label(element.name, element.namespaceURI) }
-
-    private static func label(_ name: String, _ namespace: String) -> String {
-        namespace == Namespace.client.uri.description ? "<\(name)/>" : "<\(name) xmlns='\(namespace)'/>"
-    }
+    private var label: String { Element.label(name, namespace) }
 }
 
 extension ExpectedElement.Value {
@@ -159,15 +153,5 @@ public struct ScriptDifference: Sendable, Hashable, CustomStringConvertible {
             default: "unexpected \(found ?? "")"
             }
         return LineBuffer.escaped("\(path): \(words)")
-    }
-}
-
-extension String {
-    /// Without the white space of XML at its ends.
-    var trimmingSpace: Substring {
-        func isSpace(_ character: Character) -> Bool { character == "\r\n" || " \t\n\r".contains(character) }
-        let rest = drop(while: isSpace)
-        guard let last = rest.lastIndex(where: { !isSpace($0) }) else { return "" }
-        return rest[...last]
     }
 }

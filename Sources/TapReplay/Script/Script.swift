@@ -61,6 +61,8 @@ public struct Script: Sendable {
         public var action: Action
         /// The line of the action, from 1.
         public var line: Int
+        /// The stanza of ``Action/receives(_:)`` as it stands in the script; nil of other actions.
+        var expected: String?
     }
 
     /// The first comment; nil without one.

@@ -221,8 +221,9 @@ struct ScriptParser {
         let place = start + line.text.utf8.count - line.text.dropFirst(name.count).drop { $0 == " " }.utf8.count
         let verb = words.prefix { $0 != " " && $0 != "\t" && $0 != ":" }
         let rest = words.dropFirst(verb.count).trimmingBlanks
-        func append(_ action: Script.Action) {
-            script.steps.append(.init(character: character, action: action, line: line.number))
+        func append(_ action: Script.Action, expecting stanza: Range<Int>? = nil) {
+            let text = stanza.map { String(String(decoding: source.bytes[$0], as: UTF8.self).trimmingSpace) }
+            script.steps.append(.init(character: character, action: action, line: line.number, expected: text))
         }
         switch verb {
         case "connects", "disconnects":
@@ -255,13 +256,13 @@ struct ScriptParser {
                 content.isEmpty
                 ? line.range.upperBound
                 : start + line.text.utf8.distance(from: line.text.startIndex, to: content.startIndex)
-            let stanza = try source.stanza(
-                in: block(from: from, line),
-                script.characters,
-                connected,
-                verb: String(verb)
-            )
-            append(verb == "sends" ? .sends(stanza.sent) : .receives(stanza.expected))
+            let place = block(from: from, line)
+            let stanza = try source.stanza(in: place, script.characters, connected, verb: String(verb))
+            if verb == "sends" {
+                append(.sends(stanza.sent))
+            } else {
+                append(.receives(stanza.expected), expecting: place)
+            }
         default:
             let nearest = Spelling.nearest(to: "\(verb)\(rest.hasPrefix(":") ? ":" : "")", among: Self.verbs)
             throw source.fault(at: place, "unknown action \"\(verb)\"", expected: Self.actionForm, nearest: nearest)

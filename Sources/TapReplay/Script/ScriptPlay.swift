@@ -38,16 +38,30 @@ public struct ScriptPlay: Sendable {
 
     /// The step at which a script failed.
     public struct Failure: Sendable, Hashable {
+        /// What is at fault.
+        public enum Cause: Sendable, Hashable {
+            /// The server does something else than the script expects.
+            case behaviour
+            /// A client could not log in.
+            case login
+            /// The server cannot be reached.
+            case network
+        }
+
         /// Its line in the script, from 1.
         public var line: Int
         /// What the step does: `Romeo receives`.
         public var step: String
         /// What was wrong, as a clause for people.
         public var reason: String
-        /// The stanza that came instead, as it was received; nil where none did.
+        /// The stanza that the step expects, as it stands in the script; nil where it expects none.
+        public var expected: String?
+        /// The stanza that came instead, as it was received, without its secrets; nil where none did.
         public var received: String?
-        /// No client had failed to log in: what failed is the server's behaviour.
-        public var isBehaviour: Bool
+        /// The first place at which the two differ; nil where one of them is missing.
+        public var difference: ScriptDifference?
+        /// What is at fault.
+        public var cause: Cause
     }
 
     private enum Connection: Sendable {
@@ -56,10 +70,13 @@ public struct ScriptPlay: Sendable {
 
     private let script: Script
     private let settings: Settings
+    private let redactor = ReportRedactor()
     private var values: ScriptValues
     private var connections: [Connection]
     /// What has come for each character and no step has received.
     private var received: [ArraySlice<(element: Element, bytes: [UInt8])>]
+    /// The last connection could not be made.
+    private var isUnreachable = false
     private var commands: ArraySlice<Command> = []
     /// Index of the step that is under way.
     public private(set) var position = 0
@@ -95,16 +112,34 @@ public struct ScriptPlay: Sendable {
         advance(at: now)
     }
 
-    /// A stanza has come for a character.
+    /// A stanza has come for a character. Pings of the server are answered at once: no step receives them.
     public mutating func receive(_ element: Element, _ bytes: [UInt8], for character: Int, at now: Int64) {
         guard received.indices.contains(character) else { return }
+        if element.matches("iq", .client), element.attribute("type") == "get", element.child("ping", .ping) != nil,
+            Self.isServer(element.attribute("from"), of: values.accounts[character])
+        {
+            let (id, from) = (element.attribute("id"), element.attribute("from"))
+            return commands.append(
+                .send(character, XMLWriter.bytes { $0.element("iq", ["type": "result", "id": id, "to": from]) })
+            )
+        }
         received[character].append((element, bytes))
         advance(at: now)
     }
 
-    /// A character's connection has ended, or could not be made; `reason` says why, as a clause.
-    public mutating func closed(_ character: Int, _ reason: String, at now: Int64) {
+    /// Whether an address is that of an account's server: its domain, the account itself, or none.
+    static func isServer(_ from: String?, of account: String) -> Bool {
+        from == nil || from == account || from == account.split(separator: "@").last.map(String.init)
+    }
+
+    /// A character's connection has ended, or could not be made.
+    ///
+    /// - Parameters:
+    ///   - reason: Why, as a clause.
+    ///   - isUnreachable: There was no connection to the server.
+    public mutating func closed(_ character: Int, _ reason: String, isUnreachable: Bool = false, at now: Int64) {
         guard connections.indices.contains(character) else { return }
+        self.isUnreachable = isUnreachable
         if case .leaving = connections[character] {
             connections[character] = .closed(nil)
         } else {
@@ -119,7 +154,7 @@ public struct ScriptPlay: Sendable {
     // MARK: Steps
 
     private enum Progress {
-        case done, waits(Int64), failed(String, received: [UInt8]? = nil)
+        case done, waits(Int64), failed(String, received: [UInt8]? = nil, ScriptDifference? = nil)
     }
 
     private mutating func advance(at now: Int64) {
@@ -135,7 +170,7 @@ public struct ScriptPlay: Sendable {
                 deadline = end
                 guard now >= end else { return }
                 expire(step)
-            case .failed(let reason, let received): fail(step, reason, received)
+            case .failed(let reason, let received, let difference): fail(step, reason, received, difference)
             }
         }
     }
@@ -144,14 +179,15 @@ public struct ScriptPlay: Sendable {
         let who = step.character
         switch (step.action, connections[who]) {
         case (.connects, .bound): return .done
-        case (.connects, .connecting): return .waits(settings.wait)
+        // A login has several steps, which take their time each.
+        case (.connects, .connecting): return .waits(loginTime)
         case (.connects, .closed(let reason?)) where deadline != nil: return .failed(reason)
         case (.connects, .leaving): return .waits(settings.wait)
         case (.connects, .closed):
             connections[who] = .connecting
             received[who] = []
             commands.append(.connect(who))
-            return .waits(settings.wait)
+            return .waits(loginTime)
         case (.disconnects, .bound):
             connections[who] = .leaving
             commands.append(.disconnect(who))
@@ -170,7 +206,7 @@ public struct ScriptPlay: Sendable {
                 return .failed(reason.map { "the connection ended: \($0)" } ?? "the client has disconnected")
             }
             guard let difference = expected.difference(item.element, &values) else { return .done }
-            return .failed("\(difference)", received: item.bytes)
+            return .failed("\(difference)", received: item.bytes, difference)
         case (.receivesNothing, _):
             guard let item = received[who].first else { return .waits(settings.quiet) }
             return .failed("expected nothing, received <\(item.element.name)/>", received: item.bytes)
@@ -186,18 +222,30 @@ public struct ScriptPlay: Sendable {
         case .disconnects:
             // The server need not answer the end of a stream.
             connections[step.character] = .closed(nil)
-        case .connects: fail(step, "no login within \(seconds)", nil)
-        default: fail(step, "nothing received within \(seconds)", nil)
+        case .connects: fail(step, "no login within \(LineBuffer.duration(loginTime))")
+        default: fail(step, "nothing received within \(LineBuffer.duration(settings.wait))")
         }
     }
 
-    private var seconds: String { LineBuffer.duration(settings.wait) }
+    private var loginTime: Int64 { settings.wait &* 4 }
 
-    private mutating func fail(_ step: Script.Step, _ reason: String, _ received: [UInt8]?) {
-        var isLogin = false
+    private mutating func fail(
+        _ step: Script.Step,
+        _ reason: String,
+        _ received: [UInt8]? = nil,
+        _ difference: ScriptDifference? = nil
+    ) {
+        let text = received.map { String(decoding: $0, as: UTF8.self) }
+        let redacted = text.flatMap(redactor.redacted)
+        var (difference, reason) = (difference, reason)
+        if let redacted, var found = difference {
+            found.received = redacted.value(found.received)
+            (difference, reason) = (found, "\(found)")
+        }
+        var cause = Failure.Cause.behaviour
         var verb = "receives"
         switch step.action {
-        case .connects: (verb, isLogin) = ("connects", true)
+        case .connects: (verb, cause) = ("connects", isUnreachable ? .network : .login)
         case .disconnects: verb = "disconnects"
         case .sends: verb = "sends"
         case .receives, .receivesNothing: break
@@ -208,8 +256,10 @@ public struct ScriptPlay: Sendable {
                     line: step.line,
                     step: "\(script.characters[step.character].name) \(verb)",
                     reason: reason,
-                    received: received.map { String(decoding: $0, as: UTF8.self) },
-                    isBehaviour: !isLogin
+                    expected: step.expected,
+                    received: redacted?.text ?? text,
+                    difference: difference,
+                    cause: cause
                 )
             )
         )

@@ -55,7 +55,7 @@ struct ScriptSource {
     ///   - range: Where it stands.
     ///   - characters: Whose addresses variables may name.
     ///   - connected: Those of them whose full JID is known.
-    ///   - verb: `sends`, which allows no wildcards, or `receives`.
+    ///   - verb: `sends`, where `{scansion:any}` is as any text, or `receives`.
     func stanza(
         in range: Range<Int>,
         _ characters: [Script.Character],
@@ -70,8 +70,15 @@ struct ScriptSource {
         let reading = Reading(source: self, start: range.lowerBound, block: block, characters, connected)
         let (place, element) = try element(marked, range.lowerBound, verb)
         guard verb == "receives" else {
-            if let wildcard = Self.find("{scansion:", in: block[place]) {
-                throw fault(at: range.lowerBound + wildcard, "a wildcard in a stanza that is sent", expected: "a value")
+            if let wildcard = Self.find("{scansion:capture", in: block[place]) {
+                throw fault(at: range.lowerBound + wildcard, "a capture in a stanza that is sent", expected: "a value")
+            }
+            if let strict = Self.find(" scansion:", in: block[place]) {
+                throw fault(
+                    at: range.lowerBound + strict + 1,
+                    "an attribute of scansion in a stanza that is sent",
+                    expected: "it in a stanza that is received"
+                )
             }
             let text = try reading.text(Self.withoutIndents(marked[place]), from: place.lowerBound)
             return (text, ExpectedElement(name: "", namespace: "", isStrict: false))

@@ -4,7 +4,8 @@ internal import XMPPCore
 /// Writes a scansion script of recorded conversations: what each client sent, and what it received, with wildcards where a
 /// server makes up another value each time.
 ///
-/// Logins and stream management are left out, since scripts have no words for them; so is what the proxy made.
+/// Logins and stream management are left out, since scripts have no words for them; so are pings of the server, which clients
+/// answer by themselves, answers to its other requests, whose ids are others each time, and what the proxy made.
 public struct ScriptWriter {
     /// One action of the script.
     private struct Entry {
@@ -35,7 +36,8 @@ public struct ScriptWriter {
         }
         self.names = names
         for item in self.conversations.flatMap(\.items) where item.direction == .send && item.origin == .peer {
-            if let id = item.id { ownIDs.insert(id) }
+            // An answer has the id of who asked.
+            if !item.isAnswer, let id = item.id { ownIDs.insert(id) }
         }
     }
 
@@ -68,12 +70,23 @@ public struct ScriptWriter {
             func add(_ sequence: UInt64, _ text: String) {
                 entries.append(Entry(run: conversation.run, sequence: sequence, text: text))
             }
+            let account = conversation.account?.description ?? ""
+            var served: Set<String> = []
             add(conversation.readySequence, "\(names[index]) connects\n")
-            for item in conversation.items {
+            // Others see that it leaves when it closes its stream; what comes behind that reaches nobody.
+            let closing = conversation.items.firstIndex { $0.kind == .end && $0.direction == .send }
+            for item in conversation.items.prefix(closing ?? conversation.items.count) {
                 guard item.kind != .nonza, item.kind != .end, item.origin == .peer,
                     let bytes = item.direction == .send ? item.atServer() : item.sent,
                     let element = try? parser.parse(bytes.span, root: item.root)
                 else { continue }
+                if item.kind == .iq, item.direction == .recv, !item.isAnswer, let id = item.id, !isOwn(id),
+                    ScriptPlay.isServer(item.from, of: account)
+                {
+                    served.insert(id)
+                    if item.type == "get", item.payloadNamespace == .ping { continue }
+                }
+                if item.direction == .send, item.isAnswer, let id = item.id, served.contains(id) { continue }
                 var writer = Writer(script: self, isSent: item.direction == .send)
                 writer.write(
                     element,
@@ -88,7 +101,8 @@ public struct ScriptWriter {
                     ? "# not in the recording, write it here: \(item.placeholders.joined(separator: ", "))\n" : ""
                 add(item.sequence, "\(missing)\(names[index]) \(verb):\n\(writer.text)")
             }
-            add(conversation.ended.sequence, "\(names[index]) disconnects\n")
+            let end = closing.map { conversation.items[$0].sequence } ?? conversation.ended.sequence
+            add(end, "\(names[index]) disconnects\n")
         }
         return entries
     }
@@ -124,7 +138,7 @@ public struct ScriptWriter {
     }
 }
 
-/// Writes one stanza, indented as scripts have it.
+/// Writes one stanza, indented as scripts have it; what stands beside text is not indented.
 private struct Writer {
     /// What is written of a value.
     private enum Value {
@@ -142,11 +156,12 @@ private struct Writer {
         self.isSent = isSent
     }
 
-    mutating func write(_ element: Element, path: [Element], inherited: String, isStrict: Bool, indent: String) {
+    /// - Parameter indent: Nil within text.
+    mutating func write(_ element: Element, path: [Element], inherited: String, isStrict: Bool, indent: String?) {
         let path = path + [element]
         let found = script.found(path)
         let namespace = element.namespaceURI
-        text += "\(indent)<\(element.name)"
+        text += "\(indent ?? "")<\(element.name)"
         if namespace != inherited { text += " xmlns=\"\(Self.escaped(namespace))\"" }
         var isLoose = false
         for (index, attribute) in element.attributes.enumerated() {
@@ -156,37 +171,51 @@ private struct Writer {
             case .written(let value): append(value, attribute, index)
             }
         }
-        let children = element.children.filter { isSent || !isIgnored($0, path) }
-        isLoose = isLoose || children.count != element.elementCount || children.count > 1
-        let isOnlyElements = element.firstChild != nil && element.text.trimmingSpace.isEmpty
-        var content = ""
-        if !isOnlyElements, !element.text.isEmpty {
-            switch value(ofText: element.text, found) {
-            case .left, .any: isLoose = true
-            case .written(let value): content = value
-            }
-        }
+        let contents = contents(of: element, path, found, isLoose: &isLoose)
         let wasStrict = isStrict || namespace != inherited
         if !isSent, wasStrict, isLoose { text += " scansion:strict=\"false\"" }
-        guard !children.isEmpty || !content.isEmpty else {
-            text += "/>\n"
-            return
-        }
-        text += ">\(content)"
-        if !children.isEmpty {
-            text += "\n"
-            for child in children {
+        let isInline = indent == nil || contents.contains { if case .text = $0 { true } else { false } }
+        text += contents.isEmpty ? "/>" : isInline ? ">" : ">\n"
+        for content in contents {
+            switch content {
+            case .text(let value): text += value
+            case .element(let child):
                 write(
                     child,
                     path: path,
                     inherited: namespace,
                     isStrict: wasStrict && !isLoose,
-                    indent: indent + "\t"
+                    indent: isInline ? nil : (indent ?? "") + "\t"
                 )
             }
-            text += indent
         }
-        text += "</\(element.name)>\n"
+        if !contents.isEmpty { text += "\(isInline ? "" : indent ?? "")</\(element.name)>" }
+        if indent != nil { text += "\n" }
+    }
+
+    /// What is written within an element: text as it stands in the script, without the white space between elements.
+    private func contents(
+        of element: Element,
+        _ path: [Element],
+        _ found: [Int],
+        isLoose: inout Bool
+    ) -> [Element.Content] {
+        let contents = element.contents.filter { content in
+            if case .element(let child) = content { isSent || !isIgnored(child, path) } else { true }
+        }
+        let count = contents.count { if case .element = $0 { true } else { false } }
+        isLoose = isLoose || count != element.elementCount || count > 1
+        let isElementOnly = element.firstChild != nil && element.text.trimmingSpace.isEmpty
+        var value = Value.left
+        if !isElementOnly, !element.text.isEmpty {
+            value = self.value(ofText: element.text, found)
+            if case .written = value {} else { isLoose = true }
+        }
+        guard case .written(let whole) = value else {
+            return contents.filter { if case .element = $0 { true } else { false } }
+        }
+        guard element.firstChild != nil else { return [.text(whole)] }
+        return contents.map { if case .text(let text) = $0 { .text(Self.escaped(text)) } else { $0 } }
     }
 
     private func isIgnored(_ element: Element, _ path: [Element]) -> Bool {
@@ -220,7 +249,7 @@ private struct Writer {
         case .ignore: return .left
         case .bind(.stanzaID) where isID && script.isOwn(value): return written
         case .address: return script.isOfClient(value) ? .any : written
-        case .present, .matches, .number, .bind, .bindSuffix: return .any
+        case .present, .matches, .number, .bind, .bindSuffix, .follow: return .any
         }
     }
 

@@ -28,14 +28,31 @@ public struct ServedSession {
     public enum Event: Sendable {
         /// Send these bytes to the client, apart from those before and behind.
         case send([UInt8])
-        /// Answer a request with an empty result.
-        case acknowledge(Element)
-        /// The recording has no answer to a request.
-        case refuse(Element)
-        /// The client did something else than in the recording.
+        /// The recording has no answer to a request: ``ServedSession/answer(_:with:at:)`` it now, or later behind
+        /// ``ServedSession/await(_:)``.
+        case ask(Element)
+        /// The client did something else than in the recording; no secret stands in it.
         case report(Divergence)
         /// Close the stream, as the server did.
         case close
+        /// End the stream: the client asks faster than it is answered.
+        case overflow
+    }
+
+    /// What waits to be sent.
+    private struct Waiting {
+        enum Content {
+            case send([UInt8])
+            /// The answer to a request with this id, which is not there yet.
+            case answer(String?)
+            case close
+        }
+
+        /// When it is sent.
+        var due: Int64
+        var content: Content
+        /// It is sent directly behind what was sent before it: nothing comes between the pieces of an item.
+        var isBound = false
     }
 
     /// A stanza that the client sent in the recording.
@@ -57,10 +74,15 @@ public struct ServedSession {
         let after: Int
     }
 
+    /// Answers that may wait beyond as many items as the recording has.
+    private static let mostRepeated = 1024
+
     private let items: [RecordedItem]
+    private let client: JID
     private let session: UInt64
     private let settings: Settings
     private let rules: NoiseRules
+    private let redactor = ReportRedactor()
     /// The addresses alone.
     private let addresses: ValueBindings
     private var bindings: ValueBindings
@@ -68,8 +90,8 @@ public struct ServedSession {
     /// How many at the beginning of ``expected`` are settled.
     private var settled = 0
     private var pushes: ArraySlice<Push> = []
-    /// What waits for its time, in the order of sending; nil closes the stream.
-    private var waiting: ArraySlice<(due: Int64, bytes: [UInt8]?)> = []
+    /// What waits for its time or its answer, in the order of sending.
+    private var waiting: ArraySlice<Waiting> = []
     private var events: ArraySlice<Event> = []
     /// The last of the client's stanzas that was recorded, and the last item sent: when they were in the recording, and are now.
     private var heard: (recorded: Int64, live: Int64)
@@ -93,7 +115,8 @@ public struct ServedSession {
         parser: StanzaParser,
         at now: Int64
     ) {
-        items = conversation.items
+        items = conversation.items.map { Self.resolved($0, parser) }
+        client = live
         session = conversation.number
         self.settings = settings
         self.rules = rules
@@ -111,6 +134,19 @@ public struct ServedSession {
         sent = heard
         read(parser, endsAtServer: conversation.ending == .server)
         advance()
+    }
+
+    /// An item without the prefixes that the header of the recorded stream declared: the header here does not.
+    private static func resolved(_ item: RecordedItem, _ parser: StanzaParser) -> RecordedItem {
+        guard item.direction == .recv, item.kind != .end, let seen = item.seen,
+            item.root != StanzaForm.clientDeclarations,
+            (try? parser.parse(seen.span, root: StanzaForm.clientDeclarations)) == nil,
+            let element = try? parser.parse(seen.span, root: item.root)
+        else { return item }
+        var item = item
+        item.seen = XMLWriter.bytes { $0.element(element, inheriting: Namespace.client.uri.description) }
+        item.chunks = []
+        return item
     }
 
     /// Sorts the recorded items by what they are here.
@@ -153,7 +189,10 @@ public struct ServedSession {
 
     /// When ``tick(at:)`` is due; nil while nothing waits for a time.
     public var deadline: Int64? {
-        if let due = waiting.first?.due { return due }
+        if let first = waiting.first {
+            if case .answer = first.content { return nil }
+            return first.due
+        }
         return pushes.isEmpty ? nil : lastHeard &+ settings.patience
     }
 
@@ -185,6 +224,24 @@ public struct ServedSession {
         advance()
     }
 
+    /// A request that ``Event/ask(_:)`` has given is answered later; recorded answers to what follows wait for that.
+    public mutating func await(_ request: Element) {
+        let place = waiting.prefix { $0.isBound || $0.due <= now }.count
+        waiting.insert(
+            Waiting(due: now, content: .answer(request.attribute("id"))),
+            at: waiting.startIndex + place
+        )
+    }
+
+    /// The answer to a request that ``Event/ask(_:)`` has given.
+    public mutating func answer(_ request: Element, with bytes: [UInt8], at now: Int64) {
+        self.now = max(self.now, now)
+        let id = request.attribute("id")
+        let place = waiting.firstIndex { if case .answer(id) = $0.content { true } else { false } }
+        if let place { waiting[place].content = .send(bytes) } else { sendLive(bytes) }
+        advance()
+    }
+
     /// The client is gone: reports what it did not send.
     public mutating func end() {
         giveUp(before: expected.count)
@@ -210,21 +267,29 @@ public struct ServedSession {
         }
     }
 
-    /// What is live waits for nothing.
-    private mutating func send(_ content: (inout XMLWriter) -> Void) { events.append(.send(XMLWriter.bytes(content))) }
+    private mutating func send(_ content: (inout XMLWriter) -> Void) { sendLive(XMLWriter.bytes(content)) }
+
+    /// What is live waits for nothing but the last piece of an item that is being sent.
+    private mutating func sendLive(_ bytes: [UInt8]) {
+        let bound = waiting.prefix(while: \.isBound)
+        guard let last = bound.last else { return events.append(.send(bytes)) }
+        waiting.insert(Waiting(due: last.due, content: .send(bytes), isBound: true), at: bound.endIndex)
+    }
 
     private mutating func receive(_ live: StanzaForm) {
         let isRequest = live.kind == .iq
+        guard waiting.count < items.count + Self.mostRepeated else { return events.append(.overflow) }
         if let index = exactMatch(live) {
             match(index)
         } else if live.payload?.namespace == .ping || live.payload?.namespace == .session, isRequest {
-            events.append(.acknowledge(live.element))
+            let client = client.description
+            send { $0.element("iq", ["type": "result", "id": live.id, "from": live.to, "to": client]) }
         } else if let (index, differences) = likeness(live) {
             report(.changed, expected[index], live: live, differences)
             match(index)
         } else if isRequest {
             report(.unexpected, live: live, message: "no recorded request is like it")
-            events.append(.refuse(live.element))
+            events.append(.ask(live.element))
         } else {
             report(.unexpected, live: live, message: "")
         }
@@ -306,8 +371,12 @@ public struct ServedSession {
             schedule(push.item, behind: sent.recorded > heard.recorded ? sent : heard, with: bindings)
         }
         while let first = waiting.first, first.due <= now {
+            switch first.content {
+            case .answer: return
+            case .send(let bytes): events.append(.send(bytes))
+            case .close: events.append(.close)
+            }
             waiting.removeFirst()
-            events.append(first.bytes.map { .send($0) } ?? .close)
         }
     }
 
@@ -324,12 +393,14 @@ public struct ServedSession {
             due = max(due, before.live &+ Int64(min(delay, 1e15)))
         }
         sent = (item.at, due)
-        guard item.kind != .end, let recorded = item.seen else { return waiting.append((due, nil)) }
+        guard item.kind != .end, let recorded = item.seen else {
+            return waiting.append(Waiting(due: due, content: .close))
+        }
         let live = bindings.substituted(recorded, .toLive, rules: rules)
-        guard settings.keepsChunks else { return waiting.append((due, live)) }
+        let boundaries = settings.keepsChunks ? Self.boundaries(item.chunks, from: recorded, to: live) : []
         var start = 0
-        for end in Self.boundaries(item.chunks, from: recorded, to: live) + [live.count] where end > start {
-            waiting.append((due, Array(live[start..<end])))
+        for end in boundaries + [live.count] where end > start {
+            waiting.append(Waiting(due: due, content: .send(Array(live[start..<end])), isBound: start > 0))
             start = end
             due += settings.chunkGap
         }
@@ -371,17 +442,14 @@ public struct ServedSession {
         let text = live.map { form in
             XMLWriter.bytes { $0.element(form.element, inheriting: Namespace.client.uri.description) }
         }
-        events.append(
-            .report(
-                Divergence(
-                    .behaviour,
-                    code,
-                    recorded: recorded.map { item($0.sequence, $0.at, $0.sent ?? []) },
-                    live: text.map { item(received, now, $0) },
-                    differences: differences,
-                    message: message
-                )
-            )
+        let divergence = Divergence(
+            .behaviour,
+            code,
+            recorded: recorded.map { item($0.sequence, $0.at, $0.sent ?? []) },
+            live: text.map { item(received, now, $0) },
+            differences: differences,
+            message: message
         )
+        events.append(.report(redactor.disclosed(divergence)))
     }
 }

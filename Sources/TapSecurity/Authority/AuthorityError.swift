@@ -1,6 +1,8 @@
+public import TapDiagnosis
 public import TapRecord
 
-/// Why there is no certificate, or no authority to sign it: the thing, the cause, and the way out, in one line.
+/// Why there is no certificate, or no authority to sign it: the thing and the cause in one line; see
+/// ``remedy(in:)`` for the way out.
 public struct AuthorityError: Error, Sendable, Hashable {
     /// What is wrong.
     public enum Code: Sendable, Hashable {
@@ -43,12 +45,13 @@ public struct AuthorityError: Error, Sendable, Hashable {
     /// The name or the path that it is wrong with.
     public let subject: String
 
-    init(_ code: Code, _ subject: String) {
+    /// An error of the name or path `subject`.
+    public init(_ code: Code, _ subject: String) {
         self.code = code
         self.subject = subject
     }
 
-    /// The name is a public suffix, and `--allow-public-suffix` is missing.
+    /// The name is a public suffix, which nobody has confirmed.
     public static func publicSuffix(_ name: CertificateName) -> AuthorityError {
         AuthorityError(.publicSuffix, "\(name)")
     }
@@ -67,73 +70,70 @@ public struct AuthorityError: Error, Sendable, Hashable {
 }
 
 extension AuthorityError: CustomStringConvertible {
-    /// One line for people, as ``message(in:)`` of the usual folder.
-    public var description: String { message(in: nil) }
-
     /// One line for people; text from the wire is escaped.
-    ///
-    /// - Parameter folder: The authorities' folder, for `--ca-dir` in the commands that the message names. Nil is the
-    ///   default folder.
-    public func message(in folder: AuthorityFolder?) -> String {
+    public var description: String {
         let shown = LineBuffer.escaped(subject)
-        let flag = folder.map { LineBuffer.escaped($0.flag) } ?? ""
-        let name = domain(in: folder)
-        let anew =
-            "recreate it with 'xmpptap ca remove --domain \(name)\(flag)' and "
-            + "'xmpptap ca create --domain \(name)\(flag)', and trust the new one"
-        let create = "'xmpptap ca create --domain \(shown)\(flag)'"
         return switch code {
         case .badName(let reason):
             "no certificate can name \"\(shown)\": \(LineBuffer.escaped(reason)); write a domain, as in example.org, or an "
                 + "address"
-        case .outside(let names) where names.isEmpty:
-            "no certificate authority for \(shown); create one with \(create)"
+        case .outside(let names) where names.isEmpty: "no certificate authority for \(shown)"
         case .outside(let names):
             "no certificate for \(shown): the certificate authority is only for "
-                + "\(names.map(\.description).joined(separator: ", ")) and subdomains; create another with \(create)"
-        case .publicSuffix:
-            "\(shown) is a public suffix: its authority could sign for other people's domains; use your own "
-                + "domain, or confirm with 'xmpptap ca create --domain \(shown) --allow-public-suffix\(flag)'"
+                + "\(names.map(\.description).joined(separator: ", ")) and subdomains"
+        case .publicSuffix: "\(shown) is a public suffix: its authority could sign for other people's domains"
         case .tooMany(let limit):
             "no certificate authority created for \(shown): the folder already holds \(limit) or more, the limit for "
-                + "authorities created on demand (--limit authorities=\(limit)); create it with \(create), remove others, "
-                + "or raise the limit"
-        case .expired(let time):
-            "the certificate authority for \(shown) expired on \(time.day); recreate it with "
-                + "'xmpptap ca remove --domain \(shown)\(flag)' and \(create), and trust the new one"
+                + "authorities created on demand"
+        case .expired(let time): "the certificate authority for \(shown) expired on \(time.day)"
         case .notYetValid(let time):
             "the certificate authority for \(shown) is not valid before \(time.day); set the clock of this machine"
-        case .missing(let folder):
-            "no certificate authority for \(shown) in \(LineBuffer.escaped(folder)); create one with \(create)"
+        case .missing(let folder): "no certificate authority for \(shown) in \(LineBuffer.escaped(folder))"
         case .inaccessible(let reason): "\(shown): \(reason)"
-        case .exposed(let rights, let proper):
-            "other users can access \(shown) (mode \(Self.octal(rights))) and may have copied the key; if nobody has, run "
-                + "'chmod \(Self.octal(proper)) \(shown)', otherwise \(anew)"
-        case .foreign(let owner):
-            "\(shown) belongs to user \(owner), not to you; use your own folder with --ca-dir"
+        case .exposed(let rights, _):
+            "other users can access \(shown) (mode \(Self.octal(rights))) and may have copied the key"
+        case .foreign(let owner): "\(shown) belongs to user \(owner), not to you"
         case .wrongKind: "\(shown) is a link, or not the expected file or folder; move it away"
-        case .damagedKey: "\(shown) has no readable private key: it is truncated, damaged or encrypted; \(anew)"
-        case .damagedCertificate: "\(shown) has no readable certificate: it is truncated or damaged; \(anew)"
-        case .keyOfAnother: "\(shown) is not the key of the certificate in the same folder; \(anew)"
-        case .strange:
-            "\(shown) is not an xmpptap certificate authority for the name of its folder; move the folder away, and "
-                + "recreate it with 'xmpptap ca create --domain \(name)\(flag)'"
-        case .library(let reason): "no certificate for \(shown): \(LineBuffer.escaped(reason)); see 'xmpptap doctor'"
+        case .damagedKey: "\(shown) has no readable private key: it is truncated, damaged or encrypted"
+        case .damagedCertificate: "\(shown) has no readable certificate: it is truncated or damaged"
+        case .keyOfAnother: "\(shown) is not the key of the certificate in the same folder"
+        case .strange: "\(shown) is not an xmpptap certificate authority for the name of its folder"
+        case .library(let reason): "no certificate for \(shown): \(LineBuffer.escaped(reason))"
         }
     }
 
-    /// The domain of a path's folder, for a command; `DOMAIN` if there is none.
-    private func domain(in folder: AuthorityFolder?) -> String {
+    /// What to try; nil where ``description`` says all.
+    ///
+    /// - Parameter folder: The authorities' folder; nil is the usual one.
+    public func remedy(in folder: AuthorityFolder?) -> Remedy? {
+        let change: Remedy.AuthorityChange
+        switch code {
+        case .badName, .notYetValid, .inaccessible, .wrongKind: return nil
+        case .outside(let names): change = names.isEmpty ? .create(subject) : .createAnother(subject)
+        case .missing: change = .create(subject)
+        case .publicSuffix: change = .confirm(subject)
+        case .tooMany(let limit): change = .createBeyond(limit: limit, subject)
+        case .expired: change = .recreate(subject)
+        case .exposed(_, let proper): change = .protect(subject, mode: Self.octal(proper), domain: domain(in: folder))
+        case .foreign: change = .useOwnFolder
+        case .damagedKey, .damagedCertificate, .keyOfAnother: change = .recreate(domain(in: folder))
+        case .strange: change = .replaceFolder(domain(in: folder))
+        case .library: change = .checkLibrary
+        }
+        return .changeAuthority(change, folder: folder.flatMap { $0.isUsual ? nil : $0.path })
+    }
+
+    /// The domain of a path's folder; nil if there is none.
+    private func domain(in folder: AuthorityFolder?) -> String? {
         var parts = subject.split(separator: "/", omittingEmptySubsequences: false)
         if let last = parts.last, [AuthorityFolder.certificateFile, AuthorityFolder.keyFile].contains(String(last)) {
             parts.removeLast()
         } else if let folder, parts.dropLast().joined(separator: "/") == folder.path {
             // It is the folder of one authority.
         } else {
-            return "DOMAIN"
+            return nil
         }
-        guard let last = parts.last, let name = try? CertificateName(String(last)) else { return "DOMAIN" }
-        return "\(name)"
+        return parts.last.flatMap { try? CertificateName(String($0)) }.map { "\($0)" }
     }
 
     private static func octal(_ mode: UInt32) -> String {

@@ -41,22 +41,6 @@ public struct AuthorityFolder: Sendable, Hashable {
         return AuthorityFolder("\(data)/xmpptap/ca", isUsual: true)
     }
 
-    /// What has to be typed behind an `xmpptap ca` command so that it means this folder, a space before it; empty for the
-    /// usual one.
-    public var flag: String { isUsual ? "" : " --ca-dir \(Self.word(path))" }
-
-    /// A word for a shell, quoted if necessary.
-    private static func word(_ text: String) -> String {
-        let isPlain = text.utf8.allSatisfy { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-            default: "/._-+:@,=%".utf8.contains(byte)
-            }
-        }
-        guard !isPlain || text.isEmpty else { return text }
-        return "\"" + String(text.flatMap { "\"\\$`".contains($0) ? ["\\", $0] : [$0] }) + "\""
-    }
-
     /// Where the certificate for a name is, or would be.
     public func certificatePath(of name: CertificateName) -> String { "\(path)/\(name)/\(Self.certificateFile)" }
 

@@ -1,4 +1,5 @@
 internal import Synchronization
+public import TapCore
 public import TapRecord
 
 /// Makes the certificates that clients are shown, on demand, and remembers them.
@@ -46,6 +47,7 @@ public final class CertificateMinter: Sendable {
 
     private let leaves: Mutex<LRUCache<Key, Leaf>>
     private let source: any AuthoritySource
+    private let times = Mutex(DurationHistogram())
 
     /// RFC 5280 knows no limit, but a client has to read them all in each handshake.
     static let mostNames = 100
@@ -78,6 +80,9 @@ public final class CertificateMinter: Sendable {
     /// How many leaves are remembered.
     public var count: Int { leaves.withLock { $0.count } }
 
+    /// How long the leaves took to make, those not counted that were remembered.
+    public var mintTimes: DurationHistogram { times.withLock { $0 } }
+
     /// The folder in which the authorities are; nil if they are in memory alone.
     public var folder: AuthorityFolder? { source.folder }
 
@@ -105,6 +110,7 @@ public final class CertificateMinter: Sendable {
     ) throws(AuthorityError) -> Minted {
         let key = try Self.key(subject, leaf)
         if let minted = remembered(key, at: now) { return minted }
+        let start = ContinuousClock.now
         let real = AlternativeName.names(ofCertificate: leaf, limit: Self.mostNames)
         let (authority, isNew) = try authority(for: subject, real, at: now)
         try authority.checkValidity(at: now)
@@ -129,6 +135,8 @@ public final class CertificateMinter: Sendable {
         // In good time before its end, and so that near the authority's own end not each call makes another.
         let renewal = now + (end.nanoseconds &- now.nanoseconds) / 2
         leaves.withLock { $0.set(Leaf(minted: minted, renewal: renewal), for: key) }
+        let time = (ContinuousClock.now - start).components
+        times.withLock { $0.add(time.seconds * 1_000_000_000 + time.attoseconds / 1_000_000_000) }
         minted.isAuthorityNew = isNew
         return minted
     }

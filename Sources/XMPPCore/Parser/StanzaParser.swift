@@ -22,8 +22,9 @@ public final class StanzaParser {
     private static let dictionaryLimit = 20_000
     private static let poolSize = 4
 
-    private var pool: [ParserContext] = []
-    private var arena = ElementArena()
+    // libxml2 calls back into contexts and arenas and never into the parser, so exclusive access is not checked at run time.
+    @exclusivity(unchecked) private var pool: [ParserContext] = []
+    @exclusivity(unchecked) private var arena = ElementArena()
 
     /// A parser without contexts; they are made as streams come.
     public init() {}

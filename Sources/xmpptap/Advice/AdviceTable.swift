@@ -1,3 +1,4 @@
+internal import TapCapture
 internal import TapControl
 internal import TapDiagnosis
 internal import TapNetwork
@@ -49,6 +50,31 @@ enum AdviceTable {
             "this is the server's own certificate (--certificate); check the client's log for the reason"
         case .trustAuthority(let domain, let folder, let missing, let isUnconfirmed):
             trust(domain, folder, missing, isUnconfirmed: isUnconfirmed)
+        case .changeAuthority(let change, let folder): words(for: change, folder.map { AuthorityFolder($0).flag } ?? "")
+        }
+    }
+
+    private static func words(for change: Remedy.AuthorityChange, _ flag: String) -> String {
+        func command(_ verb: String, _ domain: String?, _ option: String = "") -> String {
+            "'xmpptap ca \(verb) --domain \(LineBuffer.escaped(domain ?? "DOMAIN"))\(option)\(LineBuffer.escaped(flag))'"
+        }
+        func recreation(_ domain: String?) -> String {
+            "recreate it with \(command("remove", domain)) and \(command("create", domain)), and trust the new one"
+        }
+        return switch change {
+        case .create(let domain): "create one with \(command("create", domain))"
+        case .createAnother(let domain): "create another with \(command("create", domain))"
+        case .confirm(let domain):
+            "use your own domain, or confirm with \(command("create", domain, " --allow-public-suffix"))"
+        case .createBeyond(let limit, let domain):
+            "create it with \(command("create", domain)), remove others, or raise the limit (--limit authorities=\(limit))"
+        case .recreate(let domain): recreation(domain)
+        case .protect(let path, let mode, let domain):
+            "if nobody has, run 'chmod \(mode) \(LineBuffer.escaped(path))', otherwise \(recreation(domain))"
+        case .replaceFolder(let domain):
+            "move the folder away, and recreate it with \(command("create", domain))"
+        case .useOwnFolder: "use your own folder with --ca-dir"
+        case .checkLibrary: "see 'xmpptap doctor'"
         }
     }
 
@@ -79,6 +105,84 @@ enum AdviceTable {
             + "; Android apps accept a user-installed authority only if they opt in; on iOS, enable full trust for it; a "
             + "client with certificate pinning, DANE or POSH needs the server's own certificate (--certificate, --key) "
             + "or --tls passthrough"
+    }
+}
+
+// What helps where there is no certificate authority that can be used.
+extension AdviceTable {
+    /// The error with its advice.
+    static func line(_ error: AuthorityError, in folder: AuthorityFolder) -> String {
+        error.remedy(in: folder).map { "\(error); \(words(for: $0))" } ?? "\(error)"
+    }
+}
+
+extension AuthorityFolder {
+    /// What has to be typed behind an `xmpptap ca` command so that it means this folder, a space before it; empty for the
+    /// usual one.
+    var flag: String { isUsual ? "" : " --ca-dir \(Self.word(path))" }
+
+    /// A word for a shell, quoted if necessary.
+    static func word(_ text: String) -> String {
+        let isPlain = text.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+            default: "/._-+:@,=%".utf8.contains(byte)
+            }
+        }
+        guard !isPlain || text.isEmpty else { return text }
+        return "\"" + String(text.flatMap { "\"\\$`".contains($0) ? ["\\", $0] : [$0] }) + "\""
+    }
+}
+
+// What helps where a file cannot be read, or lacks something.
+extension AdviceTable {
+    /// For a recording that cannot be played.
+    static let recordWhole =
+        "record a whole session with 'xmpptap proxy --upstream HOST:PORT --tls intercept --capture FILE.xtap'"
+
+    /// The same, for one that `record-test` has made.
+    static func recordAgain(_ capture: String) -> String {
+        let file = AuthorityFolder.word(capture)
+        return "see why with 'xmpptap explain \(file)', remove \(file), and record again"
+    }
+
+    /// What to do while `record-test` records.
+    ///
+    /// - Parameter folder: What `--ca-dir` names; nil is the usual one.
+    static func recordTest(authorities folder: String?) -> String {
+        let flag = folder.map { " --ca-dir \(AuthorityFolder.word($0))" } ?? ""
+        return
+            "log in through this proxy with a client that trusts its CA (see 'xmpptap ca export\(flag)'), log out, then "
+            + "press Ctrl-C"
+    }
+
+    /// For what differs again though nothing has changed.
+    static func unlearned(prepares: Bool) -> String {
+        "what differs is no noise: the server's data may not be as they were; restore them before each replay"
+            + (prepares ? "" : ", rosters with --prepare")
+    }
+
+    /// For a replay that could not send what was redacted.
+    static let missingValues = "give the values that the recording lacks with --value"
+
+    static func words(for code: ReaderFault.Code) -> String? {
+        switch code {
+        case .notOurs: "record one with --capture FILE or --log-to FILE,format=json"
+        case .otherFormat(let format): words(for: format)
+        case .cannotOpen, .cannotRead, .empty, .packets, .compressed, .newerVersion: nil
+        }
+    }
+
+    private static func words(for format: FileFormat) -> String {
+        switch format {
+        case .textLog: "record with --log verbose, or with --capture FILE or --log-to FILE,format=json"
+        case .headerless: "add the first line of the original log"
+        case .zstd: "install libzstd.so.1, or unpack it first, as in zstd -dc FILE | xmpptap read -"
+        case .gzip, .bzip2, .xz: "unpack it first, as in \(format) -dc FILE | xmpptap read -"
+        case .zip: "unpack it first, as in unzip -p FILE | xmpptap read -"
+        case .image, .svg, .html, .pdf, .sqlite: "name the log or capture instead"
+        case .utf16: "convert it first, as in iconv -f UTF-16 -t UTF-8 FILE | xmpptap read -"
+        }
     }
 }
 
@@ -113,6 +217,7 @@ extension AdviceTable {
         case .notSocket: "remove it, or choose another path with --control"
         case .tooLong: "choose a shorter one with --control"
         case .foreignFolder: "choose another path with --control"
+        case .portInUse: "stop that program, or choose another port"
         case .system: nil
         }
     }

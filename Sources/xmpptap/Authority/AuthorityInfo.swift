@@ -22,7 +22,7 @@ struct AuthorityInfo {
         do throws(AuthorityError) {
             if let now { try authority.checkValidity(at: now) }
         } catch {
-            fault = error.message(in: folder)
+            fault = AdviceTable.line(error, in: folder)
         }
         self.fault = fault
     }
@@ -30,7 +30,7 @@ struct AuthorityInfo {
     /// The info of an unreadable CA.
     init(_ name: CertificateName, fault: AuthorityError, in folder: AuthorityFolder) {
         self.name = name
-        self.fault = fault.message(in: folder)
+        self.fault = AdviceTable.line(fault, in: folder)
         found = nil
     }
 

@@ -99,10 +99,7 @@ struct AuthorityManager {
     }
 
     private func missing(_ name: CertificateName) -> Failure {
-        .usage(
-            "no certificate authority for \(name) in \(folder.path); create one with 'xmpptap ca create --domain "
-                + "\(name)\(folder.flag)'"
-        )
+        Failure(AuthorityError(.missing(folder: folder.path), "\(name)"), in: folder)
     }
 
     private func tell<Value>(_ body: () throws(AuthorityError) -> Value) throws(Failure) -> Value {
@@ -117,7 +114,7 @@ struct AuthorityManager {
 extension Failure {
     /// The failure of a CA in a folder.
     init(_ error: AuthorityError, in folder: AuthorityFolder) {
-        self.init(status: error.isUsage ? .usage : .file, message: error.message(in: folder))
+        self.init(status: error.isUsage ? .usage : .file, message: AdviceTable.line(error, in: folder))
     }
 }
 
@@ -146,7 +143,7 @@ enum AuthorityWarnings {
                 try authority.checkValidity(at: now)
                 return nil
             } catch {
-                return error.message(in: folder)
+                return AdviceTable.line(error, in: folder)
             }
         }
     }

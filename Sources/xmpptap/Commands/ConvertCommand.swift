@@ -1,22 +1,44 @@
 internal import ArgumentParser
+internal import TapCapture
+internal import TapDiagnosis
+internal import TapRecord
 internal import TapReplay
+internal import TapSecurity
 
 struct ConvertCommand: ParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "convert",
         abstract: "Write a recording in another format.",
         discussion: """
-            The ending of the last file says which: .scs is a scansion script, with what each client sent and received \
-            and wildcards for values that vary. 'xmpptap replay' and scansion run it.
+            The ending of the last file says which:
 
-            Example:
+              .xtap    Capture, or JSON log
+              .jsonl   JSON log, one record per line
+              .log     Text log at level verbose
+              .pcapng  Packets for Wireshark: one TCP connection per session, with
+                       what was said inside TLS; actions of rules are comments
+              .html    Sequence diagrams on one page, as explain makes them
+              .scs     Scansion script: what each client sent and received, with
+                       wildcards for values that vary; replay and scansion run it
 
+            With .gz or .zst behind it, as in .xtap.gz, the file is compressed.
+
+            The exit code is 1 if a session of --session was not found, or if \
+            items are missing in the packets because the recording lacks their XML.
+
+            Examples:
+
+              xmpptap convert today.xtap today.pcapng
+              xmpptap convert night.pcap night.xtap --keylog keys.txt
               xmpptap convert talk.xtap talk.scs
             """
     )
 
     @Argument(
-        help: ArgumentHelp("Captures, JSON logs or client logs; the last is written.", valueName: "file"),
+        help: ArgumentHelp(
+            "Captures, JSON logs, client logs or packets; the last is written.",
+            valueName: "file"
+        ),
         completion: .file()
     )
     var files: [String]
@@ -27,17 +49,112 @@ struct ConvertCommand: ParsableCommand, Configurable {
     )
     var session: [UInt64] = []
 
+    @Flag(help: "Replace the file to write if it exists.")
+    var overwrite = false
+
+    @OptionGroup var keylog: KeyLogOption
     @OptionGroup var config: ConfigOption
+
+    /// The formats that can be written, by the ending of the file.
+    private enum Format: String, CaseIterable {
+        case xtap, jsonl, log, pcapng, html, scs
+    }
 
     func run() throws {
         guard files.count > 1, let output = files.last else {
-            throw Failure.usage("name a recording and the file to write, as in 'xmpptap convert talk.xtap talk.scs'")
+            throw Failure.usage("name a recording and the file to write, as in 'xmpptap convert talk.xtap talk.pcapng'")
         }
-        guard output.hasSuffix(".scs") else {
-            throw Failure.usage("\(output): unknown format; the file to write ends in .scs")
+        let name = output.dropLast(Compression(path: output)?.ending.count ?? 0)
+        guard let format = Format.allCases.first(where: { name.hasSuffix(".\($0.rawValue)") }) else {
+            let endings = Format.allCases.map { ".\($0.rawValue)" }.joined(separator: ", ")
+            throw Failure.usage("\(output): unknown format; the file to write ends in one of \(endings)")
+        }
+        guard overwrite || !TextFile.isRegular(output) else {
+            throw Failure.usage("\(output) exists already; choose another name or add --overwrite")
         }
         let inputs = Array(files.dropLast())
-        let sessions = try RecordedSessions.read(inputs, Set(session))
+        let keys = try keylog.keys()
+        switch format {
+        case .xtap, .jsonl: try writeRecords(of: inputs, keys, to: output, isJSON: true)
+        case .log: try writeRecords(of: inputs, keys, to: output, isJSON: false)
+        case .pcapng: try writePackets(of: inputs, keys, to: output)
+        case .html: try writePage(of: inputs, keys, to: output)
+        case .scs: try writeScript(of: inputs, keys, to: output)
+        }
+    }
+
+    private func writeRecords(of inputs: [String], _ keys: KeyLog, to output: String, isJSON: Bool) throws(Failure) {
+        var ending: Failure?
+        try OutputText.replace(output) { draft throws(Failure) in
+            do {
+                let reader = try RecordReader(inputs, advice: AdviceTable.words(for:), keys: keys)
+                let plan = ReadPlan(
+                    files: inputs,
+                    log: isJSON ? nil : LogSpec(level: .verbose),
+                    form: isJSON ? .json : .text,
+                    sessions: Set(session),
+                    header: reader.firstHeader,
+                    path: draft,
+                    in: LogPlan.Surroundings(isTerminal: false, wantsColour: false)
+                )
+                if let note = plan.note { Console.complain(note) }
+                try ReadRun(plan).run(reader)
+            } catch let failure as Failure {
+                // What could be read is kept, and the exit code says that it is not everything.
+                guard failure.message.isEmpty else { throw failure }
+                ending = failure
+            } catch {
+                throw .file("\(error)")
+            }
+        }
+        if let ending { throw ending }
+    }
+
+    private func writePackets(of inputs: [String], _ keys: KeyLog, to output: String) throws(Failure) {
+        let wanted = Set(session)
+        var export = PacketExport(tool: "xmpptap \(Version.text)")
+        var ending: Failure?
+        try OutputText.replace(output) { draft throws(Failure) in
+            let file = try OutputText.Draft(draft, as: output)
+            var fault: Failure?
+            func write() {
+                do throws(Failure) { try file.write(export.takeBytes()) } catch { fault = fault ?? error }
+            }
+            let stored = try StoredRecords(inputs, keys: keys) { entry in
+                switch entry {
+                case .header(let header): export.note(header)
+                case .record(let line) where wanted.isEmpty || wanted.contains(line.record.session): export.take(line)
+                case .record, .damage, .gap: return
+                }
+                if export.waitingBytes >= 1 << 16 { write() }
+            }
+            export.finish()
+            write()
+            if let fault { throw fault }
+            try file.finish()
+            stored.remark(on: wanted)
+            do throws(Failure) { try stored.end(wanted, isWell: export.missing == 0) } catch { ending = error }
+        }
+        if export.missing > 0 {
+            Console.complain(
+                "\(export.missing) items are not in \(output): the recording lacks their XML; record with --capture"
+            )
+        }
+        if let ending { throw ending }
+    }
+
+    private func writePage(of inputs: [String], _ keys: KeyLog, to output: String) throws(Failure) {
+        let wanted = Set(session)
+        var drawing = DiagramReport(.html, of: wanted)
+        let stored = try StoredRecords(inputs, keys: keys) { drawing.take($0) }
+        stored.remark(on: wanted)
+        try OutputText.write(drawing.drawn(), to: output)
+        if let remark = drawing.remark { Console.complain(remark) }
+        try stored.end(wanted)
+    }
+
+    private func writeScript(of inputs: [String], _ keys: KeyLog, to output: String) throws(Failure) {
+        let sessions = try RecordedSessions.read(inputs, Set(session), keys: keys)
         guard let script = ScriptWriter(sessions).script(title: Self.title(inputs)) else {
             throw Failure.file("\(inputs.joined(separator: ", ")): no session with a completed login")
         }

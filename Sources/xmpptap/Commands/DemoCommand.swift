@@ -28,7 +28,7 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
     }
 
     func run() async throws {
-        let plan = try LogPlan(logs.request, in: .current, defaultSpec: Usual.spec)
+        let plan = try LogPlan(logs.request(), in: .current, defaultSpec: Usual.spec)
         let tap = try TapRun(plan)
         let steps = try await tap.finishing { try await play(tap) }
         let isWhole = tap.logs.close(within: .seconds(10))

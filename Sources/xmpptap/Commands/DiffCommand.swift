@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import Glibc
 internal import TapReplay
 
 struct DiffCommand: AsyncParsableCommand, Configurable {
@@ -8,7 +9,10 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
         discussion: """
             Shows what is missing, unexpected, changed, reordered or slower in the second recording. Ids, resources, \
             stamps and versions may differ if they agree with each other; presence and other pushes may come in any \
-            order, messages from one address to another may not. Sessions are paired by JID, then by their order.
+            order, messages from one address to another may not. Sessions are paired by JID, then by their order. What \
+            the proxy edited or dropped counts as the receiver got it; what the proxy itself sent does not count.
+
+            If a recording has several files, --against names those of the second; "-" is standard input.
 
             A noise file says what else may differ, one place and rule a line: ignore, present, regex RE, number ± X. \
             NAME.noise beside NAME.xtap is used if it exists.
@@ -20,16 +24,27 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
 
               xmpptap diff yesterday.xtap today.xtap
               xmpptap diff gajim.xtap profanity.log --session 2:1
+              xmpptap diff monday.xtap.1 monday.xtap --against tuesday.xtap.1 tuesday.xtap
               xmpptap diff --learn run1.xtap run2.xtap run3.xtap
               xmpptap diff login.xtap today.xtap --noise login.noise --junit report.xml
             """
     )
 
     @Argument(
-        help: ArgumentHelp("Two JSON logs, captures or client logs; with --learn two or more.", valueName: "file"),
+        help: ArgumentHelp("Two captures, logs or files of packets; with --learn two or more.", valueName: "file"),
         completion: .file()
     )
     var files: [String]
+
+    @Option(
+        parsing: .upToNextOption,
+        help: ArgumentHelp(
+            "Files of the second recording, where one of the two has several; repeatable.",
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var against: [String] = []
 
     @Option(
         help: ArgumentHelp(
@@ -76,24 +91,42 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
     )
     var most = 1000
 
+    @OptionGroup var keylog: KeyLogOption
     @OptionGroup var config: ConfigOption
 
     func run() async throws {
-        if files.contains("-") {
-            throw Failure.usage("diff reads its files more than once, standard input can be read once; name a file")
+        guard (files + against).count(where: { $0 == "-" }) <= 1 else {
+            throw Failure.usage("only one file can be standard input")
         }
+        // Says once what is wrong with the file.
+        _ = try keylog.keys()
         guard learn else {
             if write != nil { throw Failure.usage("--write is for --learn") }
-            guard files.count == 2 else { throw Failure.usage("diff compares two files, not \(files.count)") }
-            return try await compare()
+            if !against.isEmpty { return try await compare(side(files), side(against)) }
+            guard files.count == 2 else {
+                throw Failure.usage(
+                    "diff compares two files, not \(files.count); if one has several, name the second's with --against"
+                )
+            }
+            return try await compare(side([files[0]]), side([files[1]]))
+        }
+        guard against.isEmpty else {
+            throw Failure.usage("--learn needs one file for each recording, and no --against")
         }
         guard files.count >= 2 else { throw Failure.usage("--learn needs two or more recordings of the same session") }
         try await learnNoise()
     }
 
-    private func compare() async throws {
-        let rules = try NoiseFiles.rules(noise, beside: files)
-        let (found, isWhole) = try await difference(files[0], files[1], rules)
+    private func side(_ files: [String]) throws(Failure) -> DiffSide {
+        let keys = try keylog.lines()
+        guard files.contains("-") else { return DiffSide(files, keys: keys) }
+        guard files.count == 1 else { throw .usage("standard input is a whole recording; name no other file with it") }
+        return try DiffSide(standardInput: STDIN_FILENO, keys: keys)
+    }
+
+    private func compare(_ one: DiffSide, _ other: DiffSide) async throws {
+        let rules = try NoiseFiles.rules(noise, beside: files + against)
+        let (found, isWhole) = try await difference(one, other, rules)
         if json {
             Console.print(found.json())
         } else {
@@ -105,7 +138,7 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
         if found.hasFailed { throw Failure.reported(.checkFailed) }
     }
 
-    private func difference(_ one: String, _ other: String, _ rules: NoiseRules) async throws -> (
+    private func difference(_ one: DiffSide, _ other: DiffSide, _ rules: NoiseRules) async throws -> (
         DivergenceReport, Bool
     ) {
         let run = DiffRun(
@@ -119,12 +152,16 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
     }
 
     private func learnNoise() async throws {
+        guard write != nil || files[0] != "-" else {
+            throw Failure.usage("standard input has no file beside it; name one with --write")
+        }
         let target = write ?? NoiseFiles.path(beside: files[0])
         let rules = try NoiseFiles.rules(noise, beside: [files[0]])
         var learner = NoiseLearner()
         var isWhole = true
+        let first = try side([files[0]])
         for file in files.dropFirst() {
-            let (found, isRead) = try await difference(files[0], file, rules)
+            let (found, isRead) = try await difference(first, side([file]), rules)
             isWhole = isWhole && isRead
             for divergence in found.cases.flatMap(\.divergences) { learner.learn(divergence) }
         }

@@ -13,8 +13,8 @@ struct ExplainCommand: ParsableCommand, Configurable {
             again by this version. The exit code is 1 if no session completed its login (not with \
             --subscriptions), or if a session of --session was not found.
 
-            Also reads a client's own log, if it contains the sent and received XML as XMPPFramework, slixmpp, Gajim and \
-            profanity write it (SEND: and RECV:).
+            Takes all files that "xmpptap read" takes, among them the logs of clients and servers with the sent and \
+            received XML.
 
             With --subscriptions: the presence subscriptions in all sessions of the files, or only those of one JID.
 
@@ -27,7 +27,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
     )
 
     @Argument(
-        help: ArgumentHelp("JSON log, capture, or a client's own log.", valueName: "file"),
+        help: ArgumentHelp("Capture, log, or packets.", valueName: "file"),
         completion: .file()
     )
     var files: [String]
@@ -44,8 +44,9 @@ struct ExplainCommand: ParsableCommand, Configurable {
         help: ArgumentHelp(
             "Output format: text, or a sequence diagram (default: text).",
             discussion: """
-                The diagram shows what each side sent, the login steps, and what xmpptap did. It draws the first \
-                \(SequenceDiagrams.most) sessions; use --session to choose others.
+                The diagram shows what each side sent, the login steps, and what xmpptap did. html is a page of all \
+                sessions, with the XML of each item on click; svg draws the first \(SequenceDiagrams.most) sessions, \
+                unless --session chooses others.
                 """,
             valueName: "text|svg|html"
         ),
@@ -59,6 +60,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
     )
     var session: [UInt64] = []
 
+    @OptionGroup var keylog: KeyLogOption
     @OptionGroup var config: ConfigOption
 
     /// `--subscriptions` takes an optional value: the next argument is its value only if it is an address.
@@ -89,17 +91,14 @@ struct ExplainCommand: ParsableCommand, Configurable {
     private func explainTimelines() throws {
         let wanted = Set(session)
         var story = SessionTimelines(of: wanted)
-        var drawing = format.document.map { DiagramReport(document: $0, diagrams: SequenceDiagrams(of: wanted)) }
-        let stored = try StoredRecords(files) { entry in
+        var drawing = format.document.map { DiagramReport($0, of: wanted) }
+        let stored = try StoredRecords(files, keys: keylog.keys()) { entry in
             switch entry {
-            case .header(let header):
-                story.note(header)
-                drawing?.diagrams.note(header)
-            case .record(let line):
-                story.note(line.record)
-                drawing?.diagrams.note(line)
+            case .header(let header): story.note(header)
+            case .record(let line): story.note(line.record)
             case .damage, .gap: break
             }
+            drawing?.take(entry)
         }
         stored.remark(on: wanted)
         if story.all.isEmpty, session.isEmpty { Console.complain("no sessions found") }
@@ -115,7 +114,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
     private func explain(subscriptions: String) throws {
         let wanted = Set(session)
         var story = SubscriptionHistory(of: subscriptions == Self.everybody ? nil : subscriptions)
-        let stored = try StoredRecords(files) { entry in
+        let stored = try StoredRecords(files, keys: keylog.keys()) { entry in
             switch entry {
             case .header(let header): story.note(header)
             case .record(let line) where wanted.isEmpty || wanted.contains(line.record.session): story.note(line.record)

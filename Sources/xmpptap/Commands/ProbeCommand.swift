@@ -119,7 +119,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         let password = try passwordFile.map { file throws(Failure) in
             try PasswordFile.read(file, of: account.description)
         }
-        let plan = try LogPlan(logs.request, in: .current, defaultSpec: Usual.spec)
+        let plan = try LogPlan(logs.request(), in: .current, defaultSpec: Usual.spec)
         let tap = try TapRun(plan)
         let story = json ? nil : ProbeText(paint: Paint.forOutput)
         // Live output would be mixed with a log on standard output.

@@ -4,6 +4,7 @@ internal import ServiceLifecycle
 internal import TapControl
 internal import TapCore
 internal import TapNetwork
+internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
@@ -32,7 +33,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     @OptionGroup var config: ConfigOption
 
     enum Usual: UsualLog {
-        static let words = "info,send,recv on a terminal, otherwise info"
+        static let words = "info; with --format text on a terminal info,send,recv"
     }
 
     func run() async throws {
@@ -47,7 +48,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         )
         let ping = try proxy.pingOptions()
         let interceptPlan = try InterceptPlan(intercept, plan, allowRemote: proxy.allowRemote)
-        let logPlan = try LogPlan(logs.request, in: .current)
+        let logPlan = try LogPlan(logs.request(), in: .current)
         let authenticator = try interceptPlan.authenticator(OpenSSLCryptography())
         let ruleFiles = try rules.load()
         if ruleFiles != nil, intercept.tls == .passthrough {
@@ -110,7 +111,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         let run = ServiceRun(
             services: controls + [service],
             grace: .seconds(proxy.grace),
-            onHangUp: { tap.logs.reopen() },
+            onHangUp: { Self.reload(tap, service) },
             finish: { time in
                 await server?.stop()
                 return tap.logs.close(within: time)
@@ -152,6 +153,11 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             }
         }
         context.logs = { [logs = tap.logs] in logs.figures }
+        context.redactions = { [secrets = tap.run.secrets] in secrets.placeholders }
+        let interceptions = [service.configuration.interception, service.configuration.upstreamInterception]
+        context.mintTimes = {
+            interceptions.compactMap { $0?.mintTimes }.reduce(into: DurationHistogram()) { $0.add($1) }
+        }
         return [ControlService(socket, metrics: port, context, logger: DiagnosticHandler.logger())]
     }
 
@@ -180,7 +186,8 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         )
         configuration.upstreamInterception = interception.ephemeral
         configuration.rules = rules
-        let welcome = Once()
+        configuration.inherited = InheritedSockets(environment: Console.environment)
+        let (welcome, ready) = (Once(), Once())
         return ProxyService(
             configuration,
             run: tap.run,
@@ -192,6 +199,21 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
                 for line in server.welcome(at: endpoint) { Console.tell(line) }
             }
             Console.tell("listening on \(endpoint)")
+            // The first is announced when all of them accept.
+            if ready.isFirst() { ServiceManager.ready() }
         }
+    }
+
+    /// Goes on in new log files where the old ones were moved away, and reads the rule files again.
+    private static func reload(_ tap: TapRun, _ service: ProxyService) {
+        ServiceManager.reloading()
+        tap.logs.reopen()
+        do throws(RuleSet.LoadError) {
+            if let rules = try service.reloadRules() { Console.tell("rules read again: \(rules.count)") }
+        } catch {
+            for fault in error.faults { Console.tell("\(fault)") }
+            Console.complain("the rules from before stay")
+        }
+        ServiceManager.ready()
     }
 }

@@ -5,24 +5,29 @@ internal import TapRecord
 struct ReadCommand: ParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "read",
-        abstract: "Show the records of a JSON log, capture or client log.",
+        abstract: "Show the records of a capture, log or packet capture.",
         discussion: """
-            Prints a file as the live log would have shown it, at any level recorded in it. Name all rotated files of a \
-            run, in any order; "-" is standard input. Also reads a client's own log, if it contains the sent and \
-            received XML (SEND: and RECV:).
+            Prints files as the live log would have shown them, at any level recorded in them: JSON logs and captures, \
+            text logs with the XML of items, a client's own log (SEND: and RECV:), Smack's and Prosody's debug logs, and \
+            packets (pcap, pcapng). Files of different kinds are merged by time. Name all rotated files of a run, in \
+            any order; "-" is standard input.
 
             Examples:
 
               xmpptap read today.xtap --log info
+              xmpptap read today.xtap --sessions
+              xmpptap read today.xtap --follow --filter message
+              xmpptap read today.xtap --since 17:20 --until 17:25
               xmpptap read tap.jsonl.1 tap.jsonl --session 3 --log verbose
               xmpptap read today.xtap --log verbose --filter 'message and body~"(?i)invoice"'
               xmpptap read yesterday.xtap --reanalyse --log verbose
+              xmpptap read night.pcap --keylog keys.txt
               xmpptap read today.xtap --json | jq -r 'select(.name == "message") | .xml'
             """
     )
 
     @Argument(
-        help: ArgumentHelp("JSON log, capture, or a client's own log.", valueName: "file"),
+        help: ArgumentHelp("Capture, log, or packets.", valueName: "file"),
         completion: .file()
     )
     var files: [String]
@@ -31,7 +36,7 @@ struct ReadCommand: ParsableCommand, Configurable {
         help: ArgumentHelp(
             "Level and parts to show.",
             discussion: """
-                As for proxy. Default: info,send,recv on a terminal, otherwise info; with --json everything.
+                As for proxy. Default: info; with --format text on a terminal info,send,recv; with --json everything.
                 """,
             valueName: "spec"
         ),
@@ -40,9 +45,67 @@ struct ReadCommand: ParsableCommand, Configurable {
     var log: LogSpec?
 
     @OptionGroup var filter: FilterOption
+    @OptionGroup var form: FormOptions
 
-    @Flag(help: "Print JSON, one record per line.")
+    @Option(
+        help: ArgumentHelp(
+            "Show only records of this time or later.",
+            discussion: "A time (2026-11-21T17:22:42Z), a time of day in UTC (17:22), or a time before now (-10m).",
+            valueName: "time"
+        ),
+        transform: TimeBound.parse
+    )
+    var since: TimeBound?
+
+    @Option(
+        help: ArgumentHelp("Show only records before this time.", valueName: "time"),
+        transform: TimeBound.parse
+    )
+    var until: TimeBound?
+
+    @Flag(
+        help: ArgumentHelp(
+            "Show a table of the sessions instead of the records.",
+            discussion: """
+                The sessions with at least one record that the other options select. SENT and RECEIVED count stanzas.
+                """
+        )
+    )
+    var sessions = false
+
+    @Flag(help: "Show counts, sizes, round trips and errors instead of the records.")
+    var stats = false
+
+    @Flag(
+        help: ArgumentHelp(
+            "Show new records as they are written, until Ctrl-C.",
+            discussion: """
+                A file that is rotated or emptied is read on from its new beginning, as by tail -F. Not for packets: \
+                see sniff.
+                """
+        )
+    )
+    var follow = false
+
+    @Flag(help: "Print JSON, one record or session per line.")
     var json = false
+
+    @Flag(
+        help: ArgumentHelp(
+            "Check the hash chain of captures instead of showing records.",
+            discussion: "For captures made with --hash-chain. Exit code 1 and the first line that does not fit."
+        )
+    )
+    var verify = false
+
+    @Option(
+        help: ArgumentHelp(
+            "With --verify: the end of the chain, as the recording printed it; repeatable, one for each run.",
+            discussion: "Without it, nobody can say whether the file was cut at its end, or written anew as a whole.",
+            valueName: "hash"
+        )
+    )
+    var head: [String] = []
 
     @Flag(
         help: ArgumentHelp(
@@ -61,24 +124,97 @@ struct ReadCommand: ParsableCommand, Configurable {
     )
     var session: [UInt64] = []
 
+    @OptionGroup var keylog: KeyLogOption
     @OptionGroup var config: ConfigOption
 
     func run() throws {
+        guard !verify else { return try check() }
+        guard head.isEmpty else { throw Failure.usage("--head is about --verify, which is missing") }
+        guard !sessions, !stats else { return try report() }
+        guard !follow || !reanalyse else { throw Failure.usage("--reanalyse is not for --follow") }
         do {
-            let reader = try RecordReader(files, advice: AdviceTable.words(for:))
+            let reader = try RecordReader(files, advice: AdviceTable.words(for:), keys: keylog.keys())
+            if follow {
+                reader.follows = true
+                Interruption.note()
+            }
             let plan = ReadPlan(
                 files: files,
                 log: log,
                 filter: filter.filter,
-                isJSON: json,
+                form: json ? .json : form.format,
+                colour: form.color,
                 sessions: Set(session),
+                times: choice.times(in: reader.firstHeader),
                 header: reader.firstHeader,
+                isLive: follow,
                 in: .current
             )
             if let note = plan.note { Console.complain(note) }
             try ReadRun(plan).run(reader, isReanalysed: reanalyse)
         } catch let fault as ReaderFault {
-            throw Failure.file(fault.description)
+            throw Failure(fault)
         }
+    }
+
+    /// Follows the hash chain of the files.
+    private func check() throws {
+        guard !files.contains("-") else { throw Failure.usage("--verify needs files; it reads them twice") }
+        let chain: ChainCheck
+        do throws(ReaderFault) {
+            chain = try ChainCheck(files)
+        } catch {
+            throw Failure(error)
+        }
+        if let fault = chain.firstBreak {
+            let advice = fault.hasNoChain && chain.records == 0 ? "; record with --capture FILE --hash-chain" : ""
+            Console.complain("\(fault)\(advice)")
+            throw Failure.reported(.checkFailed)
+        }
+        guard !chain.heads.isEmpty else { throw Failure.file("\(files.joined(separator: ", ")): no hash chain found") }
+        let ends = chain.heads.joined(separator: ", ")
+        Console.print("\(Plural.of(Int(clamping: chain.records), "record")) in the hash chain, which ends with \(ends)")
+        if chain.isTorn { Console.complain("warning: the last line is incomplete, and not in the chain") }
+        guard !head.isEmpty else {
+            if chain.beginsWithin {
+                Console.complain("warning: files that were written before were not named, so not checked")
+            }
+            return Console.tell(
+                "without --head nobody can say whether lines were cut at the end, or written anew as a whole"
+            )
+        }
+        let expected = Set(head.map { $0.lowercased() })
+        if chain.beginsWithin {
+            Console.complain(
+                "the beginning of the hash chain is missing: name all files, or the first header was changed"
+            )
+        }
+        for end in chain.heads where !expected.contains(end) {
+            Console.complain(
+                "a hash chain ends with \(end), which no --head names: lines were cut, added or written anew"
+            )
+        }
+        for missing in expected.subtracting(chain.heads).sorted() {
+            Console.complain("no hash chain ends with \(LineBuffer.escaped(missing))")
+        }
+        guard !chain.beginsWithin, Set(chain.heads) == expected else { throw Failure.reported(.checkFailed) }
+    }
+
+    private var choice: RecordChoice {
+        RecordChoice(sessions: Set(session), since: since, until: until, filter: filter.filter)
+    }
+
+    /// Prints what `--sessions` or `--stats` asks for.
+    private func report() throws {
+        guard !sessions || !stats else { throw Failure.usage("choose one of --sessions and --stats") }
+        let flag = sessions ? "--sessions" : "--stats"
+        guard log == nil, !follow else { throw Failure.usage("\(follow ? "--follow" : "--log") is not for \(flag)") }
+        var report = OverviewReport(sessions ? .sessions : .statistics, of: choice)
+        let stored = try StoredRecords(files, isReanalysed: reanalyse, keys: keylog.keys()) { report.note($0) }
+        stored.remark(on: choice.sessions)
+        let lines = report.lines(isJSON: json, width: Console.width)
+        if lines.isEmpty { Console.complain("no sessions found") }
+        for line in lines { Console.print(line) }
+        try stored.end(choice.sessions)
     }
 }

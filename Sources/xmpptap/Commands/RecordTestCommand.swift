@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import TapNetwork
+internal import TapSecurity
 
 struct RecordTestCommand: AsyncParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
@@ -7,15 +8,20 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
         abstract: "Record a session and make a regression test of it.",
         discussion: """
             Starts a proxy before the server and records what passes into NAME.xtap until you press Ctrl-C: log in \
-            through it, do what is to be tested, and log out. Then plays the recording against the server twice. What \
-            differs the first time goes into NAME.noise, to be reviewed; the second time nothing may differ. A step \
-            for a CI job is written to NAME.ci.yml.
+            through it, do what is to be tested, and log out. Then plays the recording against the server twice, and \
+            writes the values that differed into NAME.noise, to be reviewed. A step for a CI job is written to \
+            NAME.ci.yml.
 
-            The exit code is that of the second replay.
+            The server must be as it was before the recording. --prepare restores rosters and subscriptions. What no \
+            noise rule can allow, such as a missing stanza, is shown.
+
+            The exit code is 0 if NAME is a test that passes, 1 if something differed in the second replay that is no \
+            noise, 3 if nothing was recorded, 4 if the server cannot be reached, and 5 if a login or the preparation \
+            failed.
 
             Example:
 
-              xmpptap record-test login --to localhost:5222 --accounts accounts.txt
+              xmpptap record-test login --to localhost:5222 --accounts accounts.txt --prepare
             """
     )
 
@@ -23,8 +29,8 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
     var name: String
 
     @Option(
-        help: ArgumentHelp("Server to record and to play against.", valueName: "host:port"),
-        transform: { text throws(EndpointError) in try Endpoint(text) }
+        help: ArgumentHelp("Server to record and to play against, port 5222 unless given.", valueName: "host[:port]"),
+        transform: { text throws(EndpointError) in try Endpoint.server(text) }
     )
     var to: Endpoint
 
@@ -36,6 +42,12 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
 
     @Option(help: ArgumentHelp("Address to listen on.", valueName: "[host:]port"))
     var listen = "15222"
+
+    @Flag(help: "Build rosters and subscriptions as recorded before each replay.")
+    var prepare = false
+
+    @Flag(help: "Create the accounts before each replay (XEP-0077).")
+    var register = false
 
     @Option(
         help: ArgumentHelp("PEM trust anchors for the server (default: the system's).", valueName: "file"),
@@ -51,40 +63,65 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
 
     @OptionGroup var config: ConfigOption
 
+    private var capture: String { "\(name).xtap" }
+    private var noise: String { "\(name).noise" }
+    private var step: String { "\(name).ci.yml" }
+
     func run() async throws {
-        let capture = "\(name).xtap"
-        for file in [capture, "\(name).noise", "\(name).ci.yml"] where TextFile.isRegular(file) {
+        for file in [capture, noise, step] where TextFile.isRegular(file) {
             throw Failure.usage("\(file) exists already; remove it or choose another name")
         }
+        // Before somebody takes the trouble of a session.
+        _ = try ReplayPlan.accounts(in: accounts)
+        try await record()
+        Interruption.endsProgram()
+        var rules = 0
+        for round in ["first", "second"] {
+            let result = try await replay()
+            Console.tell("\(round) replay: \(result.summary)")
+            try result.checkPlayed()
+            let learned = try result.learn(into: noise, onlyFailing: true)
+            rules += learned.rules
+            guard round == "second" else { continue }
+            try OutputText.write(snippet, to: step)
+            if learned.unlearned > 0 { result.tell() }
+            let written = [capture] + (rules > 0 ? ["\(noise) (\(rules) rules, to be reviewed)"] : []) + [step]
+            Console.tell("written: \(written.joined(separator: ", "))")
+            if learned.unlearned > 0 {
+                Console.complain(AdviceTable.unlearned(prepares: prepare))
+                throw Failure.reported(.checkFailed)
+            }
+        }
+    }
+
+    private func record() async throws {
         var arguments = ["--upstream", "\(to)", "--listen", listen, "--capture", capture, "--log", "warn"]
         if let ca { arguments += ["--upstream-ca", ca] }
         if let caDir { arguments += ["--ca-dir", caDir] }
-        Console.tell("log in through this proxy, log out, then press Ctrl-C")
-        try await run(ProxyCommand.self, arguments)
-        let replay = [capture, "--to", "\(to)", "--accounts", accounts] + (ca.map { ["--ca", $0] } ?? [])
-        Console.tell("playing \(capture) to learn what differs")
-        do {
-            try await run(ReplayCommand.self, replay + ["--update"])
-        } catch let failure as Failure where failure.status == .checkFailed {
-            // What could be learned is learned; whether the rest differs again shows the second time.
-        }
-        Console.tell("playing \(capture) again")
-        try await run(ReplayCommand.self, replay)
-        try OutputText.write(step(capture), to: "\(name).ci.yml")
-        Console.tell("review \(name).noise and \(name).ci.yml, if they are there, and keep them beside \(capture)")
+        Console.tell(AdviceTable.recordTest(authorities: caDir))
+        try await ProxyCommand.parse(arguments).run()
     }
 
-    private func run(_ command: (some AsyncParsableCommand).Type, _ arguments: [String]) async throws {
-        var command = try command.parse(arguments)
-        try await command.run()
+    private func replay() async throws -> ReplayResult {
+        let advice = AdviceTable.recordAgain(capture)
+        return try await ReplayCommand.parse([capture] + options).played(advice: advice)
+    }
+
+    /// The flags of the replay.
+    private var options: [String] {
+        ["--to", "\(to)", "--accounts", accounts] + (ca.map { ["--ca", $0] } ?? []) + (register ? ["--register"] : [])
+            + (prepare ? ["--prepare"] : [])
     }
 
     /// A step as GitHub and Forgejo have it.
-    private func step(_ capture: String) -> String {
-        """
-        - name: Replay \(capture)
-          run: xmpptap replay \(capture) --to \(to) --accounts \(accounts) --junit \(name).xml
+    private var snippet: String {
+        let words = ["xmpptap", "replay", capture] + options + ["--junit", "\(name).xml"]
+        return """
+            # The password files that \(accounts) names have to be there, too.
+            - name: 'Replay \(capture.replacing("'", with: "''"))'
+              run: |
+                \(words.map { AuthorityFolder.word($0) }.joined(separator: " "))
 
-        """
+            """
     }
 }

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import TapCapture
 internal import TapCore
 internal import TapNetwork
 internal import TapRecord
@@ -10,7 +11,8 @@ struct RulesCommand: ParsableCommand {
         abstract: "Check rule files, dry-run them, and follow them in a running proxy.",
         discussion: """
             Rule files are written in the language of Prosody's mod_firewall, with additional terms for proxies. \
-            filters/README.md is the reference.
+            filters/README.md is the reference. Rules before the first chain line (::NAME) see both directions; with \
+            --chain deliver they see what the server sends, as in mod_firewall.
 
             Examples:
 
@@ -41,11 +43,23 @@ struct RulesCommand: ParsableCommand {
         var files: [String]
 
         @OptionGroup var chain: DefaultChainOption
+
+        @Flag(help: "Print JSON: one mistake or warning per line, or the counts.")
+        var json = false
+
         @OptionGroup var config: ConfigOption
 
         func run() throws {
             try RuleFiles.checkInputs(files)
-            let rules = try RuleFiles.load(files, defaultChain: chain.chain)
+            let rules = try RuleFiles.load(files, defaultChain: chain.chain, isJSON: json)
+            if json {
+                return Console.print(
+                    LineBuffer.object { line in
+                        line.field("rules", rules.count)
+                        line.field("files", files.count)
+                    }
+                )
+            }
             Console.print("\(Plural.of(rules.count, "rule")) in \(Plural.of(files.count, "file")), no mistakes")
         }
     }
@@ -54,23 +68,25 @@ struct RulesCommand: ParsableCommand {
     struct Run: ParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "run",
-            abstract: "Show which rules hit which stanzas of a recording.",
+            abstract: "Show which rules hit which stanzas of recordings.",
             discussion: """
-                Evaluates the rules for every stanza and nonza of a JSON log, capture or client log. Prints those that \
+                Evaluates the rules for every stanza and nonza of captures, logs or packets. Prints those that \
                 a rule hit, what it would do, and for an edit the original (-) and the edited stanza (+). Nothing is \
                 sent. The XML is in captures and in logs at level verbose. Each stanza is judged as it was recorded, \
                 redacted secrets included. The exit code is 1 if a rule file has a mistake.
 
-                Name the recording last. "-" is standard input.
+                Name the rule files first and the recordings behind them. "-" is standard input. Several recordings are \
+                merged by time.
 
                 Examples:
 
                   xmpptap rules run filters/no-typing.pfw yesterday.xtap
+                  xmpptap rules run filters/no-typing.pfw monday.xtap tuesday.pcap --keylog keys.txt
                   xmpptap rules run a.pfw b.pfw today.xtap --json | jq -r .rule | sort | uniq -c
                 """
         )
 
-        @Argument(help: ArgumentHelp("Rule files, and last the recording.", valueName: "file"), completion: .file())
+        @Argument(help: ArgumentHelp("Rule files, then the recordings.", valueName: "file"), completion: .file())
         var files: [String]
 
         @OptionGroup var chain: DefaultChainOption
@@ -84,18 +100,30 @@ struct RulesCommand: ParsableCommand {
         )
         var session: [UInt64] = []
 
+        @OptionGroup var keylog: KeyLogOption
         @OptionGroup var config: ConfigOption
 
         func run() throws {
-            guard files.count > 1, let recording = files.last else {
-                throw Failure.usage("rules run takes rule files and a recording, as in rules run typing.pfw today.xtap")
-            }
             try RuleFiles.checkInputs(files)
-            if let early = files.dropLast().first(where: { $0.hasSuffix(".xtap") }) {
-                throw Failure.usage("\(early) is a recording; name it last")
+            // The last one is a recording whatever it looks like: reading it says what is wrong with it.
+            let count = files.dropLast().firstIndex(where: Self.isRecording) ?? files.count - 1
+            guard count > 0 else {
+                throw Failure.usage(
+                    files.count > 1
+                        ? "\(files[0]) is a recording; name the rule files first"
+                        : "rules run takes rule files and a recording, as in rules run typing.pfw today.xtap"
+                )
             }
-            let rules = try RuleFiles.load(Array(files.dropLast()), defaultChain: chain.chain)
-            try RuleReport(rules, isJSON: json).run(recording, sessions: Set(session))
+            let keys = try keylog.keys()
+            let rules = try RuleFiles.load(Array(files[..<count]), defaultChain: chain.chain)
+            var report = RuleReport(rules, isJSON: json)
+            try report.run(Array(files[count...]), sessions: Set(session), keys: keys)
+        }
+
+        /// Whether a file that another follows is a recording: by what is in it, of standard input by its place.
+        private static func isRecording(_ path: String) -> Bool {
+            guard path != "-", !path.hasSuffix(".pfw") else { return false }
+            return path.hasSuffix(".xtap") || (try? RecordReader([path])) != nil
         }
     }
 }
@@ -172,14 +200,8 @@ extension RulesCommand {
                 for rule in rules { Console.print(rule.json) }
                 return
             }
-            let rows = rules.map { rule in
-                let line = rule["line"]?.integer.map { ":\($0)" } ?? ""
-                return [rule["hits"]?.integer.map { "\($0)" } ?? "-", "\(rule["file"]?.text ?? "")\(line)"]
-            }
-            guard !rows.isEmpty else { return Console.complain("this proxy has no rules; start it with --rules FILE") }
-            for line in TextTable(header: ["HITS", "RULE"], rows: rows, numeric: [0]).lines(width: Console.width) {
-                Console.print(line)
-            }
+            guard !rules.isEmpty else { return Console.complain("this proxy has no rules; start it with --rules FILE") }
+            for line in RuleHits(rules: rules).lines(width: Console.width) { Console.print(line) }
         }
     }
 
@@ -195,8 +217,12 @@ extension RulesCommand {
 
                   xmpptap rules trace
                   xmpptap rules trace --session 3 --json
+                  xmpptap rules trace --tag slow
                 """
         )
+
+        @Option(help: ArgumentHelp("Show only stanzas with this tag (TAG TRACE=name).", valueName: "name"))
+        var tag: String?
 
         @Option(
             help: ArgumentHelp("Session to show (default: all).", valueName: "number"),
@@ -216,7 +242,7 @@ extension RulesCommand {
 
         func run() async throws {
             let client = try control.client()
-            let query = [("session", session.first.map { "\($0)" })]
+            let query = [("session", session.first.map { "\($0)" }), ("tag", tag)]
             let request = ControlClient.Request("GET", "/rules/trace", query: query)
             try await Interruption.cancels { [json] in
                 try await client.follow(request) { event throws(ControlClientError) in
@@ -238,8 +264,10 @@ extension RulesCommand {
             let session = hit["session"]?.integer.map { "[\($0)] " } ?? ""
             let place = "\(hit["file"]?.text ?? ""):\(hit["line"]?.integer ?? 0)"
             let conditions = (hit["conditions"]?.values ?? []).compactMap(\.text).joined(separator: "; ")
+            let tags = (hit["tags"]?.values ?? []).compactMap(\.text).map { "#\($0)" }.joined(separator: " ")
             let words = [
                 hit["direction"]?.text, place, hit["action"]?.text, conditions.isEmpty ? nil : "(\(conditions))",
+                tags.isEmpty ? nil : tags,
             ]
             Console.show("\(session)\(words.compactMap { $0 }.joined(separator: " ")): \(hit["stanza"]?.text ?? "")")
         }

@@ -26,7 +26,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
             """
     )
 
-    @Argument(help: ArgumentHelp("Capture, JSON log or client log.", valueName: "file"), completion: .file())
+    @Argument(help: ArgumentHelp("Capture, log, or packets.", valueName: "file"), completion: .file())
     var files: [String]
 
     @Option(
@@ -47,20 +47,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
     )
     var accounts: String?
 
-    @Option(
-        help: ArgumentHelp("Serve only this session; repeatable.", valueName: "number"),
-        transform: { UInt64(try Number.parse($0, in: 1...Int.max)) }
-    )
-    var session: [UInt64] = []
-
-    @Option(
-        help: ArgumentHelp(
-            "When to send: causal, recorded, or xN times as fast (default: causal).",
-            valueName: "causal|recorded|xN"
-        ),
-        transform: ReplayPace.parse
-    )
-    var pace = ReplayOptions.Pace.causal
+    @OptionGroup var play: PlayOptions
 
     @Flag(help: "Send stanzas in the pieces in which they were recorded.")
     var chunks = false
@@ -93,6 +80,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
     @Option(help: ArgumentHelp("Noise file; repeatable.", valueName: "file"), completion: .file())
     var noise: [String] = []
 
+    @OptionGroup var keylog: KeyLogOption
     @OptionGroup var authority: AuthorityFolderOption
     @OptionGroup var config: ConfigOption
 
@@ -102,7 +90,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
         }
         let cryptography = OpenSSLCryptography()
         var plan = try plan(cryptography)
-        plan.settings.pace = pace
+        plan.settings.pace = play.pace
         plan.settings.keepsChunks = chunks
         plan.settings.patience = quiet
         plan.rules = try NoiseFiles.rules(noise, beside: files)
@@ -125,6 +113,9 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
                 "no --accounts: any password is accepted, by PLAIN; clients that insist on SCRAM will not log in"
             )
         }
+        if plan.lacksSASL2 {
+            Console.tell("the recording offers SASL2 (XEP-0388); serve offers SASL (RFC 6120) only")
+        }
         let port = service.address?.port ?? listen.port
         Console.tell("listening on \(Endpoint(host: listen.host, port: port)) as the server of \(plan.domain)")
         try await Interruption.cancels { try? await Task.sleep(for: .seconds(Int64.max >> 10)) }
@@ -132,7 +123,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
     }
 
     private func plan(_ cryptography: OpenSSLCryptography) throws -> ServePlan {
-        let conversations = try RecordedSessions.read(files, Set(session))
+        let conversations = try RecordedSessions.read(files, Set(play.session), keys: keylog.keys())
         do {
             guard let accounts else { return try ServePlan(conversations) }
             let rows = try AccountsFile(path: accounts).accounts

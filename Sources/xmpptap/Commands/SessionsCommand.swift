@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import TapCore
 internal import TapNetwork
 internal import TapRecord
 
@@ -14,10 +15,11 @@ struct SessionsCommand: ParsableCommand {
 
               xmpptap sessions
               xmpptap sessions 3
+              xmpptap sessions pause 3
               xmpptap sessions held 3
               xmpptap sessions drop 3 1
             """,
-        subcommands: [Show.self, Held.self, Pass.self, Drop.self, Edit.self, Close.self],
+        subcommands: [Show.self, Pause.self, Held.self, Pass.self, Drop.self, Edit.self, Close.self],
         defaultSubcommand: Show.self
     )
 
@@ -71,7 +73,55 @@ struct SessionsCommand: ParsableCommand {
             }
             let session = JSONValue.object(fields)
             if json { return Console.print(session.json) }
-            for line in SessionReport(session: try RunningSession(session)).lines { Console.show(line) }
+            for line in SessionReport(session: try RunningSession(session)).lines(width: Console.width) {
+                Console.show(line)
+            }
+        }
+    }
+
+    /// `xmpptap sessions pause`.
+    struct Pause: AsyncParsableCommand, Configurable {
+        static let configuration = CommandConfiguration(
+            commandName: "pause",
+            abstract: "Hold the next stanza, to pass, edit or drop it.",
+            discussion: """
+                Only iqs, messages and presences are held, one in a direction at a time. "sessions held" shows them. \
+                A new pause replaces the one before it.
+
+                Examples:
+
+                  xmpptap sessions pause 3
+                  xmpptap sessions pause 3 --direction send --count 5
+                  xmpptap sessions pause 3 --condition 'KIND: message' --condition 'TYPE: chat'
+                """
+        )
+
+        @OptionGroup var session: SessionNumber
+
+        @Option(help: ArgumentHelp("Hold stanzas of send or recv (default: both).", valueName: "direction"))
+        var direction: String?
+
+        @Option(
+            help: ArgumentHelp("Number of stanzas to hold (default: 1; 0 ends a pause).", valueName: "number"),
+            transform: { try Number.parse($0, in: 0...StanzaPause.mostStanzas) }
+        )
+        var count = 1
+
+        @Option(help: ArgumentHelp("Condition of a rule, repeatable; all have to hold.", valueName: "condition"))
+        var condition: [String] = []
+
+        @OptionGroup var output: AnswerOption
+        @OptionGroup var control: ControlOption
+        @OptionGroup var config: ConfigOption
+
+        func run() async throws {
+            let body = LineBuffer.object { line in
+                if let direction { line.field("direction", direction) }
+                line.field("count", count)
+                if !condition.isEmpty { line.field("condition", condition.joined(separator: "\n")) }
+            }
+            _ = try await control.client().ask(.init("POST", "/sessions/\(session.number)/pause", body: body))
+            output.show("pause", session: session.number)
         }
     }
 
@@ -79,7 +129,7 @@ struct SessionsCommand: ParsableCommand {
     struct Held: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "held",
-            abstract: "Show the stanzas that the rule action PAUSE holds.",
+            abstract: "Show the stanzas that a pause or the rule action PAUSE holds.",
             discussion: """
                 Each has a number, with which "sessions pass", "sessions drop" and "sessions edit" release it. A stanza \
                 that nobody releases passes after a minute. A direction holds one stanza at a time; what follows it \
@@ -122,10 +172,11 @@ struct SessionsCommand: ParsableCommand {
         )
 
         @OptionGroup var stanza: HeldNumber
+        @OptionGroup var output: AnswerOption
         @OptionGroup var control: ControlOption
         @OptionGroup var config: ConfigOption
 
-        func run() async throws { try await stanza.release("pass", nil, control.client()) }
+        func run() async throws { try await stanza.release("pass", nil, control.client(), output) }
     }
 
     /// `xmpptap sessions drop`.
@@ -141,10 +192,11 @@ struct SessionsCommand: ParsableCommand {
         )
 
         @OptionGroup var stanza: HeldNumber
+        @OptionGroup var output: AnswerOption
         @OptionGroup var control: ControlOption
         @OptionGroup var config: ConfigOption
 
-        func run() async throws { try await stanza.release("drop", nil, control.client()) }
+        func run() async throws { try await stanza.release("drop", nil, control.client(), output) }
     }
 
     /// `xmpptap sessions edit`.
@@ -168,11 +220,12 @@ struct SessionsCommand: ParsableCommand {
         )
         var file: String
 
+        @OptionGroup var output: AnswerOption
         @OptionGroup var control: ControlOption
         @OptionGroup var config: ConfigOption
 
         func run() async throws {
-            try await stanza.release("edit", StanzaFile.read(file), control.client())
+            try await stanza.release("edit", StanzaFile.read(file), control.client(), output)
         }
     }
 
@@ -191,12 +244,31 @@ struct SessionsCommand: ParsableCommand {
         )
 
         @OptionGroup var session: SessionNumber
+        @OptionGroup var output: AnswerOption
         @OptionGroup var control: ControlOption
         @OptionGroup var config: ConfigOption
 
         func run() async throws {
             _ = try await control.client().ask(.init("DELETE", "/sessions/\(session.number)"))
+            output.show("close", session: session.number)
         }
+    }
+}
+
+/// How a command without output answers scripts.
+struct AnswerOption: ParsableArguments {
+    @Flag(help: "Print what was done as JSON.")
+    var json = false
+
+    func show(_ action: String, session: UInt64, number: UInt64? = nil) {
+        guard json else { return }
+        Console.print(
+            LineBuffer.object { line in
+                line.field("session", session)
+                if let number { line.field("held", number) }
+                line.field("action", action)
+            }
+        )
     }
 }
 
@@ -219,11 +291,17 @@ struct HeldNumber: ParsableArguments {
     var number: UInt64
 
     /// Has the stanza released.
-    func release(_ action: String, _ stanza: [UInt8]?, _ client: ControlClient) async throws {
+    func release(
+        _ action: String,
+        _ stanza: [UInt8]?,
+        _ client: ControlClient,
+        _ output: AnswerOption
+    ) async throws {
         let body = LineBuffer.object {
             $0.field("action", action)
             if let stanza { $0.field("stanza", stanza.span.bytes, orBase64: "base64") }
         }
         _ = try await client.ask(.init("POST", "/sessions/\(session.number)/held/\(number)", body: body))
+        output.show(action, session: session.number, number: number)
     }
 }

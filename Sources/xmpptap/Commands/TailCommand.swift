@@ -9,7 +9,7 @@ struct TailCommand: AsyncParsableCommand, Configurable {
         commandName: "tail",
         abstract: "Show what a running proxy logs, live.",
         discussion: """
-            Prints new records in the form of the text log. The level of the proxy's own log does not matter. Runs \
+            Prints new records as the log shows them. The level of the proxy's own log does not matter. Runs \
             until Ctrl-C or the end of the proxy.
 
             Examples:
@@ -21,11 +21,12 @@ struct TailCommand: AsyncParsableCommand, Configurable {
     )
 
     @OptionGroup var filter: FilterOption
+    @OptionGroup var form: FormOptions
 
     @Option(
         help: ArgumentHelp(
             "Level to show: error, warn, info, verbose or trace.",
-            discussion: "Default: info,send,recv on a terminal, otherwise info; with --json verbose.",
+            discussion: "Default: info; with --format text on a terminal info,send,recv; with --json verbose.",
             valueName: "level"
         ),
         transform: { text throws(Failure) in
@@ -57,7 +58,7 @@ struct TailCommand: AsyncParsableCommand, Configurable {
 
     func run() async throws {
         let client = try control.client()
-        let printer = RecordPrinter(level: level, isJSON: json)
+        let printer = RecordPrinter(level: level, form: json ? .json : form.format, colour: form.color)
         let query = [
             ("filter", filter.filter?.text), ("level", printer.level.name), ("session", session.first.map { "\($0)" }),
         ]
@@ -65,6 +66,7 @@ struct TailCommand: AsyncParsableCommand, Configurable {
         try await Interruption.cancels { [printer] in
             var printer = printer
             try await client.follow(request) { event throws(ControlClientError) in try printer.print(event) }
+            printer.finish()
             if !Task.isCancelled, Console.fault == nil { Console.complain("the proxy has ended") }
         }
     }

@@ -7,22 +7,35 @@ struct RecordPrinter {
     var level: Level { filter.level }
 
     private let filter: LogFilter
-    /// Nil prints the records as they come, in JSON.
+    /// With neither form records are printed as they come, in JSON.
     private var text: TextForm?
+    private var compact: CompactForm?
     private var line = LineBuffer()
 
-    /// - Parameter level: The level to show; nil is what the log shows by default.
-    init(level: Level?, isJSON: Bool) {
+    /// - Parameters:
+    ///   - level: The level to show; nil is what the log shows by default.
+    ///   - form: How; nil is as the log does by default.
+    init(level: Level?, form: LogDestination.Form?, colour: ColourChoice = .auto) {
         let surroundings = LogPlan.Surroundings.current
-        let isTerminal = surroundings.isTerminal && !isJSON
-        let usual = isJSON ? LogSpec(level: .verbose) : LogSpec(level: .info, send: isTerminal, receive: isTerminal)
-        filter = LogFilter(level.map { LogSpec(level: $0) } ?? usual)
-        guard !isJSON else { return }
-        var style = TextForm.Style()
-        style.cutsLongTexts = isTerminal
-        style.cutAdvice = "redirected to a file it is whole"
-        style.isColoured = isTerminal && surroundings.wantsColour
-        text = TextForm(style: style)
+        let form = form ?? surroundings.usualForm
+        filter = LogFilter(level.map { LogSpec(level: $0) } ?? form.usualSpec(in: surroundings))
+        let isColoured = colour.isColoured(in: surroundings)
+        switch form {
+        case .json: break
+        case .compact:
+            var style = CompactForm.Style()
+            style.isColoured = isColoured
+            // Records are shown as they come.
+            style.foldsLogins = false
+            compact = CompactForm(style: style)
+        case .text, .pretty:
+            var style = TextForm.Style()
+            style.cutsLongTexts = surroundings.isTerminal
+            style.cutAdvice = "redirected to a file it is whole"
+            style.isColoured = isColoured
+            style.indentsXML = form == .pretty
+            text = TextForm(style: style)
+        }
     }
 
     /// Prints an event of the proxy's records; false where standard output takes no more.
@@ -41,8 +54,15 @@ struct RecordPrinter {
         Console.complain("\(count) records lost: they came faster than they could be printed")
     }
 
+    /// Prints what the form holds back.
+    mutating func finish() {
+        line.removeAll()
+        compact?.flush(to: &line)
+        Console.write(line.bytes)
+    }
+
     private mutating func print(record data: [UInt8]) throws(ControlClientError) {
-        guard text != nil else { return Console.write(data + [0x0A]) }
+        guard text != nil || compact != nil else { return Console.write(data + [0x0A]) }
         let record: RecordLine
         do throws(RecordLineError) {
             record = try RecordLine(json: data.span.bytes)
@@ -50,7 +70,10 @@ struct RecordPrinter {
             throw .unexpected("\(error)")
         }
         line.removeAll()
-        text?.append(record.record, content: record.content.span, filter.shown(of: record.record), to: &line)
+        let shown = filter.shown(of: record.record)
+        text?.append(record.record, content: record.content.span, shown, to: &line)
+        if let width = Console.width { compact?.style.width = width }
+        compact?.append(record.record, content: record.content.span, shown, to: &line)
         Console.write(line.bytes)
     }
 }

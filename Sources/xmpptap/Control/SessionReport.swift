@@ -12,7 +12,8 @@ struct SessionReport {
 
     let session: RunningSession
 
-    var lines: [String] {
+    /// The lines; tables are at most `width` columns wide where that can be, nil cuts nothing.
+    func lines(width: Int?) -> [String] {
         let json = session.json
         var lines = ["session   \(session.number) \(json["jid"]?.text ?? "(not bound)"), \(json["phase"]?.text ?? "")"]
         for leg in ["client", "server"] {
@@ -37,7 +38,7 @@ struct SessionReport {
             let items = json[part.name]?.values ?? []
             guard !items.isEmpty else { continue }
             lines.append("\(part.name):")
-            lines += Self.table(items, part.fields).lines(width: nil).map { "  \($0)" }
+            lines += Self.table(items, part.fields).lines(width: width.map { $0 - 2 }).map { "  \($0)" }
         }
         return lines
     }
@@ -56,7 +57,9 @@ struct SessionReport {
         }
         return TextTable(
             header: fields.map { ($0.hasSuffix("_ns") ? String($0.dropLast(3)) : $0).uppercased() },
-            rows: rows
+            rows: rows,
+            // Words and addresses, which can be long.
+            flexible: fields.indices.filter { ["jid", "to", "id", "summary", "reason"].contains(fields[$0]) }
         )
     }
 }

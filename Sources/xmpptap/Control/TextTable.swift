@@ -6,6 +6,8 @@ struct TextTable {
     var numeric: Set<Int> = []
     /// Columns that are cut where a line would be wider than it may be, the last one first.
     var flexible: [Int] = []
+    /// Columns of which the end is what matters, such as paths: they are cut at the beginning.
+    var cutAtStart: Set<Int> = []
 
     private static let narrowest = 10
 
@@ -20,15 +22,18 @@ struct TextTable {
             }
         }
         return rows.map { row in
-            let cells = row.indices.map { cell(row[$0], widths[$0], isNumeric: numeric.contains($0)) }
+            let cells = row.indices.map { cell(row[$0], widths[$0], $0) }
             var line = cells.joined(separator: "  ")
             while line.last == " " { line.removeLast() }
             return line
         }
     }
 
-    private func cell(_ text: String, _ width: Int, isNumeric: Bool) -> String {
-        if text.count > width { return "\(text.prefix(width - 1))…" }
-        return isNumeric ? String(repeating: " ", count: width - text.count) + text : text.padded(to: width)
+    private func cell(_ text: String, _ width: Int, _ column: Int) -> String {
+        if text.count > width {
+            return cutAtStart.contains(column) ? "…\(text.suffix(width - 1))" : "\(text.prefix(width - 1))…"
+        }
+        return numeric.contains(column)
+            ? String(repeating: " ", count: width - text.count) + text : text.padded(to: width)
     }
 }

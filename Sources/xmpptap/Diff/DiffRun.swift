@@ -1,13 +1,59 @@
+internal import Glibc
 internal import TapCapture
 internal import TapRecord
 internal import TapReplay
+internal import TapSecurity
 internal import XMPPCore
+
+/// One side of a comparison.
+struct DiffSide: Sendable {
+    /// As reports call it.
+    let name: String
+    /// All parts of the recording.
+    let files: [String]
+    /// A key log with secrets of TLS in packets. It is read anew each time, since several read at once.
+    let keys: [UInt8]
+
+    init(_ files: [String], keys: [UInt8]) {
+        name = files.joined(separator: " ")
+        self.files = files
+        self.keys = keys
+    }
+
+    /// What comes on standard input, in a file without a name, since a comparison reads it more than once.
+    init(standardInput descriptor: Int32, keys: [UInt8]) throws(Failure) {
+        let folder = Console.environment("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
+        var path = Array("\(folder)/xmpptap-XXXXXX".utf8CString)
+        let file = path.withUnsafeMutableBufferPointer { $0.baseAddress.map { mkstemp($0) } ?? -1 }
+        guard file >= 0 else { throw Self.failure("cannot store standard input") }
+        path.withUnsafeBufferPointer { _ = $0.baseAddress.map(unlink) }
+        var buffer = [UInt8](repeating: 0, count: 1 << 18)
+        while true {
+            let count = Glibc.read(descriptor, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw Self.failure("cannot read standard input") }
+            guard count > 0 else { break }
+            var rest = buffer[..<count]
+            while !rest.isEmpty {
+                let written = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+                if written < 0, errno == EINTR { continue }
+                guard written > 0 else { throw Self.failure("cannot store standard input") }
+                rest = rest.dropFirst(written)
+            }
+        }
+        name = "-"
+        self.keys = keys
+        files = ["/proc/self/fd/\(file)"]
+    }
+
+    private static func failure(_ words: String) -> Failure { .file("\(words): \(String(cString: strerror(errno)))") }
+}
 
 /// Compares two recordings. Their files are read in parallel: once for the sessions, once for the digests of the items, and
 /// where something differs once more for the items that differ.
 struct DiffRun: Sendable {
-    let recorded: String
-    let live: String
+    let recorded: DiffSide
+    let live: DiffSide
     /// Which sessions are compared, by their numbers; empty is all.
     let sessions: [(UInt64, UInt64)]
     let rules: NoiseRules
@@ -34,9 +80,10 @@ struct DiffRun: Sendable {
             recorded: first.digests,
             live: second.digests,
             pairs: pairs,
-            rules: rules
+            rules: rules,
+            most: most
         )
-        let shown = difference.findings.prefix(most)
+        let shown = difference.findings
         async let texts = Self.texts(recorded, shown.compactMap(\.recorded))
         async let liveTexts = Self.texts(live, shown.compactMap(\.live))
         let builder = try await DivergenceBuilder(
@@ -48,19 +95,21 @@ struct DiffRun: Sendable {
         )
         var report = DivergenceReport(
             command: "diff",
-            recorded: recorded,
-            live: live,
+            recorded: recorded.name,
+            live: live.name,
             failingClasses: failingClasses
         )
         report.compared = difference.compared
         report.undecided = difference.undecided
-        let omitted = difference.findings.dropFirst(shown.count)
-        report.omitted = omitted.count
-        report.omittedMayFail = omitted.contains { finding in
-            let classes: [Divergence.Class] = finding.code == .slower ? [.timing] : [.behaviour, .state, .redacted]
-            return classes.contains { failingClasses.contains($0) }
+        let omitted = difference.omitted
+        report.omitted = omitted.all
+        let omittedClasses: [Divergence.Class] =
+            (omitted.slower > 0 ? [.timing] : [])
+            + (omitted.all > omitted.slower ? [.behaviour, .state, .redacted] : [])
+        report.omittedMayFail = omittedClasses.contains { failingClasses.contains($0) }
+        if difference.compared == 0 {
+            Console.complain("nothing was compared: no stanzas in \(recorded.name) and \(live.name)")
         }
-        if difference.compared == 0 { Console.complain("nothing was compared: no stanzas in \(recorded) and \(live)") }
         let found = Dictionary(grouping: shown.enumerated()) {
             Sides(recorded: $0.element.recorded?.session, live: $0.element.live?.session)
         }
@@ -71,7 +120,7 @@ struct DiffRun: Sendable {
             ]
             // In the order in which they were found: the clocks of both sides have nothing to do with each other.
             let findings = keys.flatMap { found[$0] ?? [] }.sorted { $0.offset < $1.offset }.map(\.element)
-            report.cases.append(
+            report.add(
                 DivergenceReport.Case(
                     name: "\(Self.name(entry)) and \(Self.name(counterpart))",
                     divergences: findings.map(builder.divergence)
@@ -79,12 +128,18 @@ struct DiffRun: Sendable {
             )
         }
         for entry in pairs.missing {
-            report.cases.append(Self.alone(entry, "session \(entry.key.number) is not in \(live)"))
+            report.add(Self.alone(entry, "session \(entry.key.number) is not in \(live.name)"))
         }
         for entry in pairs.unexpected {
-            report.cases.append(Self.alone(entry, "session \(entry.key.number) is not in \(recorded)"))
+            report.add(Self.alone(entry, "session \(entry.key.number) is not in \(recorded.name)"))
         }
         return (report, first.isWhole && second.isWhole)
+    }
+
+    /// One direction of a session.
+    private struct DiffStream: Hashable {
+        let session: SessionKey
+        let direction: Direction
     }
 
     private struct Sides: Hashable {
@@ -106,7 +161,7 @@ struct DiffRun: Sendable {
         for (one, other) in sessions {
             for (number, entries, file) in [(one, catalogue, recorded), (other, liveCatalogue, live)]
             where !entries.entries.contains(where: { $0.key.number == number }) {
-                throw .usage("--session: \(file) has no session \(number)")
+                throw .usage("--session: \(file.name) has no session \(number)")
             }
         }
         return SessionPairs(recorded: catalogue, live: liveCatalogue, numbers: sessions)
@@ -119,14 +174,14 @@ struct DiffRun: Sendable {
     /// - Returns: whether every line was read, but those where writing was interrupted.
     @discardableResult
     private static func read(
-        _ file: String,
+        _ side: DiffSide,
         reportsDamage: Bool = false,
         passingOver isPassedOver: ((RawSpan) -> Bool)?,
         _ body: (RecordReader.Entry) -> Void
     ) throws(Failure) -> Bool {
         var isWhole = true
         do throws(ReaderFault) {
-            let reader = try RecordReader([file])
+            let reader = try RecordReader(side.files, keys: KeyLog(side.keys))
             reader.passesOver = isPassedOver
             while let entry = try reader.next() {
                 switch entry {
@@ -138,17 +193,17 @@ struct DiffRun: Sendable {
                 }
             }
         } catch {
-            throw .file(error.description)
+            throw Failure(error)
         }
         return isWhole
     }
 
-    private static func catalogue(_ file: String) async throws -> SessionCatalogue {
+    private static func catalogue(_ side: DiffSide) async throws -> SessionCatalogue {
         var catalogue = SessionCatalogue()
         // The numbers of this run's sessions of which no stanza says more than is known.
         var known: Set<UInt64> = []
         try read(
-            file,
+            side,
             passingOver: { line in
                 guard line.place(behind: "\"kind\":\"stanza\"", within: 256) != nil,
                     let place = line.place(behind: "\"session\":", within: 256), let number = line.number(at: place)
@@ -161,7 +216,7 @@ struct DiffRun: Sendable {
                 known = []
                 catalogue.take(header)
                 if let filter = header.filter {
-                    Console.complain("\(file) has a filter, \(filter): what it left out is not compared")
+                    Console.complain("\(side.name) has a filter, \(filter): what it left out is not compared")
                 }
             case .record(let line):
                 catalogue.take(line)
@@ -173,14 +228,14 @@ struct DiffRun: Sendable {
     }
 
     private static func digests(
-        _ file: String,
+        _ side: DiffSide,
         _ wanted: Set<SessionKey>,
         _ rules: NoiseRules,
         _ bindings: ValueBindings,
         isRecorded: Bool
     ) async throws -> (digests: RecordedDigests, isWhole: Bool) {
         var digests = RecordedDigests(wanted, rules: rules, bindings: bindings, isRecorded: isRecorded)
-        let isWhole = try read(file, reportsDamage: true, passingOver: nil) { entry in
+        let isWhole = try read(side, reportsDamage: true, passingOver: nil) { entry in
             switch entry {
             case .header(let header): digests.take(header)
             case .record(let line): digests.take(line)
@@ -191,7 +246,7 @@ struct DiffRun: Sendable {
         return (digests, isWhole)
     }
 
-    private static func texts(_ file: String, _ places: [RecordingDifference.Place]) async throws
+    private static func texts(_ side: DiffSide, _ places: [RecordingDifference.Place]) async throws
         -> DivergenceBuilder.Texts
     {
         guard !places.isEmpty else { return [:] }
@@ -199,14 +254,30 @@ struct DiffRun: Sendable {
         for place in places { wanted[place.session, default: []].insert(place.sequence) }
         let sequences = Set(places.map(\.sequence))
         var texts: DivergenceBuilder.Texts = [:]
+        var roots: [DiffStream: [UInt8]] = [:]
         var run = ""
-        try read(file, passingOver: { line in line.sequence.map { !sequences.contains($0) } ?? false }) { entry in
+        try read(
+            side,
+            passingOver: { line in
+                guard let sequence = line.sequence, !sequences.contains(sequence) else { return false }
+                return line.place(behind: "\"kind\":\"stream-open\"", within: 256) == nil
+            }
+        ) { entry in
             switch entry {
             case .header(let header): run = header.run
             case .record(let line):
-                let key = SessionKey(run: run, number: line.record.session)
-                guard wanted[key]?.contains(line.record.sequence) == true, let xml = line.record.xml else { return }
-                texts[key, default: [:]][line.record.sequence] = Array(line.content[xml.range])
+                let record = line.record
+                let key = SessionKey(run: run, number: record.session)
+                guard wanted[key] != nil, let direction = record.direction else { return }
+                if record.kind == .streamOpen {
+                    roots[DiffStream(session: key, direction: direction)] = line.declarations
+                }
+                guard wanted[key]?.contains(record.sequence) == true, let xml = record.delivered else { return }
+                let root = roots[DiffStream(session: key, direction: direction)] ?? []
+                texts[key, default: [:]][record.sequence] = DivergenceBuilder.Text(
+                    bytes: Array(line.content[xml.range]),
+                    root: root.isEmpty ? StanzaForm.clientDeclarations : root
+                )
             case .damage, .gap: break
             }
         }

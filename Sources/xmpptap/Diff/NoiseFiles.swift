@@ -1,4 +1,5 @@
 internal import Glibc
+internal import TapCapture
 internal import TapReplay
 
 /// Noise files: which ones there are, and how they are written.
@@ -43,18 +44,93 @@ enum NoiseFiles {
 
 /// Small files, written whole.
 enum OutputText {
-    /// Replaces a file; `-` is standard output.
+    /// Replaces a file by a text; `-` is standard output. See ``replace(_:_:)``.
     static func write(_ text: String, to path: String) throws(Failure) {
         guard path != "-" else { return Console.write(Array(text.utf8)) }
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw .file("cannot write \(path): \(String(cString: strerror(errno)))") }
-        defer { close(descriptor) }
-        var rest = Array(text.utf8)[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw .file("cannot write \(path): \(String(cString: strerror(errno)))") }
-            rest = rest.dropFirst(count)
+        try replace(path) { draft throws(Failure) in
+            let file = try Draft(draft, as: path)
+            try file.write(Array(text.utf8))
+            try file.finish()
         }
+    }
+
+    /// Replaces a file, which is never seen half written.
+    ///
+    /// `body` writes it beside its place, in a file that is there and empty, which is renamed. What is no regular file, such as
+    /// a pipe, is written to as it is.
+    static func replace(_ path: String, _ body: (_ draft: String) throws(Failure) -> Void) throws(Failure) {
+        let status = FileStatus(path: path)
+        guard status?.isRegular ?? true else { return try body(path) }
+        // The file behind a symbolic link, not the link, is replaced.
+        let place = realpath(path, nil).map { resolved in
+            defer { free(resolved) }
+            return String(cString: resolved)
+        }
+        let target = place ?? path
+        // The ending stays: it says whether what is written is compressed.
+        let ending = Compression(path: path)?.ending ?? ""
+        var name = Array("\(target).XXXXXX\(ending)".utf8CString)
+        let descriptor = name.withUnsafeMutableBufferPointer {
+            $0.baseAddress.map { mkstemps($0, Int32(ending.utf8.count)) } ?? -1
+        }
+        guard descriptor >= 0 else { throw failure(path) }
+        let draft = name.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+        if let status { fchmod(descriptor, mode_t(status.rights)) }
+        close(descriptor)
+        do throws(Failure) {
+            try body(draft)
+            guard rename(draft, target) == 0 else { throw failure(path) }
+        } catch {
+            unlink(draft)
+            throw error
+        }
+    }
+
+    /// A file that is written in parts, compressed if its name says so.
+    struct Draft: ~Copyable {
+        private let descriptor: Int32
+        private let path: String
+        private let compressor: Compressor?
+
+        /// Opens a file to write; errors name it as `path`.
+        init(_ draft: String, as path: String) throws(Failure) {
+            descriptor = open(draft, O_WRONLY | O_CLOEXEC)
+            self.path = path
+            let compression = Compression(path: path)
+            compressor = compression.flatMap { Compressor($0) }
+            guard compression == nil || compressor != nil else {
+                throw .file("cannot compress \(path): \(Compression.missingLibrary)")
+            }
+            guard descriptor >= 0 else { throw OutputText.failure(path) }
+        }
+
+        deinit { if descriptor >= 0 { close(descriptor) } }
+
+        func write(_ bytes: [UInt8]) throws(Failure) {
+            guard let compressor else { return try writeThrough(bytes) }
+            guard let compressed = bytes.withUnsafeBytes({ compressor.compress($0) }) else {
+                throw .file("cannot write \(path): \(String(cString: strerror(ENOMEM)))")
+            }
+            try writeThrough(compressed)
+        }
+
+        /// Writes the end of compressed data.
+        func finish() throws(Failure) {
+            if let compressor { try writeThrough(compressor.finish()) }
+        }
+
+        private func writeThrough(_ bytes: [UInt8]) throws(Failure) {
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { throw OutputText.failure(path) }
+                rest = rest.dropFirst(count)
+            }
+        }
+    }
+
+    fileprivate static func failure(_ path: String) -> Failure {
+        .file("cannot write \(path): \(String(cString: strerror(errno)))")
     }
 }

@@ -1,5 +1,6 @@
 internal import Glibc
 internal import NIOCore
+internal import TapCapture
 internal import TapCore
 internal import TapNetwork
 internal import TapRecord
@@ -23,6 +24,7 @@ enum Doctor {
         findings.append(folder(path: workingFolder, error: writing(in: ".")))
         findings.append(resolver(found: SystemNames.addresses(of: "localhost")))
         findings.append(output(LogPlan.Surroundings.current))
+        findings.append(packets(error: LiveCapture.permission))
         return findings
     }
 
@@ -130,6 +132,15 @@ enum Doctor {
             return .ok("output", "not a terminal: the log shows level info, unless --log is given")
         }
         return .ok("output", "a terminal\(surroundings.wantsColour ? ", with colours" : ", without colours")")
+    }
+
+    /// Whether `sniff` can be used.
+    static func packets(error: Int32) -> CheckResult {
+        switch error {
+        case 0: .ok("packets", "this user may capture them (xmpptap sniff)")
+        case EPERM, EACCES: .note("packets", CaptureRight.missing)
+        default: .note("packets", "cannot be captured: \(reason(error)); read files of packets instead (xmpptap read)")
+        }
     }
 
     // MARK: Measurements

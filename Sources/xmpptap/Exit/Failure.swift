@@ -1,3 +1,4 @@
+internal import TapCapture
 internal import TapNetwork
 internal import TapRecord
 
@@ -27,6 +28,13 @@ extension Failure {
             status: error.blame == .usage ? .usage : .network,
             message: "\(error); \(AdviceTable.words(for: error.code))"
         )
+    }
+}
+
+extension Failure {
+    /// A file that cannot be read.
+    init(_ fault: ReaderFault) {
+        self = .file(AdviceTable.words(for: fault.code).map { "\(fault); \($0)" } ?? "\(fault)")
     }
 }
 

@@ -1,3 +1,4 @@
+internal import TapCapture
 internal import TapDiagnosis
 
 /// The forms in which `explain` prints sessions.
@@ -18,14 +19,42 @@ enum ExplainForm: String, CaseIterable {
 
 /// The sessions of a file, drawn.
 struct DiagramReport {
-    let document: DiagramForm.Document
-    var diagrams: SequenceDiagrams
+    private let document: DiagramForm.Document
+    private var diagrams: SequenceDiagrams
+
+    /// A drawing of these sessions; of none is of all that it has room for.
+    init(_ document: DiagramForm.Document, of wanted: Set<UInt64>) {
+        self.document = document
+        diagrams = SequenceDiagrams(of: wanted, for: document)
+    }
 
     /// What is missing; nil where all sessions are drawn.
     var remark: String? {
-        guard diagrams.omitted > 0 else { return nil }
+        var remarks: [String] = []
         let count = diagrams.all.count
-        return "\(count) of \(count + diagrams.omitted) sessions are drawn; choose others with --session"
+        if diagrams.omitted > 0 {
+            remarks.append("\(count) of \(count + diagrams.omitted) sessions are drawn; choose others with --session")
+        }
+        if !diagrams.cut.isEmpty {
+            let room = SequenceDiagrams.roomOnPage >> 20
+            var lack: [String] = []
+            if diagrams.cut.items > 0 { lack.append("the XML of \(diagrams.cut.items) items") }
+            if diagrams.cut.rows > 0 { lack.append("\(diagrams.cut.rows) rows behind logins") }
+            remarks.append(
+                "a page of more than \(room) MiB is shortened: \(lack.joined(separator: " and ")) are left out; see a session "
+                    + "whole with --session"
+            )
+        }
+        return remarks.isEmpty ? nil : remarks.joined(separator: "; ")
+    }
+
+    /// Takes an entry of a recording.
+    mutating func take(_ entry: RecordReader.Entry) {
+        switch entry {
+        case .header(let header): diagrams.note(header)
+        case .record(let line): diagrams.note(line)
+        case .damage, .gap: break
+        }
     }
 
     func drawn() -> String { DiagramForm(document).draw(diagrams.all, note: remark) }

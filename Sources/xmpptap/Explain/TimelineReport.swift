@@ -29,7 +29,7 @@ struct TimelineReport {
     }
 
     private static func ending(_ end: Record) -> String {
-        let reason = end.details?["close_reason"].map { " (\($0.text))" } ?? ""
+        let reason = end.details?[Record.Detail.closeReason].map { " (\($0.text))" } ?? ""
         return "ended after \(LineBuffer.duration(end.roundTrip ?? 0)): \(end.message ?? "no reason recorded")\(reason)"
     }
 
@@ -56,7 +56,7 @@ struct TimelineReport {
             switch diagnosis.isProxyTheCause {
             case true?: "cause: xmpptap"
             case false?: "cause: \(diagnosis.side.rawValue), not xmpptap"
-            case nil: "cause: \(diagnosis.side.rawValue); a client's log cannot show whether a proxy contributed"
+            case nil: "cause: \(diagnosis.side.rawValue); the recording does not show whether a proxy contributed"
             }
         return [
             "  failed at \(diagnosis.loginStep.rawValue): \(diagnosis.finding)\(rule)", "  \(place)",

@@ -1,6 +1,7 @@
 internal import Synchronization
 internal import TapCapture
 internal import TapControl
+internal import TapCore
 internal import TapRecord
 
 final class OpenLogs: Sendable {
@@ -10,8 +11,12 @@ final class OpenLogs: Sendable {
     /// The log whose level can be changed while the program runs; nil where there are captures alone.
     let controlled: ControlledOutput?
 
-    private let sinks: [(name: String, sink: LogSink)]
+    private let sinks: [(name: String, sink: any LogOutput)]
     private let watch: Watch
+    /// Counts what the terminal shows; nil where no terminal shows it in rows.
+    private let summary: SummarySink?
+    /// Shows logins that take long, where logins are folded.
+    private let unfolding: Task<Void, Never>?
 
     /// Tracks which logs cannot be written, and notifies one observer.
     private final class Watch: Sendable {
@@ -34,6 +39,20 @@ final class OpenLogs: Sendable {
             }
         }
 
+        /// Prints what befalls a log, and tracks it under a number.
+        func observer(of log: LogPlan.Log, _ place: Int) -> @Sendable (RecordWriter.Event) -> Void {
+            { event in
+                OpenLogs.tell(event, of: log)
+                switch event {
+                case .failed(let fault):
+                    if log.path == nil, fault.code == .brokenPipe { self.lostReader(place) }
+                    self.changed(place, isFailing: true)
+                case .recovered: self.changed(place, isFailing: false)
+                case .notice, .room, .stalled, .flowing: break
+                }
+            }
+        }
+
         func lostReader(_ log: Int) { state.withLock { _ = $0.unread.insert(log) } }
 
         func hasLostReader(_ log: Int) -> Bool { state.withLock { $0.unread.contains(log) } }
@@ -50,46 +69,93 @@ final class OpenLogs: Sendable {
     ///
     /// - Throws: A ``Failure`` that names the flag and the file.
     init(_ plan: LogPlan, run: LoggedRun) throws(Failure) {
-        var sinks: [(String, LogSink)] = []
+        var sinks: [(String, any LogOutput)] = []
         let watch = Watch()
-        let rotation = plan.rotateSize.map { RecordWriter.Rotation(size: $0, keep: plan.rotateKeep) }
         for (place, log) in plan.logs.enumerated() {
             do throws(Failure) {
                 try Self.refuseForeign(log)
-                sinks.append((log.name, try Self.open(log, rotation, run, watch, place)))
+                sinks.append((log.name, try Self.open(log, plan, run, watch, place)))
             } catch {
-                for (_, sink) in sinks { sink.close() }
+                for (_, sink) in sinks { sink.close(within: .seconds(10)) }
                 throw error
             }
         }
         self.sinks = sinks
         self.watch = watch
-        let dispatcher = RecordDispatcher(sinks.map(\.1))
+        unfolding = Self.unfolding(
+            zip(plan.logs, sinks).filter { $0.0.form == .compact }.compactMap { $0.1.1 as? LogSink },
+            run
+        )
+        summary = plan.logs.first { $0.isTerminal && $0.form == .compact }
+            .map { LogFilter($0.spec).level }.flatMap { $0 >= .info ? SummarySink(level: $0) : nil }
+        let dispatcher = RecordDispatcher(sinks.map { $0.1 as any Sink } + (summary.map { [$0] } ?? []))
         self.dispatcher = dispatcher
-        controlled = zip(plan.logs, sinks).first { !$0.0.isComplete }.map { ControlledOutput($0.1.1, dispatcher) }
+        controlled = zip(plan.logs, sinks).first { !$0.0.isComplete && $0.0.trigger == nil }
+            .flatMap { $0.1.1 as? LogSink }.map { ControlledOutput($0, dispatcher) }
+    }
+
+    private static func unfolding(_ sinks: [LogSink], _ run: LoggedRun) -> Task<Void, Never>? {
+        guard !sinks.isEmpty else { return nil }
+        return Task.detached {
+            while (try? await Task.sleep(for: .milliseconds(500))) != nil {
+                for sink in sinks { sink.unfold(at: run.now().monotonic) }
+            }
+        }
     }
 
     private static func open(
         _ log: LogPlan.Log,
-        _ rotation: RecordWriter.Rotation?,
+        _ plan: LogPlan,
         _ run: LoggedRun,
         _ watch: Watch,
         _ place: Int
-    ) throws(Failure) -> LogSink {
+    ) throws(Failure) -> any LogOutput {
+        var configuration = configuration(log, of: plan)
         do throws(WriterFault) {
-            return try LogSink(configuration(log, rotation: rotation), run: run) { event in
-                tell(event, of: log)
-                switch event {
-                case .failed(let fault):
-                    if log.path == nil, fault.code == .brokenPipe { watch.lostReader(place) }
-                    watch.changed(place, isFailing: true)
-                case .recovered: watch.changed(place, isFailing: false)
-                case .notice, .room, .stalled, .flowing: break
-                }
+            guard log.flag == "--capture", let template = log.path else {
+                return try LogSink(configuration, run: run, onEvent: watch.observer(of: log, place))
             }
+            let path = CapturePath(template, time: run.now().time)
+            guard path.isPerSession else {
+                configuration.destination = path.destination
+                return try LogSink(configuration, run: run, onEvent: watch.observer(of: log, place))
+            }
+            return sessionLogs(log, path, configuration, run, watch, place)
         } catch {
-            throw .file("\(log.flag): \(error)")
+            let advice = error.code == .exists ? ", or --append" : ""
+            throw .file("\(log.flag): \(error)\(advice)")
         }
+    }
+
+    /// A capture with a file for each session.
+    private static func sessionLogs(
+        _ log: LogPlan.Log,
+        _ path: CapturePath,
+        _ configuration: LogSink.Configuration,
+        _ run: LoggedRun,
+        _ watch: Watch,
+        _ place: Int
+    ) -> SessionLogs {
+        let open: SessionLogs.Opening = { session in
+            var log = log
+            log.path = path.name(session: session)
+            var own = configuration
+            own.destination = log.path.map { .path($0) } ?? configuration.destination
+            own.session = session
+            do throws(WriterFault) {
+                return try LogSink(
+                    own,
+                    run: run,
+                    onEvent: watch.observer(of: log, place + Int(clamping: session) << 16)
+                )
+            } catch {
+                Console.complain("warning: \(log.flag): session \(session) is not recorded: \(error)")
+                return nil
+            }
+        }
+        let level = LogFilter(log.spec).level
+        guard path.hasJID else { return SessionLogs(level: level, open: open) }
+        return SessionLogs(level: level, open: open) { path.name(session: $0, jid: $1) }
     }
 
     /// Refuses to append JSON to a file with other content: no command could read it.
@@ -99,15 +165,15 @@ final class OpenLogs: Sendable {
             "\(log.flag): \(path) exists and is not a JSON log of xmpptap; choose another name"
         )
         do throws(ReaderFault) {
-            guard try RecordReader([path]).hasClientLog else { return }
+            guard try RecordReader([path]).isForeign else { return }
         } catch {
             switch error.code {
-            case .notOurs, .otherFormat, .newerVersion: throw foreign
+            case .notOurs, .otherFormat, .packets, .compressed, .newerVersion: throw foreign
             // Errors of writing are reported when it is opened.
             case .cannotOpen, .cannotRead, .empty: return
             }
         }
-        // A client log can be read, but not appended to.
+        // A client log and packets can be read, but not appended to.
         throw foreign
     }
 
@@ -119,7 +185,12 @@ final class OpenLogs: Sendable {
     var figures: [LogFigures] {
         sinks.map { name, sink in
             let counters = sink.counters
-            return LogFigures(name: name, written: counters.records, dropped: counters.dropped.records)
+            return LogFigures(
+                name: name,
+                written: counters.records,
+                dropped: counters.dropped.records,
+                lag: counters.lag
+            )
         }
     }
 
@@ -133,43 +204,78 @@ final class OpenLogs: Sendable {
     /// - Returns: Whether every log is complete, except standard output whose reader closed the pipe.
     @discardableResult
     func close(within time: Duration) -> Bool {
+        unfolding?.cancel()
         var isWhole = true
         for (place, (name, sink)) in sinks.enumerated() {
             let lost = sink.close(within: time)
+            if let chain = sink.counters.chain { Console.tell("the hash chain of \(name) ends with \(chain)") }
             guard !lost.isEmpty else { continue }
             Console.complain("warning: \(name) is incomplete: \(lost.records) records (\(lost.bytes) bytes) lost")
             isWhole = isWhole && watch.hasLostReader(place)
         }
+        for line in summary?.lines ?? [] { Console.tell(line) }
         return isWhole
     }
 
     /// The configuration of a log's sink.
     ///
-    /// - Parameter cutAdvice: How to see the whole text that a terminal shows shortened.
+    /// - Parameters:
+    ///   - plan: The plan it is of, for what all its files have in common.
+    ///   - cutAdvice: How to see the whole text that a terminal shows shortened.
     static func configuration(
         _ log: LogPlan.Log,
-        rotation: RecordWriter.Rotation? = nil,
+        of plan: LogPlan? = nil,
         cutAdvice: String = "use --log-to FILE,verbose for all of it"
     ) -> LogSink.Configuration {
         var writer = RecordWriter.Options()
-        if log.path != nil { writer.rotation = rotation }
+        if let plan, log.path != nil {
+            if plan.rotateSize != nil || plan.rotateAge != nil || plan.keepAge != nil {
+                writer.rotation = RecordWriter.Rotation(
+                    size: plan.rotateSize ?? .max,
+                    keep: plan.rotateKeep,
+                    age: plan.rotateAge,
+                    keepAge: plan.keepAge
+                )
+            }
+            writer.syncs = plan.syncs
+            writer.appends = log.appends
+            writer.hasChain = log.hasChain
+        }
         var style = TextForm.Style()
         style.cutsLongTexts = log.isTerminal
         style.cutAdvice = cutAdvice
         style.isColoured = log.isColoured
         style.indentsXML = log.form == .pretty
-        return LogSink.Configuration(
+        let form: LogSink.Form
+        switch log.form {
+        case .json: form = .json
+        case .text, .pretty: form = .text(style)
+        case .compact:
+            var style = CompactForm.Style()
+            style.isColoured = log.isColoured
+            style.foldsLogins = !log.isLive
+            style.isASCII = log.isTerminal && !Console.hasUTF8
+            form = .compact(style)
+        }
+        var configuration = LogSink.Configuration(
             log.path.map { .path($0) } ?? .standardOutput,
-            form: log.form == .json ? .json : .text(style),
+            form: form,
             spec: log.spec,
             filter: log.filter,
-            isCapture: log.isComplete,
+            isCapture: log.isComplete || log.trigger != nil,
             writer: writer
         )
+        configuration.trigger = log.trigger
+        configuration.onCompletion = { matches in
+            let count = "\(matches) match\(matches == 1 ? "" : "es")"
+            Console.tell("the capture in \(log.name) is complete after \(count); sessions continue without it")
+        }
+        if log.isTerminal { configuration.terminalWidth = { Console.width } }
+        return configuration
     }
 
     /// Prints when writing fails or blocks, and when it works again.
-    private static func tell(_ event: RecordWriter.Event, of log: LogPlan.Log) {
+    static func tell(_ event: RecordWriter.Event, of log: LogPlan.Log) {
         switch event {
         case .failed(let fault):
             let outlook = fault.code == .diskFull ? "; records are buffered, then dropped, until there is space" : ""

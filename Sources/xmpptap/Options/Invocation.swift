@@ -19,8 +19,9 @@ enum Invocation {
     ///
     /// - Throws: The parser's errors, and for a line of the file a ``Failure`` that begins `FILE:LINE:`.
     static func command(_ arguments: [String]) throws -> any ParsableCommand {
-        try refuseUnknownCommand(arguments)
-        let arguments = ValueFlags.tied(ExplainCommand.complete(arguments))
+        let typed = try ManualCommand.arguments(arguments)
+        try refuseUnknownCommand(typed)
+        let arguments = ValueFlags.tied(ExplainCommand.complete(typed))
         if let flag = ValueFlags.repeated(arguments) { throw Failure.usage("\(flag) given more than once") }
         let command = try XMPPTap.parseAsRoot(arguments)
         guard let path = (command as? any Configurable)?.config.config else { return command }
@@ -37,9 +38,19 @@ enum Invocation {
         }
     }
 
-    /// The names of a command's subcommands, as typed.
-    static func names(below command: any ParsableCommand.Type) -> [String] {
-        let names = command.configuration.subcommands.compactMap { $0.configuration.commandName }
+    /// The names of the program's commands, as typed.
+    static var commands: [String] { names(below: XMPPTap.self) }
+
+    /// The program's help.
+    static func help(columns: Int) -> String { XMPPTap.helpMessage(columns: columns) }
+
+    /// The definitions of all commands in JSON, as `--experimental-dump-help` prints them.
+    static var definitions: String { XMPPTap._dumpHelp() }
+
+    /// The names of a command's subcommands, as typed, without hidden ones.
+    private static func names(below command: any ParsableCommand.Type) -> [String] {
+        let names = command.configuration.subcommands.filter { $0.configuration.shouldDisplay }
+            .compactMap { $0.configuration.commandName }
         // The parser adds this one by itself.
         return command == XMPPTap.self ? names + ["help"] : names
     }

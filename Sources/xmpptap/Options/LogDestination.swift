@@ -1,7 +1,7 @@
 internal import TapCore
 internal import TapRecord
 
-/// The value of `--log-to`: `PATH[,format=text|json|pretty][,SPEC][,filter=EXPRESSION]`.
+/// The value of `--log-to`: `PATH[,format=text|compact|json|pretty][,SPEC][,filter=EXPRESSION]`.
 struct LogDestination: Hashable {
     enum Form: String, Hashable, CaseIterable {
         /// One line for each record, for people.
@@ -10,6 +10,8 @@ struct LogDestination: Hashable {
         case json
         /// Text with the XML indented.
         case pretty
+        /// Rows of columns, for a terminal.
+        case compact
     }
 
     /// The file; `-` is standard output.

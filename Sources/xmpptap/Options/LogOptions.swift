@@ -24,6 +24,7 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
     var log: LogSpec?
 
     @OptionGroup var filter: FilterOption
+    @OptionGroup var form: FormOptions
 
     @Option(
         help: ArgumentHelp(
@@ -32,14 +33,35 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
                 Default: text at level info. Example: --log-to tap.jsonl,format=json,verbose. filter= comes last: \
                 --log-to chat.log,verbose,filter=message.
                 """,
-            valueName: "path[,format=text|json|pretty][,spec][,filter=expression]"
+            valueName: "path[,format=text|compact|json|pretty][,spec][,filter=expression]"
         ),
         transform: LogDestination.init
     )
     var logTo: [LogDestination] = []
 
-    @Option(file: "Record all sessions to this file, for read and explain.", valueName: "path[,filter=expression]")
+    @Option(
+        file: "Record all sessions to this file, for read and explain.",
+        discussion: """
+            In a folder the file is xmpptap-TIME-NUMBER.xtap. Placeholders: %t (time in UTC), %s (session) and %j (its JID, \
+            once bound); with %s or %j each session has a file. A name that ends in .gz or .zst is compressed.
+            """,
+        valueName: "path[,filter=expression]"
+    )
     var capture: String?
+
+    @OptionGroup var trigger: TriggerOptions
+
+    @Flag(help: "Add to a --capture file that exists.")
+    var append = false
+
+    @Flag(
+        help: ArgumentHelp(
+            "Chain the lines of --capture by their hashes.",
+            discussion:
+                "Later changes are found by read --verify. The end of the chain is printed at the end; keep it elsewhere."
+        )
+    )
+    var hashChain = false
 
     @Option(
         help: ArgumentHelp("Rotate logs at this size (default: 100MB; 0 disables).", valueName: "size"),
@@ -52,6 +74,21 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
         transform: { try Number.parse($0, in: 0...9999) }
     )
     var rotateKeep = 10
+
+    @Option(
+        help: ArgumentHelp("Rotate logs at this age, as in 1h or 7d (default: never).", valueName: "time"),
+        transform: TimeSpan.age
+    )
+    var rotateAge: Duration?
+
+    @Option(
+        help: ArgumentHelp("Remove rotated files at this age (default: never).", valueName: "time"),
+        transform: TimeSpan.age
+    )
+    var keepAge: Duration?
+
+    @Flag(help: "Flush log files to disk (fdatasync) after each write.")
+    var fsync = false
 
     @Option(
         help: ArgumentHelp(
@@ -73,14 +110,24 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
     var logRequired = false
 
     /// What was typed.
-    var request: LogRequest {
+    ///
+    /// - Throws: A ``Failure`` if a flag lacks the one that it is about.
+    func request() throws(Failure) -> LogRequest {
         LogRequest(
             log: log,
             filter: filter.filter,
+            form: form.format,
+            colour: form.color,
             logTo: logTo,
             capture: capture,
+            trigger: try trigger.trigger(of: capture),
+            appends: append,
+            hasChain: hashChain,
             rotateSize: rotateSize,
             rotateKeep: rotateKeep,
+            rotateAge: rotateAge,
+            keepAge: keepAge,
+            syncs: fsync,
             redact: redact,
             showsSecrets: noRedact,
             isRequired: logRequired
@@ -97,6 +144,42 @@ extension Option where Value == String? {
         )
     }
 }
+
+/// `--format` and `--color`.
+struct FormOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Form of the records.",
+            discussion: """
+                compact: rows of columns, cut to the terminal; logins and repetitions are folded. text: lines. pretty: text \
+                with indented XML. Default: compact on a terminal, otherwise text.
+                """,
+            valueName: "form"
+        )
+    )
+    var format: LogDestination.Form?
+
+    @Option(help: ArgumentHelp("When to use colours.", valueName: "when"))
+    var color = ColourChoice.auto
+}
+
+/// When output has colours.
+enum ColourChoice: String, Hashable, CaseIterable, ExpressibleByArgument {
+    /// On a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`; elsewhere if `CLICOLOR_FORCE` is set.
+    case auto
+    case always
+    case never
+
+    func isColoured(in surroundings: LogPlan.Surroundings) -> Bool {
+        switch self {
+        case .always: true
+        case .never: false
+        case .auto: surroundings.isTerminal && surroundings.wantsColour || surroundings.forcesColour
+        }
+    }
+}
+
+extension LogDestination.Form: ExpressibleByArgument {}
 
 /// `--filter`.
 struct FilterOption: ParsableArguments {

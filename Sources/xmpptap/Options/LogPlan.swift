@@ -1,3 +1,4 @@
+internal import TapCapture
 internal import TapCore
 internal import TapRecord
 
@@ -5,10 +6,19 @@ internal import TapRecord
 struct LogRequest {
     var log: LogSpec?
     var filter: RecordFilter?
+    /// The form of standard output; nil is the usual one.
+    var form: LogDestination.Form?
+    var colour = ColourChoice.auto
     var logTo: [LogDestination] = []
     var capture: String?
+    var trigger: CaptureTrigger?
+    var appends = false
+    var hasChain = false
     var rotateSize = ByteSize(bytes: 100_000_000)
     var rotateKeep = 10
+    var rotateAge: Duration?
+    var keepAge: Duration?
+    var syncs = false
     var redact: RedactionPolicy?
     var showsSecrets = false
     var isRequired = false
@@ -23,8 +33,16 @@ struct LogPlan: Equatable {
         var spec: LogSpec
         /// Which records it shows; nil is all.
         var filter: RecordFilter?
+        /// Around which matches it holds records; nil holds all.
+        var trigger: CaptureTrigger?
         var isTerminal = false
         var isColoured = false
+        /// Whether records are shown as they come, and nobody asks for those that are held back.
+        var isLive = false
+        /// Whether a file with content is added to; not asked of the files of a folder, which are new.
+        var appends = true
+        /// Whether its lines are in a hash chain.
+        var hasChain = false
         /// The flag that requested it, for errors.
         var flag = "--log-to"
 
@@ -35,7 +53,7 @@ struct LogPlan: Equatable {
         /// Whether it is JSON and has every record up to verbose, as a capture must.
         var isComplete: Bool {
             let levels = [spec.level ?? .info] + spec.parts.values + spec.sessions.values + spec.jids.map(\.level)
-            return form == .json && filter == nil && levels.allSatisfy { $0 >= .verbose }
+            return form == .json && filter == nil && trigger == nil && levels.allSatisfy { $0 >= .verbose }
         }
     }
 
@@ -45,11 +63,14 @@ struct LogPlan: Equatable {
         var isTerminal: Bool
         /// Neither `NO_COLOR` nor `TERM=dumb` is set.
         var wantsColour: Bool
+        /// `CLICOLOR_FORCE` is set, and not to 0.
+        var forcesColour = false
 
         static var current: Surroundings {
             Surroundings(
                 isTerminal: Console.isTerminal,
-                wantsColour: Console.environment("NO_COLOR") == nil && Console.environment("TERM") != "dumb"
+                wantsColour: Console.environment("NO_COLOR") == nil && Console.environment("TERM") != "dumb",
+                forcesColour: Console.environment("CLICOLOR_FORCE").map { $0 != "0" } ?? false
             )
         }
     }
@@ -59,6 +80,12 @@ struct LogPlan: Equatable {
     /// Bytes at which a log is rotated; nil disables rotation.
     let rotateSize: UInt64?
     let rotateKeep: Int
+    /// The age at which a log is rotated; nil is never.
+    let rotateAge: Duration?
+    /// The age at which rotated files are removed; nil is never.
+    let keepAge: Duration?
+    /// Whether files are flushed to the disk after each write.
+    let syncs: Bool
     /// What all of them hide.
     let redaction: RedactionPolicy
     /// Sessions are closed while one of them cannot be written.
@@ -78,10 +105,11 @@ struct LogPlan: Equatable {
             throw .usage("--log-to -: standard output can have one log only; leave --log out, or write to a file")
         }
         var logs: [Log] = []
-        let usual = LogSpec(level: .info, send: surroundings.isTerminal, receive: surroundings.isTerminal)
+        let form = request.form ?? surroundings.usualForm
+        let usual = form.usualSpec(in: surroundings)
         let spec = request.log ?? defaultSpec ?? usual
         if onOutput.isEmpty, LogFilter(spec).level > .off {
-            logs.append(Log(path: nil, form: .text, spec: spec, filter: request.filter, flag: "--log"))
+            logs.append(Log(path: nil, form: form, spec: spec, filter: request.filter, flag: "--log"))
         } else if request.filter != nil {
             throw .usage("--filter is about standard output, which has no log; use --log-to PATH,filter=EXPRESSION")
         }
@@ -96,14 +124,30 @@ struct LogPlan: Equatable {
             guard !capture.isEmpty, capture != "-" else {
                 throw .usage("--capture needs a file; for standard output use --log-to -,format=json,verbose")
             }
-            logs.append(
-                Log(path: capture, form: .json, spec: LogSpec(level: .verbose), filter: filter, flag: "--capture")
-            )
+            try CapturePath.check(capture)
+            var log = Log(path: capture, form: .json, spec: LogSpec(level: .verbose), filter: filter, flag: "--capture")
+            log.appends = request.appends
+            log.hasChain = request.hasChain
+            log.trigger = request.trigger
+            if CapturePath.isPerSession(capture) {
+                guard !request.hasChain else {
+                    throw .usage(
+                        "--hash-chain: with %s or %j each file would have a chain, whose end has to be kept elsewhere; leave "
+                            + "them out of --capture, and write single sessions with 'xmpptap convert'"
+                    )
+                }
+                guard request.trigger == nil else {
+                    throw .usage("--capture-when needs one file for all sessions; leave %s and %j out of --capture")
+                }
+            }
+            logs.append(log)
+        } else if request.appends || request.hasChain {
+            throw .usage("\(request.appends ? "--append" : "--hash-chain") is about --capture, which is missing")
         }
         try Self.refuseOneFileForTwo(logs)
         for index in logs.indices where logs[index].path == nil {
             logs[index].isTerminal = surroundings.isTerminal
-            logs[index].isColoured = surroundings.isTerminal && surroundings.wantsColour && logs[index].form != .json
+            logs[index].isColoured = request.colour.isColoured(in: surroundings) && logs[index].form != .json
         }
         if request.showsSecrets, let policy = request.redact {
             throw .usage("--redact \(policy.rawValue) and --no-redact contradict each other; leave one out")
@@ -114,6 +158,9 @@ struct LogPlan: Equatable {
         self.logs = logs
         rotateSize = request.rotateSize.bytes == 0 ? nil : request.rotateSize.bytes
         rotateKeep = request.rotateKeep
+        rotateAge = request.rotateAge
+        keepAge = request.keepAge
+        syncs = request.syncs
         redaction = request.showsSecrets ? .none : request.redact ?? .secrets
         isRequired = request.isRequired
     }
@@ -132,6 +179,23 @@ struct LogPlan: Equatable {
                     "\(log.flag): \(path) is also the file of \(earlier.flag); use a separate file for each log"
                 )
             }
+        }
+    }
+}
+
+extension LogPlan.Surroundings {
+    /// The form of standard output, where nobody asks for another.
+    var usualForm: LogDestination.Form { isTerminal ? .compact : .text }
+}
+
+extension LogDestination.Form {
+    /// What standard output shows in this form, where nobody asks for more: on a terminal the lines of `text` are beside the
+    /// XML; rows of columns are for an overview.
+    func usualSpec(in surroundings: LogPlan.Surroundings) -> LogSpec {
+        switch self {
+        case .json: LogSpec(level: .verbose)
+        case .compact: LogSpec(level: .info)
+        case .text, .pretty: LogSpec(level: .info, send: surroundings.isTerminal, receive: surroundings.isTerminal)
         }
     }
 }

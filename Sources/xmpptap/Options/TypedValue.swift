@@ -1,11 +1,16 @@
-/// A time as typed: `20s`, `500ms`, `2m`.
+/// A time as typed: `20s`, `500ms`, `2m`, `1h`, `7d`.
 enum TimeSpan {
+    private static let day: Int64 = 86_400_000_000_000
     private static let units: [(name: String, nanoseconds: Int64)] = [
         ("ms", 1_000_000), ("s", 1_000_000_000), ("m", 60_000_000_000),
+        ("h", 3_600_000_000_000), ("d", day),
     ]
 
     /// The nanoseconds; a number without a unit is seconds. From 100 ms to a day.
-    static func parse(_ text: String) throws(Failure) -> Int64 { try parse(text, atMost: 86_400_000_000_000) }
+    static func parse(_ text: String) throws(Failure) -> Int64 { try parse(text, atMost: day) }
+
+    /// The age of a file, up to ten years.
+    static func age(_ text: String) throws(Failure) -> Duration { .nanoseconds(try parse(text, atMost: 3650 * day)) }
 
     /// The same, to a number of whole minutes in nanoseconds.
     static func parse(_ text: String, atMost longest: Int64) throws(Failure) -> Int64 {
@@ -16,7 +21,8 @@ enum TimeSpan {
         }
         let (time, isTooLong) = number.multipliedReportingOverflow(by: unit.nanoseconds)
         guard !isTooLong, (100_000_000...longest).contains(time) else {
-            throw .usage("write a time from 100ms to \(longest / 60_000_000_000)m")
+            let most = longest > day ? "\(longest / day)d" : "\(longest / 60_000_000_000)m"
+            throw .usage("write a time from 100ms to \(most)")
         }
         return time
     }

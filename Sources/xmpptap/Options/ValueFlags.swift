@@ -2,18 +2,26 @@
 enum ValueFlags {
     /// Flags that can be repeated, with some command.
     static let repeatable: Set = [
-        "--limit", "--listen", "--log-to", "--noise", "--only-tags", "--proxy-protocol", "--proxy-protocol-from",
+        "--against", "--condition", "--head", "--limit", "--listen", "--log-to", "--noise", "--only-tags", "--port",
+        "--proxy-protocol",
+        "--proxy-protocol-from",
         "--rules", "--session", "--skip-tags", "--upstream-domain", "--value",
     ]
     static let single: Set = [
-        "--accounts", "--by", "--ca", "--ca-dir", "--capture", "--certificate", "--chain", "--channel-binding",
-        "--client-tls", "--config", "--control", "--copies", "--count", "--domain", "--fail-on", "--filter", "--format",
-        "--from", "--grace", "--interval", "--jid", "--junit", "--key", "--keylog", "--level", "--log", "--message",
-        "--metrics", "--most", "--on-unparsable", "--pace", "--part", "--password-file", "--peer", "--ping",
-        "--ping-timeout", "--port", "--quiet", "--ramp", "--redact", "--report", "--resolver", "--rotate-keep",
-        "--rotate-size", "--seed", "--server-tls", "--subscriptions", "--timeout", "--tls", "--tls-min", "--to",
-        "--unmatched", "--upstream", "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--wait",
-        "--with", "--write",
+        "--accounts", "--after", "--before", "--by", "--ca", "--ca-dir", "--capture", "--capture-for",
+        "--capture-matches", "--capture-when", "--certificate", "--chain",
+        "--channel-binding",
+        "--client-tls", "--config", "--control", "--copies", "--count", "--direction", "--domain", "--fail-on",
+        "--color", "--filter", "--format", "--from", "--grace", "--interface", "--interval", "--jid",
+        "--junit",
+        "--keep-age", "--key",
+        "--keylog",
+        "--level", "--log", "--man", "--message", "--metrics", "--most", "--on-unparsable", "--pace", "--part",
+        "--password-file", "--peer", "--ping", "--ping-timeout", "--quiet", "--ramp", "--redact",
+        "--report", "--resolver", "--rotate-age", "--rotate-keep", "--rotate-size", "--seed", "--server-tls",
+        "--since", "--subscriptions", "--tag", "--timeout", "--tls", "--tls-min", "--to", "--unmatched", "--until",
+        "--upstream", "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--wait", "--with",
+        "--write",
     ]
 
     /// The arguments with every value that begins with a hyphen joined to its flag by `=`: the parser takes `-` and `-1` for

@@ -9,10 +9,10 @@ struct ProxyOptions: ParsableArguments {
         help: ArgumentHelp(
             "Address to listen on; repeatable (default: 15222).",
             discussion: """
-                Without a host: both loopback addresses. Port 0: any free port. "=HOST:PORT" sets the server of this \
+                Without a host: both loopback addresses. Port 0: any free port. "=HOST[:PORT]" sets the server of this \
                 listener, instead of --upstream and --upstream-domain. "=domain:NAME" looks up that domain's server.
                 """,
-            valueName: "[host:]port[=host:port|=domain:name]"
+            valueName: "[host:]port[=host[:port]|=domain:name]"
         ),
         transform: { text throws(EndpointError) in try ListenSpec(text) }
     )
@@ -20,12 +20,12 @@ struct ProxyOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Server to connect clients to (default: a built-in server).",
-            valueName: "host:port"
+            "Server to connect clients to, port 5222 unless given (default: a built-in server).",
+            valueName: "host[:port]"
         ),
         transform: { text throws(Failure) in
             do throws(EndpointError) {
-                return try Endpoint(text)
+                return try Endpoint.server(text)
             } catch {
                 throw .usage("\(error)\(AdviceTable.words(for: error.code).map { "; \($0)" } ?? "")")
             }
@@ -197,7 +197,8 @@ struct ProxyOptions: ParsableArguments {
         do throws(ControlError) {
             return try MetricsPort(host: host, port: metrics.port)
         } catch {
-            throw .network("--metrics: \(error)")
+            let advice = AdviceTable.words(for: error.code).map { "; \($0)" } ?? ""
+            throw .network("--metrics: \(error)\(advice)")
         }
     }
 

@@ -4,10 +4,12 @@ internal import TapRecord
 /// What `read` shows of its files, and how.
 struct ReadPlan {
     let files: [String]
-    /// Where it shows it: standard output.
+    /// Where it shows it.
     let output: LogPlan.Log
     /// The sessions to show; empty is all.
     let sessions: Set<UInt64>
+    /// The times of the records to show; nil is all.
+    let times: Range<Timestamp>?
     /// The header of the first file.
     let header: RecordHeader
     /// Everything that the files hold up to verbose is shown, with what a capture has beside.
@@ -17,34 +19,41 @@ struct ReadPlan {
     /// What was asked for; nil is all there is.
     private let spec: LogSpec?
 
-    /// Resolves what was typed.
+    /// Resolves what was typed; `path` is the file to write, standard output where it is nil.
     init(
         files: [String],
         log: LogSpec?,
         filter: RecordFilter? = nil,
-        isJSON: Bool,
+        form: LogDestination.Form? = nil,
+        colour: ColourChoice = .auto,
         sessions: Set<UInt64>,
+        times: Range<Timestamp>? = nil,
         header: RecordHeader,
+        isLive: Bool = false,
+        path: String? = nil,
         in surroundings: LogPlan.Surroundings
     ) {
         self.files = files
         let recorded = try? LogSpec(header.level)
         let isTerminal = surroundings.isTerminal
         // JSON shows all there is, and of each part of the files as it was recorded.
-        spec = log ?? (isJSON ? nil : LogSpec(level: .info, send: isTerminal, receive: isTerminal))
+        let form = form ?? surroundings.usualForm
+        spec = log ?? (form == .json ? nil : form.usualSpec(in: surroundings))
         let output = LogPlan.Log(
-            path: nil,
-            form: isJSON ? .json : .text,
+            path: path,
+            form: form,
             spec: spec ?? LogSpec(level: .trace),
             filter: filter,
             isTerminal: isTerminal,
-            isColoured: isTerminal && surroundings.wantsColour && !isJSON,
+            isColoured: colour.isColoured(in: surroundings) && form != .json,
+            isLive: isLive,
             flag: "--log"
         )
         self.output = output
         self.sessions = sessions
+        self.times = times
         self.header = header
-        keepsAll = output.isComplete && sessions.isEmpty
+        keepsAll = output.isComplete && sessions.isEmpty && times == nil
         if let recorded, let spec, LogFilter(recorded).level < LogFilter(spec).level {
             note =
                 "\(files.joined(separator: ", ")): recorded at \(header.level), so what lies beyond is not there to be shown"
@@ -55,6 +64,11 @@ struct ReadPlan {
         } else {
             note = nil
         }
+    }
+
+    /// Whether a record is of the sessions and times that are shown.
+    func includes(_ record: Record) -> Bool {
+        (sessions.isEmpty || sessions.contains(record.session)) && times?.contains(record.time) ?? true
     }
 
     /// The header of what is shown of a part of the files.

@@ -1,15 +1,17 @@
+internal import Glibc
 internal import Synchronization
 internal import TapCapture
 internal import TapCore
 internal import TapRecord
 
-/// Shows the records of files on standard output.
+/// Shows the records of files on standard output, or writes them to another file.
 struct ReadRun {
     private let plan: ReadPlan
     private let sink: LogSink
+    private let capture: SniffedCapture?
     private let trouble = Trouble()
 
-    /// Why standard output takes no more.
+    /// Why the output takes no more.
     private final class Trouble: Sendable {
         private let state = Mutex<WriterFault?>(nil)
 
@@ -19,8 +21,10 @@ struct ReadRun {
         }
     }
 
-    init(_ plan: ReadPlan) throws(Failure) {
+    /// Opens the output; with a capture, all records are written to that as well.
+    init(_ plan: ReadPlan, capture: SniffedCapture? = nil) throws(Failure) {
         self.plan = plan
+        self.capture = capture
         // The headers are those of the files: what is shown is what they hold.
         let header = plan.header
         let run = LoggedRun(
@@ -42,28 +46,58 @@ struct ReadRun {
         }
     }
 
+    /// Waits a little for files to grow, or for packets.
+    ///
+    /// - Returns: Whether somebody still reads standard output, and more is to come: the user has not asked for the end, or
+    ///   an interface has packets that came before.
+    private static func waits(for reader: RecordReader) -> Bool {
+        guard reader.follows || reader.isLive, !Interruption.hasCome || reader.stop() else { return false }
+        var sources = [
+            pollfd(fd: STDOUT_FILENO, events: 0, revents: 0),
+            pollfd(fd: reader.descriptor, events: Int16(POLLIN), revents: 0),
+        ]
+        poll(&sources, 2, 100)
+        return sources[0].revents == 0
+    }
+
     /// Shows everything; with `isReanalysed` what today's code makes of complete captures.
     ///
     /// - Throws: ``ReaderFault`` where a file cannot be read on, a ``Failure`` where lines had to be passed over or
     ///   nothing could be written. A reader that closes the output is no failure.
     func run(_ reader: RecordReader, isReanalysed: Bool = false) throws {
         let reanalysis = isReanalysed ? Reanalysis(reader) : nil
+        // Lines are not read of which the filter shows nothing, unless something else is to be known of them.
+        if reanalysis == nil, plan.sessions.isEmpty { reader.sought = plan.output.filter?.literals }
+        let isLive = reader.isLive
         var isWhole = true
         var sessions = SessionsFound()
         var parts = ShownParts(plan, sink)
+        // Records on the same terminal show by themselves how far it is.
+        let progress = plan.output.isTerminal ? nil : ProgressLine(after: .seconds(1))
+        var count = 0
         do {
-            while trouble.fault == nil, let entry = try reanalysis?.next() ?? reader.next() {
+            defer { progress?.clear() }
+            while trouble.fault == nil {
+                guard let entry = try reanalysis?.next() ?? reader.next() else {
+                    guard Self.waits(for: reader) else { break }
+                    continue
+                }
+                count &+= 1
+                if count.isMultiple(of: 1024) { progress?.note(reader) }
                 switch entry {
                 case .header(let header):
                     sessions.note(run: header.run)
                     parts.begin(header)
                 case .record(let record):
                     sessions.note(session: record.record.session)
-                    if plan.sessions.isEmpty || plan.sessions.contains(record.record.session) { parts.show(record) }
+                    capture?.take(record)
+                    if plan.includes(record.record) { parts.show(record) }
                 case .gap(let gap):
+                    progress?.clear()
                     Console.complain("\(gap)")
                     parts.noteGap()
                 case .damage(let line):
+                    progress?.clear()
                     Console.complain("\(line)")
                     isWhole = isWhole && line.isInterruption
                     parts.noteDamage()
@@ -71,8 +105,12 @@ struct ReadRun {
             }
         } catch {
             sink.close()
+            try? capture?.close()
             throw error
         }
+        guard isLive || !Interruption.hasCome else { return _ = sink.close() }
+        var captureFailure: Failure?
+        do throws(Failure) { try capture?.close() } catch { captureFailure = error }
         let lost = sink.close(within: .seconds(3600))
         if trouble.fault == nil, let remark = sessions.remark(on: plan.sessions) { Console.complain(remark) }
         if let fault = trouble.fault {
@@ -80,8 +118,9 @@ struct ReadRun {
             throw Failure.file("\(fault)")
         }
         guard lost.isEmpty else {
-            throw Failure.file("\(lost.records) records could not be written to standard output")
+            throw Failure.file("\(lost.records) records could not be written to \(plan.output.name)")
         }
+        if let captureFailure { throw captureFailure }
         if let reanalysis, !reanalysis.isWhole {
             Console.complain(
                 "--reanalyse: \(plan.files.joined(separator: ", ")): not a complete capture; the stored records are shown; "

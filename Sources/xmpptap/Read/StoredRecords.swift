@@ -1,5 +1,6 @@
 internal import TapCapture
 internal import TapRecord
+internal import TapSecurity
 
 /// All that files hold, for commands that look at the whole of it before they say anything.
 struct StoredRecords {
@@ -10,24 +11,41 @@ struct StoredRecords {
     /// Gives out every entry of the files, in the order in which they were written: of complete captures the records that
     /// today's code makes of their items, else those that are stored. Damaged and missing lines are reported and skipped.
     ///
-    /// - Parameter files: JSON logs, captures or clients' logs; `-` is standard input.
+    /// - Parameters:
+    ///   - files: JSON logs, captures, clients' logs or packets; `-` is standard input.
+    ///   - isReanalysed: Without it, the records are those that are stored.
+    ///   - keys: Secrets of TLS in packets.
     /// - Throws: A ``Failure`` that names the file that cannot be read.
-    init(_ files: [String], _ body: (RecordReader.Entry) -> Void) throws(Failure) {
+    init(
+        _ files: [String],
+        isReanalysed: Bool = true,
+        keys: KeyLog = KeyLog(),
+        _ body: (RecordReader.Entry) -> Void
+    ) throws(Failure) {
         do throws(ReaderFault) {
-            let reader = Reanalysis(try RecordReader(files, advice: AdviceTable.words(for:)))
-            while let entry = try reader.next() {
+            let reader = try RecordReader(files, advice: AdviceTable.words(for:), keys: keys)
+            let reanalysis = isReanalysed ? Reanalysis(reader) : nil
+            var count = 0
+            let progress = ProgressLine(after: .seconds(1))
+            defer { progress.clear() }
+            while let entry = reanalysis == nil ? try reader.next() : try reanalysis?.next() {
                 switch entry {
                 case .damage(let line):
+                    progress.clear()
                     Console.complain("\(line)")
                     isWhole = isWhole && line.isInterruption
-                case .gap(let gap): Console.complain("\(gap)")
+                case .gap(let gap):
+                    progress.clear()
+                    Console.complain("\(gap)")
                 case .header(let header): found.note(run: header.run)
                 case .record(let line): found.note(session: line.record.session)
                 }
                 body(entry)
+                count &+= 1
+                if count.isMultiple(of: 1024) { progress.note(reader) }
             }
         } catch {
-            throw .file(error.description)
+            throw Failure(error)
         }
     }
 

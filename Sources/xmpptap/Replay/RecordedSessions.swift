@@ -1,16 +1,25 @@
 internal import TapCapture
 internal import TapRecord
 internal import TapReplay
+internal import TapSecurity
 
 /// The sessions of files that can be played again.
 enum RecordedSessions {
     /// Reads them.
     ///
-    /// - Parameter wanted: Numbers of sessions; empty is all with a login.
+    /// - Parameters:
+    ///   - wanted: Numbers of sessions; empty is all with a login.
+    ///   - keys: Secrets of TLS in packets.
+    ///   - advice: What helps if they cannot be played.
     /// - Throws: A ``Failure`` if a session cannot be played, or none can.
-    static func read(_ files: [String], _ wanted: Set<UInt64>) throws(Failure) -> [RecordedConversation] {
+    static func read(
+        _ files: [String],
+        _ wanted: Set<UInt64>,
+        keys: KeyLog,
+        advice: String = AdviceTable.recordWhole
+    ) throws(Failure) -> [RecordedConversation] {
         var reader = ConversationReader()
-        let stored = try StoredRecords(files) { entry in
+        let stored = try StoredRecords(files, keys: keys) { entry in
             switch entry {
             case .header(let header): reader.note(header)
             case .record(let line):
@@ -40,7 +49,4 @@ enum RecordedSessions {
         case .torn: "records of it are missing"
         }
     }
-
-    private static let advice =
-        "record a whole session with 'xmpptap proxy --upstream HOST:PORT --tls intercept --capture FILE.xtap'"
 }

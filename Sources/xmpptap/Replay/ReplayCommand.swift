@@ -17,11 +17,12 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
             others received from it.
 
             Every divergence has a class: behaviour, state (the server's data differ), peer-absent, timing, or \
-            redacted (the capture lacks the value; see --value). A noise file NAME.noise beside the capture says what \
-            else may differ.
+            redacted (the capture lacks the value; see --value). With --pace recorded or xN, an answer that takes \
+            more than four times as long as recorded, and 500 ms more, is timing. A noise file NAME.noise beside the \
+            capture says what else may differ.
 
             Runs scansion scripts too, one after the other; their clients log in with --accounts, or with the passwords of \
-            the script.
+            the script. The captures of a folder are played one after the other; several files are one recording.
 
             The exit code is 0 if nothing diverged, 1 if something did, 4 if the server cannot be reached, and 5 if a \
             login or the preparation failed.
@@ -35,7 +36,7 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
 
     @Argument(
         help: ArgumentHelp(
-            "Capture, JSON log or client log; or scansion scripts (.scs), or folders of them.",
+            "Capture, log, or packets; or scansion scripts (.scs), or folders of both.",
             valueName: "file"
         ),
         completion: .file()
@@ -43,8 +44,8 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
     var files: [String]
 
     @Option(
-        help: ArgumentHelp("Server to play against.", valueName: "host:port"),
-        transform: { text throws(EndpointError) in try Endpoint(text) }
+        help: ArgumentHelp("Server to play against, port 5222 unless given.", valueName: "host[:port]"),
+        transform: { text throws(EndpointError) in try Endpoint.server(text) }
     )
     var to: Endpoint
 
@@ -58,20 +59,7 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
     )
     var accounts: String
 
-    @Option(
-        help: ArgumentHelp("Play only this session; repeatable.", valueName: "number"),
-        transform: { UInt64(try Number.parse($0, in: 1...Int.max)) }
-    )
-    var session: [UInt64] = []
-
-    @Option(
-        help: ArgumentHelp(
-            "When to send: causal, recorded, or xN times as fast (default: causal).",
-            valueName: "causal|recorded|xN"
-        ),
-        transform: ReplayPace.parse
-    )
-    var pace = ReplayOptions.Pace.causal
+    @OptionGroup var play: PlayOptions
 
     @Option(
         help: ArgumentHelp("Time an answer may take (default: 10s).", valueName: "time"),
@@ -148,17 +136,59 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
     @Option(help: ArgumentHelp("Write the report as an HTML page.", valueName: "file"), completion: .file())
     var report: String?
 
+    @OptionGroup var keylog: KeyLogOption
     @OptionGroup(title: "Scripts") var scripts: ScriptOptions
     @OptionGroup var config: ConfigOption
 
     func run() async throws {
-        guard !ScriptReplay.takes(files) else {
-            let accounts = try ReplayPlan.accounts(in: accounts)
+        if let suite = try ReplaySuite(files) { return try await run(suite) }
+        let result = try await played()
+        try write(result.report)
+        if !json { result.tell() }
+        if update { try result.update() }
+        try result.end()
+    }
+
+    private func run(_ suite: ReplaySuite) async throws {
+        guard !suite.captures.isEmpty || recordingFlags.isEmpty else {
+            throw Failure.usage("\(recordingFlags.joined(separator: ", ")): only for recordings, not for scripts")
+        }
+        var report = DivergenceReport(
+            command: "replay",
+            recorded: files.joined(separator: ", "),
+            live: "\(to)",
+            failingClasses: failOn.classes
+        )
+        // Every mistake in a script is told before anything is played.
+        let scripted = suite.scripts.isEmpty ? nil : try ScriptReplay(suite.scripts, scripts)
+        let accounts = try ReplayPlan.accounts(in: accounts)
+        var end = try await suite.play(self, into: &report)
+        if let scripted {
             var settings = ScriptPlay.Settings()
             (settings.wait, settings.quiet) = (wait, quiet)
-            return try await ScriptReplay(files, scripts).run(at: server(), accounts: accounts, settings: settings)
+            if suite.captures.isEmpty { report.subject = .script }
+            let (added, scriptEnd) = try await scripted.run(
+                at: server(),
+                accounts: accounts,
+                settings: settings,
+                report: report,
+                tell: { [json] line in if !json { Console.show(line) } }
+            )
+            report = added
+            if end == .success || end == .checkFailed && scriptEnd != .success { end = scriptEnd }
         }
-        let plan = try ReplayPlan(self)
+        if !json, suite.captures.count + suite.scripts.count > 1, !suite.captures.isEmpty {
+            Console.show("in all: \(report.summary)")
+        }
+        try write(report)
+        if end != .success { throw Failure.reported(end) }
+    }
+
+    /// Plays a recording.
+    ///
+    /// - Parameter advice: What helps if it cannot be played.
+    func played(advice: String = AdviceTable.recordWhole) async throws -> ReplayResult {
+        let plan = try ReplayPlan(self, advice: advice)
         let server = try server()
         let run = ReplayRun(
             plan.script,
@@ -167,16 +197,32 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
             options: plan.options,
             seed: seed ?? UInt64.random(in: 0...UInt64(Int64.max))
         )
+        let progress = ProgressLine()
         let outcomes = try await run.outcomes(
             of: plan.copies,
             ramp: .nanoseconds(ramp),
             on: MultiThreadedEventLoopGroup.singleton,
-            tell: { [progress = ReplayProgress()] in progress.note($0) }
+            tell: { progress.note("\($0.sent + $0.matched) of \($0.total) stanzas") }
         )
-        let result = ReplayResult(outcomes, plan, server: "\(to)", failing: failOn.classes)
-        try result.show(self)
-        if update { try result.learn(into: NoiseFiles.path(beside: plan.file)) }
-        try result.end()
+        progress.clear()
+        return ReplayResult(outcomes, plan, server: "\(to)", failing: failOn.classes)
+    }
+
+    /// Writes a report to the files of the flags, and prints it if it is wanted as JSON.
+    func write(_ report: DivergenceReport) throws(Failure) {
+        if json { Console.print(report.json()) }
+        if let junit { try OutputText.write(report.junit(), to: junit) }
+        if let page = self.report { try OutputText.write(report.html(), to: page) }
+    }
+
+    /// The flags given that only recordings have a use for.
+    private var recordingFlags: [String] {
+        [
+            ("--session", !play.session.isEmpty), ("--pace", play.pace != .causal), ("--value", !value.isEmpty),
+            ("--without-edits", withoutEdits), ("--prepare", prepare), ("--copies", copies > 1),
+            ("--seed", seed != nil), ("--keylog", keylog.keylog != nil),
+            ("--noise", !noise.isEmpty), ("--update", update), ("--fail-on", failOn.classes != [.behaviour]),
+        ].filter(\.1).map(\.0)
     }
 
     private func server() throws -> LiveServer {

@@ -1,3 +1,4 @@
+internal import ArgumentParser
 internal import TapNetwork
 internal import TapReplay
 internal import TapSecurity
@@ -13,10 +14,16 @@ struct ReplayPlan {
     /// The file whose name the noise file has.
     let file: String
 
-    init(_ command: ReplayCommand) throws(Failure) {
+    /// - Parameter advice: What helps if the recording cannot be played.
+    init(_ command: ReplayCommand, advice: String) throws(Failure) {
         guard let first = command.files.first else { throw .usage("no file given; name a capture") }
         file = first
-        let conversations = try RecordedSessions.read(command.files, Set(command.session))
+        let conversations = try RecordedSessions.read(
+            command.files,
+            Set(command.play.session),
+            keys: command.keylog.keys(),
+            advice: advice
+        )
         let rows = try Self.accounts(command.accounts)
         let recorded = Set(conversations.compactMap(\.account?.normalized))
         let chosen = rows.filter { recorded.contains($0.recorded.normalized) }
@@ -47,6 +54,13 @@ struct ReplayPlan {
             copies.append(try all.map { row throws(Failure) in try row.account(number) })
         }
         self.copies = copies
+    }
+
+    /// A client's name in reports: its session, with the run where there are several.
+    func name(of client: ReplayScript.Client) -> String {
+        guard client.role == .recorded else { return "puppet \(client.jid)" }
+        let hasRuns = script.clients.contains { $0.role == .recorded && $0.run != client.run }
+        return "\(hasRuns ? "run \(client.run) " : "")session \(client.session) \(client.jid)"
     }
 
     // MARK: Accounts
@@ -92,7 +106,7 @@ struct ReplayPlan {
 
     private static func options(_ command: ReplayCommand) -> ReplayOptions {
         var options = ReplayOptions()
-        options.pace = command.pace
+        options.pace = command.play.pace
         options.wait = command.wait
         options.quiet = command.quiet
         options.withoutEdits = command.withoutEdits
@@ -101,9 +115,24 @@ struct ReplayPlan {
     }
 }
 
-/// `--pace`.
-enum ReplayPace {
-    static func parse(_ text: String) throws(Failure) -> ReplayOptions.Pace {
+/// Which recorded sessions are played, and how fast.
+struct PlayOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp("Play only this session; repeatable.", valueName: "number"),
+        transform: { UInt64(try Number.parse($0, in: 1...Int.max)) }
+    )
+    var session: [UInt64] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "When to send: causal, recorded, or xN times as fast (default: causal).",
+            valueName: "causal|recorded|xN"
+        ),
+        transform: parse
+    )
+    var pace = ReplayOptions.Pace.causal
+
+    private static func parse(_ text: String) throws(Failure) -> ReplayOptions.Pace {
         switch text {
         case "causal": return .causal
         case "recorded": return .recorded(speed: 1)

@@ -2,11 +2,15 @@ internal import TapNetwork
 internal import TapRecord
 internal import TapReplay
 
+private typealias Latencies = DivergenceReport.Latencies
+
 /// What came of a replay: shown, written, and as an exit code.
 struct ReplayResult {
-    private let report: DivergenceReport
+    let report: DivergenceReport
     private let progress: [Replayer.Progress]
     private let failures: [ReplayRun.Failure]
+    /// The file that was played, whose name its noise file has.
+    let file: String
 
     init(
         _ outcomes: [ReplayRun.Outcome],
@@ -21,68 +25,89 @@ struct ReplayResult {
             failingClasses: failing
         )
         for (index, outcome) in outcomes.enumerated() {
-            for client in plan.script.clients where !client.isPuppet {
-                report.cases.append(
-                    DivergenceReport.Case(
-                        name:
-                            "session \(client.session) \(client.jid)\(outcomes.count > 1 ? ", copy \(index + 1)" : "")",
-                        divergences: outcome.divergences.filter {
-                            ($0.recorded?.session ?? $0.live?.session) == client.session
-                        }
-                    )
-                )
+            for (number, client) in plan.script.clients.enumerated() {
+                let divergences = outcome.divergences.filter { $0.client == number }
+                guard client.role == .recorded || !divergences.isEmpty else { continue }
+                let name = plan.name(of: client) + (outcomes.count > 1 ? ", copy \(index + 1)" : "")
+                report.add(DivergenceReport.Case(name: name, divergences: divergences))
             }
             report.compared += outcome.progress.matched + outcome.divergences.count { $0.code == .changed }
             report.undecided += outcome.divergences.count { $0.code == .undecided }
         }
-        self.report = report
-        progress = outcomes.map(\.progress)
+        var latencies: [String: [Int64]] = [:]
+        for outcome in outcomes { latencies.merge(outcome.progress.latencies) { $0 + $1 } }
+        report.latencies = latencies.sorted { $0.key < $1.key }.map { Latencies(kind: $0.key, times: $0.value) }
         failures = outcomes.compactMap(\.failure)
+        report.errors = failures.map(\.description)
+        self.report = report
+        file = plan.file
+        progress = outcomes.map(\.progress)
     }
 
-    /// Prints the report, and writes it where the command wants it.
-    func show(_ command: ReplayCommand) throws(Failure) {
-        if command.json {
-            Console.print(report.json())
-        } else {
-            for line in report.lines(coloured: Paint.forOutput.isOn) { Console.print(line) }
-            Console.show("\(progress.map(\.sent).reduce(0, +)) stanzas sent")
-            if progress.count > 1 { for line in latencies() { Console.show(line) } }
+    /// Prints the report.
+    func tell() {
+        for line in report.lines(coloured: Paint.forOutput.isOn) { Console.print(line) }
+        let lacksValues = report.cases.flatMap(\.divergences).contains { $0.code == .undecided && $0.live == nil }
+        if lacksValues { Console.show(AdviceTable.missingValues) }
+        Console.show("\(progress.map(\.sent).reduce(0, +)) stanzas sent")
+        if progress.count > 1 { for line in latencies() { Console.show(line) } }
+    }
+
+    /// Adds its sessions to the report of several files.
+    func add(to all: inout DivergenceReport) {
+        for entry in report.cases {
+            all.add(DivergenceReport.Case(name: "\(file): \(entry.name)", divergences: entry.divergences))
         }
-        if let junit = command.junit { try OutputText.write(report.junit(), to: junit) }
-        if let page = command.report { try OutputText.write(report.html(), to: page) }
+        all.compared += report.compared
+        all.undecided += report.undecided
+        all.errors += report.errors.map { "\(file): \($0)" }
     }
 
-    /// The time that answers took, by the kind of the request.
+    /// Adds what differed to the noise file beside the recording.
+    func update() throws(Failure) {
+        let path = NoiseFiles.path(beside: file)
+        let rules = try learn(into: path).rules
+        if rules > 0 { Console.complain("\(rules) rules added to \(path)") }
+    }
+
+    /// How much was compared, and what came of it.
+    var summary: String { report.summary }
+
+    /// The time that answers took, by the kind of the request, and that messages and presence took to get to another client.
     private func latencies() -> [String] {
-        var all: [String: [Int64]] = [:]
-        for copy in progress { all.merge(copy.latencies) { $0 + $1 } }
-        return all.sorted { $0.key < $1.key }.map { kind, times in
-            let sorted = times.sorted()
-            func percentile(_ share: Int) -> String {
-                LineBuffer.duration(sorted[min(sorted.count - 1, sorted.count * share / 100)])
-            }
-            return
-                "\(kind): \(times.count) answers, p50 \(percentile(50)), p95 \(percentile(95)), p99 \(percentile(99)), "
-                + "most \(percentile(100))"
+        report.latencies.map { entry in
+            let counted = entry.kind.hasPrefix("iq") ? "answers" : "delivered"
+            let shares = entry.percentiles.map { "p\($0.share) \(LineBuffer.duration($0.nanoseconds))" }
+            let most = "most \(LineBuffer.duration(entry.most))"
+            return "\(entry.kind): \(entry.count) \(counted), \((shares + [most]).joined(separator: ", "))"
         }
     }
 
     /// Adds what differed to a noise file.
-    func learn(into path: String) throws(Failure) {
+    ///
+    /// - Parameter onlyFailing: Leave out what does not fail the replay.
+    /// - Returns: How many rules were added, and how many divergences no rule can take away.
+    func learn(into path: String, onlyFailing: Bool = false) throws(Failure) -> (rules: Int, unlearned: Int) {
         var learner = NoiseLearner()
-        for divergence in report.cases.flatMap(\.divergences) { learner.learn(divergence) }
-        guard !learner.rules.isEmpty else { return }
-        try NoiseFiles.add(learner.rules, to: path)
-        Console.complain("\(learner.rules.count) rules added to \(path)")
+        for divergence in report.cases.flatMap(\.divergences)
+        where !onlyFailing || divergence.isOf(report.failingClasses) {
+            learner.learn(divergence)
+        }
+        if !learner.rules.isEmpty { try NoiseFiles.add(learner.rules, to: path) }
+        return (learner.rules.count, learner.unlearned.count)
     }
 
     /// Throws the exit code.
     func end() throws(Failure) {
+        try checkPlayed()
+        if report.hasFailed { throw .reported(.checkFailed) }
+    }
+
+    /// Throws if not all of it could be played.
+    func checkPlayed() throws(Failure) {
         if let failure = failures.first {
             let others = failures.count > 1 ? " (and \(failures.count - 1) more)" : ""
             throw Failure(status: failure.isOfNetwork ? .network : .preparation, message: failure.description + others)
         }
-        if report.hasFailed { throw .reported(.checkFailed) }
     }
 }

@@ -11,20 +11,33 @@ enum RuleFiles {
         }
     }
 
-    /// Loads rule files in this order. Mistakes and warnings go to standard error, a line each.
+    /// Loads rule files in this order. Mistakes and warnings go to standard error, a line each; with `isJSON` to standard
+    /// output, an object each.
     ///
     /// - Throws: A ``Failure`` where a file cannot be read, or has a mistake.
-    static func load(_ files: [String], defaultChain: String) throws(Failure) -> RuleSet {
+    static func load(_ files: [String], defaultChain: String, isJSON: Bool = false) throws(Failure) -> RuleSet {
         var sources: [RuleSource] = []
         for file in files { sources.append(RuleSource(name: file, text: try TextFile.read(file))) }
         do throws(RuleSet.LoadError) {
             let rules = try RuleSet(sources, defaultChain: defaultChain, resource: resource)
-            for warning in rules.warnings { Console.tell("warning: \(warning)") }
+            for warning in rules.warnings { isJSON ? print(warning, "warning") : Console.tell("warning: \(warning)") }
             return rules
         } catch {
-            for fault in error.faults { Console.tell("\(fault)") }
+            for fault in error.faults { isJSON ? print(fault, "error") : Console.tell("\(fault)") }
             throw .reported(.checkFailed)
         }
+    }
+
+    private static func print(_ fault: RuleFault, _ severity: String) {
+        Console.print(
+            LineBuffer.object { line in
+                line.field("severity", severity)
+                line.field("file", fault.place.file)
+                line.field("line", fault.place.line)
+                line.field("column", fault.column)
+                line.field("message", "\(fault)")
+            }
+        )
     }
 
     /// Loads rule files again, of a proxy that runs.
@@ -54,16 +67,9 @@ enum RuleFiles {
         guard TextFile.isRegular(path) else { return .unreadable("it is not a regular file") }
         do throws(Failure) {
             // One byte over the limit of lists is enough to see that a file is larger.
-            return .contents(Array(try TextFile.read(path, limit: RuleSet.mostListBytes + 1).utf8))
+            return .contents(try TextFile.start(of: path, count: RuleSet.mostListBytes + 1))
         } catch {
-            let prefix = "cannot read \(path): "
-            return .unreadable(String(error.message.trimmingPrefix(prefix)))
+            return .unreadable(String(error.message.trimmingPrefix("cannot read \(path): ")))
         }
     }
-}
-
-/// Counts for people.
-enum Plural {
-    /// `1 rule`, `2 rules`.
-    static func of(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 }

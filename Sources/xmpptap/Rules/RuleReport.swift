@@ -1,35 +1,44 @@
 internal import TapCapture
 internal import TapCore
+internal import TapDiagnosis
 internal import TapRecord
+internal import TapSecurity
 internal import XMPPCore
 
 /// `rules run`: which rule hits which stanza of a recording.
 struct RuleReport {
     private let rules: RuleSet
     private let isJSON: Bool
+    private var runs = RunNumbers()
+    /// Several recordings are judged, of which each can have its own runs.
+    private var hasRuns = false
 
     init(_ rules: RuleSet, isJSON: Bool) {
         self.rules = rules
         self.isJSON = isJSON
     }
 
-    /// Judges a recording and prints what rules hit.
-    func run(_ recording: String, sessions: Set<UInt64>) throws(Failure) {
+    /// Judges recordings, merged by time, and prints what rules hit.
+    mutating func run(_ recordings: [String], sessions: Set<UInt64>, keys: KeyLog) throws(Failure) {
+        hasRuns = recordings.count > 1
         var dryRun = RuleDryRun(rules, localTime: RuleFiles.localTime)
         var isSeen = sessions.isEmpty
-        let stored = try StoredRecords([recording]) { entry in
+        let stored = try StoredRecords(recordings, keys: keys) { entry in
             switch entry {
-            case .header: dryRun.beginRun()
+            case .header(let header):
+                dryRun.note(header)
+                runs.note(header)
             case .record(let line):
                 guard sessions.isEmpty || sessions.contains(line.record.session) else { return }
                 isSeen = true
-                if let outcome = dryRun.take(line) { isJSON ? Console.write(Self.json(outcome)) : show(outcome) }
+                if let outcome = dryRun.take(line) { isJSON ? Console.write(json(outcome)) : show(outcome) }
             case .damage, .gap: break
             }
         }
         stored.remark(on: sessions)
         if dryRun.judged == 0, isSeen {
-            Console.complain("\(recording): no stanzas with their XML; record with --capture or --log verbose")
+            let names = recordings.joined(separator: ", ")
+            Console.complain("\(names): no stanzas with their XML; record with --capture or --log verbose")
         }
         if !isJSON { summarise(dryRun) }
         try stored.end(sessions)
@@ -43,10 +52,12 @@ struct RuleReport {
         let record = outcome.line.record
         let direction = record.direction == .send ? "SEND" : "RECV"
         let who = record.jid.map { " \($0)" } ?? ""
+        let number = runs.session(of: record)
+        let session = number.run > 1 ? "\(number.number) of run \(number.run)" : "\(number.number)"
         let rule = outcome.decidedBy ?? outcome.hits.last
         let place = rule.map { " \($0)" } ?? ""
         Console.show(
-            "\(record.sequence) [\(record.session)\(who)] \(direction) \(outcome.action)\(place): \(words(outcome))"
+            "\(record.sequence) [\(session)\(who)] \(direction) \(outcome.action)\(place): \(words(outcome))"
         )
         let others = outcome.hits.filter { $0 != rule }
         if !others.isEmpty { Console.show("  also hit: \(others.map(\.description).joined(separator: ", "))") }
@@ -84,12 +95,13 @@ struct RuleReport {
 
     // MARK: JSON
 
-    private static func json(_ outcome: RuleDryRun.Outcome) -> [UInt8] {
+    private func json(_ outcome: RuleDryRun.Outcome) -> [UInt8] {
         let record = outcome.line.record
         var buffer = LineBuffer()
         buffer.openObject()
         buffer.field("sequence", record.sequence)
         buffer.field("session", record.session)
+        if hasRuns { buffer.field("run", runs.session(of: record).run) }
         if let jid = record.jid { buffer.field("jid", jid) }
         if let direction = record.direction { buffer.field("direction", literal: direction.name) }
         buffer.field("action", outcome.action)

@@ -1,5 +1,4 @@
 internal import ArgumentParser
-internal import Glibc
 internal import NIOPosix
 internal import TapNetwork
 internal import TapRecord
@@ -31,18 +30,13 @@ struct ScriptOptions: ParsableArguments {
 struct ScriptReplay {
     private let scripts: [(path: String, script: Script)]
 
-    /// Whether the arguments of `replay` are scripts: files that end in `.scs`, or folders.
-    static func takes(_ paths: [String]) -> Bool { paths.contains { $0.hasSuffix(".scs") || isFolder($0) } }
-
-    /// Reads scripts, and those of folders.
+    /// Reads scripts.
     ///
     /// - Throws: A ``Failure`` with every fault of every script.
     init(_ paths: [String], _ options: ScriptOptions) throws(Failure) {
         var scripts: [(path: String, script: Script)] = []
         var faults: [String] = []
-        var files: [String] = []
-        for path in paths { files += try Self.files(path) }
-        for path in files {
+        for path in paths {
             do throws(ScriptFault) {
                 let script = try Script(Array(try Self.bytes(path)), file: path)
                 if options.choose(script) { scripts.append((path, script)) }
@@ -55,13 +49,21 @@ struct ScriptReplay {
         self.scripts = scripts
     }
 
-    /// Runs them, and prints how each ended.
+    /// Runs them, and tells how each ended.
     ///
     /// - Parameters:
     ///   - accounts: Of the accounts file; they go before the passwords of scripts.
-    /// - Throws: The ``Failure`` of the exit status.
-    func run(at server: LiveServer, accounts: [ReplayRun.Account], settings: ScriptPlay.Settings) async throws(Failure)
-    {
+    ///   - report: One to add to.
+    ///   - tell: Takes lines for people.
+    /// - Returns: The report with a case for each script, and the exit status.
+    /// - Throws: A ``Failure`` if a character has no password.
+    func run(
+        at server: LiveServer,
+        accounts: [ReplayRun.Account],
+        settings: ScriptPlay.Settings,
+        report: DivergenceReport,
+        tell: (String) -> Void
+    ) async throws(Failure) -> (DivergenceReport, ExitStatus) {
         var runs: [ScriptRun] = []
         for (path, script) in scripts {
             do throws(ScriptRunError) {
@@ -70,23 +72,30 @@ struct ScriptReplay {
                 throw Failure(status: .preparation, message: "\(path): \(error)")
             }
         }
-        var worst = ExitStatus.success
+        var report = report
+        var end = ExitStatus.success
         var passed = 0
         for ((path, script), run) in zip(scripts, runs) {
             let title = script.title.map { "  \($0)" } ?? ""
+            var result = DivergenceReport.Case(name: "\(path)\(title)")
             switch await run.run(on: MultiThreadedEventLoopGroup.singleton) {
             case .passed:
                 passed += 1
-                Console.show(LineBuffer.escaped("passed  \(path)\(title)"))
+                report.compared += script.steps.count
+                tell(LineBuffer.escaped("passed  \(path)\(title)"))
             case .failed(let failure):
-                Console.show(LineBuffer.escaped("failed  \(path)\(title)"))
-                Console.show(LineBuffer.escaped("  \(path):\(failure.line): \(failure.step): \(failure.reason)"))
-                if let received = failure.received { Console.show(LineBuffer.escaped("  received: \(received)")) }
-                if worst != .preparation { worst = failure.isBehaviour ? .checkFailed : .preparation }
+                report.compared += script.steps.count { $0.line < failure.line }
+                result.divergences = [Divergence(failure, file: path)]
+                tell(LineBuffer.escaped("failed  \(path)\(title)"))
+                tell(LineBuffer.escaped("  \(path):\(failure.line): \(failure.step): \(failure.reason)"))
+                if let received = failure.received { tell(LineBuffer.escaped("  received: \(received)")) }
+                // A set-up that is broken goes before a regression, and the first of either kind before others.
+                if end == .success || end == .checkFailed { end = ExitStatus(failure.cause) }
             }
+            report.add(result)
         }
-        Console.show("\(passed) of \(scripts.count) scripts passed")
-        guard worst == .success else { throw .reported(worst) }
+        tell("\(passed) of \(scripts.count) scripts passed")
+        return (report, end)
     }
 
     // MARK: Files
@@ -98,32 +107,16 @@ struct ScriptReplay {
             throw ScriptFault(file: path, error.message)
         }
     }
+}
 
-    private static func isFolder(_ path: String) -> Bool {
-        guard let listing = opendir(path) else { return false }
-        closedir(listing)
-        return true
-    }
-
-    /// A file, or the scripts of a folder in the order of their names.
-    private static func files(_ path: String) throws(Failure) -> [String] {
-        guard isFolder(path) else {
-            guard path.hasSuffix(".scs") else {
-                throw .usage("\(path) is not a script; play recordings and scripts with a command each")
+extension ExitStatus {
+    /// Of a script that failed.
+    fileprivate init(_ cause: ScriptPlay.Failure.Cause) {
+        self =
+            switch cause {
+            case .behaviour: .checkFailed
+            case .login: .preparation
+            case .network: .network
             }
-            return [path]
-        }
-        guard let listing = opendir(path) else {
-            throw .file("cannot read \(path): \(String(cString: strerror(errno)))")
-        }
-        defer { closedir(listing) }
-        var names: [String] = []
-        while let entry = readdir(listing) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { name in
-                String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name.hasSuffix(".scs") { names.append(path.hasSuffix("/") ? path + name : "\(path)/\(name)") }
-        }
-        return names.sorted()
     }
 }

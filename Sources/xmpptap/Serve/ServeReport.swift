@@ -8,6 +8,7 @@ enum ServeReport {
     static func line(_ event: ServeEvent, forwards: Bool) -> String {
         switch event {
         case .began(let jid, let session): LineBuffer.escaped("\(jid) logged in and gets session \(session)")
+        case .notForwarded(let jid, let reason): LineBuffer.escaped("\(jid): not forwarded: \(reason)")
         case .ended(let jid): LineBuffer.escaped("\(jid) is gone")
         case .diverged(let jid, let divergence): LineBuffer.escaped("\(jid): \(words(divergence, forwards))")
         }

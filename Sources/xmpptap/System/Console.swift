@@ -36,6 +36,9 @@ enum Console {
     /// Writes a question to standard error, without a newline.
     static func prompt(_ text: String) { write(Array(escaped(text).utf8)[...], to: STDERR_FILENO) }
 
+    /// Writes over the terminal's current line, which is standard error's.
+    static func rewrite(_ text: String) { write(Array("\r\u{1B}[K\(escaped(text))".utf8)[...], to: STDERR_FILENO) }
+
     /// Writes a warning or error to standard error, after the program's name.
     static func complain(_ line: String) {
         tell("xmpptap: \(line)")
@@ -47,8 +50,15 @@ enum Console {
     /// The path of the regular file that is standard output; nil if it is none.
     static var outputPath: String? {
         guard let status = FileStatus(descriptor: STDOUT_FILENO), status.isRegular, status.links > 0 else { return nil }
+        return target(ofLink: "/proc/self/fd/\(STDOUT_FILENO)")
+    }
+
+    /// The path of this program; nil if it cannot be found.
+    static var programPath: String? { target(ofLink: "/proc/self/exe") }
+
+    private static func target(ofLink link: String) -> String? {
         var path = [CChar](repeating: 0, count: Int(PATH_MAX))
-        let count = readlink("/proc/self/fd/\(STDOUT_FILENO)", &path, path.count)
+        let count = readlink(link, &path, path.count)
         guard count > 0, count < path.count else { return nil }
         return String(validating: path.prefix(count).map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
@@ -60,6 +70,13 @@ enum Console {
         var size = winsize()
         guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
         return Int(size.ws_col)
+    }
+
+    /// Whether the locale, as `LC_ALL`, `LC_CTYPE` or `LANG` names it, has UTF-8; true if none of them is set.
+    static var hasUTF8: Bool {
+        let names = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(environment)
+        guard let locale = names.first?.lowercased() else { return true }
+        return locale.contains("utf-8") || locale.contains("utf8")
     }
 
     /// The value of an environment variable; nil if unset or empty.

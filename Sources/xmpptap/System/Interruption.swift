@@ -1,4 +1,9 @@
+internal import Glibc
+internal import Synchronization
 internal import UnixSignals
+
+/// Set by a signal.
+private let interruption = Atomic(false)
 
 /// Work that the user ends with Ctrl-C.
 enum Interruption {
@@ -13,4 +18,15 @@ enum Interruption {
             try await tasks.waitForAll()
         }
     }
+
+    /// The user has asked for the end, once ``note()`` was called.
+    static var hasCome: Bool { interruption.load(ordering: .relaxed) }
+
+    /// Has SIGINT and SIGTERM noted from now on instead of ending the program, for work that blocks.
+    static func note() {
+        for number in [SIGINT, SIGTERM] { signal(number) { _ in interruption.store(true, ordering: .relaxed) } }
+    }
+
+    /// Has them end the program again, behind work that took them for itself.
+    static func endsProgram() { for number in [SIGINT, SIGTERM, SIGHUP] { signal(number, SIG_DFL) } }
 }

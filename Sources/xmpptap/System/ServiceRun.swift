@@ -10,7 +10,7 @@ struct ServiceRun: Sendable {
     let services: [any Service]
     /// Time limit of the graceful shutdown.
     let grace: Duration
-    /// Called for SIGHUP, after the log files were renamed.
+    /// Called for SIGHUP: log files were moved away, or rule files have changed.
     let onHangUp: @Sendable () -> Void
     /// Closes what the service used, within the given time. Returns whether nothing was lost.
     let finish: @Sendable (Duration) async -> Bool
@@ -67,6 +67,7 @@ struct ServiceRun: Sendable {
                     if signal == .sighup {
                         onHangUp()
                     } else if asked.isFirst() {
+                        ServiceManager.stopping()
                         await group.triggerGracefulShutdown()
                     } else {
                         break

@@ -57,6 +57,144 @@ struct ClientLogTests {
         + "</bind></iq>"
     private static let failure = "<failure xmlns=\"urn:ietf:params:xml:ns:xmpp-sasl\"><not-authorized/></failure>"
 
+    // MARK: Logs with several sessions
+
+    /// The sessions that are bound, and how many stanzas each has.
+    private static func stanzas(_ told: [Told]) -> [String: Int] {
+        told.reduce(into: [:]) { counts, told in
+            guard told.record.kind == .stanza, let jid = told.record.jid else { return }
+            counts["\(told.record.session) \(jid)", default: 0] += 1
+        }
+    }
+
+    @Test func `the text log of xmpptap is read as the sessions it shows`() throws {
+        let (header, told) = try Self.read(
+            """
+            # 2026-11-21T17:22:40.000000000Z xmpptap 0.1.0 log verbose
+            17:22:42.102 info [3] net: juliet connected
+            17:22:42.103 [3] SEND: <stream:stream to="example.org" xmlns="jabber:client" xmlns:stream="http://etherx.jabber.org/streams" version="1.0">
+            17:22:42.104 [3] RECV: <stream:stream from="example.org" xmlns="jabber:client" xmlns:stream="http://etherx.jabber.org/streams" version="1.0">
+            17:22:42.105 [3] RECV: \(Self.features)
+            17:22:42.106 [4] SEND: <stream:stream to="example.org" xmlns="jabber:client" xmlns:stream="http://etherx.jabber.org/streams" version="1.0">
+            17:22:42.107 [3] SEND: \(Self.auth)
+            17:22:42.108 [3] RECV: \(Self.success)
+            17:22:42.109 [3 ~juliet] SEND: <stream:stream to="example.org" xmlns="jabber:client" xmlns:stream="http://etherx.jabber.org/streams" version="1.0">
+            17:22:42.110 [3 ~juliet] RECV: <stream:stream from="example.org" xmlns="jabber:client" xmlns:stream="http://etherx.jabber.org/streams" version="1.0">
+            17:22:42.111 [3 ~juliet] RECV: \(Self.bindFeatures)
+            17:22:42.112 [3 ~juliet] SEND: \(Self.bind)
+            17:22:42.113 [3 ~juliet] RECV: \(Self.bound)
+            17:22:42.114 [3 juliet@example.org/balcony] SEND: <message to="romeo@example.net"><body>one\\ntwo \\\\ \\u{202e}</body></message>
+            17:22:42.115 [3 juliet@example.org/balcony] SEND dropped typing.pfw:4: <message to="romeo@example.net"/>
+            17:22:42.116 [3 juliet@example.org/balcony] RECV tap: <presence from="romeo@example.net"/>
+            17:22:42.117 info [3 juliet@example.org/balcony] SEND message → romeo@example.net 64 B
+
+            """
+        )
+        #expect(header.tool == "text log" && header.time.text == "2026-11-21T17:22:42.102000000Z")
+        #expect(Self.stanzas(told) == ["1 juliet@example.org/balcony": 2])
+        let body = "one\ntwo \\ \u{202e}"
+        #expect(told.contains { $0.xml == "<message to=\"romeo@example.net\"><body>\(body)</body></message>" })
+        #expect(Set(told.map(\.record.session)) == [0, 1, 2])
+        #expect(!Self.text(told).contains("AGp1bGlldA"))
+    }
+
+    @Test func `no name and no text in a text log is taken for an item`() throws {
+        let (_, told) = try Self.read(
+            """
+            # 2026-11-21T17:22:40.000000000Z xmpptap 0.1.0 log verbose
+            17:22:42.101 warn [3] net: it says RECV: <message id="said first"/>
+            17:22:42.103 [3] SEND: <stream:stream to="example.org" xmlns="jabber:client" xmlns:stream="http://etherx.jabber.org/streams" version="1.0">
+            17:22:42.104 [3 ~a\\u{5d} RECV: <message id="named"/>] SEND: <presence id="sent"/>
+            17:22:42.105 [3 a@[::1]] SEND: <presence id="sent too"/>
+            17:22:42.106 warn [3 a@[::1]] net: it says RECV: <message id="said"/>
+            17:22:42.107 [3 a@[::1]] net: it says x] RECV: <message id="also said"/>
+
+            """
+        )
+        #expect(
+            told.compactMap(\.xml).filter { $0.contains("id=") } == [
+                "<presence id=\"sent\"/>", "<presence id=\"sent too\"/>",
+            ]
+        )
+    }
+
+    @Test(arguments: ["17:22:42.104 RECV: ", "DEBUG    RECV: "])
+    func `a line of a message's text is no item`(beginning: String) throws {
+        let (_, told) = try Self.read(
+            """
+            \(beginning)<message id="1"><body>one
+            SEND: <message id="2"><body>two</body></message>
+            SEND: <message id="3"/>
+            </body></message>
+            \(beginning)<message id="4"/>
+            SEND: <message id="5"/>
+
+            """
+        )
+        let ids = told.compactMap(\.xml).compactMap { xml in
+            xml.firstMatch(of: /^<message id="(.)"/).map { String($0.1) }
+        }
+        #expect(ids == ["1", "4", "5"])
+    }
+
+    @Test func `a log whose clock leaps is told up to a time that records can have`() throws {
+        let (_, told) = try Self.read("2026-11-21 17:22:00 SEND: <presence/>\n2139-11-21 17:22:03 SEND: <presence/>\n")
+        #expect(told.map(\.record.monotonic).max() == 1 << 60)
+    }
+
+    @Test func `a text log without XML says how to record one`() throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write("17:22:42.102 info [1] net: hello\n", to: "x.log")
+        let fault = #expect(throws: ReaderFault.self) { try RecordReader([path]) }
+        #expect(fault?.description.contains("is a text log without the XML of items") == true)
+    }
+
+    @Test func `Smack shows each connection's reads, which may split an item`() throws {
+        let (_, told) = try Self.read(
+            """
+            05:22:42 PM SENT (0): <stream:stream xmlns='jabber:client' to='example.org' xmlns:stream='http://etherx.jabber.org/streams' version='1.0'>
+            05:22:42 PM RECV (0): <?xml version='1.0'?><stream:stream from='example.org' xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' version='1.0'>\(Self.features)
+            05:22:43 PM SENT (0): \(Self.auth)
+            05:22:43 PM RECV (0): \(Self.success)
+            05:22:43 PM SENT (0): <stream:stream xmlns='jabber:client' to='example.org' xmlns:stream='http://etherx.jabber.org/streams' version='1.0'>
+            05:22:43 PM RCV  (0): <stream:stream from='example.org' xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' version='1.0'>\(Self.bindFeatures)
+            05:22:44 PM SENT (0): \(Self.bind)
+            05:22:44 PM SENT (1): <presence/>
+            05:22:44 PM RECV (0): \(Self.bound.prefix(30))
+            05:22:44 PM RECV (0): \(Self.bound.dropFirst(30))<message from='romeo@example.net'><body>Ay</body></message>
+
+            """
+        )
+        #expect(Self.stanzas(told)["1 juliet@example.org/balcony"] == 1)
+        #expect(told.filter { $0.record.kind == .error }.isEmpty)
+        #expect(Set(told.map(\.record.session)) == [1, 2])
+        #expect(told.first?.record.time.text == "1970-01-01T17:22:42.000000000Z")
+    }
+
+    @Test func `Prosody's words are those of the server`() throws {
+        let (header, told) = try Self.read(
+            """
+            Nov 30 23:59:58 c2s55d0a2b7c8e0\tinfo\tClient connected
+            Nov 30 23:59:58 c2s55d0a2b7c8e0\tdebug\tSEND: \(Self.features)
+            Nov 30 23:59:58 c2s55d0a2b7c8e0\tdebug\tRECV: \(Self.auth)
+            Nov 30 23:59:58 c2s55d0a2b7c8e0\tdebug\tSEND: \(Self.success)
+            Nov 30 23:59:59 c2s55d0a2b7c8e0\tdebug\tSEND: \(Self.bindFeatures)
+            Nov 30 23:59:59 c2s55d0a2b7c8e0\tdebug\tRECV: \(Self.bind)
+            Nov 30 23:59:59 c2s55d0a2b9f000\tdebug\tRECV: <presence/>
+            Nov 30 23:59:59 c2s55d0a2b7c8e0\tdebug\tSEND: \(Self.bound)
+            Dec 01 00:00:01 c2s55d0a2b7c8e0\tdebug\tRECV: <message to='romeo@example.net'><body>two
+            lines</body></message>
+            Dec 01 00:00:02 c2s55d0a2b7c8e0\tdebug\tReceived[c2s]: <presence>
+
+            """
+        )
+        #expect(header.tool == "server log")
+        #expect(Self.stanzas(told)["1 juliet@example.org/balcony"] == 1)
+        let message = try #require(told.first { $0.xml?.hasPrefix("<message") == true })
+        #expect(message.record.direction == .send && message.xml?.contains("two\nlines") == true)
+        #expect(Set(told.map(\.record.session)).subtracting([0]) == [1, 2])
+    }
+
     // MARK: The clients
 
     @Test(.enabled(if: Corpus.isAvailable, "XMPPTAP_CORPUS is not set"))

@@ -27,10 +27,12 @@ import Testing
         return String(decoding: line.bytes, as: UTF8.self)
     }
 
-    private func record(_ sequence: UInt64, code: String? = nil, message: String = "words") -> String {
+    private func record(_ sequence: UInt64, at second: Int64 = 0, code: String? = nil, message: String = "words")
+        -> String
+    {
         var record = Record(
             sequence: sequence,
-            time: Timestamp(nanoseconds: 0),
+            time: Timestamp(nanoseconds: second * 1_000_000_000),
             monotonic: 0,
             kind: .note,
             level: .info,
@@ -70,6 +72,114 @@ import Testing
     }
 
     private func refusal(_ path: String) -> String? { fault(path)?.description }
+
+    /// Sequences of records, each `h` with the run and the records before it.
+    private func runs(_ paths: [String]) throws -> [String] {
+        let reader = try RecordReader(paths)
+        var entries: [String] = []
+        while let entry = try reader.next() {
+            switch entry {
+            case .header(let header): entries.append("\(header.run)+\(header.recordsBefore.map { "\($0)" } ?? "-")")
+            case .record(let line): entries.append("\(line.record.sequence)")
+            case .damage, .gap: entries.append("?")
+            }
+        }
+        return entries
+    }
+
+    @Test func recordsOfSeveralLogsAreMergedByTime() throws {
+        let folder = try Folder()
+        try folder.write(header(0, run: "a", before: 0) + record(1, at: 1) + record(2, at: 4), "a.xtap.1")
+        try folder.write(header(5, run: "a", before: 2) + record(3, at: 7) + record(4, at: 7), "a.xtap")
+        // A clock that was set back keeps its records in the order of the file.
+        try folder.write(
+            header(2, run: "b", before: 0) + record(11, at: 3) + record(12, at: 6) + record(13, at: 2),
+            "b.xtap"
+        )
+        let files = ["b.xtap", "a.xtap", "a.xtap.1"].map(folder.file)
+        #expect(
+            try runs(files) == [
+                "a+0", "1", "b+0", "11", "a+1", "2", "a+2", "b+1", "12", "13", "a+2", "3", "4",
+            ]
+        )
+        let reader = try RecordReader(files)
+        while try reader.next() != nil {}
+        let progress = try #require(reader.progress)
+        #expect(progress.read == progress.size && progress.size > 500)
+    }
+
+    @Test func aFollowedFileIsReadOnAsItGrowsAndAfterRotation() throws {
+        let folder = try Folder()
+        let path = folder.file("x.xtap")
+        try folder.write(header(before: 0) + record(1), "x.xtap")
+        let reader = try RecordReader([path])
+        reader.follows = true
+        func entries() throws -> [String] {
+            var entries: [String] = []
+            while let entry = try reader.next() {
+                switch entry {
+                case .header: entries.append("h")
+                case .record(let line): entries.append("\(line.record.sequence)")
+                case .damage(let line): entries.append("\(line.reason)")
+                case .gap: entries.append("gap")
+                }
+            }
+            return entries
+        }
+        #expect(try entries() == ["h", "1"])
+        let half = record(2).utf8.count / 2
+        try folder.append(String(record(2).prefix(half)), "x.xtap")
+        #expect(try entries() == [])
+        try folder.append(String(record(2).dropFirst(half)), "x.xtap")
+        #expect(try entries() == ["2"])
+        // What is written before the file is moved is read before the new one.
+        try folder.append(record(3) + "{\"seq", "x.xtap")
+        #expect(rename(path, path + ".1") == 0)
+        #expect(try entries() == ["3"], "the name is free for the moment")
+        try folder.write(header(before: 3) + record(4), "x.xtap")
+        #expect(try entries() == ["torn", "h", "4"])
+        // Emptied in place, as by copytruncate: seen by its size.
+        #expect(truncate(path, 0) == 0)
+        #expect(try entries() == [])
+        try folder.append(header(before: 4) + record(5), "x.xtap")
+        #expect(try entries() == ["h", "5"])
+    }
+
+    @Test func linesWithoutWhatIsSoughtArePassedOverAndCounted() throws {
+        let folder = try Folder()
+        // Beyond one read, with what is sought on both sides of its end, and in two ways of writing.
+        var text = header(before: 0)
+        var wanted: [UInt64] = []
+        for sequence: UInt64 in 1...4000 {
+            let isWanted = sequence.isMultiple(of: 97)
+            let words = isWanted ? "wherefore" : sequence == 500 ? "&#119;" : "words \(sequence)"
+            if isWanted || sequence == 500 { wanted.append(sequence) }
+            text += record(sequence, message: words)
+        }
+        text += header(run: "other", before: 7).replacing("{\"xtap\"", with: "{ \"xtap\"")
+        text += record(1, message: "wherefore")
+        try folder.write(text, "x.xtap")
+        let reader = try RecordReader([folder.file("x.xtap")])
+        reader.sought = [Array("wherefore".utf8)]
+        var found: [UInt64] = []
+        var gaps: [MissingRecords] = []
+        while let entry = try reader.next() {
+            switch entry {
+            case .record(let line): found.append(line.record.sequence)
+            case .gap(let gap): gaps.append(gap)
+            case .header, .damage: break
+            }
+        }
+        #expect(found == wanted + [1])
+        #expect(gaps.map(\.line) == [4002] && gaps.map(\.count) == [7])
+    }
+
+    @Test func aLogWithoutATimeInCommonStaysWhole() throws {
+        let folder = try Folder()
+        try folder.write(header(0, run: "a", before: 0) + record(1, at: 1) + record(2, at: 1), "a.xtap")
+        try folder.write(header(0, run: "b", before: 0) + record(1, at: 1) + record(2, at: 1), "b.xtap")
+        #expect(try runs(["a.xtap", "b.xtap"].map(folder.file)) == ["a+0", "b+0", "1", "2", "a+0", "1", "2"])
+    }
 
     @Test func recordsComeInTheirOrder() throws {
         let folder = try Folder()
@@ -194,7 +304,7 @@ import Testing
         try folder.write(header(20, before: 2) + record(3), "x.log")
         try folder.write(header(15, run: "other", before: 0) + record(9), "y.log")
         let paths = ["y.log", "x.log", "x.log.1", "x.log.2"].map(folder.file)
-        #expect(try read(paths) == ["h", "1", "h", "9", "h", "2", "h", "3"])
+        #expect(try read(paths) == ["h", "9", "h", "1", "h", "2", "h", "3"])
     }
 
     @Test func runsAndLogsAreCountedEachForItself() throws {
@@ -229,8 +339,7 @@ import Testing
         let folder = try Folder()
         let path = folder.file("x")
         let notOurs =
-            "\(path) is neither a JSON log or capture of xmpptap nor a client log with SEND: and RECV: lines; "
-            + "record one with --capture FILE or --log-to FILE,format=json"
+            "\(path) is neither a log or capture of xmpptap nor a log of a client or server with SEND: and RECV: lines"
         for text in [
             "17:22:42 [3] SEND: <a/>\n", "12:00:00.000 words\n", "{}\n", "{\"xtap\":\"x\"}\n", "x", "\n\n", "\u{0}",
         ] {
@@ -245,43 +354,35 @@ import Testing
         #expect(refusal(folder.path) == "cannot read \(folder.path): Is a directory")
     }
 
-    @Test func otherFormatsAreNamedWithAWayOut() throws {
+    @Test func otherFormatsAreNamed() throws {
         let folder = try Folder()
         let path = folder.file("x")
         let zeros = [UInt8](repeating: 0, count: 5000)
         func text(_ text: String) -> [UInt8] { Array(text.utf8) }
         let cases: [([UInt8], FileFormat, String)] = [
-            (text("# 2026-11-21T17:22:42.102000000Z xmpptap 0.1.0 log info\n"), .textLog, "--log-to FILE,format=json"),
-            (text("17:22:42.102 [3] SEND: <a/>\n"), .textLog, "--capture FILE"),
-            (text("17:22:42.102 [3 romeo@localhost/x] RECV: <a/>\n"), .textLog, "--capture FILE"),
-            (text("17:22:42.102 info [3] net: 127.0.0.1:1 connected\n"), .textLog, "--capture FILE"),
-            (text("listening\n17:22:42.102 warn [13 ~romeo] RECV: words\n"), .textLog, "--capture FILE"),
-            (text(record(1) + record(2)), .headerless, "add the first line"),
-            ([0x1F, 0x8B, 8] + zeros, .gzip, "gzip -dc FILE | xmpptap read -"),
-            (text("BZh9") + zeros, .bzip2, "bzip2 -dc"),
-            ([0xFD, 0x37, 0x7A, 0x58, 0x5A, 0] + zeros, .xz, "xz -dc"),
-            ([0x28, 0xB5, 0x2F, 0xFD, 0], .zstd, "zstd -dc"),
-            (text("PK\u{3}\u{4}") + zeros, .zip, "unzip -p"),
-            // Packets, in either order of bytes.
-            ([0xD4, 0xC3, 0xB2, 0xA1] + zeros, .pcap, "xmpptap proxy --capture"),
-            ([0xA1, 0xB2, 0x3C, 0x4D] + zeros, .pcap, "xmpptap proxy --capture"),
-            ([0x0A, 0x0D, 0x0D, 0x0A] + zeros, .pcapng, "(pcapng)"),
+            (text("# 2026-11-21T17:22:42.102000000Z xmpptap 0.1.0 log info\n"), .textLog, "a text log"),
+            (text("17:22:42.102 info [3] net: 127.0.0.1:1 connected\n"), .textLog, "a text log"),
+            (text("listening\n17:22:42.102 warn [13 ~romeo] RECV: words\n"), .textLog, "a text log"),
+            (text(record(1) + record(2)), .headerless, "not with the header"),
+            (text("BZh9") + zeros, .bzip2, "compressed (bzip2)"),
+            ([0xFD, 0x37, 0x7A, 0x58, 0x5A, 0] + zeros, .xz, "compressed (xz)"),
+            (text("PK\u{3}\u{4}") + zeros, .zip, "compressed (zip)"),
             ([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + zeros, .image, "an image"),
             (text("GIF89a"), .image, "image"),
             ([0xFF, 0xD8, 0xFF, 0xE0], .image, "image"), (text("%PDF-1.7\n"), .pdf, "PDF"),
             (text("SQLite format 3\u{0}") + zeros, .sqlite, "SQLite"),
-            (text("<?xml version=\"1.0\"?>\n<svg xmlns=\"x\">\n</svg>\n"), .svg, "the log or capture instead"),
-            (text("<!DOCTYPE html>\n<html></html>\n"), .html, "the log or capture instead"),
-            ([0xFF, 0xFE] + text("S\u{0}E\u{0}"), .utf16, "iconv -f UTF-16 -t UTF-8"),
+            (text("<?xml version=\"1.0\"?>\n<svg xmlns=\"x\">\n</svg>\n"), .svg, "SVG"),
+            (text("<!DOCTYPE html>\n<html></html>\n"), .html, "HTML"),
+            ([0xFF, 0xFE] + text("S\u{0}E\u{0}"), .utf16, "UTF-16"),
         ]
-        for (bytes, format, advice) in cases {
+        for (bytes, format, phrase) in cases {
             try Data(bytes).write(to: URL(fileURLWithPath: path))
             let fault = try #require(self.fault(path))
             #expect(fault.code == .otherFormat(format))
             let words = fault.description
-            #expect(words.hasPrefix("\(path) ") && words.contains(advice), "\(words)")
+            #expect(words.hasPrefix("\(path) ") && words.contains(phrase), "\(words)")
         }
-        #expect(Set(cases.map(\.1)) == Set(FileFormat.allCases))
+        #expect(Set(cases.map(\.1) + [.gzip, .zstd]) == Set(FileFormat.allCases), "gzip and zstd are decompressed")
     }
 
     @Test func twoClientsLogsAreTwoRuns() throws {
@@ -328,6 +429,27 @@ import Testing
         try handle.close()
         let path = folder.file("x")
         #expect(try read([path]) == ["h", "1", "line 3 of \(path) is too long", "2"])
+    }
+
+    @Test(.timeLimit(.minutes(1))) func whatHasNoEndIsRefusedByItsFirstLine() {
+        #expect(fault("/dev/zero")?.code == .notOurs)
+    }
+
+    @Test func aNamedPipeIsReadToItsEnd() throws {
+        let folder = try Folder()
+        let path = folder.file("x.xtap")
+        try #require(mkfifo(path, 0o600) == 0)
+        let writer = open(path, O_RDWR)
+        let text = Array((header() + record(1) + record(2).dropLast(9)).utf8)
+        try #require(write(writer, text, text.count) == text.count)
+        let reader = try RecordReader([path])
+        close(writer)
+        var entries = 0
+        while let entry = try reader.next() {
+            entries += 1
+            if case .damage(let damage) = entry { #expect(damage.isInterruption && damage.line == 3) }
+        }
+        #expect(entries == 3 && reader.progress == nil)
     }
 
     @Test func whatTheWriterWritesIsRead() throws {

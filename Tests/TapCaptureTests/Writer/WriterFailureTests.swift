@@ -139,24 +139,28 @@ private final class SmallDisk {
         #expect(headers == 3)
     }
 
-    @Test(.enabled(if: geteuid() == 0, "needs root for a small file system"))
-    func aDiskThatIsFullForAMomentLosesNothing() throws {
+    @Test(.enabled(if: geteuid() == 0, "needs root for a small file system"), arguments: ["x.log", "x.log.gz"])
+    func aDiskThatIsFullForAMomentLosesNothing(_ name: String) throws {
         guard let disk = try SmallDisk(kilobytes: 64) else {
             try Test.cancel("a file system cannot be mounted here")
         }
         let events = Events()
-        let writer = try RecordWriter(disk.file("x.log"), events: events) { $0.retryInterval = .milliseconds(20) }
+        let writer = try RecordWriter(disk.file(name), events: events) { $0.retryInterval = .milliseconds(20) }
         disk.fill(leaving: 0)
-        let filler = String(repeating: "x", count: 80)
-        for number in 0..<200 { #expect(writer.append("record \(number) \(filler)\n") == .taken) }
+        // More than a page, compressed too.
+        let records = (0..<200 as Range<UInt64>).map { number in
+            let filler = (1...6).map { String((number * 6 + $0) &* 0x9E37_79B9_7F4A_7C15, radix: 16) }
+            return "record \(number) \(filler.joined())"
+        }
+        for record in records { #expect(writer.append(record + "\n") == .taken) }
         #expect(events.wait(for: isFailure))
         disk.empty()
         #expect(events.wait(for: isRecovery))
         #expect(writer.close().isEmpty)
-        let text = String(decoding: try Data(contentsOf: URL(fileURLWithPath: disk.file("x.log"))), as: UTF8.self)
+        let text = try contents(disk.file(name))
         #expect(
             text.split(separator: "\n").map(String.init)
-                == ["header start dropped 0"] + (0..<200).map { "record \($0) \(filler)" }
+                == ["header start dropped 0"] + records
         )
         #expect(events.list == [try #require(events.list.first), .recovered(.init())])
     }

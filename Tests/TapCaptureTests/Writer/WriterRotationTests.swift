@@ -195,4 +195,77 @@ import Testing
         #expect(events.faults == [.isLink])
         #expect(access(folder.file("elsewhere"), F_OK) != 0)
     }
+
+    @Test func numberedFilesAreNewAndKeepTheirNames() throws {
+        let folder = try Folder()
+        try folder.write("theirs\n", "x-2.xtap")
+        let destination = RecordWriter.Destination.numbered(stem: folder.file("x"), ending: ".xtap")
+        var options = RecordWriter.Options()
+        options.rotation = .init(size: 50, keep: 1)
+        let writer = try RecordWriter(destination, options: options, lines: markers)
+        for number in 1...4 { writer.append("record \(number) of twenty bytes\n") }
+        writer.close()
+        #expect(try folder.lines("x-2.xtap") == ["theirs", ""])
+        #expect(try folder.lines("x-4.xtap") == ["header rotation dropped 0", "record 3 of twenty bytes", ""])
+        #expect(try folder.lines("x-5.xtap") == ["header rotation dropped 0", "record 4 of twenty bytes", ""])
+        #expect(access(folder.file("x-3.xtap"), F_OK) != 0, "one full file is kept")
+    }
+
+    @Test func aFileThatIsOldEnoughGetsNoMore() throws {
+        let folder = try Folder()
+        let age = Duration.milliseconds(200)
+        let writer = try RecordWriter(folder.file("x.log"), rotation: .init(keep: 3, age: age))
+        writer.append("a\n")
+        writer.flush()
+        usleep(250_000)
+        writer.append("b\n")
+        writer.close()
+        #expect(try folder.lines("x.log.1") == ["header start dropped 0", "a", ""])
+        #expect(try folder.lines("x.log") == ["header rotation dropped 0", "b", ""])
+    }
+
+    @Test func oldFilesAreRemovedWhenOneIsOpened() throws {
+        let folder = try Folder()
+        let names = ["x.log.1", "x.log.2", "xmpptap-20200101T000000Z-1.xtap", "other-20200101T000000Z-1.xtap"]
+        for name in names {
+            try folder.write("old\n", name)
+            if name == "x.log.1" { continue }
+            let long = timespec(tv_sec: 1_000_000, tv_nsec: 0)
+            #expect(utimensat(AT_FDCWD, folder.file(name), [long, long], 0) == 0)
+        }
+        let rotation = RecordWriter.Rotation(keepAge: .seconds(86_400))
+        try RecordWriter(folder.file("x.log"), rotation: rotation).close()
+        var options = RecordWriter.Options()
+        options.rotation = rotation
+        let stem = folder.file("xmpptap-20261121T172242Z")
+        try RecordWriter(.numbered(stem: stem, ending: ".xtap"), options: options, lines: markers).close()
+        let left = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+        #expect(left == ["other-20200101T000000Z-1.xtap", "x.log", "x.log.1", "xmpptap-20261121T172242Z-1.xtap"])
+    }
+
+    @Test func aFileWithContentIsRefusedWhereItIsNotToBeAddedTo() throws {
+        let folder = try Folder()
+        try folder.write("old\n", "x.log")
+        try folder.write("", "empty.log")
+        #expect { try RecordWriter(folder.file("x.log")) { $0.appends = false } } throws: {
+            ($0 as? WriterFault)?.code == .exists
+        }
+        #expect(try folder.text("x.log") == "old\n")
+        try RecordWriter(folder.file("empty.log")) { $0.appends = false }.close()
+        #expect(try folder.text("empty.log") == "header start dropped 0\n")
+    }
+
+    @Test func aFileIsRenamedBehindWhatItHoldsAndTakesNoOthersName() throws {
+        let folder = try Folder()
+        try folder.write("theirs\n", "b.xtap")
+        let writer = try RecordWriter(folder.file("a.xtap")) { $0.syncs = true }
+        writer.append("1\n")
+        writer.rename(to: folder.file("b.xtap"))
+        #expect(eventually { access(folder.file("b-2.xtap"), F_OK) == 0 })
+        writer.append("2\n")
+        writer.close()
+        #expect(try folder.text("b.xtap") == "theirs\n")
+        #expect(try folder.lines("b-2.xtap") == ["header start dropped 0", "1", "2", ""])
+        #expect(access(folder.file("a.xtap"), F_OK) != 0)
+    }
 }

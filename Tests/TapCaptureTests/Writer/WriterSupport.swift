@@ -1,11 +1,12 @@
 import Foundation
 import Glibc
 import Synchronization
-import TapCapture
 import Testing
 
+@testable import TapCapture
+
 /// A folder of its own for one test, removed afterwards.
-final class Folder {
+final class Folder: Sendable {
     let path: String
 
     init() throws {
@@ -29,6 +30,13 @@ final class Folder {
 
     func write(_ text: String, _ name: String) throws {
         try Data(text.utf8).write(to: URL(fileURLWithPath: file(name)))
+    }
+
+    func append(_ text: String, _ name: String) throws {
+        let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file(name)))
+        try handle.seekToEnd()
+        try handle.write(contentsOf: Data(text.utf8))
+        try handle.close()
     }
 
     func rights(_ name: String) -> UInt32 {
@@ -58,6 +66,21 @@ final class Events: Sendable {
     func wait(_ seconds: Double = 10, for isExpected: (RecordWriter.Event) -> Bool) -> Bool {
         eventually(seconds) { list.contains(where: isExpected) }
     }
+}
+
+/// What a file holds, decompressed if it is compressed; to its end.
+func contents(_ path: String) throws -> String {
+    let input = InputBytes(descriptor: open(path, O_RDONLY), owned: true)
+    var bytes: [UInt8] = []
+    let place = UnsafeMutableRawBufferPointer.allocate(byteCount: 1000, alignment: 1)
+    defer { place.deallocate() }
+    let start = try #require(place.baseAddress)
+    while case let count = input.read(into: start, place.count), count != 0 {
+        try #require(count > 0)
+        bytes += place.prefix(count)
+    }
+    #expect(input.takeTruncation() == nil, "\(path) has no end")
+    return String(decoding: bytes, as: UTF8.self)
 }
 
 /// Waits until a condition holds, some seconds at most.

@@ -98,10 +98,9 @@ import TapRecord
         for refused in RuleConditionName.refused.keys.map(\.self) + RuleActionName.refused.keys {
             #expect(reference.contains("`\(refused)`"))
         }
-        let block = try #require(
-            reference.split(separator: "```pfw\n").dropFirst().first?.split(separator: "```").first
-        )
-        #expect(try RuleFileTests.load(String(block)).count == 1)
+        let blocks = reference.split(separator: "```pfw\n").dropFirst().compactMap { $0.split(separator: "```").first }
+        #expect(blocks.count >= 3)
+        for block in blocks { #expect(try RuleFileTests.load(String(block)).count == 1, "\(block)") }
     }
 
     // MARK: What is dropped, bounced or changed
@@ -223,6 +222,24 @@ import TapRecord
         #expect(outcomes[1].contains("Too many messages") && outcomes[2].contains("No links"))
     }
 
+    @Test func `A listed word of a stranger's is refused, in whatever case`() throws {
+        let source = RuleSource(name: "anti-spam.pfw", text: try Self.text("anti-spam.pfw"))
+        let judge = Judge(
+            try RuleSet([source]) {
+                $0 == "filters/words.txt" ? .contents(Array("Lottery\ninheritance\n".utf8)) : .missing
+            }
+        )
+        judge.context.roster = try Roster.ofTwo()
+        for (index, (body, isRefused)) in [
+            ("you won the LOTTERY!", true), ("an inheritance, for you", true), ("lotteries are silly", false),
+        ].enumerated() {
+            let stanza = "<message from='x\(index)@y/1'><body>\(body)</body></message>"
+            let verdict = try judge.judge(.recv, stanza)
+            #expect((verdict.fate == .drop) == isRefused, "\(body)")
+            #expect(verdict.injected.contains { $0.contains("A word is not allowed here") } == isRefused)
+        }
+    }
+
     // MARK: What is recorded
 
     @Test func `Only subscriptions, messages or the login are recorded`() throws {
@@ -268,6 +285,17 @@ import TapRecord
             try judge("redact-bodies.pfw", stanzas) == [
                 "passed; redact body#; redact subject#; redact {http://jabber.org/protocol/xhtml-im}html", "passed",
             ]
+        )
+    }
+
+    @Test func `A stanza of more than 256 kB is flagged`() throws {
+        let most = 256_000 - "<message from='a@b'><body></body></message>".utf8.count
+        func stanza(_ count: Int) -> (Direction, String) {
+            (.recv, "<message from='a@b'><body>\(String(repeating: "x", count: count))</body></message>")
+        }
+        #expect(
+            try judge("suspicious-xml.pfw", [stanza(most), stanza(most + 1)])
+                == ["passed", "passed; log warn: a@b sends a stanza of more than 256 kB"]
         )
     }
 

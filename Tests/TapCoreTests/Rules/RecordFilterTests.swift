@@ -81,6 +81,20 @@ struct RecordFilterTests {
         return lines.filter { filter.matches($0.record, content: $0.content.span) }.map(\.record.sequence)
     }
 
+    @Test(
+        arguments: [
+            ("body:\"hello\"", ["hello"]), ("body~\"hello\"", ["hello"]), ("body~\"a+hello\"", nil),
+            ("body~\"hello (you|me)\"", ["hello "]), ("body~\"(?i)hello\"", nil), ("body:\"a<b & so on\"", [" so on"]),
+            ("message and body:\"hello\" and id:a17", ["hello"]), ("not body:\"hello\"", nil),
+            ("body:\"hello\" or code:login-failed", ["hello", "login-failed"]), ("body:\"hello\" or message", nil),
+            ("payload:{urn:xmpp:ping}ping", ["ping"]), ("xml:\"ab\"", nil), ("with:juliet@example.org", nil),
+        ] as [(String, [String]?)]
+    )
+    func `what a line must hold is known where a condition says it`(filter: String, literals: [String]?) throws {
+        let found = try RecordFilter(filter).literals
+        #expect(found?.map { String(decoding: $0, as: UTF8.self) } == literals)
+    }
+
     @Test func `All records of the example are read`() { #expect(Self.lines.count == 15) }
 
     @Test(

@@ -238,6 +238,24 @@ import TapRecord
         #expect(verdict.fate == .pass)
     }
 
+    @Test func `An edit and an answer have the limit that their receiver announced`() throws {
+        let judge = try Judge("INJECT=<x>$<body#>$<body#></x>\nREPLY=$<body#>")
+        judge.context.receiverBytes = (server: 100, client: 50)
+        var remarks = try judge.judge(.send, Self.sent).remarks.map { "\($0.remark)" }
+        #expect(remarks.contains { $0.contains("109 bytes, the receiver takes 100") }, "\(remarks)")
+        #expect(remarks.contains { $0.contains("bytes, the receiver takes 50") }, "\(remarks)")
+        judge.context.receiverBytes = (server: 109, client: .max)
+        remarks = try judge.judge(.send, Self.sent).remarks.map { "\($0.remark)" }
+        #expect(remarks.isEmpty, "\(remarks)")
+    }
+
+    @Test func `No limit of the receiver keeps an edit from what it would not keep the stanza from`() throws {
+        let judge = try Judge("SET=body#=b")
+        judge.context.receiverBytes = (server: 1, client: 1)
+        let verdict = try judge.judge(.send, Self.sent)
+        #expect(verdict.edited != nil && verdict.remarks.isEmpty)
+    }
+
     @Test func `The client's own address may be written, and on RECV any`() throws {
         #expect(try edited("SET=@from=juliet@example.net", .send, Self.sent) != nil)
         #expect(try edited("SET=@from=paris@example.com", .recv, Self.sent) != nil)
@@ -251,9 +269,80 @@ import TapRecord
         )
     }
 
-    @Test func `An edit of a stanza that is encrypted end to end is remarked on`() throws {
-        let stanza = "<message><body>fallback</body><encrypted xmlns='eu.siacs.conversations.axolotl'/></message>"
-        #expect(try Judge("SET=body#=x").judge(.send, stanza).remarks.map(\.remark) == [.opaque])
+    /// What makes a message unreadable for all but its receiver.
+    private static let encrypted = [
+        "<encrypted xmlns='eu.siacs.conversations.axolotl'/>", "<encrypted xmlns='urn:xmpp:omemo:1'/>",
+        "<encrypted xmlns='urn:xmpp:omemo:2'/>", "<openpgp xmlns='urn:xmpp:openpgp:0'>BASE64</openpgp>",
+        "<x xmlns='jabber:x:encrypted'>BASE64</x>", "<x xmlns='jabber:x:signed'>BASE64</x>",
+        "<body>?OTR:AAMDJ+MVmSfjFZcAAAAAAQAAAAIA.</body>",
+        "<encryption xmlns='urn:xmpp:eme:0' namespace='urn:example:cipher'/>",
+    ]
+
+    @Test(arguments: encrypted) func `An edit of a stanza that is encrypted end to end is remarked on`(payload: String)
+        throws
+    {
+        func copy(_ namespace: String, _ name: String) -> String {
+            "<\(name) xmlns='\(namespace)'><forwarded xmlns='urn:xmpp:forward:0'>"
+                + "<message xmlns='jabber:client'>\(payload)</message></forwarded></\(name)>"
+        }
+        for content in [
+            payload, copy("urn:xmpp:carbons:2", "sent"), copy("urn:xmpp:carbons:2", "received"),
+            copy("urn:xmpp:mam:2", "result"),
+        ] {
+            let stanza = "<message id='1'>\(content)</message>"
+            #expect(try Judge("SET=@id=x").judge(.recv, stanza).remarks.map(\.remark) == [.opaque], "\(stanza)")
+        }
+    }
+
+    @Test(arguments: [
+        "<body>OTR?</body>", "<body>a ?OTR: b</body>", "<subject>?OTR:AAMD</subject>",
+        "<devices xmlns='urn:xmpp:omemo:2'/>", "<encrypted xmlns='urn:example'/>",
+    ])
+    func `What only looks like it is edited without a remark`(payload: String) throws {
+        #expect(try Judge("SET=@id=x").judge(.recv, "<message id='1'>\(payload)</message>").remarks.isEmpty)
+    }
+
+    // MARK: Edits that are refused
+
+    @Test(arguments: [
+        ("SET=body#=a\u{1}b", Self.sent), ("SET=@from=paris@example.com", Self.sent),
+        ("SET=body# ~slow=x", "<message><body>\(String(repeating: "a", count: 5000))</body></message>"),
+        ("REPLACE=<presence/>", Self.sent),
+    ])
+    func `A stanza whose edit is refused passes as it was, or is dropped where the file says so`(
+        action: String,
+        stanza: String
+    ) throws {
+        let pattern = "%PATTERN slow: .-.-.-.-.-.-b\n"
+        let passed = try Judge(pattern + action + "\nLOG=x").judge(.send, stanza)
+        #expect(passed.fate == .pass && passed.edited == nil && passed.actions.count == 1, "\(passed)")
+        let judge = try Judge(pattern + "@@ refused_edit = drop\n" + action + "\nLOG=x")
+        let dropped = try judge.judge(.send, stanza)
+        #expect(dropped.fate == .drop && dropped.edited == nil && dropped.actions.isEmpty, "\(dropped)")
+        #expect(dropped.decidedBy?.line == 3 && dropped.remarks.count == 1)
+    }
+
+    @Test func `Where a refused edit drops a request, its sender's wait is told; a change that is none drops nothing`()
+        throws
+    {
+        let judge = try Judge("@@ refused_edit = drop\nSET=@id=a\u{1}b")
+        let request = "<iq type='get' id='1'><ping xmlns='urn:xmpp:ping'/></iq>"
+        #expect(try judge.judge(.send, request).remarks.map(\.remark).last == .blackhole)
+        let other = try Judge("@@ refused_edit = drop\nSET=subject#=x\nREMOVE=thread").judge(.send, Self.sent)
+        #expect(other.fate == .pass && other.edited == nil && other.remarks.isEmpty)
+        // A setting holds for the rules below it, until another one, and not for those of a chain that they jump to.
+        let text = """
+            @@ refused_edit = drop
+            JUMP CHAIN=user/edit
+
+            @@ refused_edit = pass
+            SET=body#=a\u{1}b
+
+            ::user/edit
+            SET=body#=a\u{1}b
+            """
+        let passed = try Judge(text).judge(.send, Self.sent)
+        #expect(passed.fate == .pass && passed.remarks.count == 2)
     }
 
     @Test func `An edited handshake element keeps its namespace`() throws {

@@ -65,6 +65,28 @@ import XMPPCore
         #expect(partial.take(line(3, .recv, usual, kind: .element, jid: nil)) != nil)
     }
 
+    @Test func `Runs whose records alternate keep their sessions apart`() throws {
+        var dryRun = try run("PHASE: open\nLOG=s")
+        func note(_ run: String) {
+            dryRun.note(
+                RecordHeader(
+                    tool: "t",
+                    time: Timestamp(nanoseconds: 0),
+                    level: "verbose",
+                    isComplete: true,
+                    redaction: .none,
+                    run: run
+                )
+            )
+        }
+        note("a")
+        #expect(dryRun.take(line(1, .send, "<presence/>")) != nil)
+        note("b")
+        #expect(dryRun.take(line(1, .send, "<presence/>", jid: nil)) == nil)
+        note("a")
+        #expect(dryRun.take(line(2, .send, "<presence/>", jid: nil)) != nil)
+    }
+
     @Test func `The phases are those that the records show`() throws {
         var dryRun = try run(
             "PHASE: opening\nELEMENT: *\nLOG=o\n\nPHASE: authenticating\nELEMENT: *\nLOG=a\n\nPHASE: binding\nLOG=b\n\nPHASE: open\nLOG=s"

@@ -49,6 +49,14 @@ import TapRecord
         #expect(Self.faults(file) == faults.map { "test.pfw:\($0)" })
     }
 
+    @Test func `Every term that only a server can evaluate has a case among the mistakes`() {
+        let named = Set(
+            ruleMistakes.flatMap(\.1).compactMap { $0.firstMatch(of: #/^1:1: (.+) is not supported; /#)?.1 }
+        )
+        let refused = Array(RuleConditionName.refused.keys) + RuleActionName.refused.keys
+        #expect(Set(refused).subtracting(named.map(String.init)) == [])
+    }
+
     @Test func `Of very many mistakes the first are named, and how many more there are`() {
         let faults = Self.faults(String(repeating: "DORP.\n\n", count: 1000))
         #expect(faults.count == 201 && faults.last == "test.pfw:401:1: 800 more mistakes")
@@ -130,12 +138,19 @@ import TapRecord
         ("KIND: iq\nTYPE: set\nDROP.", "DROP. leaves the iq request unanswered"),
         ("SET=@from=a@b", "this changes the stanza's from"),
         ("KIND: message\nREMOVE=@id", "this changes the stanza's id"),
+        ("JUMP CHAIN=user/a", "no rules in chain user/a"),
+        ("FROM: *@example.com\nDROP.", "the \"*\" in \"*@example.com\" stands for itself"),
+        ("NOT WITH: a@b.example/*\nDROP.", "the \"*\" in \"a@b.example/*\" stands for itself"),
+        ("%ZONE z: a@b.example, *.example.com\nENTERING: z\nDROP.", "the \"*\" in \"*.example.com\" stands for itself"),
     ])
     func `What is allowed and seldom meant brings a warning`(_ file: String, _ warning: String) throws {
         #expect(try Self.load(file).warnings.map(\.found) == [warning])
     }
 
-    @Test(arguments: ["KIND: iq\nTYPE: result\nDROP.", "KIND: message\nDROP.", "KIND: iq\nBOUNCE.", "SET=body#=x"])
+    @Test(arguments: [
+        "KIND: iq\nTYPE: result\nDROP.", "KIND: message\nDROP.", "KIND: iq\nBOUNCE.", "SET=body#=x",
+        "FROM: <*>@<*.example.com>\nDROP.", "TO: a@b/<*>\nDROP.",
+    ])
     func `What is often meant brings none`(_ file: String) throws {
         #expect(try Self.load(file).warnings.isEmpty)
     }

@@ -94,6 +94,16 @@ let ruleMistakes: [(file: String, faults: [String])] = [
     ),
     ("MAY: xmpp:federate\nDROP.", ["1:1: MAY is not supported; only the server knows permissions"]),
     ("TO ROLE: prosody:admin\nDROP.", ["1:1: TO ROLE is not supported; only the server knows roles"]),
+    ("FROM ROLE: prosody:admin\nDROP.", ["1:1: FROM ROLE is not supported; only the server knows roles"]),
+    ("FROM_ADMIN?\nDROP.", ["1:1: FROM ADMIN is not supported; only the server knows administrators"]),
+    ("TO ADMIN?\nDROP.", ["1:1: TO ADMIN is not supported; only the server knows administrators"]),
+    (
+        "FROM ADMIN OF: example.net\nDROP.",
+        ["1:1: FROM ADMIN OF is not supported; only the server knows administrators"]
+    ),
+    ("NOT TO ADMIN OF: *\nDROP.", ["1:1: TO ADMIN OF is not supported; only the server knows administrators"]),
+    ("FROM GROUP: staff\nDROP.", ["1:1: FROM GROUP is not supported; only the server knows user groups"]),
+    ("TO GROUP: staff\nDROP.", ["1:1: TO GROUP is not supported; only the server knows user groups"]),
     (
         "CROSSING GROUPS: a, b\nDROP.",
         ["1:1: CROSSING GROUPS is not supported; only the server knows user groups"]
@@ -201,6 +211,13 @@ let ruleMistakes: [(file: String, faults: [String])] = [
             "1:1: DROP is an action; expected DROP."
         ]
     ),
+    ("REPLY: Busy", ["1:1: REPLY is an action; expected REPLY=VALUE"]),
+    (
+        "DROP.\nDORP.",
+        [
+            "2:1: unknown action \"DORP\"; expected an action such as DROP. or BOUNCE=policy-violation; did you mean \"DROP\"?"
+        ]
+    ),
     ("DROP=yes", ["1:6: DROP takes no value; expected DROP."]),
     ("DROP. now", ["1:7: unexpected \"now\"; expected the end of the line"]),
     (
@@ -246,11 +263,16 @@ let ruleMistakes: [(file: String, faults: [String])] = [
     ),
     (
         "JUMP CHAIN=spam",
+        ["1:12: unknown chain \"spam\"; expected user/NAME; did you mean \"user/spam\"?"]
+    ),
+    (
+        "JUMP CHAIN=user/",
         [
-            "1:12: unknown chain \"spam\"; expected both, send, recv, handshake, preroute, deliver, deliver_remote or user/NAME"
+            "1:12: unknown chain \"user/\"; expected both, send, recv, handshake, preroute, deliver, deliver_remote or user/NAME"
         ]
     ),
-    ("JUMP CHAIN=user/spam", ["1:12: no rules in chain user/spam; expected a line ::user/spam with rules below it"]),
+    ("KIND: message\nBOUNCE policy-violation", ["2:1: no \"=\" after BOUNCE; expected BOUNCE=VALUE"]),
+    ("KIND: message\nDROP now\n\nPASS.", ["2:1: no \".\" after DROP; expected DROP."]),
     (
         "::user/a\nJUMP CHAIN=user/b\n\n::user/b\nJUMP CHAIN=user/a\n\n::both\nJUMP CHAIN=user/a",
         [
@@ -259,6 +281,7 @@ let ruleMistakes: [(file: String, faults: [String])] = [
             "8:12: jump loop through user/a; a chain must not lead back to itself",
         ]
     ),
+    ("RULEDEP=x", ["1:1: RULEDEP is not supported; it names code of the server"]),
     ("EVENT=x", ["1:1: EVENT is not supported; events exist only inside the server"]),
     ("JUMP EVENT=x", ["1:1: JUMP EVENT is not supported; events exist only inside the server"]),
     (
@@ -362,7 +385,15 @@ let ruleMistakes: [(file: String, faults: [String])] = [
     ("%PATTERN p: %\nDROP.", ["1:13: the pattern is wrong: \"%\" at the end"]),
     ("%PATTERN p (regexp): a\nDROP.", ["1:13: \"(regexp):\"; expected (regex)"]),
     ("%PATTERN p (regex): (a\nDROP.", ["1:21: the regular expression is wrong: \"(\" without \")\""]),
-    ("@@ tracing = on\nDROP.", ["1:4: unknown setting \"tracing\"; expected @@ trace = on"]),
+    (
+        "@@ tracing = on\nDROP.",
+        ["1:4: unknown setting \"tracing\"; expected @@ trace = on or @@ refused_edit = drop"]
+    ),
+    ("@@ refused_edit\nDROP.", ["1:16: no value of \"refused_edit\"; expected @@ refused_edit = drop"]),
+    (
+        "@@ refused_edit = bounce\nDROP.",
+        ["1:19: \"bounce\" is not a valid value of \"refused_edit\"; expected drop, pass"]
+    ),
     ("@@ trace = yes\nDROP.", ["1:12: \"yes\" is not a valid value of \"trace\"; expected on, off"]),
     (
         "hello\nDROP.",

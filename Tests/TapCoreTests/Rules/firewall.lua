@@ -1,6 +1,7 @@
 -- Runs rule scripts through Prosody's own mod_firewall, without a server: lua firewall.lua FOLDER < cases.
--- A case is a line "CHAIN", the script, a line "----", a stanza a line, a line "====". For each stanza one line comes out:
--- what became of it, a tab, the stanza then, and for each stanza that was sent a tab and that stanza.
+-- A case is a line "CHAIN HOUR MINUTE WEEKDAY" (0 is Sunday), the script, a line "----", a stanza a line, a line "====". For
+-- each stanza one line comes out: what became of it, a tab, the stanza then, and for each stanza that was sent a tab and
+-- that stanza.
 package.path = "/usr/lib/prosody/?.lua;" .. package.path
 package.cpath = "/usr/lib/prosody/?.so;" .. package.cpath
 local folder = arg[1]
@@ -16,6 +17,7 @@ package.loaded["util.envload"] = { envload = function (code, name, env) return l
 local roster = { ["romeo@example.net"] = { subscription = "both", groups = { Friends = true } } }
 package.loaded["core.rostermanager"] = {
 	load_roster = function () return roster end;
+	unsubscribed = function () end, roster_push = function () end;
 	is_contact_subscribed = function (_, _, jid) return roster[jid] ~= nil end;
 	is_contact_pending_in = function (_, _, jid) return jid == "paris@example.com" end;
 }
@@ -23,12 +25,18 @@ package.loaded["core.rostermanager"] = {
 local sent
 local function say(stanza) sent[#sent + 1] = tostring(stanza) end
 
-local function new_firewall()
+-- Online is every full address.
+local online = setmetatable({}, { __index = function (_, jid) return jid:find("/", 1, true) and {} or nil end })
+
+local function new_firewall(hour, minute, weekday)
 	local hooks = {}
 	local env = setmetatable({}, { __index = _G })
 	env._G = env
+	-- It compares days of the week with the day of the month, and counts Monday as 2.
+	local date = { hour = hour, min = minute, day = weekday == 0 and 0 or weekday + 1 }
+	env.os = setmetatable({ date = function () return date end }, { __index = os })
 	env.prosody = {
-		hosts = { ["example.net"] = {} }, full_sessions = {}, paths = { config = "." }, events = {},
+		hosts = { ["example.net"] = {} }, full_sessions = online, paths = { config = "." }, events = {},
 		core_post_stanza = function (_, stanza) say(stanza) end;
 	}
 	env.module = {
@@ -50,21 +58,24 @@ local function inherit(stanza)
 	for _, child in ipairs(stanza.tags) do inherit(child) end
 end
 
-local function run(chain, script, lines)
+local events = { deliver = "message/bare", preroute = "pre-message/bare", deliver_remote = "route/remote" }
+
+local function run(chain, time, script, lines)
 	local path = os.tmpname()
 	local file = assert(io.open(path, "w"))
 	file:write(script)
 	file:close()
-	local env, hooks = new_firewall()
+	local env, hooks = new_firewall(table.unpack(time))
 	env.load_script(path)
 	os.remove(path)
-	local handler = hooks[chain == "deliver" and "message/bare" or "pre-message/bare"]
+	local handler = hooks[events[chain]]
 	local session = { full_jid = "juliet@example.net/balcony", username = "juliet", host = "example.net", send = say }
+	session.firewall_marks = {}
 	for line in lines:gmatch("([^\n]+)\n") do
 		sent = {}
 		local stanza = assert(xml.parse(line))
 		inherit(stanza)
-		if chain == "preroute" and not stanza.attr.from then stanza.attr.from = session.full_jid end
+		if chain ~= "deliver" and not stanza.attr.from then stanza.attr.from = session.full_jid end
 		local ok, result = pcall(handler, { stanza = stanza, origin = session })
 		-- What the server does with a stanza that nothing handles.
 		local kind = stanza.attr.type
@@ -77,4 +88,7 @@ local function run(chain, script, lines)
 end
 
 local input = io.read("a")
-for chain, script, lines in input:gmatch("(%l+)\n(.-)\n%-%-%-%-\n(.-)====\n") do run(chain, script, lines) end
+for chain, hour, minute, day, script, lines in
+	input:gmatch("([%l_]+) (%d+) (%d+) (%d)\n(.-)\n%-%-%-%-\n(.-)====\n") do
+	run(chain, { tonumber(hour), tonumber(minute), tonumber(day) }, script, lines)
+end

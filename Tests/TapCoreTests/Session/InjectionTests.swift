@@ -233,6 +233,82 @@ import XMPPCore
         }
     }
 
+    /// An open stream between servers, whose domain dialback has verified.
+    private static func servers() -> SessionHarness {
+        let header =
+            "<stream:stream xmlns='jabber:server' xmlns:stream='http://etherx.jabber.org/streams' "
+            + "xmlns:db='jabber:server:dialback' version='1.0' "
+        var harness = SessionHarness()
+        harness.send(header + "from='montague.example' to='capulet.example'>")
+        harness.recv(header + "from='capulet.example' to='montague.example' id='1'><stream:features/>")
+        harness.send("<db:result from='montague.example' to='capulet.example'>b4835385</db:result>")
+        harness.recv("<db:result from='capulet.example' to='montague.example' type='valid'/>")
+        return harness
+    }
+
+    private static func component() -> SessionHarness {
+        var harness = SessionHarness()
+        harness.say(Conversations.component)
+        return harness
+    }
+
+    @Test(arguments: [true, false]) func `servers and components name both ends, the sender by their own domain`(
+        isComponent: Bool
+    ) throws {
+        let own = isComponent ? "plays.example.org" : "montague.example"
+        func harness() -> SessionHarness { isComponent ? Self.component() : Self.servers() }
+        for (item, fault) in [
+            ("<message to='a@capulet.example'/>", InjectionFault.noAddress(attribute: "from")),
+            ("<message from='r@\(own)'/>", .noAddress(attribute: "to")),
+            ("<message from='r@\(own)' to='a@b@c'/>", .notAddress("a@b@c", attribute: "to")),
+            ("<message from='r@x.example' to='a@capulet.example'/>", .foreignDomain("r@x.example", domain: own)),
+        ] {
+            var harness = harness()
+            let before = harness.toServer.count
+            harness.inject(Self.injection(item))
+            #expect(harness.injected.map(\.outcome) == [.failed(fault)] && harness.toServer.count == before)
+            harness.inject(Self.injection(item, isRaw: true))
+            #expect(harness.injected.last?.outcome == .sent)
+        }
+        var fine = harness()
+        fine.inject(Self.injection("<message from='r@\(own.uppercased())/x' to='a@capulet.example'/>"))
+        // Who writes to the component or the first server is the other side's own affair.
+        fine.inject(Self.injection("<message from='any@where.example' to='r@\(own)'/>", to: .client))
+        fine.inject(Self.injection("<message from='any@where.example'/>", to: .client))
+        fine.inject(
+            Self.injection("<presence from='any@where.example' to='r@\(own)' type='x'/>", to: .client, number: 9)
+        )
+        #expect(
+            fine.injected.map(\.outcome) == [.sent, .sent, .failed(.noAddress(attribute: "to")), .sent]
+        )
+        for leg in Leg.allCases {
+            let peer = try JID(parsing: "a@capulet.example")
+            fine.inject(Injection(fine.session.ping(leg, id: "p"), to: leg))
+            fine.inject(Injection(fine.session.message("hello", to: leg, peer: peer, id: "m"), to: leg))
+        }
+        #expect(fine.injected.suffix(4).map(\.outcome) == Array(repeating: .sent, count: 4))
+    }
+
+    @Test func `a server for which dialback has verified another domain, too, may speak for that`() {
+        var harness = Self.servers()
+        let item = "<message from='r@verona.example' to='a@capulet.example'/>"
+        harness.inject(Self.injection(item))
+        harness.send("<db:result from='verona.example' to='capulet.example'>c4835385</db:result>")
+        harness.recv("<db:result from='capulet.example' to='verona.example' type='valid'/>")
+        harness.inject(Self.injection(item))
+        #expect(
+            harness.injected.map(\.outcome)
+                == [.failed(.foreignDomain("r@verona.example", domain: "montague.example")), .sent]
+        )
+    }
+
+    @Test func `ids begin with what another run does not choose`() {
+        let prefixes = (0..<100).map { _ in Run().idPrefix }
+        #expect(Set(prefixes).count == 100)
+        // Of 96 bits hardly any run has the half of them zero.
+        #expect(prefixes.allSatisfy { $0.hasPrefix("xt-") && $0.utf8.count > 10 && $0.utf8.count <= 3 + 13 + 7 })
+    }
+
     @Test func `it is read by the declarations of the stream it goes into`() {
         var harness = SessionHarness()
         harness.say(
@@ -246,6 +322,30 @@ import XMPPCore
         harness.inject(Self.injection("<message><x:a/></message>"))
         harness.inject(Self.injection("<message xmlns='jabber:client'/>", to: .client))
         #expect(harness.injected.map(\.outcome) == [.sent, .sent])
+    }
+
+    @Test func `what is larger than the server announced to accept is refused`() {
+        var harness = SessionHarness(options: SessionOptions(level: .trace))
+        harness.say(
+            Conversations.plainLogin.prefix(10).map {
+                let limit = $0.text.contains("<bind xmlns") ? 100 : 40
+                let limits = "<limits xmlns='urn:xmpp:stream-limits:0'><max-bytes>\(limit)</max-bytes></limits>"
+                return ($0.direction, $0.text.replacing("</stream:features>", with: limits + "</stream:features>"))
+            }
+        )
+        func item(_ count: Int) -> String {
+            "<message><body>\(String(repeating: "x", count: count - 32))</body></message>"
+        }
+        for (count, leg, isRaw) in [
+            (101, Leg.server, false), (100, .server, false), (101, .client, false), (101, .server, true),
+        ] {
+            harness.inject(Self.injection(item(count), to: leg, isRaw: isRaw))
+        }
+        #expect(harness.injected.map(\.outcome) == [.failed(.overReceiverLimit(100, .server)), .sent, .sent, .sent])
+        #expect(
+            InjectionFault.overReceiverLimit(100, .server).description
+                == "it is larger than 100 bytes, the most that the server accepts in a stanza (XEP-0478)"
+        )
     }
 
     @Test func `no answer can be asked for where there is none`() {

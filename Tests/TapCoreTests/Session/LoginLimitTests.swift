@@ -64,6 +64,7 @@ import TapRecord
         #expect(harness.closed == false && harness.session.nextDeadline == nil)
         #expect(harness.told(code: "aborted").first?.record.words == "No login within 1500 ms (limit login).")
         #expect(String(decoding: harness.toClient, as: UTF8.self).contains("<connection-timeout"))
+        #expect(harness.session.counters.events == [.limitHit(.login): 1])
 
         var open = SessionHarness(options: options)
         open.say(Array(Conversations.plainLogin.prefix(10)))
@@ -85,6 +86,7 @@ import TapRecord
         harness.wait(1)
         #expect(harness.closed == false)
         #expect(harness.told(code: "aborted").first?.record.words == "No data for 3 s (limit idle).")
+        #expect(harness.session.counters.events == [.limitHit(.idle): 1])
     }
 
     @Test func `a refused client that opens no stream is given up`() {

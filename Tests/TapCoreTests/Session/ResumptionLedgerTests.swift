@@ -92,7 +92,7 @@ import Testing
 
     @Test func `where there is no room the oldest ledgers go, and are known to be lost`() {
         var large = ledgers()
-        for number: UInt32 in 0..<64 {
+        for number: UInt16 in 0..<300 {
             large.recv.drop(StreamManagementLedger.Mark(fingerprint: number))
             large.recv.pass()
         }

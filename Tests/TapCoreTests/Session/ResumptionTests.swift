@@ -84,6 +84,54 @@ import TapRecord
         #expect(ready?.details?["resumes"] == 1)
     }
 
+    @Test func `contacts and counts of a session go on where it is resumed, also without rules`() {
+        let run = Run()
+        var first = Self.resumable(run)
+        first.recv(
+            "<iq type='set' id='p'><query xmlns='jabber:iq:roster'><item jid='romeo@example.net' "
+                + "subscription='both'/></query></iq>"
+        )
+        let before = first.session.snapshot(at: first.now).info
+        Self.drop(&first)
+        var second = Self.resumed(run)
+        #expect(second.session.contacts(limit: 10).map(\.contact) == ["romeo@example.net"])
+        let after = second.session.snapshot(at: second.now).info
+        #expect(after.received.iq == before.received.iq && before.received.iq > 0)
+        #expect(after.received.message == 1 && after.sent.iq == before.sent.iq && after.sent.bytes > before.sent.bytes)
+        // Its own record has what passed on its connection.
+        #expect(second.session.info.received.iq == 0)
+        Self.drop(&second)
+        let third = Self.resumed(run, at: 2)
+        #expect(third.session.snapshot(at: third.now).info.received.message == 2)
+        #expect(third.session.contacts(limit: 10).count == 1)
+    }
+
+    @Test func `contacts and counts also come from a session that is still connected, once it ends`() {
+        let run = Run()
+        var first = Self.resumable(run)
+        func push(_ contact: String, _ subscription: String) -> String {
+            "<iq type='set' id='p'><query xmlns='jabber:iq:roster'><item jid='\(contact)' "
+                + "subscription='\(subscription)'/></query></iq>"
+        }
+        first.recv(push("romeo@example.net", "both") + push("nurse@example.net", "to"))
+        var second = Self.resumed(run)
+        second.recv(push("nurse@example.net", "from"))
+        #expect(second.session.contacts(limit: 10).count == 1)
+        let before = first.session.snapshot(at: first.now).info
+        Self.drop(&first)
+        second.recv("<presence/>")
+        let contacts = Dictionary(
+            uniqueKeysWithValues: second.session.contacts(limit: 10).map { ($0.contact, $0.state) }
+        )
+        #expect(contacts.count == 2 && contacts["nurse@example.net"]?.from == true)
+        let after = second.session.snapshot(at: second.now).info
+        #expect(after.received.iq == before.received.iq + 1 && after.sent.iq == before.sent.iq)
+        Self.drop(&second)
+        let third = Self.resumed(run, at: 2)
+        #expect(third.session.snapshot(at: third.now).info.received.iq == after.received.iq)
+        #expect(third.session.contacts(limit: 10).count == 2)
+    }
+
     @Test func `each resumption names the session before it`() {
         let run = Run()
         for number in 1...4 {
@@ -239,15 +287,17 @@ import TapRecord
         let key = table.key(id: "a", account: "juliet@example.org")
         var roster = Roster()
         _ = roster.observe(.subscribe, .recv, contact: "romeo@example.net")
-        let memory = RuleMemory(marks: ["m": 1], generator: 1, rules: [], roster: roster)
+        let memory = RuleMemory(marks: ["m": 1], generator: 1, rules: [])
+        let counts = EarlierCounts(SessionInfo.Counts(), SessionInfo.Counts())
+        let legacy = SessionLegacy(roster: roster, counts: counts, rules: memory)
         table.enable(key, ResumptionTable.Suspended(jid: "juliet@example.org/x", session: 1), seconds: nil)
-        table.suspend(key, of: 1, at: 0, rules: memory)
+        table.suspend(key, of: 1, at: 0, legacy: legacy)
         #expect(table.ledgerByteCount == roster.byteCount)
-        #expect(table.resume(key, by: 2, at: 1)?.rules?.marks == ["m": 1])
+        #expect(table.resume(key, by: 2, at: 1)?.legacy?.rules?.marks == ["m": 1])
         #expect(table.ledgerByteCount == 0)
         // The second one is still connected.
         let second = table.resume(key, by: 3, at: 2)
-        #expect(second?.session == 2 && second?.rules == nil)
+        #expect(second?.session == 2 && second?.legacy == nil)
     }
 
     @Test func `the bytes of addresses are bounded, and one that is no address is not kept`() {

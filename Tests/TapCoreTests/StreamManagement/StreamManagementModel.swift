@@ -228,8 +228,8 @@ struct StreamManagementModel {
     }
 
     private mutating func judge(_ id: Int, _ index: Int, _ direction: Direction) {
-        let mark = StreamManagementLedger.Mark(fingerprint: UInt32(id))
-        let earlier = translator.ledgers[direction].retransmission(UInt32(id))
+        let mark = StreamManagementLedger.Mark(fingerprint: UInt16(truncatingIfNeeded: id))
+        let earlier = translator.ledgers[direction].retransmission(UInt16(truncatingIfNeeded: id))
         switch earlier?.outcome {
         case .dropped?: translator.ledgers[direction].drop(mark)
         case .passed?: pass(id, index, direction, mark)

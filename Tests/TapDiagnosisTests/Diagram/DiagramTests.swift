@@ -114,13 +114,69 @@ import TapRecord
         #expect(try Self.read(DiagramForm(.svg).draw([diagram])).text.contains("✕"))
     }
 
-    @Test func aPageHoldsTheSameImageAndNothingFromElsewhere() {
+    @Test func `a page lists the sessions, links those that failed, and holds nothing from elsewhere`() throws {
         let diagram = Self.diagram(Self.failed())
-        let page = DiagramForm(.html).draw([diagram, diagram])
-        #expect(page.hasPrefix("<!DOCTYPE html>"))
-        #expect(page.contains("<svg "))
-        let links = page.matches(of: /(?:href|src)=|url\(|https?:\/\/(?!www\.w3\.org\/2000\/svg)/)
-        #expect(links.isEmpty)
+        let text = DiagramForm(.html).draw(Array(repeating: diagram, count: 4))
+        let page = try Self.read(text)
+        #expect(text.hasPrefix("<!DOCTYPE html>"))
+        for words in [
+            "4 sessions, 4 failed", "session 1, juliet at example.org", "xmpptap is not the cause",
+            "✗ sasl: not-authorized", "No & <never> \"here\".",
+        ] { #expect(page.text.contains(words), "\(words)") }
+        #expect(!page.text.contains("R0m30myr0m30"))
+        // Four sessions with five items each, all closed, and a line of heads in each.
+        #expect(page.counts["details"] == 24 && page.counts["pre"] == 20 && page.counts["nav"] == 1)
+        #expect(!text.contains(" open=\"\"") && page.counts["a"] == 4 && text.contains("href=\"#s3\""))
+        #expect(text.matches(of: /(?:href="(?!#)|src=|url\()/).isEmpty && page.counts["script"] == nil)
+        // A few are open.
+        #expect(DiagramForm(.html).draw([diagram]).matches(of: /\ open=""/).count == 1)
+    }
+
+    @Test func `an item of a page has a short label, and the whole of it with its XML behind`() throws {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.dropLast(2)))
+        let id = "5f0c1b2a-77e4-4a51-8d3c-0123456789ab"
+        harness.recv("<message id='\(id)' from='romeo@example.net/\(id)'><body>&lt;script></body></message>")
+        let page = try Self.read(DiagramForm(.html).draw([Self.diagram(harness)])).text
+        #expect(page.contains("id=5f0c1b…89ab") && page.contains("id=\(id)"))
+        #expect(page.contains("romeo@example.net/5f0c1b…89ab"))
+        #expect(page.contains("<message id='\(id)' from='romeo@example.net/\(id)'><body>&lt;script></body></message>"))
+    }
+
+    @Test func `a long item is cut on a page`() throws {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        harness.send("<message><body>\(String(repeating: "é", count: 100_000))</body></message>")
+        let page = try Self.read(DiagramForm(.html).draw([Self.diagram(harness)])).text
+        #expect(page.contains("éé") && page.utf8.count < 50_000)
+    }
+
+    @Test(arguments: [DiagramForm.Document.svg, .html])
+    func `acknowledgements and pings in a row are folded, what stands between them is not`(
+        document: DiagramForm.Document
+    ) throws {
+        func pings(_ harness: inout SessionHarness, _ numbers: Range<Int>) {
+            for number in numbers {
+                harness.recv("<iq type='get' id='p\(number)' from='example.org'><ping xmlns='urn:xmpp:ping'/></iq>")
+                harness.send("<iq type='result' id='p\(number)' to='example.org'/>")
+            }
+        }
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.dropLast(2)))
+        let before = Self.diagram(harness).parts
+        pings(&harness, 0..<4)
+        harness.recv("<message id='between'/>")
+        pings(&harness, 10..<11)
+        // Another request's answer has an id that is none of a ping.
+        harness.send("<iq type='get' id='v1' to='example.org'><query xmlns='jabber:iq:version'/></iq>")
+        harness.recv("<iq type='result' id='v1' from='example.org'/>")
+        let diagram = Self.diagram(harness)
+        #expect(diagram.parts.filter(\.isFolded).map(\.rows.count) == [8])
+        #expect(diagram.parts.map(\.rows.count).reduce(0, +) == diagram.rows.count)
+        #expect(before.allSatisfy { !$0.isFolded })
+        let text = try Self.read(DiagramForm(document).draw([diagram])).text
+        #expect(text.contains("8 acknowledgements and pings") && text.contains("id=between"))
+        #expect(text.contains("id=p3") == (document == .html) && text.contains("id=p10") && text.contains("id=v1"))
     }
 
     @Test func aLongSessionIsCutAndSaysSo() throws {
@@ -133,12 +189,54 @@ import TapRecord
         #expect(try Self.read(DiagramForm(.svg).draw([diagram])).text.contains("more"))
     }
 
+    @Test func `a page has a size that many long sessions do not exceed, and keeps what failed`() throws {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        for number in 0..<100 {
+            let text = String(repeating: "x", count: 500)
+            harness.send("<message id='\(number)' to='a@example.org'><body>\(text)</body></message>")
+        }
+        harness.recv(
+            "<message type='error' id='0' from='a@example.org'><error type='cancel'>"
+                + "<gone xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></message>"
+        )
+        harness.leave()
+        let room = 300_000
+        var diagrams = SequenceDiagrams(of: [], for: .html, room: room)
+        for session in 1...80 as ClosedRange<UInt64> {
+            for told in harness.told {
+                var record = told.record
+                record.session = session
+                diagrams.note(RecordLine(record.shown, content: told.content.span))
+            }
+        }
+        #expect(diagrams.all.count == 80)
+        #expect(diagrams.cut.items > 100 && diagrams.cut.rows > 1000)
+        var page = DiagramPage()
+        let text = page.draw(diagrams.all, note: nil)
+        #expect(text.utf8.count < 2 * room, "\(text.utf8.count)")
+        // The first is whole; the last has its failure and its end only, and says how much is missing.
+        let (first, last) = (diagrams.all[0], diagrams.all[79])
+        #expect(first.omitted == 0 && first.cut.isEmpty)
+        #expect(last.cut.rows > 100 && last.rows.count < 20)
+        #expect(last.rows.contains { if case .item(let item) = $0.content { item.isFailure } else { false } })
+        #expect(last.ending == first.ending && last.ending != nil)
+        #expect(first.rows.count + first.omitted == last.rows.count + last.omitted)
+        #expect(try Self.read(text).text.contains("… and \(last.omitted) more"))
+        // Alone each of them is whole.
+        var alone = SequenceDiagrams(of: [1], for: .html, room: room)
+        for told in harness.told { alone.note(RecordLine(told.record.shown, content: told.content.span)) }
+        #expect(alone.cut.isEmpty)
+    }
+
     @Test func noTextOfAPeerBreaksTheDrawing() throws {
         for words in [
             "\u{1}\u{7F}\u{9F}", "]]>", "<script>alert(1)</script>", "&amp;&#0;", "\u{FFFE}", "'\"\n\r\t",
         ] {
-            let image = try Self.read(DiagramForm(.svg).draw([Self.diagram(saying: words)], note: words))
-            #expect(image.counts["script"] == nil)
+            for document in [DiagramForm.Document.svg, .html] {
+                let image = try Self.read(DiagramForm(document).draw([Self.diagram(saying: words)], note: words))
+                #expect(image.counts["script"] == nil)
+            }
         }
     }
 

@@ -63,7 +63,7 @@ import Testing
 
     @Test func onlySoManySessionsAreDrawnUnlessMoreAreNamed() {
         func diagrams(of wanted: Set<UInt64>) -> SequenceDiagrams {
-            var diagrams = SequenceDiagrams(of: wanted)
+            var diagrams = SequenceDiagrams(of: wanted, for: .svg)
             for _ in 0..<2 {
                 for number in 1...60 {
                     diagrams.note(RecordLine(record(nil, session: UInt64(number)).shown, content: [UInt8]().span))

@@ -17,6 +17,20 @@ struct EndpointTests {
     }
 
     @Test(
+        "A server needs no port",
+        arguments: [
+            ("example.org", "example.org", 5222), ("example.org:5223", "example.org", 5223), ("[::1]", "::1", 5222),
+            ("127.0.0.1", "127.0.0.1", 5222),
+        ]
+    )
+    func server(_ text: String, _ host: String, _ port: Int) throws {
+        #expect(try Endpoint.server(text) == Endpoint(host: host, port: port))
+    }
+
+    @Test("A server without a port is still an address", arguments: ["5222", "", "[::1", "::1", "[::1]x", "a b", "x:"])
+    func noServer(_ text: String) { #expect(throws: EndpointError.self) { try Endpoint.server(text) } }
+
+    @Test(
         "A refused endpoint is told in one line with what was typed, what is wrong, and the way out",
         arguments: [
             ("", "the address is empty; write HOST:PORT, as in localhost:5222"),

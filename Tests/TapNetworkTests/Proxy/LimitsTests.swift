@@ -28,6 +28,7 @@ struct LimitsTests {
             proxy.sink.records(code: "aborted").first?.record.words
                 == "More than 2 connections at once (limit connections)."
         )
+        #expect(proxy.service.metrics.hits(of: .connections) == 1)
         try await first.reset()
         try await eventually("the session stays") { proxy.service.metrics.sessionsOpen == 1 }
         _ = try await proxy.openPair()
@@ -39,6 +40,8 @@ struct LimitsTests {
         let proxy = try await ProxyFixture { $0.limits.connectionsPerAddress = 1 }
         let (first, _) = try await proxy.openPair()
         try await expectRefusal(proxy, "policy-violation")
+        #expect(proxy.service.metrics.hits(of: .connectionsPerAddress) == 1)
+        #expect(proxy.service.metrics.hits(of: .connections) == 0)
         try await first.reset()
         try await proxy.settle()
         _ = try await proxy.openPair()

@@ -62,7 +62,7 @@ struct ListenSpecTests {
             ("65536", #""65536" has the port "65536"; a port is a number from 0 to 65535"#),
             ("", "the address is empty; write HOST:PORT, as in localhost:5222"),
             ("15222=", #""15222=" has no address after "="; write PORT=HOST:PORT, as in 15222=localhost:5222"#),
-            ("15222=localhost", #""localhost" has no port; write HOST:PORT, as in localhost:5222"#),
+            ("15222=5222", #""5222" has no host; write HOST:PORT, as in localhost:5222"#),
             ("15222=localhost:0", #""localhost:0" has the port "0"; a port is a number from 1 to 65535"#),
             (":15222", #"":15222" has no host; write HOST:PORT, as in localhost:5222"#),
             (

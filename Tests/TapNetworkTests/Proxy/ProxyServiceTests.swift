@@ -286,7 +286,7 @@ struct ProxyServiceTests {
             clock: RunClock(),
             options: SessionOptions(),
             interception: nil,
-            admission: Admission(ProxyLimits()),
+            admission: Admission(ProxyLimits(), ProxyMetrics()),
             dispatcher: RecordDispatcher([]),
             metrics: ProxyMetrics(),
             sessions: SessionDirectory()

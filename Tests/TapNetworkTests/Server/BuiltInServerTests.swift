@@ -1,6 +1,7 @@
 import NIOCore
 import NIOPosix
 import TapSecurity
+import TapTestKit
 import Testing
 
 @testable import TapNetwork
@@ -48,6 +49,26 @@ import Testing
             #expect(steps[3].detail == "2 contacts: juliet@localhost, nurse@localhost")
             #expect(steps.map(\.time) == steps.map(\.time).sorted())
         }
+    }
+
+    @Test func `a connection beyond the limit is refused, and the others go on`() async throws {
+        var settings = Self.settings
+        settings.connectionLimit = 1
+        let server = try await BuiltInServer.start(
+            port: 0,
+            settings: settings,
+            cryptography: OpenSSLCryptography(),
+            group: MultiThreadedEventLoopGroup.singleton
+        )
+        let port = UInt16(try #require(server.address?.port))
+        let first = try RawConnection(port: port)
+        _ = try await first.write(ServerHarness.header)
+        _ = try await first.read(through: "</stream:features>")
+        let second = try RawConnection(port: port)
+        #expect(try await second.read(through: "</stream:stream>").contains("<stream:error><resource-constraint "))
+        _ = try await first.write("</stream:stream>")
+        _ = try await first.read(through: "</stream:stream>")
+        try await server.stop()
     }
 
     @Test func `fifty clients at once are served`() async throws {

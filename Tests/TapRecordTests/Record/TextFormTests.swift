@@ -48,6 +48,17 @@ import XMPPCore
         #expect(try sample.text("info") == "17:22:44.262 info [3] SEND auth 7 B\n")
     }
 
+    @Test func whoeverItIsOfCannotEndTheBrackets() throws {
+        var sample = Sample(.element, part: .sasl)
+        sample.record.session = 3
+        sample.record.user = "a] RECV: <b/>] [::1]"
+        sample.item(.send, "<auth/>", name: "auth")
+        #expect(
+            try sample.text("off,send")
+                == "17:22:44.262 [3 ~a\\u{5d} RECV: <b/>\\u{5d} [::1]] SEND: <auth/>\n"
+        )
+    }
+
     @Test func addressesThatAreMissingAreTheOnesTheyStandFor() throws {
         func told(_ direction: Direction, _ name: String, from: String? = nil, to: String? = nil) throws -> String {
             var sample = Sample.bound(.stanza)

@@ -20,7 +20,7 @@ import XMPPCore
             let name = "XEP-\(example.xep) #\(example.n)"
             for direction in Direction.allCases {
                 Told.each(example.text) { element in
-                    let words = Summary.words(of: element, .init(direction: direction, jid: "a@b/c", request: "ping"))
+                    let words = Summary.words(of: element, .init(direction: direction, request: "ping"))
                     check(words, name)
                     count += 1
                     guard words == nil else { return }

@@ -313,7 +313,7 @@ import XMPPCore
     @Test func anErrorSaysWhatWasAskedFor() {
         let error =
             "<error type='cancel' by='r@m'><item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>"
-        let context = Summary.Context(direction: .recv, jid: "a@b/c", request: "asks for the roster")
+        let context = Summary.Context(direction: .recv, request: "asks for the roster")
         #expect(
             Told.words("<iq type='error'>\(error)</iq>", context) == ["refused (cancel) by r@m: asks for the roster"]
         )

@@ -23,6 +23,15 @@ import Testing
     }
 
     @Test(arguments: [
+        (#"\n\r\t\\\u{1b}\u{202e}\x41"#, "\n\r\t\\\u{1B}\u{202E}A"),
+        (#"\u{110000}\u{}\u{d800}\u{0000041}\u{41\u"#, #"\u{110000}\u{}\u{d800}\u{0000041}\u{41\u"#),
+        (#"\x{41}\x+1\xZZ\x4"#, #"\x{41}\x+1\xZZ\x4"#), (#"\u{+41}\u{-1}\q\"#, #"\u{+41}\u{-1}\q\"#),
+    ])
+    func whatALogStandsFor(shown: String, text: String) {
+        #expect(Escape.resolved(Array(shown.utf8)[...]) == Array(text.utf8))
+    }
+
+    @Test(arguments: [
         ("", ""),
         ("<iq xmlns=\"jabber:client\" type='result'/>", "<iq xmlns=\"jabber:client\" type='result'/>"),
         ("a\nb\r\tc", #"a\nb\r\tc"#),

@@ -49,6 +49,25 @@ import Testing
         #expect(try run([one, other, two], [other, one, two]) == [])
     }
 
+    @Test func orderHoldsBetweenWhatIsExpectedEarlierAndLater() throws {
+        var context = Stanza.Context()
+        var set = ExpectationSet<Stanza>()
+        let (one, two) = (try form(message("one", id: "1")), try form(message("two", id: "2")))
+        let (first, second) = (
+            Stanza(recorded: one, context, tag: 0), Stanza(recorded: two, context, tag: 1)
+        )
+        set.expect(first, first.lane)
+        for form in [two, one] {
+            let live = Stanza(live: form, context, tag: 0)
+            _ = set.receive(live, live.lane, &context)
+        }
+        set.compact()
+        set.expect(second, second.lane)
+        var outcomes: [ExpectationSet<Stanza>.Outcome] = []
+        set.retry(&context) { _, outcome, _ in outcomes.append(outcome) }
+        #expect(outcomes == [.reordered(0)])
+    }
+
     @Test func anAnswerBelongsToItsRequest() throws {
         let (one, two) = (
             "<iq type='result' id='1'><a xmlns='urn:a'/></iq>", "<iq type='result' id='2'><b xmlns='urn:b'/></iq>"

@@ -8,6 +8,8 @@ import XMPPCore
 struct Recording {
     var items: [(direction: Direction, xml: String, at: Double)] = []
     var jid = "romeo@example.org/orchard"
+    /// What the proxy did to the items, and what went out instead.
+    var action: (name: String, edited: String?)?
 
     /// Items a tenth of a second apart.
     init(_ items: [(Direction, String)], jid: String = "romeo@example.org/orchard") {
@@ -28,6 +30,8 @@ struct Recording {
                 line.field("jid", jid)
                 line.field("direction", literal: item.direction.name)
                 line.field("xml", item.xml)
+                if let action { line.field("action", action.name) }
+                if let edited = action?.edited { line.field("edited", edited) }
             }
             return try RecordLine(json: Array(json.utf8).span.bytes)
         }
@@ -60,7 +64,7 @@ struct Recording {
     }
 
     private var texts: DivergenceBuilder.Texts {
-        let items = self.items.enumerated().map { (UInt64($0 + 1), Array($1.xml.utf8)) }
+        let items = self.items.enumerated().map { (UInt64($0 + 1), DivergenceBuilder.Text(bytes: Array($1.xml.utf8))) }
         return [SessionKey(run: "", number: 1): Dictionary(uniqueKeysWithValues: items)]
     }
 }

@@ -1,5 +1,6 @@
 import TapRecord
 import Testing
+import XMPPCore
 
 @testable import TapReplay
 
@@ -172,5 +173,69 @@ import Testing
         let other = Recording([(.recv, "<presence/>")])
         for divergence in try recording("a").divergences(from: other) { learner.learn(divergence) }
         #expect(learner.unlearned.map(\.code) == [.missing, .unexpected])
+    }
+
+    @Test func rulesHoldForTextBesideElements() throws {
+        func page(_ one: String, _ other: String) -> Recording {
+            Recording([(.recv, "<message><html xmlns='urn:h'>\(one)<b>x</b>\(other)</html></message>")])
+        }
+        let place = "message/{urn:h}html/text()"
+        #expect(try page("a", "b").divergences(from: page("c", "d")).map(\.code) == [.changed])
+        for rule in ["present", "ignore", "regex ^[a-d]$"] {
+            #expect(try page("a", "b").divergences(from: page("c", "d"), noise: "\(place) \(rule)").isEmpty, "\(rule)")
+        }
+        #expect(try page("a", "").divergences(from: page("", "d"), noise: "\(place) present").isEmpty)
+        #expect(try page("a", "").divergences(from: page("", ""), noise: "\(place) ignore").isEmpty)
+        let gone = try page("a", "").divergences(from: page("", ""), noise: "\(place) present")
+        #expect(gone.flatMap(\.differences).map(\.reason) == [.missing])
+        #expect(try page("a", "b").divergences(from: page("c", "e"), noise: "\(place) regex ^[a-d]$").count == 1)
+        // What was learned makes both the same.
+        var learner = NoiseLearner()
+        for divergence in try page("a", "b").divergences(from: page("c", "d")) { learner.learn(divergence) }
+        let learned = NoiseFile.text(learner.rules)
+        #expect(try page("a", "b").divergences(from: page("c", "d"), noise: learned).isEmpty)
+    }
+
+    @Test func itemsAreReadUnderWhatTheirStreamDeclares() throws {
+        let text = DivergenceBuilder.Text(
+            bytes: Array("<message><x:a n='1'/></message>".utf8),
+            root: Array(" xmlns='jabber:client' xmlns:x='urn:x'".utf8)
+        )
+        var other = text
+        other.bytes = Array("<message><x:a n='2'/></message>".utf8)
+        let key = SessionKey(run: "", number: 1)
+        let builder = DivergenceBuilder(
+            recorded: [key: [1: text]],
+            live: [key: [1: other]],
+            bindings: ValueBindings(),
+            rules: NoiseRules(),
+            parser: StanzaParser()
+        )
+        let place = RecordingDifference.Place(session: key, sequence: 1, at: 0, direction: .recv)
+        let finding = RecordingDifference.Finding(code: .changed, recorded: place, live: place)
+        #expect(builder.divergence(finding).differences.map(\.path) == ["message/{urn:x}a/@n"])
+    }
+
+    @Test func itemsCountAsTheReceiverGotThem() throws {
+        let passed = Recording([(.send, "<message><body>b</body></message>")])
+        var edited = Recording([(.send, "<message><body>a</body></message>")])
+        edited.action = ("edited", "<message><body>b</body></message>")
+        #expect(try passed.divergences(from: edited).isEmpty)
+        var dropped = passed
+        dropped.action = ("dropped", nil)
+        #expect(try passed.divergences(from: dropped).map(\.code) == [.missing])
+        #expect(try dropped.divergences(from: dropped).isEmpty)
+    }
+
+    @Test func manyAccountsAreFoundByTheirNames() throws {
+        var names = AddressNames()
+        for number in 0..<2000 { names.add("user\(number)@example.org", as: "<\(number)>") }
+        names.add("example.org", as: "<domain>")
+        func shared(_ text: String) -> String? {
+            names.shared(text.utf8Span.span).map { String(decoding: $0, as: UTF8.self) }
+        }
+        #expect(shared("user1999@example.org/x and user1@example.org.") == "<1999>/x and <1>.")
+        #expect(shared("user2000@example.org, conference.example.org") == "user2000@<domain>, conference.<domain>")
+        #expect(shared("example.organic") == nil)
     }
 }

@@ -1,3 +1,4 @@
+import TapTestKit
 import Testing
 
 @testable import TapReplay
@@ -79,6 +80,15 @@ private let scriptHeader = """
         }
     }
 
+    @Test func anyValueIsSentAsItStands() throws {
+        let script = try script("Romeo connects\nRomeo sends:\n\t<iq type='result' id='{scansion:any}'/>\n")
+        guard case .sends(let text) = script.steps[1].action else { throw KitError("no stanza") }
+        #expect(
+            text.bytes(ScriptValues(accounts: ["romeo@localhost"]), isXML: true)
+                == Array("<iq type='result' id='{scansion:any}'/>".utf8)
+        )
+    }
+
     @Test func sentStanzasLoseTheirIndentsAlone() throws {
         let script = try script(
             "Romeo connects\nRomeo sends:\n\t<iq to='${Romeo's JID}'>\n\t\t<q> a\n b </q>\n\t</iq>\n"
@@ -129,8 +139,12 @@ private let scriptHeader = """
         ("Romeo connects\nRomeo sends:\n\tHello", "10:2: text between stanzas; expected a stanza"),
         ("Romeo connects\nRomeo sends:\n\t<x:a/>", "10:3: a prefix without a namespace; expected a stanza"),
         (
-            "Romeo connects\nRomeo sends:\n\t<a id='{scansion:any}'/>",
-            "10:9: a wildcard in a stanza that is sent; expected a value"
+            "Romeo connects\nRomeo sends:\n\t<a id='{scansion:capture:x}'/>",
+            "10:9: a capture in a stanza that is sent; expected a value"
+        ),
+        (
+            "Romeo connects\nRomeo sends:\n\t<a scansion:strict='false'/>",
+            "10:5: an attribute of scansion in a stanza that is sent; expected it in a stanza that is received"
         ),
         (
             "Romeo connects\nRomeo sends:\n\t<a to='${Tybalt's JID}'/>",

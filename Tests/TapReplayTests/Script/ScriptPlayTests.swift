@@ -24,7 +24,8 @@ import XMPPCore
             "Romeo connects\nRomeo sends:\n\t<iq to=\"${Romeo's full JID}\"/>\nRomeo receives:\n\t<iq/>\nRomeo disconnects\n"
         )
         #expect(play.next() == .connect(0))
-        #expect(play.next() == nil && play.deadline == 10_000_000_000)
+        // Four steps of a login.
+        #expect(play.next() == nil && play.deadline == 40_000_000_000)
         play.bound(0, to: "romeo@localhost/x", at: 5)
         #expect(play.next() == .send(0, Array("<iq to=\"romeo@localhost/x\"/>".utf8)))
         #expect(play.next() == nil && play.deadline == 10_000_000_005)
@@ -48,9 +49,42 @@ import XMPPCore
         play.bound(0, to: "romeo@localhost/x", at: 0)
         try receive("<message/>", &play, at: 1)
         let failed = try #require(failure(play))
-        #expect(failed.line == 9 && failed.step == "Romeo receives" && failed.isBehaviour)
+        #expect(failed.line == 9 && failed.step == "Romeo receives" && failed.cause == .behaviour)
         #expect(failed.reason == "presence: expected <presence/>, received <message/>")
-        #expect(failed.received == "<message/>")
+        #expect(failed.received == "<message/>" && failed.expected == "<presence/>")
+        let report = Divergence(failed, file: "a.scs")
+        #expect(report.code == .changed && report.scriptStep == .init(file: "a.scs", line: 9))
+        #expect(report.differences.map(\.path) == ["presence"] && report.live?.text == "<message/>")
+    }
+
+    @Test func secretsThatComeAreNotShown() throws {
+        var play = try play(
+            "Romeo connects\nRomeo receives:\n\t<iq><query xmlns='jabber:iq:register'><password>a</password></query></iq>\n"
+        )
+        play.bound(0, to: "romeo@localhost/x", at: 0)
+        let secret = "<iq><query xmlns='jabber:iq:register'><password>hunter2</password></query></iq>"
+        try receive(secret, &play, at: 1)
+        let failed = try #require(failure(play))
+        #expect(failed.difference?.path == "iq/query/password/text()")
+        #expect(!"\(failed)".contains("hunter2") && failed.received?.contains("[redacted:password#1]") == true)
+    }
+
+    @Test func aServerThatCannotBeReachedIsNoLoginThatFailed() throws {
+        var play = try play("Romeo connects\n")
+        play.closed(0, "refused", isUnreachable: true, at: 1)
+        #expect(failure(play)?.cause == .network)
+    }
+
+    @Test(arguments: ["", " from='localhost'", " from='romeo@localhost'"])
+    func pingsOfTheServerAreAnsweredAndNotReceived(from: String) throws {
+        var play = try play("Romeo connects\nRomeo receives:\n\t<message/>\n")
+        play.bound(0, to: "romeo@localhost/x", at: 0)
+        _ = play.next()
+        try receive("<iq type='get' id='p'\(from)><ping xmlns='urn:xmpp:ping'/></iq>", &play, at: 1)
+        let to = from.replacing("from", with: "to")
+        #expect(play.next() == .send(0, Array("<iq type='result' id='p'\(to)/>".utf8)))
+        try receive("<iq type='get' id='p' from='juliet@localhost/x'><ping xmlns='urn:xmpp:ping'/></iq>", &play, at: 1)
+        #expect(failure(play)?.received?.contains("juliet") == true)
     }
 
     @Test func silenceFailsWhereSomethingIsExpected() throws {
@@ -79,7 +113,7 @@ import XMPPCore
         var play = try play("Romeo connects\n")
         play.closed(0, "the server answered not-authorized", at: 1)
         #expect(failure(play)?.reason == "the server answered not-authorized")
-        #expect(failure(play)?.isBehaviour == false)
+        #expect(failure(play)?.cause == .login)
     }
 
     @Test func aConnectionThatEndsFailsTheNextStep() throws {

@@ -94,4 +94,95 @@ import Testing
         let bytes = sent.bytes(ScriptValues(accounts: ["romeo@c"]), isXML: true)
         #expect(String(decoding: bytes, as: UTF8.self).contains(">$&#123;Romeo's JID} &#123;scansion:any}<"))
     }
+
+    /// The script of romeo's session with these items, without its header.
+    private static func body(_ items: String) throws -> String {
+        let recording = "1 1 ready romeo@localhost/1\n\(items)\n9 1 ended"
+        let text = try #require(ScriptWriter(try RecordedText(recording).conversations).script(title: "a"))
+        _ = try Script(Array(text.utf8), file: "a.scs")
+        let start = try #require(text.firstRange(of: "Romeo connects\n\n")).upperBound
+        let end = try #require(text.firstRange(of: "\nRomeo disconnects")).lowerBound
+        return String(text[start..<end])
+    }
+
+    @Test(arguments: ["send", "recv"]) func textBesideElementsKeepsItsPlace(direction: String) throws {
+        let html = "<html xmlns='h'><p>To <b>be</b>, or <i>not<br/></i> <u/>to be</p><p>?</p></html>"
+        let verb = direction == "send" ? "sends" : "receives"
+        let strict = direction == "send" ? "" : " scansion:strict=\"false\""
+        #expect(
+            try Self.body("2 1 \(direction) <message>\(html)</message>")
+                == """
+                Romeo \(verb):
+                \t<message>
+                \t\t<html xmlns="h"\(strict)>
+                \t\t\t<p>To <b>be</b>, or <i>not<br/></i> <u/>to be</p>
+                \t\t\t<p>?</p>
+                \t\t</html>
+                \t</message>
+
+                """
+        )
+    }
+
+    @Test func whatIsSentBesideTextIsSentAsItWas() throws {
+        let stanza = "<message><p>To <b>be</b>,&#10;<u/>&#10; or</p></message>"
+        let recording = "1 1 ready romeo@localhost/1\n2 1 send \(stanza)\n9 1 ended"
+        let text = try #require(ScriptWriter(try RecordedText(recording).conversations).script(title: "a"))
+        let script = try Script(Array(text.utf8), file: "a.scs")
+        guard case .sends(let sent) = script.steps[1].action else {
+            Issue.record("no stanza")
+            return
+        }
+        #expect(sent.bytes(ScriptValues(accounts: ["romeo@localhost"]), isXML: true) == Array(stanza.utf8))
+    }
+
+    @Test func prefixesOfTheStreamHeaderAreResolved() throws {
+        let header =
+            "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' xmlns:x='urn:x' to='localhost'>"
+        #expect(
+            try Self.body("0 1 send \(header)\n2 1 send <message x:a='1'><x:y/></message>")
+                == """
+                Romeo sends:
+                \t<message xmlns:a0="urn:x" a0:a="1">
+                \t\t<y xmlns="urn:x"/>
+                \t</message>
+
+                """
+        )
+    }
+
+    @Test func idsOfTheServersRequestsVary() throws {
+        let push = "<iq type='set' id='p7'><query xmlns='jabber:iq:roster'><item jid='a@b'/></query></iq>"
+        let body = try Self.body("2 1 recv \(push)\n3 1 send <iq type='result' id='p7'/>")
+        #expect(body.contains("<iq type=\"set\" id=\"{scansion:any}\">") && !body.contains("sends:"), "\(body)")
+    }
+
+    @Test func othersSeeThatAClientLeavesWhenItCloses() throws {
+        let recording = """
+            0 1 ready romeo@localhost/r
+            0 2 ready juliet@localhost/j
+            1 1 send </stream:stream>
+            2 1 recv <message from='juliet@localhost/j'><body>late</body></message>
+            3 2 recv <presence from='romeo@localhost/r' type='unavailable'/>
+            4 1 ended
+            """
+        let text = try #require(ScriptWriter(try RecordedText(recording).conversations).script(title: "a"))
+        let left = try #require(text.firstRange(of: "Romeo disconnects"))
+        #expect(text[left.upperBound...].contains("type=\"unavailable\"") && !text.contains("late"), "\(text)")
+    }
+
+    @Test func pingsOfTheServerAreLeftOut() throws {
+        func ping(_ from: String) -> String {
+            "<iq type='get' id='\(from)' from='\(from)'><ping xmlns='urn:xmpp:ping'/></iq>"
+        }
+        let body = try Self.body(
+            """
+            2 1 recv \(ping("localhost"))
+            3 1 send <iq type='result' id='localhost' to='localhost'/>
+            4 1 recv \(ping("juliet@localhost"))
+            5 1 send <iq type='result' id='juliet@localhost' to='juliet@localhost'/>
+            """
+        )
+        #expect(!body.contains("\"localhost\"") && body.contains("<ping") && body.contains("Romeo sends:"))
+    }
 }

@@ -8,6 +8,7 @@ import XMPPCore
 private struct Scene {
     var session: ServedSession
     private(set) var now: Int64 = 0
+    private(set) var reported: [Divergence] = []
     private let parser = StanzaParser()
 
     init(_ lines: String, settings: ServedSession.Settings = .init()) throws {
@@ -19,8 +20,13 @@ private struct Scene {
 
     /// What the server does after the client has sent an item.
     mutating func receive(_ xml: String) throws -> [String] {
-        session.receive(try parser.parse(Array(xml.utf8).span, root: StanzaForm.clientDeclarations), at: now)
+        session.receive(try request(xml), at: now)
         return drain()
+    }
+
+    /// A request.
+    func request(_ xml: String) throws -> Element {
+        try parser.parse(Array(xml.utf8).span, root: StanzaForm.clientDeclarations)
     }
 
     mutating func wait(until time: Int64) -> [String] {
@@ -34,9 +40,11 @@ private struct Scene {
         while let event = session.next() {
             switch event {
             case .send(let bytes): words.append(String(decoding: bytes, as: UTF8.self))
-            case .acknowledge(let iq): words.append("result \(iq.attribute("id") ?? "")")
-            case .refuse(let iq): words.append("refused \(iq.attribute("id") ?? "")")
-            case .report(let divergence): words.append("report \(divergence.code.rawValue)")
+            case .ask(let iq): words.append("asked \(iq.attribute("id") ?? "")")
+            case .overflow: words.append("overflow")
+            case .report(let divergence):
+                words.append("report \(divergence.code.rawValue)")
+                reported.append(divergence)
             case .close: words.append("close")
             }
         }
@@ -92,13 +100,23 @@ private struct Scene {
         var scene = try Scene(Self.roster)
         #expect(
             try scene.receive("<iq id='v' type='get' to='here'><query xmlns='jabber:iq:version'/></iq>")
-                == ["report unexpected", "refused v"]
+                == ["report unexpected", "asked v"]
         )
         #expect(try scene.receive("<message to='a@b'><body>new</body></message>") == ["report unexpected"])
         #expect(try scene.receive("<nonsense xmlns='x'/>") == ["report unexpected"])
         // What answers nothing of the server's is nobody's concern.
         #expect(try scene.receive("<iq id='v' type='result'/>") == [])
         #expect(try scene.receive("<message type='error'/>") == [])
+    }
+
+    @Test func secretsOfClientsAreNotReported() throws {
+        var scene = try Scene(Self.roster)
+        _ = try scene.receive(
+            "<iq id='9' type='set'><query xmlns='jabber:iq:register'><password>hunter2</password></query></iq>"
+        )
+        let divergence = try #require(scene.reported.first)
+        #expect(!"\(divergence)".contains("hunter2"))
+        #expect(divergence.live?.text.contains("[redacted:password#1]") == true)
     }
 
     @Test func requestsOfTheSamePurposeAreAnsweredAndReported() throws {
@@ -109,7 +127,10 @@ private struct Scene {
 
     @Test func pingsAndStreamManagementAreLive() throws {
         var scene = try Scene(Self.roster)
-        #expect(try scene.receive("<iq id='p' type='get'><ping xmlns='urn:xmpp:ping'/></iq>") == ["result p"])
+        #expect(
+            try scene.receive("<iq id='p' type='get' to='there'><ping xmlns='urn:xmpp:ping'/></iq>")
+                == ["<iq type='result' id='p' from='there' to='live@there/new'/>"]
+        )
         #expect(try scene.receive("<enable xmlns='urn:xmpp:sm:3'/>") == ["<enabled xmlns='urn:xmpp:sm:3'/>"])
         _ = try scene.receive("<iq id='p' type='get'><ping xmlns='urn:xmpp:ping'/></iq>")
         _ = try scene.receive("<a xmlns='urn:xmpp:sm:3' h='1'/>")
@@ -215,5 +236,87 @@ private struct Scene {
         }
         #expect(pieces.first?.last == 0xC3 && pieces.last?.first == 0xA9)
         #expect(String(decoding: pieces.joined(), as: UTF8.self) == "<message from='a@b'><body>né</body></message>")
+    }
+
+    @Test func prefixesOfTheRecordedHeaderAreResolved() throws {
+        let header =
+            "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' xmlns:x='urn:x' from='here'>"
+        var scene = try Scene("0 1 recv \(header)\n1 1 recv <message><x:y/></message>\n2 1 recv <message id='2'/>")
+        #expect(scene.drain() == ["<message><y xmlns='urn:x'/></message>", "<message id='2'/>"])
+    }
+
+    @Test func whatIsLiveWaitsBehindTheLastPieceOfAnItem() throws {
+        let message = "<message from='a@b'><body>né</body></message>"
+        let conversation = try #require(
+            try Self.conversation([
+                #""kind":"stanza","direction":"recv","name":"message","chunks":[28],"xml":"\#(message)""#,
+                #""kind":"stanza","direction":"recv","name":"message","xml":"<message id='2'/>""#,
+            ])
+        )
+        var settings = ServedSession.Settings()
+        settings.keepsChunks = true
+        let live = try JID(parsing: "romeo@here/x")
+        var session = ServedSession(conversation, live: live, settings: settings, parser: StanzaParser(), at: 0)
+        func receive(_ xml: String) throws {
+            session.receive(
+                try StanzaParser().parse(Array(xml.utf8).span, root: StanzaForm.clientDeclarations),
+                at: 1
+            )
+        }
+        var asked: [Element] = []
+        func sent() -> String {
+            var text = ""
+            while let event = session.next() {
+                if case .send(let bytes) = event { text += String(decoding: bytes, as: UTF8.self) }
+                if case .ask(let request) = event { asked.append(request) }
+            }
+            return text
+        }
+        session.tick(at: 0)
+        while session.next() != nil {}
+        try receive("<r xmlns='urn:xmpp:sm:3'/>")
+        try receive("<iq type='get' id='p'><ping xmlns='urn:xmpp:ping'/></iq>")
+        try receive("<iq type='get' id='v'><query xmlns='jabber:iq:version'/></iq>")
+        try receive("<iq type='get' id='f'><query xmlns='jabber:iq:version'/></iq>")
+        #expect(sent() == "")
+        #expect(asked.count == 2)
+        session.answer(asked[0], with: Array("<refused/>".utf8), at: 2)
+        session.await(asked[1])
+        session.answer(asked[1], with: Array("<forwarded/>".utf8), at: 3)
+        #expect(sent() == "")
+        session.tick(at: settings.chunkGap)
+        #expect(
+            sent().hasSuffix(
+                "</body></message><a xmlns='urn:xmpp:sm:3' h='0'/><iq type='result' id='p' to='romeo@here/x'/>"
+                    + "<refused/><forwarded/><message id='2'/>"
+            )
+        )
+    }
+
+    @Test func recordedAnswersWaitForForwardedOnesAndPingsDoNot() throws {
+        var scene = try Scene(Self.roster)
+        let version = "<iq id='v' type='get'><query xmlns='jabber:iq:version'/></iq>"
+        #expect(try scene.receive(version) == ["report unexpected", "asked v"])
+        let request = try scene.request(version)
+        scene.session.await(request)
+        #expect(try scene.receive("<iq id='x9' type='get'><query xmlns='jabber:iq:roster'/></iq>") == [])
+        #expect(scene.session.deadline == nil)
+        let ping = try scene.receive("<iq id='p' type='get'><ping xmlns='urn:xmpp:ping'/></iq>")
+        #expect(ping == ["<iq type='result' id='p' to='live@there/new'/>"])
+        scene.session.answer(request, with: Array("<answer/>".utf8), at: scene.now)
+        let words = scene.drain()
+        #expect(words.first == "<answer/>" && words.last?.contains("id='x9'") == true && words.count == 2)
+    }
+
+    @Test func aClientThatAsksFasterThanItIsAnsweredIsStopped() throws {
+        var scene = try Scene(Self.roster)
+        let version = try scene.request("<iq id='v' type='get'><query xmlns='jabber:iq:version'/></iq>")
+        scene.session.receive(version, at: 0)
+        scene.session.await(version)
+        var words: [String] = []
+        for id in 0..<2000 where words.last != "overflow" {
+            words += try scene.receive("<iq id='\(id)' type='get'><query xmlns='jabber:iq:roster'/></iq>")
+        }
+        #expect(words.last == "overflow")
     }
 }

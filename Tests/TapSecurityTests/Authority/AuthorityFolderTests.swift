@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TapDiagnosis
 import TapRecord
 import TapTestKit
 import Testing
@@ -64,11 +65,11 @@ struct AuthorityFolderTests {
     }
 
     @Test(
-        "What others can enter, read or change is refused, and the words name the path and the way out",
+        "What others can enter, read or change is refused, and the path and the way out are named",
         arguments: [
-            ("", 0o750 as mode_t, "chmod 0700"), ("", 0o701, "chmod 0700"), ("/example.org", 0o755, "chmod 0700"),
-            ("/example.org/key.pem", 0o640, "chmod 0600"), ("/example.org/key.pem", 0o602, "chmod 0600"),
-            ("/example.org/certificate.pem", 0o660, "chmod 0600"),
+            ("", 0o750 as mode_t, "0700"), ("", 0o701, "0700"), ("/example.org", 0o755, "0700"),
+            ("/example.org/key.pem", 0o640, "0600"), ("/example.org/key.pem", 0o602, "0600"),
+            ("/example.org/certificate.pem", 0o660, "0600"),
         ]
     )
     func rights(path: String, mode: mode_t, cure: String) throws {
@@ -76,7 +77,11 @@ struct AuthorityFolderTests {
         try #require(chmod(folder.path + path, mode) == 0)
         let error = try #require(fault())
         #expect(error.code == .exposed(rights: mode, proper: path.hasSuffix(".pem") ? 0o600 : 0o700))
-        #expect(error.description.contains("\(cure) \(folder.path)\(path)'"))
+        let domain = path.isEmpty ? nil : "example.org"
+        #expect(
+            error.remedy(in: folder)
+                == .changeAuthority(.protect(folder.path + path, mode: cure, domain: domain), folder: folder.path)
+        )
         #expect(error.description.contains("mode 0\(String(mode, radix: 8))"))
         #expect(throws: AuthorityError.self) { try folder.create(for: name, at: now) }
     }
@@ -106,7 +111,7 @@ struct AuthorityFolderTests {
         let error = try #require(fault())
         #expect(error.code == code)
         #expect(error.description.contains("\(own)/\(file)"))
-        #expect(error.description.contains("xmpptap ca remove"))
+        #expect(error.remedy(in: folder) == .changeAuthority(.recreate("example.org"), folder: folder.path))
         try folder.remove(name)
         #expect(try folder.create(for: name, at: now).isNew)
     }
@@ -185,36 +190,16 @@ struct AuthorityFolderTests {
         #expect(left == [".new-fresh", "one.example", "two.example"])
     }
 
-    @Test func `A command means the folder by what is typed behind it, as a shell takes it`() {
-        #expect(AuthorityFolder.usual(dataHome: "/my data", home: "/home/a").flag.isEmpty)
-        #expect(AuthorityFolder("./ca").flag == " --ca-dir ./ca")
-        #expect(AuthorityFolder("/my data/$c\"a").flag == #" --ca-dir "/my data/\$c\"a""#)
-    }
-
-    @Test func `Every command that an error names carries the folder`() throws {
-        let codes: [AuthorityError.Code] = [
-            .outside([]), .outside([name]), .publicSuffix, .tooMany(limit: 3), .missing(folder: "ca"), .expired(now),
-            .exposed(rights: 0o644, proper: 0o600), .damagedKey, .damagedCertificate, .keyOfAnother, .strange,
-        ]
-        for code in codes {
-            let words = AuthorityError(code, "example.org").message(in: AuthorityFolder("/tmp/ca"))
-            let commands = words.components(separatedBy: "'xmpptap ca ").dropFirst()
-            #expect(!commands.isEmpty, "\(words)")
-            for command in commands {
-                #expect(command.prefix { $0 != "'" }.hasSuffix(" --ca-dir /tmp/ca"), "\(words)")
-            }
-            #expect(!AuthorityError(code, "example.org").description.contains("--ca-dir"))
-        }
-    }
-
-    @Test func `A command that renews an authority names its domain`() {
+    @Test func `The domain to renew is read from a path in the folder`() {
         let folder = AuthorityFolder("/tmp/ca")
         for path in ["/tmp/ca/example.org", "/tmp/ca/example.org/key.pem", "/tmp/ca/example.org/certificate.pem"] {
-            let words = AuthorityError(.strange, path).message(in: folder)
-            #expect(words.contains("'xmpptap ca create --domain example.org --ca-dir /tmp/ca'"), "\(words)")
+            let remedy = AuthorityError(.strange, path).remedy(in: folder)
+            #expect(remedy == .changeAuthority(.replaceFolder("example.org"), folder: "/tmp/ca"))
         }
-        let words = AuthorityError(.exposed(rights: 0o755, proper: 0o700), "/tmp/ca").message(in: folder)
-        #expect(words.contains("'xmpptap ca create --domain DOMAIN --ca-dir /tmp/ca'"), "\(words)")
+        #expect(
+            AuthorityError(.exposed(rights: 0o755, proper: 0o700), "/tmp/ca").remedy(in: folder)
+                == .changeAuthority(.protect("/tmp/ca", mode: "0700", domain: nil), folder: "/tmp/ca")
+        )
     }
 
     @Test func `The usual folder is the same by whatever way it is named`() {

@@ -1,3 +1,4 @@
+import TapDiagnosis
 import TapRecord
 import TapTestKit
 import Testing
@@ -87,7 +88,7 @@ struct CertificateAuthorityTests {
         let late = #expect(throws: AuthorityError.self) { try authority.checkValidity(at: .day("2051-01-01")) }
         #expect(late?.code == .expired(authority.end))
         #expect(late?.description.contains("2050-12-30") == true)
-        #expect(late?.description.contains("xmpptap ca remove") == true)
+        #expect(late?.remedy(in: nil) == .changeAuthority(.recreate("example.org"), folder: nil))
         let early = #expect(throws: AuthorityError.self) { try authority.checkValidity(at: .day("2049-01-01")) }
         #expect(early?.code == .notYetValid(authority.begin))
     }

@@ -1,3 +1,4 @@
+import TapDiagnosis
 import TapRecord
 import TapTestKit
 import Testing
@@ -74,7 +75,7 @@ struct CertificateMinterTests {
                 try minter.identity(for: CertificateName(name), at: now)
             }
             #expect(error?.code == .outside([.domain("example.org")]))
-            #expect(error?.description.contains("xmpptap ca create --domain \(name)") == true)
+            #expect(error?.remedy(in: nil) == .changeAuthority(.createAnother(name), folder: nil))
         }
         #expect(minter.count == 0)
     }

@@ -212,7 +212,8 @@ import Testing
         return try #require(words.count > 1 ? Int(words[1]) : nil) * Int(getpagesize())
     }
 
-    @Test func `an idle session gives back what a burst has taken`() async {
+    @Test(.enabled(if: !BuildMode.isSanitized))
+    func `an idle session gives back what a burst has taken`() async {
         // In a process of its own: other tests take memory beside this one.
         await #expect(processExitsWith: .success) {
             let each = try await Self.bytesOfIdleSession()

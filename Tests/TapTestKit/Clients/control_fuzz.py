@@ -3,8 +3,8 @@
     python3 control_fuzz.py SOCKET FOLDER [OPTION...]
 
 FOLDER is where schemathesis is installed; the options are its own. Its requests go over TCP: a thread passes each
-connection on to the Unix socket. What would not end, or not soon (live records, pings that nobody answers), and what would
-end the session is left out.
+connection on to the Unix socket. Live records end after a moment. Of three sessions the first is to stay: pings go to the
+second, which answers them, and the third is paused and closed instead.
 """
 
 import socket
@@ -14,10 +14,36 @@ import tempfile
 import threading
 
 
-def pipe(source, target):
+def elsewhere(data):
+    for old, new in [
+        (b"POST /sessions/1/ping", b"POST /sessions/2/ping"),
+        (b"POST /sessions/1/pause", b"POST /sessions/3/pause"),
+        (b"DELETE /sessions/1 ", b"DELETE /sessions/3 "),
+    ]:
+        data = data.replace(old, new)
+    return data
+
+
+def ask(source, target):
+    pipe(source, target, elsewhere)
+
+
+def answer(source, target):
+    def limit(data):
+        if b"text/event-stream" in data:
+            source.settimeout(0.1)
+        return data
+
+    pipe(source, target, limit)
+
+
+def pipe(source, target, change):
     try:
         while data := source.recv(65536):
-            target.sendall(data)
+            target.sendall(change(data))
+    except TimeoutError:
+        target.sendall(b"0\r\n\r\n")
+        source.shutdown(socket.SHUT_RDWR)
     except OSError:
         pass
     try:
@@ -31,21 +57,16 @@ def forward(listener, path):
         client, _ = listener.accept()
         server = socket.socket(socket.AF_UNIX)
         server.connect(path)
-        for pair in [(client, server), (server, client)]:
-            threading.Thread(target=pipe, args=pair, daemon=True).start()
+        threading.Thread(target=ask, args=(client, server), daemon=True).start()
+        threading.Thread(target=answer, args=(server, client), daemon=True).start()
 
 
 def main(path, folder, options):
     listener = socket.create_server(("127.0.0.1", 0))
     threading.Thread(target=forward, args=(listener, path), daemon=True).start()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/openapi.json"
-    left_out = [
-        argument
-        for name in ["streamRecords", "traceRules", "closeSession", "ping"]
-        for argument in ["--exclude-operation-id", name]
-    ]
     run = ["import sys; sys.argv[0] = 'schemathesis'; from schemathesis.cli import schemathesis; schemathesis()"]
-    command = [sys.executable, "-c", *run, "run", url, *left_out, *options]
+    command = [sys.executable, "-c", *run, "run", url, *options]
     # It leaves files of its own where it runs.
     with tempfile.TemporaryDirectory() as place:
         environment = {"PYTHONPATH": folder, "PATH": "/usr/bin:/bin", "HOME": place}

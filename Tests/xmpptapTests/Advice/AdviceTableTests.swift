@@ -1,6 +1,9 @@
+import Foundation
+import TapCapture
 import TapDiagnosis
 import TapNetwork
 import TapRecord
+import TapSecurity
 import Testing
 
 @testable import xmpptap
@@ -19,6 +22,12 @@ struct AdviceTableTests {
             .trustAuthority(domain: "a.example", folder: nil, missing: nil, isUnconfirmed: false),
             .trustAuthority(domain: "a.example", folder: "/a b", missing: .header, isUnconfirmed: true),
         ]
+        + [
+            .create("a.example"), .createAnother("a.example"), .confirm("example"),
+            .createBeyond(limit: 3, "a.example"),
+            .recreate(nil), .protect("/a/key.pem", mode: "0600", domain: "a.example"), .replaceFolder("a.example"),
+            .useOwnFolder, .checkLibrary,
+        ].map { Remedy.changeAuthority($0, folder: "/tmp/ca") }
 
     @Test func `Every remedy is a clause in lower case`() {
         for remedy in Self.remedies {
@@ -49,6 +58,52 @@ struct AdviceTableTests {
             trust == "let the client trust the certificate authority for a.example: 'xmpptap ca export --domain "
                 + "a.example --ca-dir \"/a b\"' prints it with instructions for each client"
         )
+    }
+
+    @Test func `A command means the folder by what is typed behind it, as a shell takes it`() {
+        #expect(AuthorityFolder.usual(dataHome: "/my data", home: "/home/a").flag.isEmpty)
+        #expect(AuthorityFolder("./ca").flag == " --ca-dir ./ca")
+        #expect(AuthorityFolder("/my data/$c\"a").flag == #" --ca-dir "/my data/\$c\"a""#)
+    }
+
+    @Test func `Every command that an error of an authority names carries the domain and the folder`() throws {
+        let name = try CertificateName("example.org")
+        let codes: [AuthorityError.Code] = [
+            .outside([]), .outside([name]), .publicSuffix, .tooMany(limit: 3), .missing(folder: "ca"),
+            .expired(Timestamp(nanoseconds: 0)), .exposed(rights: 0o644, proper: 0o600), .damagedKey,
+            .damagedCertificate, .keyOfAnother, .strange,
+        ]
+        for code in codes {
+            let error = AuthorityError(code, "example.org")
+            let words = AdviceTable.line(error, in: AuthorityFolder("/tmp/ca"))
+            let commands = words.components(separatedBy: "'xmpptap ca ").dropFirst()
+            #expect(!commands.isEmpty, "\(words)")
+            for command in commands {
+                #expect(command.prefix { $0 != "'" }.hasSuffix(" --ca-dir /tmp/ca"), "\(words)")
+            }
+            let usual = AdviceTable.line(error, in: .usual(dataHome: nil, home: "/home/a"))
+            #expect(!usual.contains("--ca-dir") && usual.contains("'xmpptap ca create --domain "))
+        }
+        let wide = AuthorityError(.exposed(rights: 0o755, proper: 0o700), "/tmp/ca")
+        #expect(
+            AdviceTable.line(wide, in: AuthorityFolder("/tmp/ca"))
+                == "other users can access /tmp/ca (mode 0755) and may have copied the key; if nobody has, run 'chmod 0700 "
+                + "/tmp/ca', otherwise recreate it with 'xmpptap ca remove --domain DOMAIN --ca-dir /tmp/ca' and 'xmpptap "
+                + "ca create --domain DOMAIN --ca-dir /tmp/ca', and trust the new one"
+        )
+    }
+
+    @Test(arguments: [
+        (ReaderFault.Code.notOurs, "record one with --capture FILE or --log-to FILE,format=json"),
+        (.otherFormat(.textLog), "record with --log verbose, or with --capture FILE or --log-to FILE,format=json"),
+        (.otherFormat(.headerless), "add the first line of the original log"),
+        (.otherFormat(.gzip), "unpack it first, as in gzip -dc FILE | xmpptap read -"),
+        (.otherFormat(.zip), "unpack it first, as in unzip -p FILE | xmpptap read -"),
+        (.otherFormat(.svg), "name the log or capture instead"),
+        (.otherFormat(.utf16), "convert it first, as in iconv -f UTF-16 -t UTF-8 FILE | xmpptap read -"),
+    ])
+    func `A file that cannot be read is named with a way out`(code: ReaderFault.Code, words: String) {
+        #expect(AdviceTable.words(for: code) == words)
     }
 
     @Test(arguments: [

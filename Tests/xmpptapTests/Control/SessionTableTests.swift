@@ -41,6 +41,33 @@ import Testing
         #expect(!lines.joined().utf8.contains(0x1B))
     }
 
+    @Test func `of a rule's path the end stays, with the line`() throws {
+        let path = "/etc/xmpptap/rules/of/the/staff/no-typing.pfw"
+        let rules = try [
+            #"{"file":"\#(path)","line":5,"hits":1204}"#, #"{"file":"a.pfw","line":12,"hits":0}"#,
+        ].map { try JSONValue(Array($0.utf8).span.bytes) }
+        #expect(
+            RuleHits(rules: rules).lines(width: nil) == ["HITS  RULE", "1204  \(path):5", "   0  a.pfw:12"]
+        )
+        #expect(
+            RuleHits(rules: rules).lines(width: 24) == ["HITS  RULE", "1204  …f/no-typing.pfw:5", "   0  a.pfw:12"]
+        )
+    }
+
+    @Test func `a session's lists fit the terminal`() throws {
+        let summary = String(repeating: "disco#info ", count: 20)
+        let json = #"""
+            {"session":12,"jid":"juliet@example.org/balcony","phase":"ready","timeline":[{"step":"connect","outcome":"ok",
+            "duration_ns":1000000}],"roster":[{"jid":"a-name-of-forty-characters-for-a-contact@example.org","state":"both"}],
+            "requests":[{"direction":"send","id":"\#(summary)","to":"a-long-name@conference.example.org",
+            "summary":"\#(summary)","age_ns":38000000}]}
+            """#
+        let report = SessionReport(session: try Self.session(json))
+        let lines = report.lines(width: 60)
+        #expect(lines.allSatisfy { $0.count <= 60 } && lines.contains { $0.contains("…") }, "\(lines)")
+        #expect(report.lines(width: nil).contains { $0.contains(summary.dropLast()) })
+    }
+
     @Test func `a session without a number is no session`() {
         #expect(throws: ControlClientError.self) { try Self.session(#"{"jid":"a@b"}"#) }
     }

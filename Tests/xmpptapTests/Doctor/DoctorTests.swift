@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TapCapture
 import TapCore
 import TapTestKit
 import Testing
@@ -73,6 +74,16 @@ struct DoctorTests {
             Doctor.folder(path: "/", error: EACCES)
                 == .note("logs", "cannot write to /: Permission denied; put logs and captures in another folder")
         )
+    }
+
+    @Test func `Without the right to capture packets, what gives it is told`() {
+        #expect(Doctor.packets(error: 0).outcome == .ok)
+        for error in [EPERM, EACCES] {
+            let found = Doctor.packets(error: error)
+            #expect(found.outcome == .note && found.text.contains("sudo setcap cap_net_raw=ep "), "\(found)")
+            #expect(found.text == CaptureRight.words(.notAllowed))
+        }
+        #expect(Doctor.packets(error: EAFNOSUPPORT).text.hasPrefix("cannot be captured: Address family"))
     }
 
     @Test func `Whether logs can be written is tried out, whatever the rights say`() throws {

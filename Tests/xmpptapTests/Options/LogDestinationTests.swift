@@ -45,7 +45,7 @@ struct LogDestinationTests {
                 "format=json",
                 "the path must come first, as in tap.log,format=json; for a file named format=json write ./format=json"
             ),
-            ("t,format=xml", "unknown log format 'format=xml'; choose one of text, json, pretty"),
+            ("t,format=xml", "unknown log format 'format=xml'; choose one of text, json, pretty, compact"),
             ("t,format=json,format=json", "format= given more than once"),
             (
                 "t,filter=mesage",

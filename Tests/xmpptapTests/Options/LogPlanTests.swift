@@ -8,8 +8,11 @@ struct LogPlanTests {
     private let terminal = LogPlan.Surroundings(isTerminal: true, wantsColour: true)
     private let pipe = LogPlan.Surroundings(isTerminal: false, wantsColour: true)
 
-    @Test func `Standard output shows SEND and RECV on a terminal, and info elsewhere`() throws {
-        let shown = try LogPlan(LogRequest(), in: terminal)
+    @Test func `A terminal has rows; lines show SEND and RECV on a terminal, and info elsewhere`() throws {
+        let rows = try LogPlan(LogRequest(), in: terminal)
+        #expect(rows.logs.map(\.form) == [.compact])
+        #expect(rows.logs.map(\.spec) == [LogSpec(level: .info)])
+        let shown = try LogPlan(LogRequest(form: .text), in: terminal)
         #expect(
             shown.logs == [
                 LogPlan.Log(

@@ -28,7 +28,7 @@ struct ReadPlanTests {
             files: ["a.xtap", "b.xtap"],
             log: log,
             filter: filter.flatMap { try? RecordFilter($0) },
-            isJSON: isJSON,
+            form: isJSON ? .json : .text,
             sessions: sessions,
             header: header(recorded),
             in: LogPlan.Surroundings(isTerminal: isTerminal, wantsColour: true)

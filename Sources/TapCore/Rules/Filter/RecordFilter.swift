@@ -15,6 +15,9 @@ public struct RecordFilter: Sendable {
     public let text: String
     /// It looks into the XML of items: a record without it does not meet such a condition.
     public let readsXML: Bool
+    /// Texts of which one stands in the JSON line of each record that the filter shows, as it is; nil where nothing is known. A
+    /// line with a character reference (`&#…;`), a CDATA section or an escape by number may show a record without it.
+    public let literals: [[UInt8]]?
 
     private let expression: FilterExpression
     private let rules: RuleSet
@@ -45,6 +48,7 @@ public struct RecordFilter: Sendable {
             throw FilterFault(error)
         }
         readsXML = expression.readsXML
+        literals = expression.literals
     }
 
     /// Whether the filter shows a record. May be called from any thread.

@@ -1,7 +1,7 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// Which rules can hold for the addresses of an item, as far as that can be told without preparing them.
+/// Which rules can hold for the addresses of an item. Reads the addresses as written, without preparation.
 ///
 /// A plain address of ASCII and its prepared form differ in capitals only. Of any other it excludes nothing.
 struct AddressedRules: Sendable {
@@ -9,9 +9,7 @@ struct AddressedRules: Sendable {
     private enum Side: UInt64 { case from = 1, to, either }
 
     /// How a part of an address must begin or end for a rule to hold.
-    private struct Affix {
-        /// Place of the rule.
-        let place: Int
+    private struct Affix: Hashable {
         let side: Side
         let isLocal: Bool
         let isSuffix: Bool
@@ -20,7 +18,8 @@ struct AddressedRules: Sendable {
     }
 
     private var byKey = KeyedRules()
-    private var affixes: [Affix] = []
+    /// Each once, with a bit for each rule that needs it: the words of bits from the first rule's to the last one's.
+    private var affixes: [(affix: Affix, start: Int, rules: [UInt64])] = []
     private var asksFrom = false
     private var asksTo = false
 
@@ -28,6 +27,7 @@ struct AddressedRules: Sendable {
 
     init(_ rules: [Rule]) {
         var keys: [UInt64?] = []
+        var affixes: [Affix: (start: Int, rules: [UInt64])] = [:]
         for (place, rule) in rules.enumerated() {
             var key: UInt64?
             for condition in rule.conditionsBeforeCounts where !condition.isNegated {
@@ -35,7 +35,12 @@ struct AddressedRules: Sendable {
                 case .address(let side, let pattern):
                     let side = side == .from ? Side.from : .to
                     key = key ?? Self.key(side, pattern)
-                    addAffixes(pattern, place, side)
+                    for affix in Self.affixes(pattern, side) {
+                        var bits = affixes.removeValue(forKey: affix) ?? (place >> 6, [])
+                        bits.rules += repeatElement(0, count: (place >> 6) - bits.start + 1 - bits.rules.count)
+                        bits.rules[(place >> 6) - bits.start] |= 1 << UInt64(place & 63)
+                        affixes[affix] = bits
+                    }
                 case .with(let pattern): key = key ?? Self.key(.either, pattern)
                 default: break
                 }
@@ -43,7 +48,8 @@ struct AddressedRules: Sendable {
             keys.append(key)
         }
         byKey = KeyedRules(keys)
-        let sides = Set(affixes.map(\.side))
+        let sides = Set(affixes.keys.map(\.side))
+        self.affixes = affixes.map { ($0, $1.start, $1.rules) }
         asksFrom = !byKey.isEmpty || sides.contains(.from)
         asksTo = !byKey.isEmpty || sides.contains(.to)
     }
@@ -100,11 +106,13 @@ struct AddressedRules: Sendable {
                 byKey.add(Self.key(side, isLocal: false, domainHash), to: &added)
             }
         }
-        for index in affixes.indices where affixes[index].side == side {
-            let place = affixes[index].place
-            let bit = UInt64(1) << UInt64(place & 63)
-            guard selection[place >> 6] & bit != 0 else { continue }
-            if !Self.has(affixes[index].isLocal ? local : domain, affixes[index]) { selection[place >> 6] &= ~bit }
+        for index in affixes.indices where affixes[index].affix.side == side {
+            let start = affixes[index].start
+            var asked: UInt64 = 0
+            for word in affixes[index].rules.indices { asked |= selection[start + word] & affixes[index].rules[word] }
+            let part = affixes[index].affix.isLocal ? local : domain
+            guard asked != 0, !Self.has(part, affixes[index].affix) else { continue }
+            for word in affixes[index].rules.indices { selection[start + word] &= ~affixes[index].rules[word] }
         }
         return true
     }
@@ -123,15 +131,17 @@ struct AddressedRules: Sendable {
         hash &+ (side.rawValue << 1 | (isLocal ? 1 : 0)) &* 0x9E37_79B9_7F4A_7C15
     }
 
-    private mutating func addAffixes(_ pattern: AddressPattern, _ place: Int, _ side: Side) {
+    private static func affixes(_ pattern: AddressPattern, _ side: Side) -> [Affix] {
+        var affixes: [Affix] = []
         for (part, isLocal) in [(pattern.local, true), (pattern.domain, false)] {
             guard case .pattern(let pattern) = part else { continue }
             for (bytes, isSuffix) in [(pattern.prefix, false), (pattern.suffix, true)]
             where !bytes.isEmpty && bytes.allSatisfy({ $0 < 0x80 }) {
                 let bytes = bytes.map(Self.lowercased)
-                affixes.append(Affix(place: place, side: side, isLocal: isLocal, isSuffix: isSuffix, bytes: bytes))
+                affixes.append(Affix(side: side, isLocal: isLocal, isSuffix: isSuffix, bytes: bytes))
             }
         }
+        return affixes
     }
 
     // MARK: Bytes

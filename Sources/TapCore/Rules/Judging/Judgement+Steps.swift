@@ -5,6 +5,14 @@ internal import XMPPCore
 extension Judgement {
     mutating func carryOut(_ step: RuleStep, _ tree: () -> Element?, _ state: inout RuleState) -> Flow {
         if context.origin == .tap, step.alters { return refuse("it does not apply to what xmpptap sends itself") }
+        hasRefusedEdit = false
+        let flow = perform(step, tree, &state)
+        guard hasRefusedEdit, set.rules[current].dropsUnedited, context.origin != .tap else { return flow }
+        if isRequest { remark(.blackhole) }
+        return decide(.drop)
+    }
+
+    private mutating func perform(_ step: RuleStep, _ tree: () -> Element?, _ state: inout RuleState) -> Flow {
         switch step {
         case .pass:
             verdict.decidedBy = place
@@ -15,6 +23,8 @@ extension Judgement {
             return decide(.drop)
         case .jump(let chain):
             let flow = run(set.chains[chain], tree, &state)
+            // Its rules have their own settings.
+            hasRefusedEdit = false
             return flow == .returned ? .next : flow
         case .bounce(let condition):
             guard item.head.kind != .nonza else { return refuse("BOUNCE applies only to stanzas") }
@@ -67,8 +77,9 @@ extension Judgement {
     /// Injects a stanza, but for one that is too large; false for that.
     @discardableResult
     private mutating func inject(_ direction: Direction, _ bytes: [UInt8], _ why: Verdict.Injection) -> Bool {
-        guard bytes.count <= context.mostBytes else {
-            remark(.notHere("\(why.rawValue): \(bytes.count) bytes, the receiver takes \(context.mostBytes)"))
+        let limit = context.mostBytes(direction)
+        guard bytes.count <= limit else {
+            remark(.notHere("\(why.rawValue): \(bytes.count) bytes, the receiver takes \(limit)"))
             return false
         }
         act(.inject(direction, bytes, why))
@@ -221,7 +232,7 @@ extension Judgement {
         case .text(let text): change(path, .text(self.text(text, tree)), tree, &state)
         case .replacing(let number, let text):
             let pattern = self.set.definitions.patterns.values[number]
-            guard let element = element(tree) else { return }
+            guard let element = element(tree) else { return refuseEdit("the element cannot be read") }
             var changes: [[UInt8]: [UInt8]] = [:]
             var room = context.mostBytes
             for value in path.texts(in: element) where changes[value] == nil && room >= 0 {
@@ -229,7 +240,7 @@ extension Judgement {
                 room -= changed.count
                 changes[value] = changed
             }
-            guard room >= 0 else { return remark(.editRefused("more than \(context.mostBytes) bytes")) }
+            guard room >= 0 else { return refuseEdit("more than \(context.mostBytes) bytes") }
             change(path, .texts(changes), tree, &state)
         }
     }
@@ -246,6 +257,7 @@ extension Judgement {
             }
         } catch {
             remark(.tooComplex)
+            hasRefusedEdit = true
             return value
         }
         var result: [UInt8] = []
@@ -304,7 +316,7 @@ extension Judgement {
         _ state: inout RuleState,
         _ body: (Element, inout XMLWriter, String) -> Bool
     ) {
-        guard let element = element(tree) else { return }
+        guard let element = element(tree) else { return refuseEdit("the element cannot be read") }
         let content = context.content.uri.description
         var writer = XMLWriter(capacity: item.bytes.count + 256)
         guard body(element, &writer, content) else { return }
@@ -313,16 +325,24 @@ extension Judgement {
             guard writer.replacedCharacters == 0 else {
                 throw ItemChecker.Problem(message: "a character that XML 1.0 forbids")
             }
-            guard bytes.count <= context.mostBytes else {
-                throw ItemChecker.Problem(message: "\(bytes.count) bytes, the receiver takes \(context.mostBytes)")
+            // One that is no larger passes where the stanza as it came would: no receiver can have edits undone by its limit.
+            let limit = context.mostBytes(item.direction)
+            guard bytes.count <= max(limit, item.bytes.count) else {
+                throw ItemChecker.Problem(message: "\(bytes.count) bytes, the receiver takes \(limit)")
             }
             let edited = try state.checker.check(bytes, content: context.content)
             if let problem = problem(of: edited, was: element) { throw ItemChecker.Problem(message: problem) }
             if element.isEncrypted { remark(.opaque) }
             replace(by: edited, bytes)
         } catch {
-            remark(.editRefused(error.message))
+            refuseEdit(error.message)
         }
+    }
+
+    /// Takes note that the stanza stays as it was though the rule was to edit it.
+    private mutating func refuseEdit(_ why: String) {
+        remark(.editRefused(why))
+        hasRefusedEdit = true
     }
 
     /// Why an edited element cannot take the place of the one that was.
@@ -330,11 +350,26 @@ extension Judgement {
         guard edited.name == element.name, edited.isInNamespace(of: element) else {
             return "an edit must not turn <\(element.name)> into <\(edited.name)>"
         }
-        guard item.head.kind != .nonza, item.direction == .send, context.content == .client,
-            let from = edited.attribute("from"), let jid = context.jid
-        else { return nil }
+        guard item.head.kind != .nonza else { return nil }
+        if namesSender { return problem(ofAddresses: edited, was: element) }
+        guard item.direction == .send, let from = edited.attribute("from"), let jid = context.jid else { return nil }
         let (address, own) = (RuleAddress(from), RuleAddress(jid))
         guard address.full != own.full, address.full != own.bare else { return nil }
-        return "from='\(from)' is not the session's JID (\(jid)); the server would close the stream (invalid-from)"
+        return AddressFault.foreignSender(from, jid: jid).description
+    }
+
+    /// Between servers and of components each stanza keeps both addresses, and what the one that began the stream sends its
+    /// domain (RFC 6120 §8.1.1.2, §8.1.2.2, XEP-0114).
+    private func problem(ofAddresses edited: Element, was element: Element) -> String? {
+        for name in ["from", "to"] as [StaticString] where edited.attribute(name) == nil {
+            if element.attribute(name) != nil { return AddressFault.missing(attribute: "\(name)").description }
+        }
+        guard item.direction == .send, let from = edited.attribute("from"), let jid = context.jid,
+            // One stream can be for several domains.
+            let was = element.attribute("from")
+        else { return nil }
+        let (domain, own) = (RuleAddress(from).domain, RuleAddress(jid).domain)
+        guard domain != own, domain != RuleAddress(was).domain else { return nil }
+        return AddressFault.foreignDomain(from, domain: Address(jid).jid?.domain ?? jid).description
     }
 }

@@ -58,7 +58,7 @@ struct Judgement: ~Escapable {
     let context: RuleContext
     var verdict = Verdict()
     /// The number of the rule that is asked.
-    private var current = 0
+    private(set) var current = 0
     var place: RulePlace { self.set.rules[current].place }
 
     private var parsed: Element?
@@ -68,6 +68,8 @@ struct Judgement: ~Escapable {
     private var sender: RuleAddress?
     private var receiver: RuleAddress?
     private var rulesLeft = RuleSet.mostRules
+    /// The action at hand was to edit the item, which stays as it was.
+    var hasRefusedEdit = false
 
     @_lifetime(copy item)
     init(_ set: RuleSet, _ item: RuleItem, _ context: RuleContext) {

@@ -156,11 +156,19 @@ extension XMLWriter {
 }
 
 extension Element {
-    /// Whether it holds content that was encrypted end to end (OMEMO, OpenPGP): a change of it is an error at the receiver's.
+    /// Whether it holds content that was encrypted or signed end to end, also as a copy or from an archive (XEP-0280,
+    /// XEP-0313): OMEMO (XEP-0384), OpenPGP (XEP-0373, XEP-0027), OTR, or what a hint names (XEP-0380). A change of it is an
+    /// error at the receiver's.
     var isEncrypted: Bool {
         firstChild { child in
-            child.isNamed("encrypted") && [.omemo, .omemo1, .omemoLegacy].contains(child.namespace)
-                || child.namespace == .openPGP || child.namespace == .openPGPLegacy
+            switch child.namespace {
+            case .omemo, .omemo1, .omemoLegacy: child.isNamed("encrypted")
+            case .openPGP, .openPGPLegacy, .openPGPSignature: true
+            case .encryptionHint: child.isNamed("encryption")
+            // Another stanza may be deeper inside.
+            default:
+                child.namespace.isContent && child.isNamed("body") && child.text.hasPrefix("?OTR") || child.isEncrypted
+            }
         } != nil
     }
 }

@@ -39,8 +39,15 @@ struct RuleContext {
     var localTime = RuleLocalTime()
     /// What it has shown of the roster; nil where no rule asks for it.
     var roster: Roster?
-    /// The most bytes that the receiver takes in one stanza (XEP-0478).
+    /// The most bytes that a stanza, or a text of a rule, may have.
     var mostBytes = StreamLimits.authenticated.itemBytes
+    /// The most bytes that the server and the client have said to accept in one stanza (XEP-0478).
+    var receiverBytes = (server: Int.max, client: Int.max)
+
+    /// The most bytes of a stanza that goes out by a direction.
+    func mostBytes(_ direction: Direction) -> Int {
+        min(mostBytes, direction == .send ? receiverBytes.server : receiverBytes.client)
+    }
 
     /// The address of `HOST:PORT`, without the brackets of IPv6.
     static func host(_ remote: String) -> String {

@@ -6,15 +6,24 @@ internal import XMPPCore
 /// What it leaves out cannot hold; what it leaves in need not.
 struct RuleIndex: Sendable {
     /// Rules that can hold for items of a stage, a direction, a kind, before or after the session is open.
-    struct Slot: Sendable {
+    ///
+    /// A class: a structure would be copied for each item, with all its arrays.
+    final class Slot: Sendable {
         /// Their numbers, ascending. Elsewhere a rule is a bit by its place here.
-        fileprivate(set) var rules: [Int] = []
+        let rules: [Int]
         /// For each type the rules that can hold; empty where none asks for the type.
-        fileprivate var byType: [[UInt64]] = []
+        fileprivate let byType: [[UInt64]]
         /// By the element that rules need.
-        fileprivate var elements = KeyedRules()
+        fileprivate let elements: KeyedRules
         /// By the address that they need.
-        fileprivate var addresses = AddressedRules()
+        fileprivate let addresses: AddressedRules
+
+        fileprivate init(_ rules: [Int], of all: [Rule]) {
+            self.rules = rules
+            byType = Self.byType(rules.map { all[$0].types })
+            elements = KeyedRules(rules.map { all[$0].neededKey })
+            addresses = AddressedRules(rules.map { all[$0] })
+        }
 
         fileprivate var isEmpty: Bool { rules.isEmpty }
         fileprivate var words: Int { (rules.count + 63) / 64 }
@@ -26,19 +35,18 @@ struct RuleIndex: Sendable {
 
     /// - Parameter asks: Whether a rule is to be asked, before or after the session is open.
     init(_ rules: [Rule], _ asks: (Rule, _ isOpen: Bool) -> Bool) {
-        var slots = Array(repeating: Slot(), count: 32)
+        var slots = Array(repeating: [Int](), count: 32)
         for (number, rule) in rules.enumerated() {
             for direction in Direction.allCases where rule.chain.includes(direction) && !rule.excludes(direction) {
                 for kind in [StanzaHead.Kind.message, .presence, .iq, .nonza] where rule.kinds.contains(RuleKinds(kind))
                 {
                     for isOpen in [false, true] where asks(rule, isOpen) {
-                        slots[Self.place(rule.chain.stage, direction, isOpen, kind)].rules.append(number)
+                        slots[Self.place(rule.chain.stage, direction, isOpen, kind)].append(number)
                     }
                 }
             }
         }
-        for place in slots.indices where !slots[place].isEmpty { slots[place].fill(rules) }
-        self.slots = slots
+        self.slots = slots.map { Slot($0, of: rules) }
         taken = slots.indices.reduce(0) { slots[$1].isEmpty ? $0 : $0 | 1 << UInt32($1) }
     }
 
@@ -74,12 +82,9 @@ struct RuleIndex: Sendable {
     ) -> Bool {
         let place = Self.place(0, direction, isOpen, head.kind)
         selection.isMade = true
-        // In place: a slot that is taken out of the array is copied.
-        return slots.withUnsafeBufferPointer { slots in
-            let first = slots[place].select(head, decoder, jid, &selection.words.0, &selection.scratch)
-            let next = place + Self.stageSlots
-            return slots[next].select(head, decoder, jid, &selection.words.1, &selection.scratch) || first
-        }
+        let first = slots[place].select(head, decoder, jid, &selection.words.0, &selection.scratch)
+        let next = place + Self.stageSlots
+        return slots[next].select(head, decoder, jid, &selection.words.1, &selection.scratch) || first
     }
 }
 
@@ -109,7 +114,7 @@ struct RuleSelection {
     }
 }
 
-/// Rules by something that they need, each under one key. Looked up for every item: a table without a hash of its own.
+/// Rules by something that they need, each under one key. A lookup happens for every item, so the table takes the key as its hash.
 struct KeyedRules {
     /// Rules that need nothing; all bits where there is no key.
     private(set) var free: [UInt64] = []
@@ -163,18 +168,19 @@ struct KeyedRules {
 }
 
 extension RuleIndex.Slot {
-    fileprivate mutating func fill(_ all: [Rule]) {
-        var byType = Array(repeating: Array(repeating: UInt64(0), count: words), count: ItemType.count)
-        var asksTypes = false
-        for (place, number) in rules.enumerated() {
-            let bit = UInt64(1) << UInt64(place & 63)
-            let types = all[number].types
-            if types != ItemType.all { asksTypes = true }
-            for type in 0..<ItemType.count where types >> UInt32(type) & 1 == 1 { byType[type][place >> 6] |= bit }
+    /// - Parameter types: For each rule the types for which it can hold, a bit for each.
+    private static func byType(_ types: [UInt32]) -> [[UInt64]] {
+        guard types.contains(where: { $0 != ItemType.all }) else { return [] }
+        var byType = Array(
+            repeating: Array(repeating: UInt64(0), count: (types.count + 63) / 64),
+            count: ItemType.count
+        )
+        for (place, types) in types.enumerated() {
+            for type in 0..<ItemType.count where types >> UInt32(type) & 1 == 1 {
+                byType[type][place >> 6] |= 1 << UInt64(place & 63)
+            }
         }
-        if asksTypes { self.byType = byType }
-        elements = KeyedRules(rules.map { all[$0].neededKey })
-        addresses = AddressedRules(rules.map { all[$0] })
+        return byType
     }
 
     fileprivate func select(

@@ -133,7 +133,7 @@ public final class RuleSet: Sendable {
         }
     }
 
-    /// A handshake is the business of its own chain, and of rules that speak of phases or of elements that are no stanzas.
+    /// Only the handshake chain, and rules that name a phase or a nonza, apply to a handshake.
     private static func asks(_ rule: Rule, isOpen: Bool) -> Bool {
         if rule.chain == .handshake { return !isOpen }
         return isOpen || rule.namesPhase || rule.namesElement

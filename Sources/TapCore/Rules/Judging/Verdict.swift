@@ -43,7 +43,7 @@ struct Verdict {
     enum Remark: Equatable {
         /// The edit would not have been acceptable, and was left out.
         case editRefused(String)
-        /// The stanza is encrypted end to end: the receiver will see that it was changed.
+        /// The stanza is encrypted or signed end to end: the receiver will see that it was changed.
         case opaque
         /// A request was dropped: its sender waits for an answer that never comes.
         case blackhole

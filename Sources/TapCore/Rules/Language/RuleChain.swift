@@ -61,6 +61,41 @@ enum RuleChain: Hashable, Sendable {
     var stage: Int { self == .deliverRemote ? 1 : 0 }
 }
 
+/// What lines `@@ NAME = VALUE` set for the rules below them.
+struct RuleSettings {
+    private(set) var isTraced = false
+    private(set) var dropsUnedited = false
+
+    private static let names = ["trace", "refused_edit"]
+
+    /// Takes a line.
+    mutating func read(_ reader: RuleReader) throws(RuleFault) {
+        var reader = reader
+        _ = reader.take("@@")
+        reader.skipSpaces()
+        let start = reader
+        let name = reader.take { $0.isLetter || $0 == "_" }
+        guard Self.names.contains(name) else {
+            throw reader.fault(
+                "unknown setting \"\(name)\"",
+                "expected @@ trace = on or @@ refused_edit = drop",
+                nearest: Spelling.nearest(to: name, among: Self.names),
+                at: start
+            )
+        }
+        reader.skipSpaces()
+        let isTrace = name == "trace"
+        guard reader.take("=") else {
+            throw reader.fault("no value of \"\(name)\"", "expected @@ \(name) = \(isTrace ? "on" : "drop")")
+        }
+        if isTrace {
+            isTraced = try reader.choice("value of \"trace\"", [("on", true), ("off", false)])
+        } else {
+            dropsUnedited = try reader.choice("value of \"refused_edit\"", [("drop", true), ("pass", false)])
+        }
+    }
+}
+
 /// A rule: when all conditions hold, its actions are carried out in order.
 struct Rule: Sendable {
     var place: RulePlace
@@ -71,6 +106,15 @@ struct Rule: Sendable {
     var steps: [RuleStep] = []
     /// `TRACE.` or `@@ trace = on`.
     var isTraced = false
+    /// A stanza that the rule cannot edit is dropped (`@@ refused_edit = drop`), rather than passed as it was.
+    var dropsUnedited = false
+
+    init(place: RulePlace, chain: RuleChain, _ settings: RuleSettings = RuleSettings()) {
+        self.place = place
+        self.chain = chain
+        isTraced = settings.isTraced
+        dropsUnedited = settings.dropsUnedited
+    }
 
     /// Whether it speaks of elements that are no stanzas, or of a session that is not open yet.
     var namesElement: Bool {

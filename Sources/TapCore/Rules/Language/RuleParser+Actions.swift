@@ -348,7 +348,7 @@ extension RuleParser {
             editsOfSender.append(
                 reader.fault(
                     "this changes the stanza's from",
-                    "for stanzas from the client the edit is skipped unless it is the client's own JID (RFC 6120 §8.1.2.1)"
+                    "for stanzas from the client the edit is refused unless it is the client's own JID (RFC 6120 §8.1.2.1)"
                 )
             )
         case "id":

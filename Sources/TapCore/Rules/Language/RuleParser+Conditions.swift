@@ -87,6 +87,15 @@ extension RuleParser {
                 let usage = action.hasNoValue == false ? "\(name)=VALUE" : "\(name)."
                 throw reader.fault("\(name) is an action", "expected \(usage)", at: start)
             }
+            let actions = RuleActionName.allCases.filter { name.hasPrefix($0.rawValue + " ") }
+            if let action = actions.max(by: { $0.rawValue.count < $1.rawValue.count }) {
+                let sign = action.hasNoValue == true ? "." : "="
+                throw reader.fault(
+                    "no \"\(sign)\" after \(action.rawValue)",
+                    "expected \(action.rawValue)\(sign == "=" ? "=VALUE" : ".")",
+                    at: start
+                )
+            }
             let known = RuleConditionName.allCases.map(\.rawValue)
             if let begun = known.filter({ name.hasPrefix($0 + " ") }).max(by: { $0.count < $1.count }) {
                 throw reader.fault("no \":\" after \(begun)", "expected \(begun): VALUE", at: start)
@@ -129,9 +138,9 @@ extension RuleParser {
         case .type: return .type(try types(&reader))
         case .payload: return .payload(NamespaceKey(uri: Array(RuleReader.trimmed(reader.takeRest()).utf8)))
         case .inspect: return try inspection(&reader)
-        case .from: return .address(.from, try AddressPattern(&reader))
-        case .to: return .address(.to, try AddressPattern(&reader))
-        case .with: return .with(try AddressPattern(&reader))
+        case .from: return .address(.from, try address(&reader))
+        case .to: return .address(.to, try address(&reader))
+        case .with: return .with(try address(&reader))
         case .fromExactly: return .exactly(.from, try RuleText(&reader))
         case .toExactly: return .exactly(.to, try RuleText(&reader))
         case .fromFullJID: return .fullJID(.from)
@@ -333,9 +342,9 @@ extension RuleParser {
         return phases
     }
 
-    private func session(_ reader: inout RuleReader) throws(RuleFault) -> RuleTest {
+    private mutating func session(_ reader: inout RuleReader) throws(RuleFault) -> RuleTest {
         guard reader.rest.allSatisfy({ $0.isNumber || $0 == "," || $0 == " " }) else {
-            return .sessionAddress(try AddressPattern(&reader))
+            return .sessionAddress(try address(&reader))
         }
         return .session(
             Set(

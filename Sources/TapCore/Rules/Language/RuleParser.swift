@@ -28,7 +28,6 @@ struct RuleParser {
     /// Places in the session's state that `EVERY` and `NTH` count in.
     var counters = 0
 
-    private var lines: [Line] = []
     private let resource: (String) -> RuleResource
     private let defaultChain: RuleChain
 
@@ -99,7 +98,7 @@ struct RuleParser {
         isUserChain = false
         var state = State.between
         var rule: Rule?
-        var isTraced = false
+        var settings = RuleSettings()
         var last = RulePlace(file: file.name, line: 1)
         for line in lines {
             last = line.place
@@ -123,10 +122,10 @@ struct RuleParser {
                     note { parser throws(RuleFault) in chain = try parser.chain(reader) }
                     if case .user = chain { isUserChain = true } else { isUserChain = false }
                 }
-                if line.text.hasPrefix("@@") { note { _ throws(RuleFault) in isTraced = try Self.setting(reader) } }
+                if line.text.hasPrefix("@@") { note { _ throws(RuleFault) in try settings.read(reader) } }
             } else if let name = Self.action(line.text) {
-                if rule == nil { rule = Rule(place: line.place, chain: chain, isTraced: isTraced) }
-                if let decisive = rule?.steps.last, decisive.isDecisive {
+                if rule == nil { rule = Rule(place: line.place, chain: chain, settings) }
+                if let decisive = rule?.steps.last, decisive.isDecisive, RuleActionName(rawValue: name) != nil {
                     faults.append(
                         reader.fault("unreachable action \(name)", "the action before it ends the rule")
                     )
@@ -134,7 +133,7 @@ struct RuleParser {
                 state = .actions
                 note { parser throws(RuleFault) in
                     let step = try parser.step(named: name, reader)
-                    if case .trace(tag: nil) = step { rule?.isTraced = true }
+                    if case .trace = step { rule?.isTraced = true }
                     rule?.steps.append(step)
                 }
             } else {
@@ -145,9 +144,9 @@ struct RuleParser {
                     finish(&rule, state, reader)
                     rule = nil
                 }
-                if rule == nil { rule = Rule(place: line.place, chain: chain, isTraced: isTraced) }
-                // An action without its full stop is one mistake, not two.
-                state = RuleActionName(rawValue: line.text) == nil ? .conditions : .actions
+                if rule == nil { rule = Rule(place: line.place, chain: chain, settings) }
+                // An action without its full stop or "=" is one mistake, not two.
+                state = Self.isAction(line.text) ? .actions : .conditions
                 note { parser throws(RuleFault) in rule?.conditions.append(try parser.condition(reader)) }
                 rule?.conditionTexts.append(line.text)
             }
@@ -185,6 +184,23 @@ struct RuleParser {
         )
     }
 
+    /// An address, with a warning of a `*` that stands for itself: other languages have it for any text.
+    mutating func address(_ reader: inout RuleReader) throws(RuleFault) -> AddressPattern {
+        warnOfStar(
+            in: RuleReader.trimmed(String(reader.rest)),
+            reader,
+            "write <*> for any text, as in <*>@<*.example.net>"
+        )
+        return try AddressPattern(&reader)
+    }
+
+    private mutating func warnOfStar(in address: some StringProtocol, _ reader: RuleReader, _ advice: String) {
+        guard address.contains("*"), !address.contains("<") else { return }
+        var reader = reader
+        reader.skipSpaces()
+        warn(reader.fault("the \"*\" in \"\(address)\" stands for itself", advice))
+    }
+
     /// The number of a chain, for `JUMP CHAIN`.
     private mutating func index(of chain: RuleChain) -> Int {
         if let index = chainNumbers[chain] { return index }
@@ -197,7 +213,13 @@ struct RuleParser {
     mutating func jump(_ reader: inout RuleReader) throws(RuleFault) -> Int {
         let start = reader
         let name = RuleReader.trimmed(reader.takeRest())
-        guard let chain = RuleChain(name) else { throw Self.unknownChain(name, start) }
+        guard let chain = RuleChain(name) else {
+            // The chains that files define are user/NAME.
+            if !name.contains("/"), let chain = RuleChain("user/\(name)") {
+                throw start.fault("unknown chain \"\(name)\"", "expected user/NAME", nearest: chain.name)
+            }
+            throw Self.unknownChain(name, start)
+        }
         jumps.append((index(of: chain), start))
         return index(of: chain)
     }
@@ -219,8 +241,9 @@ struct RuleParser {
         case depth(Int)
     }
 
-    /// Faults jumps into nothing, those that come back to where they began, and those that go too deep for the stack.
-    /// Conditions could end these; a rule file is not to depend on that.
+    /// Faults jumps that come back to where they began, and those that go too deep for the stack. Conditions could end
+    /// these; a rule file is not to depend on that. A jump into a chain without rules does nothing, as in mod_firewall,
+    /// whose scripts leave such chains to others.
     private mutating func checkJumps() {
         let members = rulesOfChains
         let targets = members.map { members in
@@ -228,14 +251,14 @@ struct RuleParser {
         }
         var ends: [Int: JumpEnd] = [:]
         var isDepthTold = false
+        let known = rules.map(\.chain.name).filter { $0.hasPrefix("user/") }
         for (chain, reader) in jumps {
             let name = chains[chain].name
             guard !members[chain].isEmpty else {
-                let known = rules.map(\.chain.name).filter { $0.hasPrefix("user/") }
-                faults.append(
+                warn(
                     reader.fault(
                         "no rules in chain \(name)",
-                        "expected a line ::\(name) with rules below it",
+                        "the jump does nothing without a line ::\(name) and rules below it",
                         nearest: Spelling.nearest(to: name, among: known)
                     )
                 )
@@ -269,32 +292,26 @@ struct RuleParser {
         return end
     }
 
-    /// `@@ trace = on`.
-    private static func setting(_ reader: RuleReader) throws(RuleFault) -> Bool {
-        var reader = reader
-        _ = reader.take("@@")
-        reader.skipSpaces()
-        let start = reader
-        let name = reader.take { $0.isLetter }
-        guard name == "trace" else {
-            throw reader.fault(
-                "unknown setting \"\(name)\"",
-                "expected @@ trace = on",
-                nearest: Spelling.nearest(to: name, among: ["trace"]),
-                at: start
-            )
-        }
-        reader.skipSpaces()
-        guard reader.take("=") else { throw reader.fault("no value of \"trace\"", "expected @@ trace = on") }
-        return try reader.choice("value of \"trace\"", [("on", true), ("off", false)])
-    }
-
     /// The name of the action that a line is; nil where it is a condition.
     private static func action(_ line: String) -> String? {
-        let name = line.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_" || $0 == " ") }
-        guard !name.isEmpty, let mark = line[name.endIndex...].first, mark == "." || mark == "=" else { return nil }
-        return RuleReader.trimmed(String(name)).uppercased().split(whereSeparator: { $0 == " " || $0 == "_" })
+        let mark = line.drop(while: isOfName).first
+        return !line.prefix(while: isOfName).isEmpty && (mark == "." || mark == "=") ? name(of: line) : nil
+    }
+
+    /// The name that a line begins with, its words joined by a space.
+    private static func name(of line: String) -> String {
+        line.prefix(while: isOfName).uppercased().split(whereSeparator: { $0 == " " || $0 == "_" })
             .joined(separator: " ")
+    }
+
+    /// Whether a line begins with the name of an action, whatever follows.
+    private static func isAction(_ line: String) -> Bool {
+        let name = name(of: line)
+        return RuleActionName.allCases.contains { name == $0.rawValue || name.hasPrefix($0.rawValue + " ") }
+    }
+
+    private static func isOfName(_ character: Character) -> Bool {
+        character.isASCII && (character.isLetter || character.isNumber || character == "_" || character == " ")
     }
 
     // MARK: Definitions
@@ -367,7 +384,10 @@ struct RuleParser {
 
     private mutating func defineZone(_ name: String, _ reader: inout RuleReader) {
         var zone = RuleDefinitions.Zone()
-        for (member, _) in reader.list(isSpaced: true) { zone.members.insert(RuleAddress(member).full) }
+        for (member, start) in reader.list(isSpaced: true) {
+            warnOfStar(in: member, start, "a zone lists domains and JIDs; FROM: <*.example.net> matches a pattern")
+            zone.members.insert(RuleAddress(member).full)
+        }
         definitions.zones.define(name, zone)
     }
 

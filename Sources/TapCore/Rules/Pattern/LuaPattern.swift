@@ -84,7 +84,7 @@ struct LuaPattern: Sendable, Equatable {
         return match
     }
 
-    /// In `gmatch` a `^` has no meaning of its own.
+    /// In `gmatch` a `^` is no anchor.
     func forEachMatch(in text: [UInt8], _ body: (PatternMatch) -> Bool) throws(PatternTooComplex) {
         var matcher = Matcher(pattern: pattern, text: text)
         var start = 0

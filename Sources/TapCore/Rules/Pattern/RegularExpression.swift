@@ -4,7 +4,7 @@
 /// and their non-greedy forms, `^`, `$`, `\b`, `\B`, and `(?i)` at the beginning (ASCII letters only). Of several matches
 /// that begin at the same place, the one that a backtracking matcher such as Perl's would find first.
 ///
-/// The text is read as UTF-8: `.` and a class match a whole character. A byte that is not UTF-8 is a character of its own,
+/// The text is read as UTF-8: `.` and a class match a whole character. A byte that is not UTF-8 counts as one character,
 /// which `.` and complements match. Offsets are in bytes.
 package struct RegularExpression: Sendable, Equatable {
     /// One instruction of the compiled program.
@@ -47,6 +47,25 @@ package struct RegularExpression: Sendable, Equatable {
     private let ignoresCase: Bool
     /// Number of capturing groups.
     let captureCount: Int
+
+    /// The longest run of characters that every match has, as UTF-8: of those before the first branch.
+    var literal: [UInt8]? {
+        guard !ignoresCase else { return nil }
+        var longest: [UInt8] = []
+        var run: [UInt8] = []
+        for instruction in program {
+            switch instruction {
+            case .character(let scalar):
+                run += Unicode.Scalar(scalar).map { Array(String($0).utf8) } ?? []
+                if run.count > longest.count { longest = run }
+                continue
+            case .split, .jump, .match: return longest.isEmpty ? nil : longest
+            case .save, .textStart, .textEnd, .wordBoundary: continue
+            case .set, .any: run = []
+            }
+        }
+        return nil
+    }
 
     /// Compiles an expression.
     ///

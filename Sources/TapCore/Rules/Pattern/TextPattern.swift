@@ -48,14 +48,6 @@ enum TextPattern: Sendable {
         }
     }
 
-    /// The first match in a text.
-    func firstMatch(in text: [UInt8]) throws(PatternTooComplex) -> PatternMatch? {
-        switch self {
-        case .lua(let pattern): try pattern.firstMatch(in: text)
-        case .regular(let expression): try expression.firstMatch(in: text)
-        }
-    }
-
     /// Calls `body` with each match, from the left, as Lua's `gmatch` finds them: none begins inside the one before.
     func forEachMatch(in text: [UInt8], _ body: (PatternMatch) -> Bool) throws(PatternTooComplex) {
         switch self {

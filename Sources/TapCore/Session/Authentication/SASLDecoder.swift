@@ -48,7 +48,7 @@ public struct SASLDecoder: Sendable {
     private var messages: SASLMessageDecoder
     private var requestID: String?
 
-    /// A decoder that has seen nothing. `policy` decides whether names are told that a catalogue calls private.
+    /// A decoder that has seen nothing. `policy` decides whether private names appear in its details.
     public init(policy: RedactionPolicy = .secrets) {
         self.policy = policy
         messages = SASLMessageDecoder(.other, policy: policy)
@@ -133,7 +133,7 @@ public struct SASLDecoder: Sendable {
     }
 
     private mutating func begin(_ mechanism: String?) {
-        // Real ones have 20 letters at most (RFC 4422 §3.1), and it is told with every step.
+        // A mechanism name has at most 20 characters (RFC 4422 §3.1), and each step's record repeats it.
         self.mechanism = mechanism.map { String($0.unicodeScalars.prefix(Self.longestMechanism)) }
         user = nil
         isUnderWay = true

@@ -17,9 +17,9 @@ struct SASLMessageDecoder: Sendable {
     /// A message breaks the rules of its mechanism.
     struct Malformed: Error {}
 
-    /// Adds what may be told of a message; returns the name it authenticates with, where it holds one.
+    /// Adds the details of a message that are no secret; returns its authentication identity, if any.
     ///
-    /// Of a malformed message nothing is told but that it is: what looks like a name in it may be anything.
+    /// A malformed message gives only that fact: what looks like a name in it may be a secret.
     mutating func decode(_ message: [UInt8], _ role: SASLMessage.Role, _ details: inout Attributes) -> String? {
         var found = details
         do throws(Malformed) {

@@ -74,7 +74,7 @@ final class LoginObserver {
         /// The server has opened a stream.
         case serverHeader(version: String?)
         case features(StreamFeatures)
-        /// A step of SASL on the client's leg; `words` are those of a failure, as they may be told.
+        /// A step of SASL on the client's leg; `words` is the failure's text without secrets.
         case step(AuthenticationStep, words: Prose?)
         /// The same of xmpptap's own login to the server.
         case ownStep(AuthenticationStep, words: Prose?)
@@ -112,7 +112,7 @@ final class LoginObserver {
         case blamed(LoginDiagnosis, isFinal: Bool = false)
     }
 
-    // What the events have told so far.
+    // State gathered from the events so far.
 
     private(set) var attempts: [Attempt] = []
     /// What the last features said; nil while none have come that count.

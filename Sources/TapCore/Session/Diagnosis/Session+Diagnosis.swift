@@ -42,7 +42,7 @@ extension Session {
     /// The diagnosis of an ended session; nil if it became ready, or if it is unknown whether it failed.
     func diagnosis() -> LoginDiagnosis? {
         var diagnosis = judged()
-        if options.isClientLog { diagnosis?.isProxyTheCause = nil }
+        if options.isObserved { diagnosis?.isProxyTheCause = nil }
         // That of a recording has its own.
         if let remedy = diagnosis?.remedy, diagnosis?.advice == nil { diagnosis?.advice = options.advice?(remedy) }
         return diagnosis

@@ -59,6 +59,8 @@ extension Session {
         let features = StreamFeaturesSummary(offer)
         info.mechanisms = features.allMechanisms
         info.features = features.names
+        // Each stream announces its own: they grow when the client has authenticated.
+        directions.send.receiverBytes = offer.itemBytes ?? .max
         negotiation.takeFeatures()
         warnOfClearLogin(offer)
         login?.observe(.features(offer))

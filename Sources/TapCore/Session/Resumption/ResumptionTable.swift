@@ -46,8 +46,10 @@ final class ResumptionTable: Sendable {
         var session: UInt64
         /// Whose reconnects are counted.
         var client: ReconnectWatch.Key?
-        /// What its rules remember, once it is suspended.
-        var rules: RuleMemory?
+        /// What it leaves beside its ledgers, once it is suspended.
+        var legacy: SessionLegacy?
+        /// Where a session that is still connected leaves that when it ends.
+        var inheritance: Inheritance?
     }
 
     /// What a session that is to resume another finds out about its counts.
@@ -72,6 +74,8 @@ final class ResumptionTable: Sendable {
         var suspension: UInt64 = 0
         /// Its ends are known to count differently.
         var hasDiverged = false
+        /// The session that was connected when it was resumed last, and where it leaves what it knows.
+        var earlier: (session: UInt64, inheritance: Inheritance)?
     }
 
     fileprivate struct Table {
@@ -137,13 +141,13 @@ final class ResumptionTable: Sendable {
     /// The connection of a session is gone. Nothing happens where another session has resumed it.
     ///
     /// - Parameter ledgers: Its counts, where they matter; nil also where it has surrendered them.
-    /// - Parameter rules: What its rules remember.
+    /// - Parameter legacy: What else it leaves.
     func suspend(
         _ key: Key,
         of session: UInt64,
         at monotonic: Int64,
         leaving ledgers: StreamManagementLedgers? = nil,
-        rules: RuleMemory? = nil
+        legacy: SessionLegacy? = nil
     ) {
         table.withLock { table in
             guard let entry = table.entries[key] else {
@@ -158,7 +162,7 @@ final class ResumptionTable: Sendable {
             table.suspensions += 1
             table.entries[key]?.suspension = table.suspensions
             table.append((key, table.suspensions))
-            table.keep(ledgers, rules, key)
+            table.keep(ledgers, legacy, key)
         }
     }
 
@@ -204,10 +208,25 @@ final class ResumptionTable: Sendable {
                 return nil
             }
             table.dropLeft(key)
+            var content = entry.content
+            if entry.end == nil, content.session != number {
+                let inheritance = Inheritance()
+                content.inheritance = inheritance
+                table.entries[key]?.earlier = (content.session, inheritance)
+            }
             table.entries[key]?.content.session = number
             table.entries[key]?.end = nil
             table.entries[key]?.suspension = 0
-            return entry.content
+            return content
+        }
+    }
+
+    /// Where a session leaves what it knows that was resumed while it was connected; nil of any other.
+    func inheritance(_ key: Key, of session: UInt64) -> Inheritance? {
+        table.withLock { table in
+            guard let earlier = table.entries[key]?.earlier, earlier.session == session else { return nil }
+            table.entries[key]?.earlier = nil
+            return earlier.inheritance
         }
     }
 }
@@ -227,18 +246,18 @@ extension ResumptionTable.Table {
     /// Forgets what a suspended session has left beside its address.
     fileprivate mutating func dropLeft(_ key: ResumptionTable.Key) {
         if let gone = ledgers.removeValue(forKey: key) { ledgerByteCount -= gone.byteCount }
-        if let gone = entries[key]?.content.rules.take() { ledgerByteCount -= gone.roster.byteCount }
+        if let gone = entries[key]?.content.legacy.take() { ledgerByteCount -= gone.roster.byteCount }
     }
 
     fileprivate mutating func keep(
         _ kept: StreamManagementLedgers?,
-        _ rules: RuleMemory?,
+        _ legacy: SessionLegacy?,
         _ key: ResumptionTable.Key
     ) {
         dropLeft(key)
         ledgers[key] = kept
-        entries[key]?.content.rules = rules
-        ledgerByteCount += (kept?.byteCount ?? 0) + (rules?.roster.byteCount ?? 0)
+        entries[key]?.content.legacy = legacy
+        ledgerByteCount += (kept?.byteCount ?? 0) + (legacy?.roster.byteCount ?? 0)
         while ledgerByteCount > ResumptionTable.ledgerByteCapacity, forgetOldest() {}
     }
 
@@ -273,8 +292,41 @@ extension ResumptionTable.Table {
     }
 }
 
+/// What a session leaves to the one that resumes it, beside its ledgers.
+struct SessionLegacy: Sendable {
+    /// The contacts that were seen.
+    let roster: Roster
+    /// Stanzas and bytes, with those of the sessions before it.
+    let counts: EarlierCounts
+    /// What its rules remember; nil where it has none.
+    let rules: RuleMemory?
+}
+
+/// What a session that is still connected leaves to the one that has resumed it, when it ends.
+final class Inheritance: Sendable {
+    private let legacy = Mutex<SessionLegacy?>(nil)
+
+    func leave(_ left: SessionLegacy) { legacy.withLock { $0 = left } }
+
+    /// Nil until it is left.
+    func take() -> SessionLegacy? { legacy.withLock { $0.take() } }
+}
+
+/// Stanzas and bytes of the sessions that one continues, by direction.
+final class EarlierCounts: Sendable {
+    let sent, received: SessionInfo.Counts
+
+    init(_ sent: SessionInfo.Counts, _ received: SessionInfo.Counts) { (self.sent, self.received) = (sent, received) }
+}
+
 // Sessions that can be resumed, and those that are (XEP-0198 §5).
 extension Session {
+    /// What passed in this session and in those that it continues.
+    var allCounts: EarlierCounts {
+        guard let earlierCounts else { return EarlierCounts(info.sent, info.received) }
+        return EarlierCounts(info.sent + earlierCounts.sent, info.received + earlierCounts.received)
+    }
+
     /// The server has enabled stream management: if the session can be resumed, the one that does is to be known.
     mutating func noteResumable(_ enabled: Element) {
         guard enabled.matches("enabled", .streamManagement) || enabled.matches("enabled", .streamManagement2),
@@ -293,7 +345,7 @@ extension Session {
     }
 
     /// A server that names a place where the session is to be resumed (XEP-0198 §3, XEP-0397 §5) leads the client away
-    /// from the tap. The place can be a secret, and is not told.
+    /// from the tap. The record omits the place, which can be a secret.
     mutating func noteOtherPlace(_ enabled: Element) {
         let isPlace = enabled.isNamed("enabled") && enabled.namespace == .streamManagement
         guard isPlace, edited == nil,
@@ -325,9 +377,11 @@ extension Session {
         if let earlier {
             info.jid = earlier.jid
             client = earlier.client
-            if let rules, let memory = earlier.rules {
-                rules.resume(memory)
-                roster = memory.roster
+            inheritance = earlier.inheritance
+            if let legacy = earlier.legacy {
+                roster = legacy.roster
+                earlierCounts = legacy.counts
+                if let rules, let memory = legacy.rules { rules.resume(memory) }
             }
         }
         let words =
@@ -336,15 +390,27 @@ extension Session {
         becomeOpen(event, words, resumes: earlier?.session)
     }
 
+    /// Takes what the session that this one continues has left, once it has.
+    mutating func take(_ inheritance: Inheritance) {
+        run.awaitTurn()
+        guard let legacy = inheritance.take() else { return }
+        roster.inherit(legacy.roster)
+        earlierCounts = legacy.counts
+        self.inheritance = nil
+    }
+
     /// The session has ended. One whose stream was closed in order cannot be resumed.
     mutating func endResumption() {
         guard let key = resumption else { return }
         defer { resumption = nil }
+        if let inheritance = run.resumptions.inheritance(key, of: number) {
+            return inheritance.leave(SessionLegacy(roster: roster, counts: allCounts, rules: nil))
+        }
         if case .clean? = info.ending { return run.resumptions.end(key, of: number) }
         for direction in Direction.allCases { keepUnsent(direction) }
         let ledgers = streamManagement?.translator.legacy
-        let memory = rules.map { $0.memory(ledgers, roster) }
-        run.resumptions.suspend(key, of: number, at: now.monotonic, leaving: ledgers, rules: memory)
+        let legacy = SessionLegacy(roster: roster, counts: allCounts, rules: rules?.memory(ledgers))
+        run.resumptions.suspend(key, of: number, at: now.monotonic, leaving: ledgers, legacy: legacy)
     }
 
     /// The session with this number resumes this one, whose connections are still there.
@@ -373,13 +439,13 @@ extension Session {
         return .unknown
     }
 
-    /// The bare account that logs in as `user`, as it is compared; nil where its login has told no name.
+    /// The bare account that logs in as `user`, as it is compared; nil for a login without a name.
     private func loginAccount(_ user: String?) -> String? {
         guard let user, let domain = info.domain else { return nil }
         return Address(user.utf8.contains(0x40) ? user : "\(user)@\(domain)").comparableBare
     }
 
-    /// Stands for an account whose login has told no name, as EXTERNAL may: its domain. That the id is the account's own the
-    /// server has checked.
+    /// The key of an account whose login has no name, as with EXTERNAL: its domain. The server has checked that the id
+    /// belongs to the account.
     private var loginDomain: String? { info.domain.map { Address($0).comparableBare } }
 }

@@ -62,7 +62,7 @@ struct SASLBridge {
 
     enum State {
         case idle
-        /// The client's first message is awaited, which says who it is.
+        /// Waiting for the client's first message, which names the user.
         case asked(Login)
         case client(any SASLExchange, Login)
         /// `data` is for the client's success.

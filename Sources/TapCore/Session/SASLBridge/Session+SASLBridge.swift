@@ -150,7 +150,7 @@ extension Session {
     // MARK: What it means
 
     private func acts(of element: Element, _ bridged: BridgedLogin) -> [SASLBridge.Act]? {
-        // Who it is can be read from the first message; the session's own decoder is told when it is recorded.
+        // The first message names the user; the session's own decoder reads it when it is recorded.
         var peek = sasl
         let isSASL2 = element.namespace.isSASL2
         switch element.name {

@@ -18,7 +18,7 @@ extension Session {
             finish(.startTLS, .ok)
             // What is held goes on when TLS is up on the server's leg; a recording has what followed.
             if directions.recv.buffered != nil || recording != nil { return }
-            if options.isInsideTLS { return passTLS() }
+            if options.isInsideTLS || decryptedTLS != nil { return passTLS() }
             noteEarlyBytes()
             beginTLS(directly: false)
         case .recv:
@@ -30,7 +30,11 @@ extension Session {
 
     /// The streams restart inside TLS, which the log does not show.
     private mutating func passTLS() {
-        finish(.tls, .skipped("not recorded; the log contains the decrypted streams"))
+        if let decryptedTLS {
+            finish(.tls, .ok, details: decryptedTLS)
+        } else {
+            finish(.tls, .skipped("not recorded; the log contains the decrypted streams"))
+        }
         negotiation.enterTLS()
         for direction in Direction.allCases { directions[direction].mayRestart = true }
         if directions.send.isHeld { release(.send) }

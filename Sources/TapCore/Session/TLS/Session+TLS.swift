@@ -165,7 +165,7 @@ extension Session {
         }
     }
 
-    /// TLS has failed on a leg, and the session with it. The client is told in the terms that it expects just now: a
+    /// TLS has failed on a leg, and the session with it. The client gets what it expects in its state: a
     /// `<failure/>` (RFC 6120 §5.4.2.2), or the failure's alert of TLS.
     private mutating func fail(_ leg: Leg, _ failure: TLSFailure) {
         guard !negotiation.isFinished else { return }

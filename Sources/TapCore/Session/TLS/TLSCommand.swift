@@ -11,7 +11,7 @@ public enum TLSCommand: Sendable, Hashable {
     ///
     /// Answered with ``SessionInput/identityFound(isServersOwn:)`` or ``SessionInput/identityNotFound(_:)``.
     case findIdentity(name: String?)
-    /// Starts the handshake with the client, who is shown what was found, at most at the version (nil is any), and chooses
+    /// Starts the handshake with the client, with the identity found, at most at the version (nil is any), and chooses
     /// from the protocols by ALPN; nil ignores what it offers. `isDirect`: `first` is the ciphertext that it has sent already;
     /// otherwise the consent, to be written in clear before. Answered like the server's.
     case startClient(maximumVersion: UInt16?, protocols: [String]?, isDirect: Bool, first: [UInt8])
@@ -19,8 +19,8 @@ public enum TLSCommand: Sendable, Hashable {
 
 /// What happens to TLS on a leg.
 public enum TLSEvent: Sendable {
-    /// The handshake begins; `directly` where the leg begins with TLS, rather than asking for it. What is told to the client
-    /// in clear has been written.
+    /// The handshake begins; `directly` on a leg that begins with TLS instead of STARTTLS. All clear text to the client
+    /// has been written.
     case started(directly: Bool)
     /// The handshake cannot be started.
     case notStarted(TLSFailure)
@@ -28,7 +28,7 @@ public enum TLSEvent: Sendable {
     case opened(TLSAgreement)
     /// The handshake has failed, or TLS did later.
     case failed(TLSFailure)
-    /// A message of TLS has gone by; told at trace, without what it says. The length is in bytes.
+    /// A TLS message has passed; recorded at trace without its content. The length is in bytes.
     case message(String, length: Int, isReceived: Bool)
     /// The leg ends without close_notify.
     case truncated

@@ -67,9 +67,13 @@ public struct LoginTimeline: Sendable {
         at monotonic: Int64
     ) -> LoginStep {
         let position = underWay.firstIndex { $0.name == name && $0.key == key }
-        let step = position.map { underWay.remove(at: $0) }
-        var all = step?.details ?? [:]
-        for entry in details.entries { all[entry.name] = entry.value }
+        var step = position.map { underWay.remove(at: $0) }
+        var all = details
+        if let earlier = step?.details, !earlier.isEmpty {
+            all = earlier
+            step?.details = [:]
+            for entry in details.entries { all[entry.name] = entry.value }
+        }
         return add(name, outcome, from: since ?? step?.began ?? reached, details: all, at: monotonic)
     }
 
@@ -204,17 +208,19 @@ extension Session {
 
     /// A header has passed.
     mutating func timelineHeader(_ event: StreamEvent, _ direction: Direction) {
-        guard !negotiation.isRefusing else { return }
-        let epoch: Attributes = ["epoch": .integer(Int64(clamping: event.epoch))]
+        guard !negotiation.isRefusing, !isJoined else { return }
+        let epoch = Attributes.Value.integer(Int64(clamping: event.epoch))
         switch direction {
         case .send:
-            var details = epoch
-            details["to"] = info.domain.map { .string($0) }
+            var details = Attributes()
+            details.reserveCapacity(2)
+            details.append("epoch", epoch)
+            details.append("to", info.domain.map { .string($0) })
             begin(.streamOpen, awaits: .server, details: details)
         case .recv:
-            finish(.streamOpen, .ok, details: epoch)
+            finish(.streamOpen, .ok, details: ["epoch": epoch])
             // A stream without a version has no features (RFC 6120 §4.7.5).
-            if event.head.version != nil { begin(.features, awaits: .server, details: epoch) }
+            if event.head.version != nil { begin(.features, awaits: .server, details: ["epoch": epoch]) }
         }
     }
 

@@ -47,7 +47,7 @@ extension Case {
             prefixedAttributes(),
             ledger("ledger, all passed", dropsEach: .max, bytes: 1 << 10),
             ledger("ledger, each 7th dropped, each 10th acknowledged", dropsEach: 7, bytes: 1 << 10),
-            ledger("ledger, each 7th dropped, none acknowledged", dropsEach: 7, acknowledges: false, bytes: 48 << 10),
+            ledger("ledger, each 7th dropped, none acknowledged", dropsEach: 7, acknowledges: false, bytes: 4 << 10),
             login("login, off", .off),
             login("login, info", .info),
             login("login, verbose", .verbose),
@@ -226,7 +226,9 @@ extension Case {
                     untilDrop -= 1
                     if untilDrop == 0 {
                         untilDrop = dropsEach
-                        ledgers[direction].drop(StreamManagementLedger.Mark(fingerprint: ten))
+                        ledgers[direction].drop(
+                            StreamManagementLedger.Mark(fingerprint: UInt16(truncatingIfNeeded: ten))
+                        )
                     } else {
                         ledgers[direction].pass()
                     }

@@ -1,9 +1,13 @@
+import Foundation
+
 /// Both ends of an XMPP session, as little of them as a login needs (SASL PLAIN, resource binding).
 private let header = "xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' version='1.0'>"
 
 /// Looks for the end of what is waited for; what comes is not much, and comes bit by bit.
 private struct Expectation {
     private var seen: [UInt8] = []
+    /// What came last, up to the end that was waited for.
+    private(set) var last: [UInt8] = []
 
     /// Whether `end` has come; then what came is forgotten.
     mutating func meets(_ bytes: UnsafeBufferPointer<UInt8>, _ end: StaticString) -> Bool {
@@ -12,6 +16,7 @@ private struct Expectation {
         guard seen.count >= wanted.count, seen[(seen.count - wanted.count)...].elementsEqual(wanted) else {
             return false
         }
+        last = seen
         seen.removeAll()
         return true
     }
@@ -26,6 +31,8 @@ final class ServerConnection: Connection {
     }
 
     private let sink: Sink
+    /// Whose session it is.
+    private var user = "ash"
     private var step = 0
     private var expectation = Expectation()
 
@@ -49,15 +56,25 @@ final class ServerConnection: Connection {
                 open + "<mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>PLAIN</mechanism></mechanisms>"
                     + "</stream:features>"
             )
-        case 1: send("<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>")
+        case 1:
+            user = Self.user(String(decoding: expectation.last, as: UTF8.self)) ?? user
+            send("<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>")
         case 2: send(open + "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></stream:features>")
         default:
             send(
-                "<iq type='result' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>"
-                    + "<jid>ash@garden.example/shed</jid></bind></iq>"
+                "<iq type='result' id='bind'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>"
+                    + "<jid>\(user)@garden.example/shed</jid></bind></iq>"
             )
         }
         step += 1
+    }
+
+    /// The user of an `<auth/>` with PLAIN.
+    private static func user(_ auth: String) -> String? {
+        guard let start = auth.firstIndex(of: ">"), let end = auth.lastIndex(of: "<"), start < end,
+            let parts = Data(base64Encoded: String(auth[start..<end].dropFirst()))?.split(separator: 0)
+        else { return nil }
+        return parts.first.map { String(decoding: $0, as: UTF8.self) }
     }
 }
 
@@ -92,7 +109,7 @@ final class ClientConnection: Connection {
         switch step {
         case 1: send("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGFzaAByb290cw==</auth>")
         case 2: begin()
-        case 3: send("<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>")
+        case 3: send("<iq type='set' id='bind'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>")
         default:
             isReady = true
             onReady(self)

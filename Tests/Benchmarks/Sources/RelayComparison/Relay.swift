@@ -5,8 +5,10 @@ final class Relay {
     /// Which program, told how.
     struct Kind: Sendable {
         let name: String
-        /// Program and arguments; `LISTEN`, `UPSTREAM` and `FOLDER` are filled in.
+        /// Program and arguments; `LISTEN`, `PORT` (that of the former), `UPSTREAM` and `FOLDER` are filled in.
         let command: [String]
+        /// A program beside it that watches, whose CPU counts, too; it writes a line once it does.
+        var watcher: [String] = []
         /// The file `FOLDER/configuration`.
         var configuration = ""
         /// Writes a line for each stanza to `FOLDER/log`.
@@ -17,6 +19,7 @@ final class Relay {
     let port: UInt16
     private let folder: URL
     private let process = Process()
+    private let watcher = Process()
 
     /// Starts it and waits until it listens.
     init(_ kind: Kind, upstream: UInt16) throws {
@@ -28,7 +31,7 @@ final class Relay {
         let (listen, folder) = (port, folder.path)
         func filled(_ text: String) -> String {
             text.replacing("LISTEN", with: "127.0.0.1:\(listen)").replacing("UPSTREAM", with: "127.0.0.1:\(upstream)")
-                .replacing("FOLDER", with: folder)
+                .replacing("FOLDER", with: folder).replacing("PORT", with: "\(listen)")
         }
         try filled(kind.configuration).write(toFile: folder + "/configuration", atomically: true, encoding: .utf8)
         process.executableURL = URL(filePath: kind.command[0])
@@ -40,6 +43,17 @@ final class Relay {
         for _ in 0..<200 {
             if let descriptor = Connection.connect(port) {
                 close(descriptor)
+                guard let program = kind.watcher.first else { return }
+                let said = Pipe()
+                watcher.executableURL = URL(filePath: program)
+                watcher.arguments = kind.watcher.dropFirst().map(filled)
+                watcher.standardInput = FileHandle.nullDevice
+                watcher.standardOutput = FileHandle.nullDevice
+                watcher.standardError = said
+                try watcher.run()
+                guard !said.fileHandleForReading.availableData.isEmpty, watcher.isRunning else {
+                    throw Failure("\(kind.name): \(program) does not watch")
+                }
                 return
             }
             guard process.isRunning else { break }
@@ -52,19 +66,28 @@ final class Relay {
 
     func stop() {
         guard process.isRunning else { return }
-        process.terminate()
-        process.waitUntilExit()
+        for process in [process, watcher] where process.isRunning {
+            process.terminate()
+            process.waitUntilExit()
+        }
         try? FileManager.default.removeItem(at: folder)
     }
 
     /// The path of a file in its folder.
     func path(of name: String) -> String { folder.appending(path: name).path }
 
-    /// CPU it has used so far, in microseconds: user and system, all threads.
-    var cpu: Double { scheduledTime ?? countedTime }
+    /// CPU it has used so far, in microseconds: user and system, all threads; with that of the watcher.
+    var cpu: Double {
+        guard !kind.watcher.isEmpty else { return cpu(of: process) }
+        // What has passed is looked at a moment later.
+        usleep(500_000)
+        return cpu(of: process) + cpu(of: watcher)
+    }
+
+    private func cpu(of process: Process) -> Double { scheduledTime(of: process) ?? countedTime(of: process) }
 
     /// By the scheduler, in nanoseconds; nil where the kernel does not tell.
-    private var scheduledTime: Double? {
+    private func scheduledTime(of process: Process) -> Double? {
         let tasks = "/proc/\(process.processIdentifier)/task"
         var sum = 0.0
         for thread in (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? [] {
@@ -77,7 +100,7 @@ final class Relay {
     }
 
     /// In ticks of the clock, which are 10 ms nearly everywhere.
-    private var countedTime: Double {
+    private func countedTime(of process: Process) -> Double {
         guard let text = try? String(contentsOfFile: "/proc/\(process.processIdentifier)/stat", encoding: .utf8),
             // The name stands in parentheses and may hold anything.
             let end = text.lastIndex(of: ")")

@@ -6,6 +6,8 @@ import StanzaMix
 /// ```
 /// RelayComparison XMPPTAP [ROUNDS [SCALE]]    medians of interleaved rounds (3); SCALE shortens or lengthens them (1)
 /// RelayComparison XMPPTAP injection           the delay of injected stanzas while others pass
+/// RelayComparison XMPPTAP recordings          the speed of replay and diff
+/// RelayComparison XMPPTAP captures            ping-pong with captures, and with sniff, beside the text log
 /// RelayComparison XMPPTAP rules [FILE ...]    ping-pong with rule files (samples), against none
 /// ```
 ///
@@ -23,13 +25,34 @@ struct RelayComparison {
                 exit(1)
             }
         }
+        if arguments.count > 2, ["recordings", "load"].contains(arguments[2]) {
+            do {
+                guard arguments.count == 6, let port = UInt16(arguments[3]), let count = Int(arguments[4]),
+                    let piece = Int(arguments[5])
+                else {
+                    _ = raiseDescriptorLimit()
+                    return try RecordingSpeed(arguments[1]).run(rounds: 5)
+                }
+                // What the former starts.
+                return try RecordingSpeed.load(port, count, piece: piece)
+            } catch {
+                FileHandle.standardError.write(Data("benchmark: \(error)\n".utf8))
+                exit(1)
+            }
+        }
         if arguments.count > 2, arguments[2] == "rules" {
             return compareRules(arguments[1], Array(arguments.dropFirst(3)))
+        }
+        if arguments.count == 3, arguments[2] == "captures" {
+            for level in ["info", "verbose"] { compareCaptures(arguments[1], level) }
+            return
         }
         let rounds = arguments.count > 2 ? Int(arguments[2]) ?? 0 : 3
         let scale = arguments.count > 3 ? Double(arguments[3]) ?? 0 : 1
         guard arguments.count > 1, rounds > 0, scale > 0 else {
-            print("usage: RelayComparison XMPPTAP [ROUNDS [SCALE] | injection | rules [FILE ...]]")
+            print(
+                "usage: RelayComparison XMPPTAP [ROUNDS [SCALE] | injection | recordings | captures | rules [FILE ...]]"
+            )
             exit(2)
         }
         do {
@@ -62,7 +85,38 @@ struct RelayComparison {
             [Relay.Kind(name: "no rules", command: proxy)]
             + (files.isEmpty ? samples : files.map { Relay.Kind(name: $0, command: proxy + ["--rules", $0]) })
         // A server refuses a sender that is not the client, and so does an edit.
-        let mix = StanzaMix(count: 400, withSender: false)
+        comparePingPong(kinds, StanzaMix(count: 400, withSender: false))
+    }
+
+    /// Ping-pong with a text log, with a capture beside it, and with a live capture of the same packets.
+    private static func compareCaptures(_ program: String, _ level: String) {
+        let proxy = [
+            program, "proxy", "--listen", "LISTEN", "--upstream", "UPSTREAM", "--log", "off", "--log-to",
+            "FOLDER/log,\(level)",
+        ]
+        let capture = proxy + ["--capture", "FOLDER/x.xtap"]
+        let sniff = [program, "sniff", "-i", "lo", "--port", "PORT", "--log", level]
+        let kinds = [
+            Relay.Kind(name: "log \(level)", command: proxy, logs: true),
+            Relay.Kind(name: "and --capture", command: capture, logs: true),
+            Relay.Kind(name: "and --hash-chain", command: capture + ["--hash-chain"], logs: true),
+            Relay.Kind(
+                name: "and --capture-when",
+                command: capture + ["--capture-when", "body:nowhere"],
+                logs: true
+            ),
+            Relay.Kind(name: "and sniff", command: proxy, watcher: sniff, logs: true),
+            Relay.Kind(
+                name: "and sniff --write",
+                command: proxy,
+                watcher: sniff + ["--write", "FOLDER/x.pcapng"],
+                logs: true
+            ),
+        ]
+        comparePingPong(kinds, StanzaMix(count: 400))
+    }
+
+    private static func comparePingPong(_ kinds: [Relay.Kind], _ mix: StanzaMix) {
         do {
             var measures = [[Measures]](repeating: [], count: kinds.count)
             for round in 1...7 {

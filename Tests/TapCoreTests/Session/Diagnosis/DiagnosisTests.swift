@@ -447,7 +447,7 @@ import TapRecord
 
     @Test func `a client's own log does not tell whether a proxy is the cause`() throws {
         var options = SessionOptions(level: .trace)
-        options.isClientLog = true
+        options.isObserved = true
         var harness = L.opened(L.mechanisms("PLAIN"), options: options)
         harness.send(L.plain)
         harness.recv(L.failure("not-authorized"))

@@ -74,6 +74,32 @@ private let typing =
         #expect(scene.told("rule-edit-refused").first?.record.level == .warn)
     }
 
+    @Test(arguments: [
+        ("REMOVE=@from", "it has no from; in this stream each stanza has from and to"),
+        ("REMOVE=@to", "it has no to; in this stream each stanza has from and to"),
+        (
+            "SET=@from=x@other.example",
+            "from='x@other.example' is not of plays.example.org, the domain of this stream; the server would close it "
+                + "(invalid-from)"
+        ),
+        ("SET=@from=hamlet@plays.example.org", nil), ("SET=@to=other@example.net", nil),
+    ])
+    func `an edit of a component's stanza leaves it both addresses, and its own domain`(
+        action: String,
+        problem: String?
+    ) throws {
+        var options = SessionOptions(level: .trace)
+        options.rules = LiveRules(try RuleFileTests.load("::send\n\nKIND: message\n\(action)")) { _ in RuleLocalTime() }
+        var harness = SessionHarness(options: options)
+        harness.say(Conversations.component)
+        let before = harness.toServer.count
+        let stanza = "<message from='plays.example.org' to='juliet@example.org'/>"
+        harness.send(stanza)
+        #expect((String(decoding: harness.toServer[before...], as: UTF8.self) == stanza) == (problem != nil))
+        let words = harness.told.compactMap(\.record.words).filter { $0.contains("edit refused") }
+        #expect(words.count == (problem == nil ? 0 : 1) && words.allSatisfy { $0.contains(problem ?? "") }, "\(words)")
+    }
+
     @Test func `a bounce goes back to the sender and is counted on both sides`() throws {
         var scene = try RuleScene("::send\n\nKIND: iq\nBOUNCE=not-allowed", enablesStreamManagement: true)
         let out = scene.send("<iq type='get' id='q1' to='romeo@example.net'><ping xmlns='urn:xmpp:ping'/></iq>")

@@ -44,6 +44,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.harness.unread.isEmpty)
         _ = scene.send((2..<40).map(message).joined())
         #expect(scene.harness.unread == [.client])
+        #expect(scene.harness.session.counters.events == [.limitHit(.waiting): 1])
         for _ in 0..<3 { _ = scene.wait(milliseconds: 500) }
         #expect(scene.harness.unread.isEmpty)
     }
@@ -54,7 +55,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         let held = scene.harness.session.heldItems
         #expect(held.count == 1)
         #expect(held.first?.number == 1 && held.first?.direction == .send)
-        #expect(held.first?.bytes == Array(message(1).utf8) && held.first?.rule.line == 3)
+        #expect(held.first?.bytes == Array(message(1).utf8) && held.first?.rule?.line == 3)
         #expect(scene.handle(.release(7, .pass)).server.isEmpty)
         #expect(scene.told("not-held").count == 1)
         #expect(scene.handle(.release(1, .pass)).server == message(1))
@@ -67,6 +68,50 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         let ledgers = try #require(scene.harness.session.streamManagement?.translator.ledgers)
         #expect(ledgers.send.sent == 4 && ledgers.send.delivered == 3)
         #expect(scene.harness.session.heldItems.isEmpty)
+    }
+
+    @Test func `the next stanzas that a condition holds for are held on request, and only they`() throws {
+        var scene = try RuleScene("::recv\n\nKIND: presence\nDROP.", enablesStreamManagement: true)
+        _ = scene.handle(.pause(try StanzaPause(.send, count: 2, conditions: "KIND: message\nEVERY: 2")))
+        #expect(scene.recv(message(1)).client == message(1))
+        #expect(scene.send("<presence/>" + message(1) + message(2)).server == "<presence/>" + message(1))
+        let held = scene.harness.session.heldItems
+        #expect(held.count == 1 && held.first?.rule == nil && held.first?.bytes == Array(message(2).utf8))
+        #expect(scene.handle(.release(1, .drop)).server.isEmpty)
+        #expect(scene.send(message(3) + message(4)).server == message(3))
+        #expect(scene.handle(.release(2, .pass)).server == message(4))
+        #expect(scene.send(message(5) + message(6)).server == message(5) + message(6))
+        let ledgers = try #require(scene.harness.session.streamManagement?.translator.ledgers)
+        #expect(ledgers.send.sent == 7 && ledgers.send.delivered == 6)
+    }
+
+    @Test func `a pause needs no rules, leaves a stanza that is passing alone, and can be ended`() throws {
+        var harness = SessionHarness(options: SessionOptions(level: .trace))
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        let before = harness.toServer.count
+        func sent() -> String { String(decoding: harness.toServer[before...], as: UTF8.self) }
+        harness.send("<message id='1'")
+        harness.handle(.pause(try StanzaPause(nil)))
+        harness.send("/><message id='2'/><message id='3'/>")
+        #expect(sent() == "<message id='1'/>")
+        #expect(harness.session.heldItems.map(\.bytes) == [Array("<message id='2'/>".utf8)])
+        harness.handle(.release(1, .replace(Array("<message id='hand'/>".utf8))))
+        #expect(sent() == "<message id='1'/><message id='hand'/><message id='3'/>")
+        let isCutThrough = harness.session.directions[.send].isCutThrough
+        #expect(isCutThrough)
+        harness.handle(.pause(try StanzaPause(.send, count: 1000)))
+        harness.handle(.pause(nil))
+        harness.send("<message id='4'/>")
+        #expect(sent().hasSuffix("<message id='4'/>") && harness.session.heldItems.isEmpty)
+    }
+
+    @Test(arguments: [
+        ("KIND: massage", "massage"), ("DROP.", "unreachable"),
+        ("KIND: message\nPASS.\n\nKIND: iq", "only conditions"),
+        ("::send", "only conditions"), ("TIME: 10:00-11:00", "only be asked by rule files"),
+    ])
+    func `what is no condition pauses nothing`(conditions: String, reason: String) {
+        #expect { try StanzaPause(.send, conditions: conditions) } throws: { "\($0)".contains(reason) }
     }
 
     @Test func `an item that a person drops has no copies behind it`() throws {
@@ -112,16 +157,86 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.harness.closed == false)
     }
 
-    @Test(arguments: ["<a xmlns='urn:xmpp:sm:3' h='9'/>", "<other xmlns='urn:example'/>"])
-    func `a held stanza stays one`(edited: String) throws {
+    /// An edit of the held `<message id='1'>`, and why it is refused.
+    @Test(arguments: [
+        ("<a xmlns='urn:xmpp:sm:3' h='9'/>", "it is no iq, message or presence in the stream's namespace"),
+        ("<other xmlns='urn:example'/>", "it is no iq, message or presence in the stream's namespace"),
+        ("<message xmlns='urn:example'/>", "it is no iq, message or presence in the stream's namespace"),
+        ("<presence/>", "it is not a message, as the held stanza is"),
+        ("<message/><message/>", "more than one stanza; the second begins at offset 10"),
+        ("<message>", "it is no whole stanza"), ("", "it is no whole stanza"),
+        ("</stream:stream>", "it ends the stream"),
+        ("<message><x:y/></message>", "a prefix without a namespace, at offset 10"),
+        ("<message to='a@b@c'/>", "to='a@b@c' is no JID"),
+        (
+            "<message from='other@example.org'/>",
+            "from='other@example.org' is not the session's JID (juliet@example.org/balcony); the server would close the "
+                + "stream (invalid-from)"
+        ),
+        (
+            "<message><body>\(String(repeating: "x", count: 400))</body></message>",
+            "it is larger than 300 bytes, the most that the server accepts in a stanza (XEP-0478)"
+        ),
+        (
+            "<message><body>\(String(repeating: "x", count: 2000))</body></message>",
+            "it is larger than 2000 bytes, the limit of an item"
+        ),
+    ])
+    func `an edit of a held stanza is checked as an injected stanza is`(edited: String, reason: String) throws {
+        var options = SessionOptions(level: .trace)
+        options.limits.itemBytes = 2000
+        options.rules = LiveRules(try RuleFileTests.load("::send\n\nKIND: message\nPAUSE.")) { _ in RuleLocalTime() }
+        var harness = SessionHarness(options: options)
+        harness.say(
+            Conversations.plainLogin.prefix(10).map {
+                let limits = "<limits xmlns='urn:xmpp:stream-limits:0'><max-bytes>300</max-bytes></limits>"
+                return ($0.direction, $0.text.replacing("</stream:features>", with: limits + "</stream:features>"))
+            }
+        )
+        let before = harness.toServer.count
+        harness.send("<message id='1'/>")
+        let problem = harness.session.problem(with: .replace(Array(edited.utf8)), of: 1)
+        #expect(problem == reason)
+        harness.handle(.release(1, .replace(Array(edited.utf8))))
+        #expect(harness.toServer.count == before && harness.session.heldItems.count == 1)
+        #expect(harness.told(code: "held-edit-refused").count == 1)
+        let own = "<message from='juliet@example.org/balcony' to='romeo@example.org'/>"
+        #expect(harness.session.problem(with: .replace(Array(own.utf8)), of: 1) == nil)
+        harness.handle(.release(1, .pass))
+        #expect(String(decoding: harness.toServer[before...], as: UTF8.self) == "<message id='1'/>")
+    }
+
+    @Test func `a held stanza beyond the receiver's limit can be made smaller`() throws {
+        var scene = try RuleScene("::recv\n\nKIND: message\nPAUSE.")
+        scene.harness.session.directions.recv.receiverBytes = 20
+        #expect(scene.recv(message(1)).client.isEmpty)
+        let larger = "<message id='12345678901234567890123456789012345678901234567890'/>"
+        #expect(scene.harness.session.problem(with: .replace(Array(larger.utf8)), of: 1)?.contains("XEP-0478") == true)
+        let edited = "<message id='edited-1'/>"
+        #expect(scene.handle(.release(1, .replace(Array(edited.utf8)))).client == edited)
+    }
+
+    @Test func `a held element of a login stays what it is`() throws {
+        var scene = try RuleScene("::recv\n\nELEMENT: {urn:example}note\nPAUSE.\n\nELEMENT: {urn:xmpp:sm:3}a\nPAUSE.")
+        #expect(scene.recv("<note xmlns='urn:example'>one</note>").client.isEmpty)
+        for edited in ["<note xmlns='urn:other'/>", "<message/>", "<a xmlns='urn:xmpp:sm:3' h='1'/>"] {
+            let problem = scene.harness.session.problem(with: .replace(Array(edited.utf8)), of: 1)
+            #expect(problem == "it is not <note> in its namespace, as the held element is", "\(edited)")
+        }
+        let edited = "<note xmlns='urn:example'>two</note>"
+        #expect(scene.handle(.release(1, .replace(Array(edited.utf8)))).client == edited)
+    }
+
+    @Test func `an edit of a held stanza that is encrypted is told as such`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nPAUSE.")
-        _ = scene.send(message(1))
-        let problem = scene.harness.session.problem(with: .replace(Array(edited.utf8)), of: 1)
-        #expect(problem == "a stanza can only be replaced by a stanza: stream management counts them")
-        #expect(scene.harness.session.problem(with: .replace(Array(message(2).utf8)), of: 1) == nil)
-        #expect(scene.handle(.release(1, .replace(Array(edited.utf8)))).server.isEmpty)
-        #expect(scene.told("held-edit-refused").count == 1)
-        #expect(scene.handle(.release(1, .pass)).server == message(1))
+        let held = "<message id='1'><body>?OTR:AAMD</body></message>"
+        #expect(scene.send(held).server.isEmpty)
+        let edited = "<message id='1'><body>x</body></message>"
+        #expect(scene.handle(.release(1, .replace(Array(edited.utf8)))).server == edited)
+        #expect(scene.told("opaque").count == 1)
+        _ = scene.send(edited)
+        #expect(scene.handle(.release(2, .replace(Array(held.utf8)))).server == held)
+        #expect(scene.told("opaque").count == 1)
     }
 
     @Test func `what waits goes on when the peer has ended`() throws {

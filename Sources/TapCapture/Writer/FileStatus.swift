@@ -1,3 +1,5 @@
+// Its headers declare `timespec` too, and the compiler may count that as the one definition.
+internal import CPcap
 internal import Glibc
 
 /// What the system knows of a file. Read here because a module that also imports NIO's may see `struct stat` as theirs, and
@@ -5,12 +7,18 @@ internal import Glibc
 public struct FileStatus: Sendable {
     /// A regular file, no pipe, device or folder.
     public let isRegular: Bool
+    /// A folder.
+    public let isFolder: Bool
     /// Permission bits, `0o600`.
     public let rights: UInt32
     /// The user's number.
     public let owner: UInt32
     /// Names that the file has; 0 for one that was removed.
     public let links: UInt64
+    /// Bytes, of a regular file.
+    public let size: UInt64
+    /// Device and number: the same under whatever name.
+    public let identity: [UInt64]
     /// When it was last written, in seconds since 1970.
     public let modified: Int
 
@@ -30,9 +38,12 @@ public struct FileStatus: Sendable {
 
     private init(_ status: stat) {
         isRegular = status.st_mode & S_IFMT == S_IFREG
+        isFolder = status.st_mode & S_IFMT == S_IFDIR
         rights = status.st_mode & 0o7777
         owner = status.st_uid
         links = UInt64(status.st_nlink)
+        size = UInt64(clamping: status.st_size)
+        identity = [UInt64(status.st_dev), UInt64(status.st_ino)]
         modified = status.st_mtim.tv_sec
     }
 }

@@ -1,0 +1,132 @@
+internal import TapRecord
+
+internal import Glibc
+
+/// Follows the hash chain of captures from their first line to their last; see `--hash-chain`.
+///
+/// The chain shows that lines were changed, removed, inserted or moved by somebody who has not written all behind them anew, and
+/// to who knows the end of the chain also that, and that the file was cut.
+public struct ChainCheck: Sendable {
+    /// Where the chain is broken.
+    public struct Break: Sendable, Hashable {
+        /// The file.
+        public let path: String
+        /// The number of the line, from 1.
+        public let line: Int
+        /// The number of the record within its run; nil of what is none.
+        public let sequence: UInt64?
+        /// Whether the line has no place in the chain at all.
+        public let hasNoChain: Bool
+    }
+
+    /// Records that fit into the chain.
+    public private(set) var records: UInt64 = 0
+    /// The ends of the chains, in hexadecimal: each run has one, in the order in which they begin.
+    public private(set) var heads: [String] = []
+    /// The first line that does not fit; what stands behind it was not looked at.
+    public private(set) var firstBreak: Break?
+    /// The parts of the log that were written before were not named.
+    public private(set) var beginsWithin = false
+    /// The last line is torn: it was being written when the program or the machine stopped.
+    public private(set) var isTorn = false
+
+    private var chains: [LogIdentity: [UInt8]] = [:]
+    private var order: [LogIdentity] = []
+    private var current: LogIdentity?
+
+    /// Checks captures and JSON logs; parts of a log may come in any order.
+    ///
+    /// - Throws: ``ReaderFault`` if a file cannot be read or is no capture.
+    public init(_ paths: [String]) throws(ReaderFault) {
+        var parts: [(header: RecordHeader, path: String)] = []
+        for path in paths { parts.append((try Self.header(path), path)) }
+        for place in parts.map(\.header).readingOrder {
+            try check(parts[place].path)
+            guard firstBreak == nil else { break }
+        }
+        heads = order.compactMap { chains[$0] }.map { String(decoding: HashChain.hex($0), as: UTF8.self) }
+    }
+
+    private static func lines(_ path: String) throws(ReaderFault) -> LineReader {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw ReaderFault(code: .cannotOpen(errno: errno), path: path) }
+        return LineReader(descriptor: descriptor, owned: true, longestLine: RecordReader.longestLine)
+    }
+
+    private static func header(_ path: String) throws(ReaderFault) -> RecordHeader {
+        let reader = try RecordReader([path])
+        guard !reader.isForeign else { throw ReaderFault(code: .notOurs, path: path) }
+        return reader.firstHeader
+    }
+
+    private mutating func check(_ path: String) throws(ReaderFault) {
+        var lines = try Self.lines(path)
+        var number = 0
+        while firstBreak == nil {
+            number += 1
+            switch lines.next() {
+            case .end: return
+            case .failed(let cause): throw ReaderFault(code: .cannotRead(errno: cause), path: path)
+            case .damaged(let fault): throw ReaderFault(code: .compressed(fault), path: path)
+            case .torn:
+                isTorn = true
+                return
+            case .tooLong: firstBreak = Break(path: path, line: number, sequence: nil, hasNoChain: true)
+            case .whole(let range):
+                guard !range.isEmpty else { continue }
+                lines.withBytes(of: range) { check($0, path, number) }
+            }
+        }
+    }
+
+    private mutating func check(_ line: RawSpan, _ path: String, _ number: Int) {
+        func broken(hasNoChain: Bool) -> Break {
+            Break(
+                path: path,
+                line: number,
+                sequence: (try? RecordLine(json: line))?.record.sequence,
+                hasNoChain: hasNoChain
+            )
+        }
+        guard let (text, chain) = HashChain.parts(of: line) else {
+            firstBreak = broken(hasNoChain: true)
+            return
+        }
+        var last = current.flatMap { chains[$0] }
+        let header = RecordHeader.isHeader(line) ? try? RecordHeader(json: line) : nil
+        if let header {
+            let log = LogIdentity(header)
+            current = log
+            last = chains[log]
+            if last == nil { order.append(log) }
+            if last == nil, header.recordsBefore ?? 0 == 0 { last = HashChain.beginning }
+        }
+        guard let log = current else {
+            firstBreak = broken(hasNoChain: false)
+            return
+        }
+        if let last {
+            let found = line.withUnsafeBytes { HashChain.digest(last, $0[text]) }
+            guard found == chain else {
+                firstBreak = broken(hasNoChain: false)
+                return
+            }
+        } else {
+            // What stood before is not here: from this header on.
+            beginsWithin = true
+        }
+        chains[log] = chain
+        if header == nil { records &+= 1 }
+    }
+}
+
+extension ChainCheck.Break: CustomStringConvertible {
+    /// One line for people: the place, and what is wrong.
+    public var description: String {
+        let record = sequence.map { " (record \($0))" } ?? ""
+        return hasNoChain
+            ? "\(path): line \(line)\(record) has no place in the hash chain"
+            : "\(path): line \(line)\(record) does not fit the hash chain: it was changed, or lines before it were changed, "
+                + "removed, inserted or moved"
+    }
+}

@@ -1,0 +1,97 @@
+internal import CZlib
+internal import Glibc
+
+/// Decompresses members, one after the other.
+final class Decompressor {
+    /// What came of one step.
+    struct Step {
+        /// Bytes taken and bytes made.
+        var read: Int
+        var made: Int
+        var result: Result
+    }
+
+    enum Result {
+        /// More is needed, or there was no room for all.
+        case within
+        /// The member ends with what was taken.
+        case end
+        case damaged(String)
+    }
+
+    private enum Stream {
+        case gzip(UnsafeMutablePointer<z_stream>)
+        case zstd(Zstandard, OpaquePointer)
+    }
+
+    let compression: Compression
+    private let stream: Stream
+    /// What libzstd takes in one step: up to the next boundary of a block, since of a step that fails it tells nothing.
+    private var need = firstNeed
+    private static let firstNeed = 2
+    private static let blockHeader = 3
+
+    /// A decompressor; nil where its library is not installed, or there is no memory.
+    init?(_ compression: Compression) {
+        self.compression = compression
+        switch compression {
+        case .gzip:
+            let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
+            stream.initialize(to: z_stream())
+            self.stream = .gzip(stream)
+            guard xmpptap_inflate_gzip(stream) == Z_OK else { return nil }
+        case .zstd:
+            guard let library = Zstandard.library, let context = library.createDecompressor() else { return nil }
+            stream = .zstd(library, context)
+        }
+    }
+
+    deinit {
+        switch stream {
+        case .gzip(let stream):
+            inflateEnd(stream)
+            stream.deallocate()
+        case .zstd(let library, let context): _ = library.freeDecompressor(context)
+        }
+    }
+
+    /// Begins another member.
+    func reset() {
+        switch stream {
+        case .gzip(let stream): inflateReset(stream)
+        case .zstd(let library, let context): _ = library.resetDecompressor(context, Zstandard.session)
+        }
+        need = Self.firstNeed
+    }
+
+    /// Decompresses some of `input`, which stays as it is, to a place.
+    func step(_ input: UnsafeMutableRawBufferPointer, into place: UnsafeMutableRawPointer, _ room: Int) -> Step {
+        switch stream {
+        case .gzip(let stream):
+            stream.pointee.next_in = input.baseAddress?.assumingMemoryBound(to: UInt8.self)
+            stream.pointee.avail_in = UInt32(clamping: input.count)
+            stream.pointee.next_out = place.assumingMemoryBound(to: UInt8.self)
+            stream.pointee.avail_out = UInt32(clamping: room)
+            let code = inflate(stream, Z_NO_FLUSH)
+            let read = input.count - Int(stream.pointee.avail_in)
+            let made = room - Int(stream.pointee.avail_out)
+            return switch code {
+            case Z_OK, Z_BUF_ERROR: Step(read: read, made: made, result: .within)
+            case Z_STREAM_END: Step(read: read, made: made, result: .end)
+            default:
+                Step(read: read, made: made, result: .damaged(stream.pointee.msg.map { String(cString: $0) } ?? ""))
+            }
+        case .zstd(let library, let context):
+            var from = Zstandard.Buffer(bytes: input.baseAddress, size: min(input.count, need))
+            var into = Zstandard.Buffer(bytes: place, size: room)
+            let hint = library.decompress(context, &into, &from)
+            guard library.isError(hint) == 0 else {
+                let reason = library.errorName(hint).map { String(cString: $0) } ?? ""
+                return Step(read: 0, made: 0, result: .damaged(reason))
+            }
+            // The hint counts the header of the next block as well.
+            need = hint > Self.blockHeader ? hint - Self.blockHeader : max(1, hint)
+            return Step(read: from.position, made: into.position, result: hint == 0 ? .end : .within)
+        }
+    }
+}

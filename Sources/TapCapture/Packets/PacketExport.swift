@@ -1,0 +1,422 @@
+internal import TapDiagnosis
+public import TapRecord
+internal import XMPPCore
+
+/// Sessions of a recording as packets in a pcapng file, so that Wireshark and tcpdump's filters work on them.
+///
+/// Each session becomes one TCP connection from the client to port 5222 of the server, with a handshake, one segment an item,
+/// and an end, at the times of the records. The streams are those inside TLS: what was said before it, and STARTTLS itself,
+/// is left out, since Wireshark takes everything behind `<proceed/>` for TLS. The interface of a packet is the leg on which
+/// xmpptap received or sent the item. What a rule did, and what xmpptap sent itself, is a packet comment.
+///
+/// Take the entries of a recording in order by ``note(_:)`` and ``take(_:)``, and write ``takeBytes()`` after each.
+public struct PacketExport {
+    /// Items that are not in the file: their XML is not in the recording, or not whole.
+    public private(set) var missing: UInt64 = 0
+
+    private var file: PcapngWriter
+    private var runs = RunNumbers()
+    private var connections: [RunNumbers.Session: Connection] = [:]
+
+    /// A file without sessions.
+    ///
+    /// - Parameter tool: What the file names as the program that wrote it.
+    public init(tool: String) { file = PcapngWriter(tool: tool) }
+
+    /// What is to be written next; the beginning of the file first.
+    public mutating func takeBytes() -> [UInt8] { file.takeBytes() }
+
+    /// How many bytes ``takeBytes()`` gives.
+    public var waitingBytes: Int { file.count }
+
+    /// Takes a header: the run of the records that follow.
+    public mutating func note(_ header: RecordHeader) { runs.note(header) }
+
+    /// Takes the next record.
+    public mutating func take(_ line: RecordLine) {
+        let record = line.record
+        guard record.session > 0 else { return }
+        let key = runs.session(of: record)
+        // Out of the dictionary while it changes, or it would be copied.
+        var connection = connections.removeValue(forKey: key) ?? Connection(key, record)
+        switch record.code {
+        case LoginStep.code: connection.noteServer(record)
+        case Record.Code.tlsOpened: connection.waiting.removeAll { $0.record.leg == record.leg }
+        case Record.Code.sessionEnded:
+            settle(&connection)
+            file.end(connection, record)
+            return
+        default:
+            if Self.isSaid(record) { take(line, &connection) }
+        }
+        connections[key] = connection
+    }
+
+    /// There are no more records. A session whose end was not recorded stays open.
+    public mutating func finish() {
+        for key in connections.keys.sorted(by: { ($0.run, $0.number) < ($1.run, $1.number) }) {
+            guard var connection = connections[key] else { continue }
+            settle(&connection)
+        }
+        connections = [:]
+    }
+
+    /// Whether a record is of an item that the client and the server said to each other: no part of STARTTLS, nor of the
+    /// negotiation that xmpptap leads with the server in the client's place.
+    private static func isSaid(_ record: Record) -> Bool {
+        switch record.kind {
+        case .stanza: return true
+        case .element where record.part == .tls: return false
+        case .declaration, .streamOpen, .element, .streamClose:
+            return record.leg != .server || record.origin == .peer && record.action != Record.answered
+        // Between items white space means nothing, and Wireshark would wait for the rest of a stanza behind it.
+        case .whitespace, .session, .tls, .bytes, .note, .error, .chunk: return false
+        }
+    }
+
+    /// What is held of a session of which it is not known whether TLS begins.
+    private static let mostWaiting = 64
+
+    private mutating func take(_ line: RecordLine, _ connection: inout Connection) {
+        let record = line.record
+        guard record.direction != nil, let xml = record.xml, !xml.isEmpty, !record.isTruncated else {
+            missing += 1
+            return
+        }
+        guard !connection.isSettled else { return write(line, &connection) }
+        connection.waiting.append(line)
+        let isHeader = record.kind == .streamOpen || record.kind == .declaration
+        guard record.direction == .send && !isHeader || connection.waiting.count >= Self.mostWaiting else { return }
+        settle(&connection)
+    }
+
+    /// TLS does not begin any more: what was held is written.
+    private mutating func settle(_ connection: inout Connection) {
+        connection.isSettled = true
+        for line in connection.waiting { write(line, &connection) }
+        connection.waiting = []
+    }
+
+    private mutating func write(_ line: RecordLine, _ connection: inout Connection) {
+        guard let direction = line.record.direction, let xml = line.record.xml else { return }
+        file.begin(&connection)
+        file.send(
+            line.content.span.slice(xml),
+            direction,
+            connection: &connection,
+            at: line.record.time,
+            on: line.record.leg ?? direction.source,
+            isOut: line.record.origin == .tap,
+            comment: Self.comment(line)
+        )
+    }
+
+    /// What xmpptap did about an item; nil where it passed unchanged.
+    private static func comment(_ line: RecordLine) -> String? {
+        let record = line.record
+        var text = record.origin == .tap ? "sent by xmpptap" : record.action
+        if let rule = record.rule { text = "\(text ?? "matched"), rule \(rule)" }
+        if record.code == "inferred" { text = record.message.map { "\($0)" } }
+        guard let edited = record.edited else { return text }
+        return "\(text ?? "edited"); sent on as: \(line.content.span.slice(edited).string())"
+    }
+}
+
+extension PacketExport {
+    /// A session as a TCP connection.
+    struct Connection {
+        /// What a comment on its first packet says.
+        let name: String
+        let began: Timestamp
+        var client: PacketEndpoint
+        var server: PacketEndpoint
+        /// The sequence numbers that come next.
+        var sent: UInt32
+        var received: UInt32
+        var hasBegun = false
+        /// It is known whether TLS has begun.
+        var isSettled = false
+        /// What was said in clear.
+        var waiting: [RecordLine] = []
+
+        init(_ key: RunNumbers.Session, _ first: Record) {
+            name = "session \(key.number)" + (key.run > 1 ? " of run \(key.run)" : "")
+            began = first.time
+            // A SYN with the number of an earlier one between the same ends would be that one again.
+            sent = UInt32(truncatingIfNeeded: (UInt64(clamping: key.run) << 16 &+ key.number) &* 0x9E37_79B1)
+            received = ~sent
+            // Addresses for documentation stand for those that are not known (RFC 5737).
+            server = PacketEndpoint(high: 0, low: 0xC000_0201, port: 5222, isIPv6: false)
+            client =
+                first.remote.flatMap { PacketEndpoint($0) }
+                ?? PacketEndpoint(
+                    high: 0,
+                    low: 0xC633_6401 + key.number / 0x4000 % 0xFF,
+                    port: UInt16(0xC000 + key.number % 0x4000),
+                    isIPv6: false
+                )
+        }
+
+        /// Takes the server's address from the step that reached it.
+        mutating func noteServer(_ step: Record) {
+            guard !hasBegun, let address = step.details?["address"]?.text, let found = PacketEndpoint(address) else {
+                return
+            }
+            server = found
+            // Wireshark tells XMPP, and which side is the server, by this port.
+            server.port = 5222
+        }
+
+        /// An end's address as it stands in packets: of both in the same family.
+        var isIPv6: Bool { client.isIPv6 || server.isIPv6 }
+    }
+}
+
+extension PacketEndpoint {
+    /// An address as records have it: `192.0.2.1:40000` or `[2001:db8::1]:40000`.
+    init?(_ text: String) {
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
+            return nil
+        }
+        let host = text[..<colon]
+        guard host.hasPrefix("["), host.hasSuffix("]") else {
+            let parts = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
+            guard parts.count == 4 else { return nil }
+            var low: UInt64 = 0
+            for part in parts {
+                guard let part else { return nil }
+                low = low << 8 | UInt64(part)
+            }
+            self.init(high: 0, low: low, port: port, isIPv6: false)
+            return
+        }
+        // A zone is no part of a packet's address.
+        let address = host.dropFirst().dropLast().prefix { $0 != "%" }
+        guard let groups = Self.groups(address) else { return nil }
+        func half(_ part: ArraySlice<UInt16>) -> UInt64 { part.reduce(0) { $0 << 16 | UInt64($1) } }
+        self.init(high: half(groups[..<4]), low: half(groups[4...]), port: port, isIPv6: true)
+    }
+
+    /// The eight groups of an IPv6 address (RFC 4291 §2.2).
+    private static func groups(_ text: Substring) -> [UInt16]? {
+        let halves = text.split(separator: "::", omittingEmptySubsequences: false)
+        guard (1...2).contains(halves.count) else { return nil }
+        var parts: [[UInt16]] = []
+        for half in halves {
+            var groups: [UInt16] = []
+            for word in half.split(separator: ":", omittingEmptySubsequences: false) where !half.isEmpty {
+                guard word.count <= 4, let group = UInt16(word, radix: 16) else { return nil }
+                groups.append(group)
+            }
+            parts.append(groups)
+        }
+        let count = parts.reduce(0) { $0 + $1.count }
+        guard parts.count == 2 ? count < 8 : count == 8 else { return nil }
+        return parts[0] + [UInt16](repeating: 0, count: 8 - count) + (parts.count == 2 ? parts[1] : [])
+    }
+
+    /// The address as it stands in a packet; an IPv4 address among IPv6 ones is mapped (RFC 4291 §2.5.5.2).
+    fileprivate func address(inIPv6: Bool) -> [UInt8] {
+        func bytes(_ number: UInt64, _ count: Int) -> [UInt8] {
+            (0..<count).map { UInt8(truncatingIfNeeded: number >> UInt64(8 * (count - 1 - $0))) }
+        }
+        guard inIPv6 else { return bytes(low, 4) }
+        return isIPv6
+            ? bytes(high, 8) + bytes(low, 8) : [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF] + bytes(low, 4)
+    }
+}
+
+/// Writes sessions as packets of TCP connections.
+struct PcapngWriter {
+    /// Bytes of an item in one packet: what is left of IPv4's 65,535 beside options.
+    static let segmentSize = 65_495
+    /// A segment may be so much shorter, so that it does not end in ">".
+    private static let longestRun = 1024
+    /// Bytes of a comment, whose length has 16 bits.
+    private static let commentSize = 60_000
+
+    private var blocks: PcapngBlocks
+
+    init(tool: String) {
+        blocks = PcapngBlocks(tool: tool)
+        for leg in [Leg.client, .server] {
+            // LINKTYPE_RAW: a packet begins with IP.
+            blocks.addInterface(
+                link: 101,
+                name: "\(leg.name)",
+                description: "between xmpptap and the \(leg.name)"
+            )
+        }
+    }
+
+    var count: Int { blocks.count }
+
+    mutating func takeBytes() -> [UInt8] { blocks.takeBytes() }
+
+    // MARK: Connections
+
+    /// Opens a connection, unless that is done.
+    mutating func begin(_ connection: inout PacketExport.Connection) {
+        guard !connection.hasBegun else { return }
+        connection.hasBegun = true
+        let (at, comment) = (connection.began, connection.name)
+        packet([], .send, &connection, at, .client, flags: .syn, comment: comment)
+        packet([], .recv, &connection, at, .client, flags: [.syn, .acknowledges])
+        packet([], .send, &connection, at, .client, flags: .acknowledges)
+    }
+
+    /// Ends a connection as its last record says: by a reset, or by both sides.
+    mutating func end(_ connection: PacketExport.Connection, _ record: Record) {
+        guard connection.hasBegun else { return }
+        var connection = connection
+        let leg = record.leg ?? .client
+        let isReset = record.details?["close_reason"]?.text == "reset"
+        let comment = record.message.map { "\($0)" }
+        packet(
+            [],
+            leg.inbound,
+            &connection,
+            record.time,
+            leg,
+            flags: isReset ? [.reset, .acknowledges] : [.fin, .acknowledges],
+            comment: comment
+        )
+        guard !isReset else { return }
+        packet([], leg.inbound.opposite, &connection, record.time, leg.other, flags: [.fin, .acknowledges])
+        packet([], leg.inbound, &connection, record.time, leg, flags: .acknowledges)
+    }
+
+    /// Sends an item, in as many segments as it needs.
+    mutating func send(
+        _ item: Span<UInt8>,
+        _ direction: Direction,
+        connection: inout PacketExport.Connection,
+        at time: Timestamp,
+        on leg: Leg,
+        isOut: Bool,
+        comment: String?
+    ) {
+        var start = 0
+        while start < item.count {
+            var end = min(item.count, start + Self.segmentSize)
+            // Wireshark takes a segment that ends in ">" for the end of a stanza. One within a long run of them has to.
+            var cut = end
+            while end < item.count, cut > end - Self.longestRun, item[cut - 1] == 0x3E { cut -= 1 }
+            if cut > end - Self.longestRun { end = cut }
+            let part = item.extracting(start..<end)
+            packet(
+                part.withUnsafeBufferPointer { Array($0) },
+                direction,
+                &connection,
+                time,
+                leg,
+                flags: [.push, .acknowledges],
+                isOut: isOut,
+                comment: start == 0 ? comment : nil
+            )
+            start = end
+        }
+    }
+
+    // MARK: Packets
+
+    private mutating func packet(
+        _ payload: [UInt8],
+        _ direction: Direction,
+        _ connection: inout PacketExport.Connection,
+        _ time: Timestamp,
+        _ leg: Leg,
+        flags: TCPSegment.Flags,
+        isOut: Bool = false,
+        comment: String? = nil
+    ) {
+        let isSend = direction == .send
+        let (from, to) = isSend ? (connection.client, connection.server) : (connection.server, connection.client)
+        let isIPv6 = connection.isIPv6
+        let (source, destination) = (from.address(inIPv6: isIPv6), to.address(inIPv6: isIPv6))
+        var segment: [UInt8] = []
+        segment.reserveCapacity(20 + payload.count)
+        segment.appendBig16(from.port)
+        segment.appendBig16(to.port)
+        segment.appendBig32(isSend ? connection.sent : connection.received)
+        segment.appendBig32(
+            flags.contains(.acknowledges) ? isSend ? connection.received : connection.sent : 0
+        )
+        segment += [0x50, flags.rawValue, 0xFF, 0xFF, 0, 0, 0, 0]
+        segment += payload
+        let length = UInt32(segment.count)
+        var sum = Checksum()
+        sum.add(source)
+        sum.add(destination)
+        sum.add([0, 6])
+        sum.add([UInt8(truncatingIfNeeded: length >> 8), UInt8(truncatingIfNeeded: length)])
+        sum.add(segment)
+        segment.replaceSubrange(16..<18, with: sum.bytes)
+
+        var head: [UInt8] = []
+        if isIPv6 {
+            head += [0x60, 0, 0, 0]
+            head.appendBig16(UInt16(truncatingIfNeeded: length))
+            head += [6, 64]
+            head += source + destination
+        } else {
+            head += [0x45, 0]
+            head.appendBig16(UInt16(truncatingIfNeeded: length + 20))
+            head += [0, 0, 0x40, 0, 64, 6, 0, 0]
+            head += source + destination
+            var sum = Checksum()
+            sum.add(head)
+            head.replaceSubrange(10..<12, with: sum.bytes)
+        }
+        blocks.addPacket(
+            interface: leg == .client ? 0 : 1,
+            at: time,
+            originalLength: head.count + segment.count,
+            head.span,
+            segment.span
+        ) { block in
+            if let comment {
+                block.option(1, Array(String(decoding: comment.utf8.prefix(Self.commentSize), as: UTF8.self).utf8))
+            }
+            // Received or sent by xmpptap, on that leg.
+            block.option(2, [isOut ? 2 : 1, 0, 0, 0])
+            block.endOptions()
+        }
+        let advance = UInt32(payload.count) + (flags.isDisjoint(with: [.syn, .fin]) ? 0 : 1)
+        if isSend { connection.sent &+= advance } else { connection.received &+= advance }
+    }
+}
+
+/// The checksum of IP and TCP (RFC 1071).
+private struct Checksum {
+    private var sum: UInt64 = 0
+
+    /// Adds bytes that begin at an even place.
+    mutating func add(_ bytes: [UInt8]) {
+        let words = bytes.span
+        var index = 0
+        while index + 1 < words.count {
+            sum += UInt64(words.number16(at: index))
+            index += 2
+        }
+        if index < words.count { sum += UInt64(words[index]) << 8 }
+    }
+
+    var bytes: [UInt8] {
+        var folded = sum
+        while folded > 0xFFFF { folded = folded & 0xFFFF + folded >> 16 }
+        let result = ~UInt16(truncatingIfNeeded: folded)
+        return [UInt8(result >> 8), UInt8(result & 0xFF)]
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func appendBig16(_ number: UInt16) {
+        append(UInt8(number >> 8))
+        append(UInt8(number & 0xFF))
+    }
+    fileprivate mutating func appendBig32(_ number: UInt32) {
+        appendBig16(UInt16(number >> 16))
+        appendBig16(UInt16(number & 0xFFFF))
+    }
+}

@@ -1,0 +1,199 @@
+internal import TapCore
+internal import TapDiagnosis
+internal import TapRecord
+internal import TapSecurity
+internal import XMPPCore
+
+/// A file of packets or an interface, whose sessions are read as if they were relayed.
+///
+/// A file may be read by several threads: see ``PacketPipeline``.
+final class PacketPart {
+    /// What stands for the header that such a file does not have.
+    let header: RecordHeader
+    private let input: PacketInput
+    /// The interface, where it is none of a file.
+    private let live: LiveCapture?
+    private let options: SessionOptions
+    /// Packets since ``takeStock(of:)``.
+    private var untold = 0
+    private var isRecording = true
+    private var runner: SourceRunner
+    @exclusivity(unchecked) private var pipeline: PacketPipeline?
+    @exclusivity(unchecked) private var hasBegun = false
+    private let records = RecordBatch()
+    private var isFaultTold = false
+
+    /// Packets of a busy interface after which its state is looked at.
+    private static let mostUntold = 1_024
+
+    /// Reads up to the first packet, whose time is that of the header.
+    init(
+        _ format: PacketFormat,
+        _ bytes: InputBytes,
+        _ path: String,
+        _ advice: Advice?,
+        _ keys: KeyLog
+    ) throws(PacketFault) {
+        let reader: any PacketReader = format == .pcapng ? PcapngFile(bytes) : try PcapFile(bytes)
+        input = PacketInput(reader, PacketSource(keys: keys), bytes)
+        live = nil
+        options = Self.options(advice)
+        runner = SourceRunner(run: Run(), options: options)
+        input.readOn()
+        header = Self.header(path, input.source.began ?? Timestamp(nanoseconds: 0))
+    }
+
+    /// Reads an interface, from now on.
+    init(_ live: LiveCapture, _ advice: Advice?) {
+        let began = LiveCapture.now
+        let source = PacketSource(
+            keys: live.keys?.log ?? KeyLog(),
+            waits: live.keys != nil,
+            ports: live.ports,
+            began: began
+        )
+        input = PacketInput(live, source, nil)
+        self.live = live
+        options = Self.options(advice)
+        runner = SourceRunner(run: Run(), options: options)
+        header = Self.header(live.interface, began)
+    }
+
+    private static func options(_ advice: Advice?) -> SessionOptions {
+        var options = PacketSource.options
+        options.advice = advice
+        return options
+    }
+
+    private static func header(_ name: String, _ time: Timestamp) -> RecordHeader {
+        RecordHeader(
+            tool: "packets",
+            time: time,
+            level: "verbose",
+            isComplete: false,
+            redaction: PacketSource.options.redaction,
+            run: "packets-" + name
+        )
+    }
+
+    /// Whether more packets may come, from an interface.
+    var isLive: Bool { live != nil && !input.hasEnded }
+
+    /// What to poll for more packets; -1 where there is nothing to wait for.
+    var descriptor: Int32 { isLive ? live?.descriptor ?? -1 : -1 }
+
+    /// Ends with what an interface has captured until now.
+    func stop() { live?.stop() }
+
+    /// Has a file read by several threads, of which nothing was read yet beside its header. Its key log is not to be used by
+    /// others meanwhile.
+    ///
+    /// - Parameter workers: Threads that make sessions, 2 or more; nil is what the machine has processors for.
+    func readAhead(workers: Int? = nil) {
+        guard live == nil, pipeline == nil, !hasBegun, !input.hasEnded else { return }
+        pipeline = PacketPipeline(input, options, workers: workers ?? PacketPipeline.usualWorkers)
+    }
+
+    /// The next record; nil at the end of the file, or where the rest cannot be read: then ``takeFault()`` says why. Of one
+    /// that ``isLive``, nil is that nothing more is there yet.
+    func next() -> RecordLine? {
+        hasBegun = true
+        if let pipeline { return pipeline.next() }
+        while true {
+            if let record = records.next() { return record }
+            records.clear()
+            guard !input.hasEnded else { return nil }
+            readOn()
+            runner.take(&input.source) { records.append($0) }
+            if input.isIdle, !input.hasEnded, records.count == 0 { return nil }
+        }
+    }
+
+    /// Why the rest could not be read; once.
+    func takeFault() -> PacketFault? {
+        guard !isFaultTold else { return nil }
+        isFaultTold = true
+        return input.fault
+    }
+
+    private func readOn() {
+        input.readOn()
+        if let live { takeStock(of: live) }
+        guard let live, input.isIdle, input.fault != nil || live.isDrained else { return }
+        live.finish()
+        input.finish()
+    }
+
+    /// Takes the secrets that have come in the meantime, says what the kernel has dropped, and writes what was captured: where
+    /// there are no packets, and now and then where there are many.
+    private func takeStock(of live: LiveCapture) {
+        untold += 1
+        guard input.isIdle || untold >= Self.mostUntold else { return }
+        untold = 0
+        if live.readKeys() { input.source.retrySecrets() }
+        let dropped = live.takeDropped()
+        if dropped > 0 {
+            input.source.tell(
+                "packets-dropped",
+                .warn,
+                "\(dropped) packet\(dropped == 1 ? "" : "s") dropped by the kernel: they came faster than they were read",
+                details: ["dropped": .integer(Int64(dropped))]
+            )
+        }
+        live.flush()
+        guard isRecording, let fault = live.recordingFault else { return }
+        isRecording = false
+        input.source.tell(
+            "packets-not-written",
+            .error,
+            "\(Prose("\(fault)").clause); the packets before are in the file"
+        )
+    }
+}
+
+/// The packets of a file or an interface, and what is found in them; of one thread at a time.
+final class PacketInput {
+    private let reader: any PacketReader
+    private let bytes: InputBytes?
+    /// What was found so far.
+    @exclusivity(unchecked) var source: PacketSource
+    /// Nothing more is there yet, or ever.
+    private(set) var isIdle = false
+    private(set) var hasEnded = false
+    /// Why the rest could not be read.
+    private(set) var fault: PacketFault?
+
+    /// - Parameter bytes: Those of a file; nil is an interface, which has no end by itself.
+    init(_ reader: any PacketReader, _ source: PacketSource, _ bytes: InputBytes?) {
+        self.reader = reader
+        self.source = source
+        self.bytes = bytes
+    }
+
+    /// Reads the next packet.
+    func readOn() {
+        do throws(PacketFault) {
+            let isThere = try reader.next { entry, bytes in
+                switch entry {
+                case .packet(let packet): source.take(packet, bytes)
+                case .keys(let lines): source.take(keys: lines)
+                }
+            }
+            isIdle = !isThere
+            guard !isThere, let bytes else { return }
+            fault = bytes.takeTruncation().map { .compressed($0) }
+        } catch {
+            fault = error
+            isIdle = true
+            // An interface says first what it has to say.
+            if bytes == nil { return }
+        }
+        finish()
+    }
+
+    /// There are no more packets.
+    func finish() {
+        hasEnded = true
+        source.finish()
+    }
+}

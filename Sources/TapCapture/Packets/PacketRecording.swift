@@ -1,0 +1,89 @@
+internal import Glibc
+internal import XMPPCore
+
+/// Packets that are captured, written to a pcapng file.
+///
+/// Where writing fails it ends: the file keeps the packets before.
+final class PacketRecording {
+    private let path: String
+    private let descriptor: Int32
+    private let hasSecrets: Bool
+    private var blocks: PcapngBlocks
+    /// Bytes of the file that are whole blocks.
+    private var written: off_t = 0
+    /// Why nothing more is written.
+    private(set) var fault: WriterFault?
+
+    /// When the oldest packet came that is not written; nil where there is none.
+    private var oldest: ContinuousClock.Instant?
+
+    /// Bytes that are collected before they are written.
+    private static let piece = 256 << 10
+    /// The same where packets wait for their secrets.
+    private static let longPiece = 8 << 20
+    /// How long they wait: a program may write its secrets after it has used them, and readers want them first.
+    private static let patience = Duration.seconds(2)
+
+    init(_ path: String, replaces: Bool, tool: String, hasSecrets: Bool) throws(WriterFault) {
+        let flags = O_WRONLY | O_CREAT | O_CLOEXEC | (replaces ? O_TRUNC : O_EXCL)
+        descriptor = open(path, flags, 0o600)
+        guard descriptor >= 0 else { throw WriterFault(errno == EEXIST ? .exists : .cannotOpen, path, errno) }
+        self.path = path
+        self.hasSecrets = hasSecrets
+        blocks = PcapngBlocks(tool: tool)
+    }
+
+    deinit { close(descriptor) }
+
+    /// Describes the interface, before its packets.
+    func begin(_ interface: String, link: UInt16, captureLength: UInt32) {
+        blocks.addInterface(link: link, captureLength: captureLength, name: interface)
+        flush()
+    }
+
+    func add(_ packet: CapturedPacket, _ bytes: Span<UInt8>) {
+        guard fault == nil else { return }
+        if oldest == nil { oldest = .now }
+        blocks.addPacket(
+            interface: 0,
+            at: packet.time,
+            originalLength: packet.originalLength,
+            bytes.extracting(first: 0),
+            bytes,
+            options: { _ in }
+        )
+        if blocks.count >= (hasSecrets ? Self.longPiece : Self.piece) { flush() }
+    }
+
+    /// Adds lines of a key log, if the file is to have them, before the packets that are not written yet.
+    func add(secrets lines: [UInt8]) {
+        guard fault == nil, hasSecrets else { return }
+        blocks.insertSecrets(lines)
+    }
+
+    /// Writes what was added, but for packets whose secrets may still come.
+    func flushSettled() {
+        if hasSecrets, let oldest, oldest.duration(to: .now) < Self.patience { return }
+        flush()
+    }
+
+    /// Writes what was added.
+    func flush() {
+        oldest = nil
+        guard fault == nil, blocks.count > 0 else { return }
+        let bytes = blocks.takeBytes()
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes { write(descriptor, $0.baseAddress?.advanced(by: done), $0.count - done) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else {
+                fault = .writing(path, errno)
+                // A block that is not whole would be taken for damage.
+                if ftruncate(descriptor, written) == 0 { lseek(descriptor, written, SEEK_SET) }
+                return
+            }
+            done += count
+        }
+        written += off_t(bytes.count)
+    }
+}

@@ -1,0 +1,545 @@
+internal import TapCore
+internal import TapRecord
+internal import TapSecurity
+internal import XMPPCore
+
+/// Finds the XMPP sessions in captured packets.
+///
+/// A connection is XMPP by what it says, on any port: by its stream header, by TLS on a port of XMPP, or by stanzas where it
+/// began before the capture did. Of the others nothing is kept but how many there were. Bytes that were not captured are
+/// told in their place, and the stream goes on with the next stanza.
+struct PacketSource: Source {
+    private var decoder = PacketDecoder()
+    private var reassembler: TCPReassembler
+    private var connections: [TCPReassembler.Number: PacketConnection] = [:]
+    /// Sessions so far.
+    private var count: UInt64 = 0
+    /// Connections that were not XMPP.
+    private var others: UInt64 = 0
+    private var packets: UInt64 = 0
+    /// When the capture began, or its first packet was captured.
+    private(set) var began: Timestamp?
+    private var now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
+    private var found: [SourceInput] = []
+    private var given = 0
+    /// Secrets of TLS, from a key log or the capture itself.
+    private let keys: KeyLog
+    /// The key log grows beside the packets.
+    private let waits: Bool
+    /// Connections whose TLS waits for its secrets.
+    private var waiting: Set<TCPReassembler.Number> = []
+    /// Ports on which TLS is XMPP's.
+    private let ports: Set<UInt16>
+
+    /// The most connections that wait for secrets. One more, and the oldest continues without secrets.
+    static let mostWaiting = 256
+
+    /// A source without packets so far.
+    ///
+    /// - Parameters:
+    ///   - keys: Secrets of TLS.
+    ///   - waits: They may come later than the packets: ``retrySecrets()``.
+    ///   - ports: Ports of servers, beside those that XMPP has.
+    ///   - began: When the capture began; nil is with the first packet.
+    init(keys: KeyLog, waits: Bool = false, ports: [UInt16] = [], began: Timestamp? = nil) {
+        self.keys = keys
+        self.began = began
+        if let began { now.time = began }
+        self.waits = waits
+        self.ports = TCPReassembler.knownPorts.union(ports)
+        reassembler = TCPReassembler(serverPorts: self.ports)
+    }
+
+    /// Takes lines of a key log that the capture holds: for the packets that follow.
+    func take(keys lines: [UInt8]) {
+        keys.append(lines.span)
+        keys.finish()
+    }
+
+    /// How sessions in packets are watched: nothing is limited that a server has let pass.
+    static var options: SessionOptions {
+        var options = SessionOptions(level: .verbose, unauthenticatedLimits: .authenticated)
+        options.isObserved = true
+        return options
+    }
+
+    mutating func next() -> SourceInput? {
+        guard given < found.count else {
+            found.removeAll(keepingCapacity: true)
+            given = 0
+            return nil
+        }
+        given += 1
+        return found[given - 1]
+    }
+
+    /// Takes a packet.
+    mutating func take(_ packet: CapturedPacket, _ bytes: Span<UInt8>) {
+        packets += 1
+        let time = packet.time
+        if began == nil { began = time }
+        // Packets of several interfaces may go back in time.
+        let elapsed = Run.Instant(time, since: began ?? time).monotonic
+        now = Run.Instant(time: time, monotonic: max(now.monotonic, elapsed))
+        guard let segment = decoder.decode(packet, bytes) else { return }
+        switch segment.payload {
+        case .range(let range): reassembler.take(segment, bytes.extracting(range), at: time)
+        case .joined(let payload): reassembler.take(segment, payload.span, at: time)
+        }
+        readConnections()
+    }
+
+    /// There are no more packets.
+    mutating func finish() {
+        reassembler.finish()
+        readConnections()
+        goOn(givingUp: true)
+        tellSummary()
+    }
+
+    /// The key log has grown.
+    mutating func retrySecrets() { goOn(givingUp: false) }
+
+    private mutating func goOn(givingUp: Bool) {
+        for number in waiting.sorted() { goOn(number, givingUp: givingUp) }
+    }
+
+    private mutating func goOn(_ number: TCPReassembler.Number, givingUp: Bool) {
+        guard let connection = connections[number] else { return }
+        connection.goOn(givingUp: givingUp, &count, &found)
+        settle(number, connection)
+    }
+
+    private mutating func readConnections() {
+        while let (number, event) = reassembler.next() {
+            if case .opened(let client, let server, let isWhole) = event {
+                connections[number] = PacketConnection(
+                    client: client,
+                    server: server,
+                    isWhole: isWhole,
+                    hasKnownPort: ports.contains(server.port),
+                    tls: PacketTLS(keys, waits: waits)
+                )
+                continue
+            }
+            guard let connection = connections[number] else { continue }
+            connection.take(event, at: now, &count, &found)
+            settle(number, connection)
+        }
+    }
+
+    /// Does what a connection's state asks for.
+    private mutating func settle(_ number: TCPReassembler.Number, _ connection: PacketConnection) {
+        switch connection.fate {
+        case .other:
+            others += 1
+            connections[number] = nil
+            reassembler.forget(number)
+        case .over: connections[number] = nil
+        case .open: break
+        }
+        guard waits else { return }
+        guard connection.fate == .open, connection.isWaitingForSecret else { return _ = waiting.remove(number) }
+        guard waiting.insert(number).inserted, waiting.count > Self.mostWaiting, let oldest = waiting.min() else {
+            return
+        }
+        goOn(oldest, givingUp: true)
+    }
+
+    /// Says what happened to the capture itself.
+    mutating func tell(_ code: String, _ level: Level, _ message: Prose, details: Attributes? = nil) {
+        var record = Record(
+            sequence: 0,
+            time: now.time,
+            monotonic: now.monotonic,
+            kind: .note,
+            level: level,
+            part: .net
+        )
+        record.code = code
+        record.message = message
+        record.details = details
+        let nothing: [UInt8] = []
+        let line = RecordLine(Redactor(policy: .none, registry: SecretRegistry()).redact(record), content: nothing.span)
+        found.append(SourceInput(session: 0, at: now, .recorded(line)))
+    }
+
+    /// What was in the packets beside XMPP.
+    private mutating func tellSummary() {
+        var parts: [String] = []
+        if count == 0 { parts.append("no XMPP found") }
+        if others > 0 { parts.append("\(others) TCP connection\(others == 1 ? "" : "s") without XMPP") }
+        if decoder.damaged > 0 { parts.append("\(decoder.damaged) damaged packet\(decoder.damaged == 1 ? "" : "s")") }
+        for (link, packets) in decoder.unknownLinks.sorted(by: { $0.key < $1.key }) {
+            parts.append("\(packets) packet\(packets == 1 ? "" : "s") of link type \(link), which is not supported")
+        }
+        guard !parts.isEmpty else { return }
+        let isLoss = count == 0 || !decoder.unknownLinks.isEmpty
+        tell(
+            "packets-read",
+            isLoss ? .warn : .verbose,
+            Prose("\(packets) packets: \(parts.joined(separator: ", "))")
+        )
+    }
+}
+
+/// A TCP connection that may be XMPP.
+///
+/// A class, so that it is changed where it is.
+final class PacketConnection {
+    /// What is known of it.
+    enum Fate { case open, other, over }
+
+    private enum State {
+        /// What has come so far does not tell.
+        case undecided
+        /// A session of this number.
+        case session(UInt64)
+        case other
+        case over
+    }
+
+    private enum Happening {
+        case stream(PacketTLS.Output)
+        case ended(Direction)
+        /// By a reset, if a direction is named.
+        case closed(Direction?)
+        /// The rest of the connection is not in the recording.
+        case lost
+    }
+
+    /// What a direction does with bytes.
+    private enum Mode {
+        case reads
+        /// Bytes are missing: nothing is read until a stanza begins.
+        case seeks(skipped: UInt64)
+    }
+
+    private let client: PacketEndpoint
+    private let server: PacketEndpoint
+    private let isWhole: Bool
+    private let hasKnownPort: Bool
+    private var tls: PacketTLS
+    /// What came while TLS waits for its secrets, and its bytes.
+    private var held: [(event: TCPReassembler.Event, at: Run.Instant)] = []
+    private var heldBytes = 0
+    /// When that came for which TLS waits.
+    private var waitsSince = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
+    private var state = State.undecided
+    private var send = Mode.reads
+    private var recv = Mode.reads
+    /// What came before it was known what the connection is.
+    private var waiting: [(happening: Happening, at: Run.Instant)] = []
+    private var waitingBytes = 0
+    /// When something came of it.
+    private var lastSeen: Run.Instant?
+
+    /// Bytes that are held while TLS waits for its secrets: 4 records of the longest, or hundreds of usual ones.
+    private static let mostHeld = 64 << 10
+    /// Bytes that are looked at for signs of XMPP.
+    private static let patience = 4 << 10
+    /// The same in parts, of which some hold no bytes: of a capture of headers alone, none does.
+    private static let mostWaiting = 1024
+    private static let streams = Array("http://etherx.jabber.org/streams".utf8)
+    /// What a client asks for by ALPN (XEP-0368 §4).
+    private static let protocolName = Array("xmpp-client".utf8)
+
+    init(client: PacketEndpoint, server: PacketEndpoint, isWhole: Bool, hasKnownPort: Bool, tls: PacketTLS) {
+        self.client = client
+        self.server = server
+        self.isWhole = isWhole
+        self.hasKnownPort = hasKnownPort
+        self.tls = tls
+    }
+
+    /// Whether its TLS waits for secrets, and everything that comes behind it.
+    var isWaitingForSecret: Bool { tls.isWaitingForSecret }
+
+    var fate: Fate {
+        switch state {
+        case .undecided, .session: .open
+        case .other: .other
+        case .over: .over
+        }
+    }
+
+    /// Takes what happened; what it means for a session is added to `found`, and a session that begins to `count`.
+    func take(
+        _ event: TCPReassembler.Event,
+        at now: Run.Instant,
+        _ count: inout UInt64,
+        _ found: inout [SourceInput]
+    ) {
+        guard tls.isWaitingForSecret else { return read(event, at: now, &count, &found) }
+        if case .data(_, let bytes) = event { heldBytes += bytes.count }
+        held.append((event, now))
+        if heldBytes > Self.mostHeld { goOn(givingUp: true, &count, &found) }
+    }
+
+    /// Goes on with what waits for secrets: after the key log has grown, or without them.
+    func goOn(givingUp: Bool, _ count: inout UInt64, _ found: inout [SourceInput]) {
+        let events = held
+        held = []
+        heldBytes = 0
+        if !givingUp { tls.retry() }
+        giveUpSecrets(givingUp, &count, &found)
+        for (event, at) in events {
+            take(event, at: at, &count, &found)
+            giveUpSecrets(givingUp, &count, &found)
+        }
+    }
+
+    /// Reads what TLS has now; without secrets that it waits for, if they are given up.
+    private func giveUpSecrets(_ givingUp: Bool, _ count: inout UInt64, _ found: inout [SourceInput]) {
+        if givingUp { tls.giveUpSecrets() }
+        readTLS(waitsSince, &count, &found)
+    }
+
+    private func readTLS(_ now: Run.Instant, _ count: inout UInt64, _ found: inout [SourceInput]) {
+        while let output = tls.next() { take(.stream(output), now, &count, &found) }
+        if tls.isWaitingForSecret { waitsSince = now }
+    }
+
+    private func read(
+        _ event: TCPReassembler.Event,
+        at now: Run.Instant,
+        _ count: inout UInt64,
+        _ found: inout [SourceInput]
+    ) {
+        switch event {
+        case .opened: return
+        case .data(let direction, let bytes): tls.receive(direction, bytes)
+        case .hole(let direction, let bytes): tls.hole(direction, bytes)
+        case .ended(let direction): tls.finish(direction)
+        case .closed, .lost:
+            for direction in [Direction.send, .recv] { tls.finish(direction) }
+        }
+        readTLS(now, &count, &found)
+        switch event {
+        case .opened, .data, .hole: break
+        case .ended(let direction): take(.ended(direction), now, &count, &found)
+        case .closed(let direction): take(.closed(direction), now, &count, &found)
+        case .lost: take(.lost, now, &count, &found)
+        }
+    }
+
+    private func take(
+        _ happening: Happening,
+        _ now: Run.Instant,
+        _ count: inout UInt64,
+        _ found: inout [SourceInput]
+    ) {
+        switch state {
+        case .session(let number): return pass(happening, now, number, &found)
+        case .other, .over: return
+        case .undecided: break
+        }
+        waiting.append((happening, now))
+        var isFinal = waiting.count >= Self.mostWaiting
+        switch happening {
+        case .stream(.bytes(_, let bytes)):
+            waitingBytes += bytes.count
+            isFinal = isFinal || waitingBytes >= Self.patience
+        // It tells nothing that was not known before.
+        case .stream where !isFinal: return
+        case .stream: break
+        case .ended, .closed, .lost: isFinal = true
+        }
+        switch decide(isFinal) {
+        case nil: return
+        case false?: state = .other
+        case true?: begin(&count, &found)
+        }
+        waiting = []
+    }
+
+    // MARK: What it is
+
+    /// The first bytes of a direction; what follows a hole is not the beginning.
+    private func beginning(_ direction: Direction) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for entry in waiting {
+            if case .stream(.bytes(direction, let part)) = entry.happening { bytes += part }
+        }
+        return bytes
+    }
+
+    /// Whether bytes begin a record of TLS: a handshake's, or of a connection that was under way another's.
+    private static func isTLS(_ bytes: [UInt8], isWhole: Bool) -> Bool {
+        guard let first = bytes.first, first == 0x16 || !isWhole && 0x14...0x17 ~= first else { return false }
+        return bytes.count < 3 || bytes[1] == 3
+    }
+
+    private func decide(_ isFinal: Bool) -> Bool? {
+        var isText = false
+        for direction in [Direction.send, .recv] {
+            let bytes = beginning(direction)
+            guard let first = bytes.first(where: { $0 != 0x20 && $0 != 0x0A && $0 != 0x0D && $0 != 0x09 }) else {
+                continue
+            }
+            if Self.isTLS(bytes, isWhole: isWhole) {
+                if hasKnownPort || bytes.span.contains(Self.protocolName.span) { return true }
+                continue
+            }
+            guard first == 0x3C || !isWhole else { continue }
+            isText = true
+            if bytes.span.contains(Self.streams.span) { return true }
+            if !isWhole, StanzaStart.first(in: bytes.span) != nil { return true }
+        }
+        if isText, !isFinal { return nil }
+        return isFinal || !waiting.isEmpty && waitingBytes > 0 && !isText ? false : nil
+    }
+
+    // MARK: A session
+
+    private func begin(_ count: inout UInt64, _ found: inout [SourceInput]) {
+        count += 1
+        let number = count
+        state = .session(number)
+        let at = waiting.first?.at ?? Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
+        func tell(_ kind: SourceInput.Kind) { found.append(SourceInput(session: number, at: at, kind)) }
+        tell(.began(Record.Beginning.packets, remote: client.description))
+        if isWhole {
+            tell(.input(.connected(server.description)))
+        } else {
+            tell(.input(.joined))
+            for direction in [Direction.send, .recv] where !startsStream(direction) {
+                set(direction, .seeks(skipped: 0))
+            }
+        }
+        if !isWhole, [Direction.send, .recv].contains(where: { beginning($0).first.map { 0x14...0x17 ~= $0 } == true })
+        {
+            let failure = TLSDecryptionFailure.noHandshake
+            tell(.input(.remark(.send, code: failure.name, "not decrypted: \(failure.words.clause)")))
+        }
+        for entry in waiting { pass(entry.happening, entry.at, number, &found) }
+    }
+
+    /// Whether a direction's first bytes are those of a stream or of TLS.
+    private func startsStream(_ direction: Direction) -> Bool {
+        let bytes = beginning(direction)
+        let text = bytes.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 }
+        return bytes.first == 0x16 || text.starts(with: "<?xml".utf8) || text.starts(with: "<stream:".utf8)
+    }
+
+    private func set(_ direction: Direction, _ mode: Mode) {
+        if direction == .send { send = mode } else { recv = mode }
+    }
+
+    private func pass(
+        _ happening: Happening,
+        _ at: Run.Instant,
+        _ number: UInt64,
+        _ found: inout [SourceInput]
+    ) {
+        func tell(_ kind: SourceInput.Kind) { found.append(SourceInput(session: number, at: at, kind)) }
+        if case .lost = happening {} else { lastSeen = at }
+        switch happening {
+        case .stream(.bytes(let direction, let bytes)): data(direction, bytes, at, number, &found)
+        case .stream(.missed(let direction, let count)):
+            tell(.input(.missed(direction, bytes: count)))
+            set(direction, .seeks(skipped: 0))
+        case .stream(.decrypts(let details)): tell(.input(.decrypts(details)))
+        case .stream(.remark(let direction, let code, let words)):
+            tell(.input(.remark(direction, code: code, words)))
+        case .ended(let direction):
+            noteSkipped(direction, at, number, &found)
+            tell(.input(.ended(direction.source, .finished)))
+        case .closed(let direction):
+            for direction in [Direction.send, .recv] { noteSkipped(direction, at, number, &found) }
+            if let direction { tell(.input(.ended(direction.source, .reset))) }
+            end(at, number, &found)
+        case .lost:
+            // No later than what was seen of it last.
+            let last = lastSeen ?? at
+            found.append(SourceInput(session: number, at: last, .input(.unrecorded)))
+            end(last, number, &found)
+        }
+    }
+
+    /// Bytes in which no stanza begins are named, before their direction ends.
+    private func noteSkipped(
+        _ direction: Direction,
+        _ at: Run.Instant,
+        _ number: UInt64,
+        _ found: inout [SourceInput]
+    ) {
+        guard case .seeks(let skipped) = direction == .send ? send : recv, skipped > 0 else { return }
+        found.append(SourceInput(session: number, at: at, .input(.missed(direction, bytes: skipped))))
+        set(direction, .seeks(skipped: 0))
+    }
+
+    private func end(_ at: Run.Instant, _ number: UInt64, _ found: inout [SourceInput]) {
+        for direction in [Direction.send, .recv] { noteSkipped(direction, at, number, &found) }
+        found.append(SourceInput(session: number, at: at, .input(.closed)))
+        state = .over
+    }
+
+    private func data(
+        _ direction: Direction,
+        _ bytes: [UInt8],
+        _ at: Run.Instant,
+        _ number: UInt64,
+        _ found: inout [SourceInput]
+    ) {
+        func tell(_ kind: SourceInput.Kind) { found.append(SourceInput(session: number, at: at, kind)) }
+        guard case .seeks(let skipped) = direction == .send ? send : recv else {
+            return tell(.received(direction, bytes))
+        }
+        guard let start = StanzaStart.first(in: bytes.span) else {
+            return set(direction, .seeks(skipped: skipped + UInt64(bytes.count)))
+        }
+        if skipped + UInt64(start) > 0 {
+            tell(.input(.missed(direction, bytes: skipped + UInt64(start))))
+        }
+        set(direction, .reads)
+        tell(.received(direction, InferredHeader.bytes(direction), inferred: "the header was not captured"))
+        tell(.received(direction, Array(bytes.dropFirst(start))))
+    }
+}
+
+/// Finds the beginning of a stanza, or the end of the stream, in the middle of a stream.
+enum StanzaStart {
+    private static let names: [StaticString] = ["<message", "<presence", "<iq", "<r", "<a", "</stream:stream"]
+    private static let ends: [StaticString] = ["</message>", "</presence>", "</iq>"]
+
+    /// Where the first one begins: with the bytes, or behind the end of another. One in the middle of a segment that has
+    /// none before it may be within another, as forwarded ones are (XEP-0297).
+    static func first(in bytes: Span<UInt8>) -> Int? {
+        if isStart(bytes, at: 0) { return 0 }
+        var at = 0
+        while let found = bytes.firstIndex(of: 0x3E, from: at) {
+            at = found + 1
+            guard at < bytes.count else { return nil }
+            let head = bytes.extracting(..<at)
+            guard ends.contains(where: { head.hasSuffix($0) }), isStart(bytes, at: at) else { continue }
+            return at
+        }
+        return nil
+    }
+
+    private static func isStart(_ bytes: Span<UInt8>, at offset: Int) -> Bool {
+        let rest = bytes.extracting(offset...)
+        return names.contains { name in
+            let length = name.utf8CodeUnitCount
+            guard rest.count > length, rest.extracting(..<length).equals(name) else { return false }
+            return [0x20, 0x3E, 0x2F, 0x0A, 0x09].contains(rest[length])
+        }
+    }
+}
+
+extension Span<UInt8> {
+    fileprivate func firstIndex(of byte: UInt8, from offset: Int) -> Int? {
+        var index = offset
+        while index < count {
+            if self[index] == byte { return index }
+            index += 1
+        }
+        return nil
+    }
+
+    fileprivate func hasSuffix(_ text: StaticString) -> Bool {
+        let length = text.utf8CodeUnitCount
+        return count >= length && extracting((count - length)...).equals(text)
+    }
+}

@@ -1,0 +1,257 @@
+internal import TapCore
+internal import TapRecord
+internal import TapSecurity
+internal import XMPPCore
+
+/// TLS in a captured connection: where it begins (RFC 6120 §5, XEP-0368), and what it carries where its secrets are known.
+///
+/// What is in clear is handed on as it comes. Of TLS the bytes wait until it is known whether there are secrets: then what
+/// it carries is handed on, else its own bytes.
+struct PacketTLS {
+    enum Output {
+        /// The next bytes of a stream, or of TLS that cannot be decrypted.
+        case bytes(Direction, [UInt8])
+        /// So many bytes are missing.
+        case missed(Direction, UInt64)
+        /// From here on bytes are what TLS carried: what was agreed on.
+        case decrypts(Attributes)
+        /// Something that people should know of the direction.
+        case remark(Direction, code: String, Prose)
+    }
+
+    private enum State {
+        /// No TLS so far; the server's stream is watched for its consent.
+        case clear
+        /// TLS has begun, and it is not known whether it can be decrypted.
+        case deciding(TLSDecryptor)
+        case decrypting(TLSDecryptor)
+        /// It cannot be.
+        case opaque
+    }
+
+    /// Bytes of TLS that wait for the decision: more than a ClientHello and a ServerHello have.
+    private static let patience = 256 << 10
+
+    private let keys: KeyLog
+    /// The key log may get the secrets later.
+    private let waits: Bool
+    private var state = State.clear
+    private var watch: ConsentWatch? = ConsentWatch()
+    /// Whether anything has come in a direction.
+    private var hasBegun = (send: false, recv: false)
+    /// What came since TLS began, and the consent before it.
+    private var held: [Output] = []
+    private var heldBytes = 0
+    private var outputs: [Output] = []
+    private var given = 0
+
+    init(_ keys: KeyLog, waits: Bool) {
+        self.keys = keys
+        self.waits = waits
+    }
+
+    mutating func next() -> Output? {
+        guard given < outputs.count else {
+            outputs.removeAll(keepingCapacity: true)
+            given = 0
+            return nil
+        }
+        given += 1
+        return outputs[given - 1]
+    }
+
+    /// Takes bytes of the connection.
+    mutating func receive(_ direction: Direction, _ bytes: [UInt8]) {
+        if case .opaque = state { return outputs.append(.bytes(direction, bytes)) }
+        let isFirst = direction == .send ? !hasBegun.send : !hasBegun.recv
+        if direction == .send { hasBegun.send = true } else { hasBegun.recv = true }
+        guard case .clear = state else { return receiveBehindStart(direction, bytes) }
+        if bytes.first == 0x16, isFirst || direction == .send && watch == nil { return begin(direction, bytes) }
+        let consent = direction == .recv ? watch?.append(bytes) : nil
+        if watch?.isOver == true { watch = nil }
+        guard let consent else { return outputs.append(.bytes(direction, bytes)) }
+        if consent.lowerBound > 0 { outputs.append(.bytes(.recv, Array(bytes[..<consent.lowerBound]))) }
+        held.append(.bytes(.recv, Array(bytes[consent])))
+        startDecision()
+        if consent.upperBound < bytes.count { receiveBehindStart(.recv, Array(bytes[consent.upperBound...])) }
+    }
+
+    /// Bytes of a direction were not captured.
+    mutating func hole(_ direction: Direction, _ count: UInt64) {
+        switch state {
+        case .clear, .opaque:
+            watch = nil
+            outputs.append(.missed(direction, count))
+        case .deciding(let decryptor), .decrypting(let decryptor):
+            if case .deciding = state { held.append(.missed(direction, count)) }
+            decryptor.hole(direction, bytes: Int(clamping: count))
+            readDecrypted()
+        }
+    }
+
+    /// Whether TLS waits for secrets. Nothing more is to be handed in until ``retry()`` or ``giveUpSecrets()`` ends that.
+    var isWaitingForSecret: Bool {
+        switch state {
+        case .clear, .opaque: false
+        case .deciding(let decryptor), .decrypting(let decryptor): decryptor.isWaitingForSecret
+        }
+    }
+
+    /// Goes on after the key log has grown.
+    mutating func retry() { goOn { $0.retry() } }
+
+    /// Goes on without the secrets.
+    mutating func giveUpSecrets() { goOn { $0.giveUpSecrets() } }
+
+    private mutating func goOn(_ change: (TLSDecryptor) -> Void) {
+        switch state {
+        case .clear, .opaque: return
+        case .deciding(let decryptor), .decrypting(let decryptor):
+            change(decryptor)
+            readDecrypted()
+        }
+    }
+
+    /// No more bytes come of a direction.
+    mutating func finish(_ direction: Direction) {
+        switch state {
+        case .clear, .opaque: break
+        case .deciding(let decryptor), .decrypting(let decryptor):
+            decryptor.finish(direction)
+            readDecrypted()
+            if case .deciding = state { giveUp(nil) }
+        }
+    }
+
+    // MARK: TLS
+
+    /// TLS begins without STARTTLS, or a client is ahead of the server's consent.
+    private mutating func begin(_ direction: Direction, _ bytes: [UInt8]) {
+        watch = nil
+        startDecision()
+        receiveBehindStart(direction, bytes)
+    }
+
+    private mutating func startDecision() {
+        guard keys.count > 0 || waits else { return giveUp(nil) }
+        state = .deciding(TLSDecryptor(keyLog: keys, patience: waits ? .max : 0))
+    }
+
+    private mutating func receiveBehindStart(_ direction: Direction, _ bytes: [UInt8]) {
+        switch state {
+        case .clear, .opaque: outputs.append(.bytes(direction, bytes))
+        case .deciding(let decryptor):
+            held.append(.bytes(direction, bytes))
+            heldBytes += bytes.count
+            decryptor.receive(direction, bytes.span)
+            readDecrypted()
+            if case .deciding = state, heldBytes > Self.patience { giveUp(nil) }
+        case .decrypting(let decryptor):
+            decryptor.receive(direction, bytes.span)
+            readDecrypted()
+        }
+    }
+
+    private mutating func readDecrypted() {
+        while true {
+            switch state {
+            case .clear, .opaque: return
+            case .deciding(let decryptor):
+                guard let output = decryptor.next() else { return }
+                decide(output, decryptor)
+            case .decrypting(let decryptor):
+                guard let output = decryptor.next() else { return }
+                take(output)
+            }
+        }
+    }
+
+    private mutating func decide(_ output: TLSDecryptor.Output, _ decryptor: TLSDecryptor) {
+        switch output {
+        case .handshake(let handshake) where handshake.hasSecrets:
+            state = .decrypting(decryptor)
+            outputs.append(.decrypts(handshake.details))
+            // The consent; what came behind it has gone to the decryptor.
+            if case .bytes(.recv, let bytes)? = held.first, bytes.first == 0x3C {
+                outputs.append(.bytes(.recv, bytes))
+            }
+            held = []
+        case .failed(let direction, let failure): giveUp((direction, failure))
+        case .handshake, .plaintext, .alert, .closeNotify, .hole: break
+        }
+    }
+
+    /// What came is handed on as it is.
+    private mutating func giveUp(_ why: (Direction, TLSDecryptionFailure)?) {
+        state = .opaque
+        outputs += held
+        held = []
+        if let (direction, failure) = why {
+            outputs.append(.remark(direction, code: failure.name, "not decrypted: \(failure.words.clause)"))
+        }
+    }
+
+    private mutating func take(_ output: TLSDecryptor.Output) {
+        switch output {
+        case .plaintext(let direction, let bytes): outputs.append(.bytes(direction, bytes))
+        case .hole(let direction, let count): outputs.append(.missed(direction, UInt64(max(0, count))))
+        case .failed(let direction, let failure):
+            outputs.append(.remark(direction, code: failure.name, "decryption ends: \(failure.words.clause)"))
+        case .alert(let direction, let alert):
+            outputs.append(.remark(direction, code: "tls-alert", "TLS alert: \(Prose("\(alert)").clause)"))
+        case .handshake, .closeNotify: break
+        }
+    }
+}
+
+extension TLSDecryptor.Handshake {
+    fileprivate var details: Attributes {
+        var details: Attributes = [
+            "version": .string(ClientHello.name(ofVersion: version)), "cipher": .string(suite),
+        ]
+        details["server_name"] = serverName.map { .string($0) }
+        details["alpn"] = applicationProtocol.map { .string($0) }
+        if isResumed { details["resumed"] = .boolean(true) }
+        return details
+    }
+}
+
+/// Watches a server's stream until TLS can begin no more, for its consent to STARTTLS.
+private final class ConsentWatch {
+    /// A separate value, because spans can be borrowed from it.
+    private struct Stream: ~Copyable {
+        var decoder = StreamDecoder()
+
+        func isConsent(_ event: StreamEvent) -> Bool {
+            event.head.namespace.namespace == .tls && decoder.bytes.slice(event.head.name).equals("proceed")
+        }
+    }
+
+    private var stream = Stream()
+    private var received: UInt64 = 0
+    private(set) var isOver = false
+
+    /// Takes bytes of the server; where in them the consent stands, of which a part may have come before.
+    func append(_ bytes: [UInt8]) -> Range<Int>? {
+        guard !isOver else { return nil }
+        let base = received
+        received += UInt64(bytes.count)
+        stream.decoder.append(bytes.span)
+        while let event = stream.decoder.next() {
+            switch event.kind {
+            case .item(.element):
+                if stream.isConsent(event) {
+                    isOver = true
+                    let start = event.position < base ? 0 : event.position - base
+                    return Int(clamping: start)..<Int(clamping: event.position + event.length - base)
+                }
+                // Who has authenticated does not begin TLS.
+                let namespace = event.head.namespace.namespace
+                if namespace == .sasl || namespace == .sasl2 || event.head.kind != .nonza { isOver = true }
+            case .item: break
+            default: isOver = true
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,267 @@
+internal import TapRecord
+
+/// A pcapng file: sections in either byte order, interfaces of several link types and resolutions, secrets.
+///
+/// libpcap refuses a file whose interfaces have different link types, and passes over secrets and comments. The format is
+/// draft-ietf-opsawg-pcapng.
+final class PcapngFile: PacketReader {
+    fileprivate struct Interface {
+        var link: LinkType
+        /// The unit of its times: `base` to the power of minus `exponent`, base 2 or 10.
+        var isBinary = false
+        var exponent: UInt8 = 6
+        /// Seconds added to each time.
+        var offset: Int64 = 0
+        var captureLength: UInt32
+    }
+
+    /// The longest block that is read: more than any packet or key log needs.
+    static let longestBlock = 64 << 20
+    /// Interfaces of one section that are remembered.
+    private static let mostInterfaces = 65_536
+    private static let piece = 256 << 10
+
+    private let bytes: InputBytes
+    private var buffer: [UInt8] = []
+    private var start = 0
+    /// The position in the file of the first byte of the buffer.
+    private var base: UInt64 = 0
+    private var isLittle = true
+    private var interfaces: [Interface] = []
+    private var number: UInt64 = 0
+    private var hasEnded = false
+
+    /// Reads a file from its beginning.
+    init(_ bytes: InputBytes) { self.bytes = bytes }
+
+    func next(_ take: (PacketEntry, Span<UInt8>) -> Void) throws(PacketFault) -> Bool {
+        guard !hasEnded else { return false }
+        do throws(PacketFault) {
+            while let block = try nextBlock() {
+                start = block.upperBound
+                if try entry(block, take) { return true }
+            }
+        } catch {
+            hasEnded = true
+            throw error
+        }
+        hasEnded = true
+        return false
+    }
+
+    // MARK: Blocks
+
+    /// Where the next block stands in the buffer; nil at the end of the file.
+    private func nextBlock() throws(PacketFault) -> Range<Int>? {
+        guard try need(12) else {
+            guard start == buffer.count else { throw .truncated(at: base + UInt64(buffer.count)) }
+            return nil
+        }
+        let at = base + UInt64(start)
+        if buffer[start..<start + 4].elementsEqual([0x0A, 0x0D, 0x0D, 0x0A]) {
+            switch Array(buffer[start + 8..<start + 12]) {
+            case [0x4D, 0x3C, 0x2B, 0x1A]: isLittle = true
+            case [0x1A, 0x2B, 0x3C, 0x4D]: isLittle = false
+            default: throw .damaged(at: at, "a section without a known byte order")
+            }
+            interfaces = []
+        }
+        let length = Int(number32(start + 4))
+        guard length >= 12, length % 4 == 0 else { throw .damaged(at: at, "a block of \(length) bytes") }
+        guard length <= Self.longestBlock else { throw .damaged(at: at, "a block of \(length) bytes is too long") }
+        guard try need(length) else { throw .truncated(at: base + UInt64(buffer.count)) }
+        guard number32(start + length - 4) == UInt32(length) else {
+            throw .damaged(at: at, "a block whose two lengths differ")
+        }
+        return start..<start + length
+    }
+
+    /// Whether so many bytes are there, after reading on where they are not.
+    private func need(_ count: Int) throws(PacketFault) -> Bool {
+        while buffer.count - start < count {
+            base += UInt64(start)
+            buffer.removeSubrange(..<start)
+            start = 0
+            let size = max(Self.piece, count - buffer.count)
+            var found = 0
+            buffer.append(addingCapacity: size) { output in
+                output.withUnsafeMutableBufferPointer { free, count in
+                    guard let place = free.baseAddress?.advanced(by: count) else { return }
+                    found = bytes.read(into: place, size)
+                    count += max(0, found)
+                }
+            }
+            if found < 0 { throw PacketFault(reading: bytes) }
+            if found == 0 { return false }
+        }
+        return true
+    }
+
+    /// Reads a block; whether it was one to give out.
+    private func entry(
+        _ block: Range<Int>,
+        _ take: (PacketEntry, Span<UInt8>) -> Void
+    ) throws(PacketFault) -> Bool {
+        let body = block.lowerBound + 8..<block.upperBound - 4
+        switch number32(block.lowerBound) {
+        case 1: try describeInterface(body)
+        case 6: return try packet(body, isOld: false, take)
+        case 2: return try packet(body, isOld: true, take)
+        case 3: return try simplePacket(body, take)
+        case 0x0A: return try secrets(body, take)
+        default: break
+        }
+        return false
+    }
+
+    private func describeInterface(_ body: Range<Int>) throws(PacketFault) {
+        guard body.count >= 8 else { throw damaged(body, "an interface of \(body.count) bytes") }
+        guard interfaces.count < Self.mostInterfaces else { throw damaged(body, "too many interfaces") }
+        var interface = Interface(
+            link: LinkType(UInt32(number16(body.lowerBound))),
+            captureLength: number32(body.lowerBound + 4)
+        )
+        forEachOption(body.dropFirst(8)) { code, value in
+            switch (code, value.count) {
+            case (9, 1):
+                interface.isBinary = buffer[value.lowerBound] & 0x80 != 0
+                interface.exponent = buffer[value.lowerBound] & 0x7F
+            case (14, 8): interface.offset = Int64(bitPattern: number64(value.lowerBound))
+            default: break
+            }
+        }
+        interfaces.append(interface)
+    }
+
+    /// - Parameter isOld: The block is of older programs: two bytes for its interface, and a count of drops behind them.
+    private func packet(
+        _ body: Range<Int>,
+        isOld: Bool,
+        _ take: (PacketEntry, Span<UInt8>) -> Void
+    ) throws(PacketFault) -> Bool {
+        guard body.count >= 20 else { throw damaged(body, "a packet of \(body.count) bytes") }
+        let at = body.lowerBound
+        return try give(
+            body,
+            interface: isOld ? Int(number16(at)) : Int(number32(at)),
+            time: UInt64(number32(at + 4)) << 32 | UInt64(number32(at + 8)),
+            captured: Int(number32(at + 12)),
+            original: Int(number32(at + 16)),
+            head: 20,
+            take
+        )
+    }
+
+    /// A packet of the first interface without a time, as long as the block or the interface's capture length.
+    private func simplePacket(
+        _ body: Range<Int>,
+        _ take: (PacketEntry, Span<UInt8>) -> Void
+    ) throws(PacketFault) -> Bool {
+        guard body.count >= 4 else { throw damaged(body, "a packet of \(body.count) bytes") }
+        let original = Int(number32(body.lowerBound))
+        let most = interfaces.first.map { $0.captureLength == 0 ? Int.max : Int($0.captureLength) } ?? Int.max
+        return try give(
+            body,
+            interface: 0,
+            time: nil,
+            captured: min(original, most, body.count - 4),
+            original: original,
+            head: 4,
+            take
+        )
+    }
+
+    private func give(
+        _ body: Range<Int>,
+        interface: Int,
+        time: UInt64?,
+        captured: Int,
+        original: Int,
+        head: Int,
+        _ take: (PacketEntry, Span<UInt8>) -> Void
+    ) throws(PacketFault) -> Bool {
+        guard interfaces.indices.contains(interface) else {
+            throw damaged(body, "a packet of interface \(interface), which is not described")
+        }
+        guard captured <= body.count - head else { throw damaged(body, "a packet longer than its block") }
+        number += 1
+        let packet = CapturedPacket(
+            time: Timestamp(nanoseconds: time.map { interfaces[interface].nanoseconds($0) } ?? 0),
+            link: interfaces[interface].link,
+            originalLength: max(original, captured),
+            number: number
+        )
+        let first = body.lowerBound + head
+        let bytes = buffer
+        take(.packet(packet), bytes.span.extracting(first..<first + captured))
+        return true
+    }
+
+    /// Secrets of TLS; those of other protocols are passed over.
+    private func secrets(
+        _ body: Range<Int>,
+        _ take: (PacketEntry, Span<UInt8>) -> Void
+    ) throws(PacketFault) -> Bool {
+        guard body.count >= 8 else { throw damaged(body, "secrets of \(body.count) bytes") }
+        let length = Int(number32(body.lowerBound + 4))
+        guard length <= body.count - 8 else { throw damaged(body, "secrets longer than their block") }
+        guard number32(body.lowerBound) == 0x544C_534B else { return false }
+        let nothing: [UInt8] = []
+        take(.keys(Array(buffer[body.lowerBound + 8..<body.lowerBound + 8 + length])), nothing.span)
+        return true
+    }
+
+    // MARK: Parts of blocks
+
+    private func forEachOption(_ options: Range<Int>, _ take: (UInt16, Range<Int>) -> Void) {
+        var at = options.lowerBound
+        while at + 4 <= options.upperBound {
+            let code = number16(at)
+            let length = Int(number16(at + 2))
+            guard code != 0, at + 4 + length <= options.upperBound else { return }
+            take(code, at + 4..<at + 4 + length)
+            at += 4 + (length + 3) & ~3
+        }
+    }
+
+    private func damaged(_ body: Range<Int>, _ reason: String) -> PacketFault {
+        .damaged(at: base + UInt64(max(0, body.lowerBound - 8)), reason)
+    }
+
+    private func number16(_ at: Int) -> UInt16 {
+        let number = buffer.span.number16(at: at)
+        return isLittle ? number.byteSwapped : number
+    }
+    private func number32(_ at: Int) -> UInt32 {
+        let number = buffer.span.number32(at: at)
+        return isLittle ? number.byteSwapped : number
+    }
+    private func number64(_ at: Int) -> UInt64 {
+        let number = buffer.span.number64(at: at)
+        return isLittle ? number.byteSwapped : number
+    }
+}
+
+extension PcapngFile.Interface {
+    /// A time in its unit, in nanoseconds since 1970.
+    fileprivate func nanoseconds(_ time: UInt64) -> Int64 {
+        let seconds: UInt64
+        let rest: UInt64
+        if isBinary {
+            guard exponent < 64 else { return 0 }
+            seconds = time >> UInt64(exponent)
+            let fraction = time & ((1 << UInt64(exponent)) - 1)
+            rest =
+                (UInt64(1) << UInt64(exponent)).dividingFullWidth(fraction.multipliedFullWidth(by: 1_000_000_000))
+                .quotient
+        } else {
+            guard exponent < 20 else { return 0 }
+            let unit = (0..<exponent).reduce(UInt64(1)) { power, _ in power &* 10 }
+            seconds = time / unit
+            rest = unit.dividingFullWidth((time % unit).multipliedFullWidth(by: 1_000_000_000)).quotient
+        }
+        let whole = Int64(clamping: seconds).addingReportingOverflow(offset).partialValue
+        let (product, isOver) = whole.multipliedReportingOverflow(by: 1_000_000_000)
+        return isOver ? 0 : product &+ Int64(clamping: rest)
+    }
+}

@@ -1,0 +1,429 @@
+internal import TapCore
+internal import TapRecord
+internal import XMPPCore
+
+/// Puts the segments of TCP connections in order (RFC 9293 §3.4).
+///
+/// What came first counts where segments overlap. Bytes that the receiver has acknowledged and that were not captured are a
+/// hole: it is given in its place, and what follows goes on. Sequence numbers wrap, connections may have begun before the
+/// capture, and ports may be used again.
+struct TCPReassembler {
+    /// A connection, by the order in which they began, from 0.
+    typealias Number = Int
+
+    enum Event {
+        /// A connection was seen for the first time. `isWhole`: with its beginning.
+        case opened(client: PacketEndpoint, server: PacketEndpoint, isWhole: Bool)
+        /// The next bytes.
+        case data(Direction, [UInt8])
+        /// So many bytes were not captured.
+        case hole(Direction, UInt64)
+        /// One end has said that it sends nothing more.
+        case ended(Direction)
+        /// The connection is over: one end has reset it, or both have ended it.
+        case closed(byReset: Direction?)
+        /// Nothing more is known of it: the capture has ended, or too many connections are open.
+        case lost
+    }
+
+    /// Segments that wait for one before them, a direction; more make what is missing a hole.
+    private static let mostWaiting = 1_024
+    /// The same, in bytes.
+    private static let mostWaitingBytes = 1 << 20
+    /// Packets and nanoseconds that acknowledged bytes may still come after: packets are not always captured in order.
+    private static let patience: (packets: UInt64, time: Int64) = (16, 1_000_000_000)
+    /// Connections that are followed. Beyond them some are given up at once, since to find them takes a look at all: forgotten
+    /// ones first, then the longest silent.
+    static let mostConnections = 16_384
+    static let givenUpAtOnce = 1024
+
+    /// Connections that are over and remembered; beyond them all are forgotten.
+    private static let mostOver = 4096
+    /// Bytes before the end of a direction that may come again.
+    private static let mostRepeated = 1 << 24
+
+    private struct Key: Hashable {
+        var one: PacketEndpoint
+        var other: PacketEndpoint
+    }
+
+    /// A direction. A class, as the connection is: they are changed where they are, and never copied. What asks for them is
+    /// one thread's, so exclusive access is not checked at run time.
+    private final class Side {
+        /// The sequence number of its beginning; nil where that was not captured.
+        @exclusivity(unchecked) var first: UInt32?
+        /// The next byte's sequence number; nil before the first segment.
+        @exclusivity(unchecked) var next: UInt32?
+        @exclusivity(unchecked) var waiting: [(sequence: UInt32, bytes: [UInt8], cut: Int)] = []
+        @exclusivity(unchecked) var waitingBytes = 0
+        /// The packet and the time at which the first of them began to wait.
+        @exclusivity(unchecked) var since: (packet: UInt64, time: Timestamp)?
+        /// What the other end has acknowledged.
+        @exclusivity(unchecked) var acknowledged: UInt32?
+        /// Where its end stands.
+        @exclusivity(unchecked) var end: UInt32?
+        @exclusivity(unchecked) var hasEnded = false
+    }
+
+    private final class Connection {
+        let number: Number
+        let key: Key
+        let client: PacketEndpoint
+        let send = Side()
+        let recv = Side()
+        @exclusivity(unchecked) var packets: UInt64 = 0
+        @exclusivity(unchecked) var lastPacket: UInt64 = 0
+        /// Nobody wants its bytes.
+        @exclusivity(unchecked) var isForgotten = false
+
+        init(number: Number, key: Key, client: PacketEndpoint) {
+            self.number = number
+            self.key = key
+            self.client = client
+        }
+
+        subscript(direction: Direction) -> Side { direction == .send ? send : recv }
+
+        /// Lets go of what waits.
+        func clear() {
+            send.waiting = []
+            recv.waiting = []
+        }
+    }
+
+    private var indices: [Key: Int] = [:]
+    /// Where both ends of connections had come that are over: what is sent again then begins no other.
+    private var over: [Key: (one: UInt32, other: UInt32)] = [:]
+    private var connections: [Connection] = []
+    private var free: [Int] = []
+    private var began = 0
+    private var packets: UInt64 = 0
+    private var latest: (key: Key, index: Int)?
+    private var events: [(number: Number, event: Event)] = []
+    private var given = 0
+    private let serverPorts: Set<UInt16>
+
+    /// - Parameter serverPorts: Ports at which servers are, to tell the client of a connection that had begun before.
+    init(serverPorts: Set<UInt16> = TCPReassembler.knownPorts) { self.serverPorts = serverPorts }
+
+    /// What is known now, in order; nil until another segment has been taken.
+    mutating func next() -> (number: Number, event: Event)? {
+        guard given < events.count else {
+            events.removeAll(keepingCapacity: true)
+            given = 0
+            return nil
+        }
+        given += 1
+        return events[given - 1]
+    }
+
+    /// Takes a segment; what it makes known comes by ``next()``.
+    mutating func take(
+        _ segment: TCPSegment,
+        _ bytes: Span<UInt8>,
+        at time: Timestamp
+    ) {
+        packets += 1
+        guard let index = connection(of: segment, bytes) else { return }
+        connections[index].lastPacket = packets
+        connections[index].packets += 1
+        let direction: Direction = segment.source == connections[index].client ? .send : .recv
+        receive(segment, bytes, direction, index, time)
+        if connections[index].send.hasEnded, connections[index].recv.hasEnded {
+            close(index, .closed(byReset: nil))
+        } else if segment.flags.contains(.reset) {
+            flush(index)
+            close(index, .closed(byReset: direction))
+        }
+    }
+
+    /// Nothing more is wanted of the connection of the last segment, if it has this number: its bytes are passed over.
+    mutating func forget(_ number: Number) {
+        guard let latest, connections[latest.index].number == number else { return }
+        connections[latest.index].isForgotten = true
+        connections[latest.index].clear()
+    }
+
+    /// There are no more packets: what still waits comes by ``next()``.
+    mutating func finish() {
+        for index in indices.values.sorted(by: { connections[$0].number < connections[$1].number }) {
+            flush(index)
+            close(index, .lost)
+        }
+    }
+
+    // MARK: Connections
+
+    private mutating func connection(
+        of segment: TCPSegment,
+        _ bytes: Span<UInt8>
+    ) -> Int? {
+        let isForward =
+            (segment.source.high, segment.source.low, segment.source.port)
+            <= (segment.destination.high, segment.destination.low, segment.destination.port)
+        let key =
+            isForward
+            ? Key(one: segment.source, other: segment.destination)
+            : Key(one: segment.destination, other: segment.source)
+        if let found = latest?.key == key ? latest?.index : indices[key] {
+            guard isNew(segment, found) else {
+                latest = (key, found)
+                return found
+            }
+            flush(found)
+            close(found, .lost)
+        }
+        // What comes behind the end of a connection begins no other, nor does its last segment that is sent once more.
+        let length = bytes.count + segment.cut
+        let mayBegin = length > 0 && !segment.flags.contains(.fin) && !isRepeated(segment, length, key)
+        guard segment.flags.contains(.syn) || mayBegin else { return nil }
+        over[key] = nil
+        if indices.count >= Self.mostConnections { giveUpOldest() }
+        let isClient = isFromClient(segment)
+        let isWhole = segment.flags.contains(.syn)
+        let connection = Connection(
+            number: began,
+            key: key,
+            client: isClient ? segment.source : segment.destination
+        )
+        began += 1
+        let index: Int
+        if let place = free.popLast() {
+            connections[place] = connection
+            index = place
+        } else {
+            connections.append(connection)
+            index = connections.count - 1
+        }
+        indices[key] = index
+        latest = (key, index)
+        let server = isClient ? segment.destination : segment.source
+        give(index, .opened(client: connection.client, server: server, isWhole: isWhole))
+        return index
+    }
+
+    /// Whether the segment begins another connection between the same ends.
+    private func isNew(_ segment: TCPSegment, _ index: Int) -> Bool {
+        guard segment.flags.contains(.syn), !segment.flags.contains(.acknowledges) else { return false }
+        let direction: Direction = segment.source == connections[index].client ? .send : .recv
+        // The same again is one whose answer was late.
+        return connections[index][direction].first != segment.sequence
+    }
+
+    /// Whether a connection that is over had sent such bytes.
+    private func isRepeated(_ segment: TCPSegment, _ length: Int, _ key: Key) -> Bool {
+        guard let ends = over[key] else { return false }
+        let end = segment.source == key.one ? ends.one : ends.other
+        let distance = Self.distance(from: end, to: segment.sequence &+ UInt32(truncatingIfNeeded: length))
+        return distance <= 0 && distance > -Self.mostRepeated
+    }
+
+    /// Which end has opened a connection: by its first segment, else by the ports that servers have.
+    private func isFromClient(_ segment: TCPSegment) -> Bool {
+        if segment.flags.contains(.syn) { return !segment.flags.contains(.acknowledges) }
+        let (source, destination) = (segment.source.port, segment.destination.port)
+        switch (serverPorts.contains(source), serverPorts.contains(destination)) {
+        case (false, true): return true
+        case (true, false): return false
+        default: return source >= destination
+        }
+    }
+
+    /// The ports of XMPP's servers: clients, clients by TLS, servers, servers by TLS, components.
+    static let knownPorts: Set<UInt16> = [5222, 5223, 5269, 5270, 5275, 5347]
+
+    /// Several at a time: to find only one for each that begins would take long.
+    private mutating func giveUpOldest() {
+        func age(_ index: Int) -> (Int, UInt64) {
+            (connections[index].isForgotten ? 0 : 1, connections[index].lastPacket)
+        }
+        let oldest = indices.values.sorted { age($0) < age($1) }
+        for index in oldest.prefix(Self.givenUpAtOnce) {
+            flush(index)
+            close(index, .lost)
+        }
+    }
+
+    private mutating func close(_ index: Int, _ event: Event) {
+        give(index, event)
+        let key = connections[index].key
+        indices[key] = nil
+        if case .closed = event, let send = connections[index].send.next, let recv = connections[index].recv.next {
+            if over.count >= Self.mostOver { over.removeAll(keepingCapacity: true) }
+            over[key] = connections[index].client == key.one ? (send, recv) : (recv, send)
+        }
+        connections[index].clear()
+        free.append(index)
+        latest = nil
+    }
+
+    private mutating func give(_ index: Int, _ event: Event) { events.append((connections[index].number, event)) }
+
+    // MARK: Bytes
+
+    private mutating func receive(
+        _ segment: TCPSegment,
+        _ bytes: Span<UInt8>,
+        _ direction: Direction,
+        _ index: Int,
+        _ time: Timestamp
+    ) {
+        guard !connections[index].isForgotten else {
+            if segment.flags.contains(.fin) { connections[index][direction].hasEnded = true }
+            return
+        }
+        var sequence = segment.sequence
+        if segment.flags.contains(.syn) {
+            sequence &+= 1
+            if connections[index][direction].next == nil {
+                connections[index][direction].first = segment.sequence
+                connections[index][direction].next = sequence
+            }
+        }
+        if segment.flags.contains(.acknowledges) {
+            acknowledge(segment.acknowledgement, direction.opposite, index)
+        }
+        let length = bytes.count + segment.cut
+        if length > 0 {
+            if connections[index][direction].next == nil { connections[index][direction].next = sequence }
+            place(sequence, bytes, segment.cut, direction, index, time)
+        }
+        if segment.flags.contains(.fin) {
+            if connections[index][direction].next == nil { connections[index][direction].next = sequence }
+            connections[index][direction].end = sequence &+ UInt32(truncatingIfNeeded: length)
+        }
+        for direction in [Direction.send, .recv] where !connections[index][direction].waiting.isEmpty {
+            giveUpMissing(direction, index, time)
+        }
+        if connections[index][direction].end != nil { noteEnd(direction, index) }
+    }
+
+    private mutating func acknowledge(_ number: UInt32, _ direction: Direction, _ index: Int) {
+        guard let known = connections[index][direction].acknowledged else {
+            connections[index][direction].acknowledged = number
+            return
+        }
+        if Self.distance(from: known, to: number) > 0 { connections[index][direction].acknowledged = number }
+    }
+
+    private mutating func place(
+        _ sequence: UInt32,
+        _ bytes: Span<UInt8>,
+        _ cut: Int,
+        _ direction: Direction,
+        _ index: Int,
+        _ time: Timestamp
+    ) {
+        guard let next = connections[index][direction].next else { return }
+        let distance = Self.distance(from: next, to: sequence)
+        if distance <= 0 {
+            deliver(bytes, cut, overlap: -distance, direction, index)
+            if !connections[index][direction].waiting.isEmpty { drain(direction, index) }
+            return
+        }
+        var copy: [UInt8] = []
+        copy.append(bytes)
+        let waiting = connections[index][direction].waiting
+        // Behind those that begin at the same place: of these the first counts.
+        let at = waiting.firstIndex { Self.distance(from: sequence, to: $0.sequence) > 0 } ?? waiting.endIndex
+        connections[index][direction].waiting.insert((sequence, copy, cut), at: at)
+        connections[index][direction].waitingBytes += bytes.count
+        if connections[index][direction].since == nil {
+            connections[index][direction].since = (connections[index].packets, time)
+        }
+    }
+
+    /// Gives bytes in their place, without those at their beginning that were there before.
+    private mutating func deliver(
+        _ bytes: Span<UInt8>,
+        _ cut: Int,
+        overlap: Int,
+        _ direction: Direction,
+        _ index: Int
+    ) {
+        guard overlap < bytes.count + cut else { return }
+        if overlap < bytes.count {
+            var copy: [UInt8] = []
+            copy.append(bytes.extracting(droppingFirst: overlap))
+            give(index, .data(direction, copy))
+        }
+        let missing = overlap > bytes.count ? cut - (overlap - bytes.count) : cut
+        if missing > 0 { give(index, .hole(direction, UInt64(missing))) }
+        let length = UInt32(truncatingIfNeeded: bytes.count + cut - overlap)
+        connections[index][direction].next = (connections[index][direction].next ?? 0) &+ length
+    }
+
+    /// Gives what waits, up to the first byte that is missing.
+    private mutating func drain(_ direction: Direction, _ index: Int) {
+        var taken = 0
+        let waiting = connections[index][direction].waiting
+        for segment in waiting {
+            guard let next = connections[index][direction].next else { break }
+            let distance = Self.distance(from: next, to: segment.sequence)
+            guard distance <= 0 else { break }
+            deliver(segment.bytes.span, segment.cut, overlap: -distance, direction, index)
+            connections[index][direction].waitingBytes -= segment.bytes.count
+            taken += 1
+        }
+        connections[index][direction].waiting.removeFirst(taken)
+        if connections[index][direction].waiting.isEmpty { connections[index][direction].since = nil }
+    }
+
+    /// Makes a hole of what is missing where it will not come.
+    private mutating func giveUpMissing(
+        _ direction: Direction,
+        _ index: Int,
+        _ time: Timestamp
+    ) {
+        while let first = connections[index][direction].waiting.first, let since = connections[index][direction].since {
+            let side = connections[index][direction]
+            let isAcknowledged = side.acknowledged.map { Self.distance(from: first.sequence, to: $0) >= 0 } ?? false
+            let isOld =
+                connections[index].packets &- since.packet >= Self.patience.packets
+                || time.nanoseconds &- since.time.nanoseconds >= Self.patience.time
+            let isFull = side.waiting.count > Self.mostWaiting || side.waitingBytes > Self.mostWaitingBytes
+            guard isAcknowledged && isOld || isFull else { return }
+            skipToWaiting(direction, index)
+            if !connections[index][direction].waiting.isEmpty {
+                connections[index][direction].since = (connections[index].packets, time)
+            }
+        }
+    }
+
+    private mutating func skipToWaiting(
+        _ direction: Direction,
+        _ index: Int
+    ) {
+        guard let first = connections[index][direction].waiting.first, let next = connections[index][direction].next
+        else { return }
+        give(index, .hole(direction, UInt64(Self.distance(from: next, to: first.sequence))))
+        connections[index][direction].next = first.sequence
+        drain(direction, index)
+    }
+
+    /// Gives all that waits, with holes before it.
+    private mutating func flush(_ index: Int) {
+        guard !connections[index].isForgotten else { return }
+        for direction in [Direction.send, .recv] {
+            while !connections[index][direction].waiting.isEmpty { skipToWaiting(direction, index) }
+            if let end = connections[index][direction].end, let next = connections[index][direction].next {
+                let missing = Self.distance(from: next, to: end)
+                if missing > 0 { give(index, .hole(direction, UInt64(missing))) }
+                connections[index][direction].next = end
+                noteEnd(direction, index)
+            }
+        }
+    }
+
+    private mutating func noteEnd(_ direction: Direction, _ index: Int) {
+        let side = connections[index][direction]
+        guard !side.hasEnded, let end = side.end, let next = side.next, Self.distance(from: next, to: end) <= 0 else {
+            return
+        }
+        connections[index][direction].hasEnded = true
+        give(index, .ended(direction))
+    }
+
+    /// How far a number lies behind another, modulo 2^32: negative where it lies before it.
+    private static func distance(from one: UInt32, to other: UInt32) -> Int { Int(Int32(bitPattern: other &- one)) }
+}

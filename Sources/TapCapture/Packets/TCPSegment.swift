@@ -1,0 +1,307 @@
+internal import XMPPCore
+
+/// An end of a TCP connection.
+struct PacketEndpoint: Hashable, Sendable {
+    /// The address in the network's byte order; an IPv4 address stands in the lower half.
+    var high: UInt64
+    var low: UInt64
+    var port: UInt16
+    var isIPv6: Bool
+}
+
+extension PacketEndpoint: CustomStringConvertible {
+    /// `192.0.2.1:5222`, `[2001:db8::1]:5222`.
+    var description: String {
+        guard isIPv6 else {
+            return (0..<4).map { String(low >> (24 - 8 * UInt64($0)) & 0xFF) }.joined(separator: ".") + ":\(port)"
+        }
+        let groups = (0..<8).map { index in
+            UInt16(truncatingIfNeeded: (index < 4 ? high : low) >> (48 - 16 * UInt64(index % 4)))
+        }
+        // The longest run of two zero groups or more, the first of several (RFC 5952 §4.2).
+        var longest = 0..<0
+        var index = 0
+        while index < 8 {
+            let end = groups[index...].firstIndex { $0 != 0 } ?? 8
+            if end - index > max(1, longest.count) { longest = index..<end }
+            index = end + 1
+        }
+        let words = groups.map { String($0, radix: 16) }
+        let text =
+            longest.isEmpty
+            ? words.joined(separator: ":")
+            : words[..<longest.lowerBound].joined(separator: ":") + "::"
+                + words[longest.upperBound...].joined(separator: ":")
+        return "[\(text)]:\(port)"
+    }
+}
+
+/// A TCP segment, beside its bytes.
+struct TCPSegment {
+    struct Flags: OptionSet {
+        let rawValue: UInt8
+        static let fin = Flags(rawValue: 0x01)
+        static let syn = Flags(rawValue: 0x02)
+        static let reset = Flags(rawValue: 0x04)
+        static let push = Flags(rawValue: 0x08)
+        static let acknowledges = Flags(rawValue: 0x10)
+    }
+
+    var source: PacketEndpoint
+    var destination: PacketEndpoint
+    var sequence: UInt32
+    var acknowledgement: UInt32
+    var flags: Flags
+    /// Bytes at its end that were sent and not captured.
+    var cut: Int
+    var payload: Payload
+
+    /// Where its bytes stand.
+    enum Payload {
+        /// In the packet.
+        case range(Range<Int>)
+        /// They came in several fragments.
+        case joined([UInt8])
+    }
+}
+
+/// Finds the TCP segments in packets: what is before IP, IPv4 with fragments, IPv6 with extension headers.
+///
+/// What is no TCP, or is damaged, is passed over and counted.
+struct PacketDecoder {
+    /// Packets that are too short for what their headers say.
+    private(set) var damaged: UInt64 = 0
+    /// Packets of a kind of frame that is not known, by its number.
+    private(set) var unknownLinks: [UInt32: UInt64] = [:]
+    private var fragments = IPFragments()
+
+    /// The segment that a packet contains or completes; nil where it does neither.
+    mutating func decode(_ packet: CapturedPacket, _ bytes: Span<UInt8>) -> TCPSegment? {
+        guard let head = networkLayer(packet, bytes) else { return nil }
+        return network(bytes, at: head)
+    }
+
+    // MARK: Link layer
+
+    /// Where IP begins; nil where there is none.
+    private mutating func networkLayer(_ packet: CapturedPacket, _ bytes: Span<UInt8>) -> Int? {
+        switch packet.link {
+        case .raw: return 0
+        case .ethernet: return protocolOf(bytes, at: 12)
+        case .cooked: return protocolOf(bytes, at: 14)
+        case .cooked2: return isInternet(bytes, at: 0) ? 20 : nil
+        case .loopback: return bytes.count >= 4 ? 4 : nil
+        case .other(let number):
+            unknownLinks[number, default: 0] += 1
+            return nil
+        }
+    }
+
+    /// Reads an EtherType and the VLAN tags before it (IEEE 802.1Q, 802.1ad).
+    private mutating func protocolOf(_ bytes: Span<UInt8>, at offset: Int) -> Int? {
+        var at = offset
+        while at + 2 <= bytes.count {
+            switch bytes.number16(at: at) {
+            case 0x0800, 0x86DD: return at + 2
+            case 0x8100, 0x88A8, 0x9100: at += 4
+            // PPPoE session: six bytes, then the protocol of PPP.
+            case 0x8864:
+                guard at + 10 <= bytes.count, [0x0021, 0x0057].contains(bytes.number16(at: at + 8)) else { return nil }
+                return at + 10
+            default: return nil
+            }
+        }
+        damaged += 1
+        return nil
+    }
+
+    private func isInternet(_ bytes: Span<UInt8>, at offset: Int) -> Bool {
+        bytes.count >= 20 && [0x0800, 0x86DD].contains(bytes.number16(at: offset))
+    }
+
+    // MARK: IP
+
+    private mutating func network(_ bytes: Span<UInt8>, at start: Int) -> TCPSegment? {
+        guard bytes.count - start >= 20 else { return damagedPacket() }
+        switch bytes[start] >> 4 {
+        case 4: return version4(bytes, at: start)
+        case 6: return version6(bytes, at: start)
+        default: return damagedPacket()
+        }
+    }
+
+    private mutating func damagedPacket() -> TCPSegment? {
+        damaged += 1
+        return nil
+    }
+
+    private mutating func version4(_ bytes: Span<UInt8>, at start: Int) -> TCPSegment? {
+        let head = Int(bytes[start] & 0x0F) * 4
+        let captured = bytes.count - start
+        // A length of 0 is what is captured before the network card cuts a large packet into segments.
+        let stated = Int(bytes.number16(at: start + 2))
+        let length = stated == 0 ? captured : stated
+        guard head >= 20, length >= head, captured >= head else { return damagedPacket() }
+        guard bytes[start + 9] == 6 else { return nil }
+        let payload = start + head..<start + min(length, captured)
+        let pair = AddressPair(
+            source: (0, UInt64(bytes.number32(at: start + 12))),
+            destination: (0, UInt64(bytes.number32(at: start + 16))),
+            isIPv6: false
+        )
+        let cut = max(0, length - captured)
+        let place = bytes.number16(at: start + 6)
+        guard place & 0x3FFF != 0 else { return segment(bytes, payload, pair, cut: cut) }
+        guard cut == 0 else { return nil }
+        let key = IPFragments.Key(pair: pair, identification: UInt32(bytes.number16(at: start + 4)))
+        let part = bytes.extracting(payload)
+        return joined(fragments.take(part, key, offset: Int(place & 0x1FFF) * 8, hasMore: place & 0x2000 != 0), pair)
+    }
+
+    private mutating func version6(_ bytes: Span<UInt8>, at start: Int) -> TCPSegment? {
+        guard bytes.count - start >= 40 else { return damagedPacket() }
+        let stated = Int(bytes.number16(at: start + 4))
+        let end = stated == 0 ? bytes.count : start + 40 + stated
+        let pair = AddressPair(
+            source: (bytes.number64(at: start + 8), bytes.number64(at: start + 16)),
+            destination: (bytes.number64(at: start + 24), bytes.number64(at: start + 32)),
+            isIPv6: true
+        )
+        let cut = max(0, end - bytes.count)
+        let captured = min(end, bytes.count)
+        var next = bytes[start + 6]
+        var at = start + 40
+        while next != 6 {
+            guard at + 8 <= captured else { return nil }
+            let following = bytes[at]
+            switch next {
+            // Hop-by-hop, routing, destination options (RFC 8200 §4), mobility.
+            case 0, 43, 60, 135: at += 8 + Int(bytes[at + 1]) * 8
+            // Authentication (RFC 4302).
+            case 51: at += 8 + Int(bytes[at + 1]) * 4
+            case 44:
+                let place = bytes.number16(at: at + 2)
+                // A packet of one fragment (RFC 6946) is whole.
+                if place & 0xFFF9 != 0 {
+                    guard cut == 0, following == 6 else { return nil }
+                    let key = IPFragments.Key(pair: pair, identification: bytes.number32(at: at + 4))
+                    let part = bytes.extracting(at + 8..<captured)
+                    let (offset, hasMore) = (Int(place & 0xFFF8), place & 1 != 0)
+                    return joined(fragments.take(part, key, offset: offset, hasMore: hasMore), pair)
+                }
+                at += 8
+            default: return nil
+            }
+            next = following
+        }
+        guard at <= captured else { return nil }
+        return segment(bytes, at..<captured, pair, cut: cut)
+    }
+
+    // MARK: TCP
+
+    private mutating func joined(_ bytes: [UInt8]?, _ pair: AddressPair) -> TCPSegment? {
+        guard let bytes, var segment = segment(bytes.span, 0..<bytes.count, pair, cut: 0) else { return nil }
+        if case .range(let range) = segment.payload { segment.payload = .joined(Array(bytes[range])) }
+        return segment
+    }
+
+    private mutating func segment(
+        _ bytes: Span<UInt8>,
+        _ range: Range<Int>,
+        _ pair: AddressPair,
+        cut: Int
+    ) -> TCPSegment? {
+        let at = range.lowerBound
+        guard range.count >= 20 else { return damagedPacket() }
+        let head = Int(bytes[at + 12] >> 4) * 4
+        guard head >= 20, head <= range.count else { return damagedPacket() }
+        return TCPSegment(
+            source: pair.source(port: bytes.number16(at: at)),
+            destination: pair.destination(port: bytes.number16(at: at + 2)),
+            sequence: bytes.number32(at: at + 4),
+            acknowledgement: bytes.number32(at: at + 8),
+            flags: TCPSegment.Flags(rawValue: bytes[at + 13]),
+            cut: cut,
+            payload: .range(at + head..<range.upperBound)
+        )
+    }
+}
+
+/// The addresses of a packet.
+struct AddressPair: Hashable {
+    private var sourceHigh, sourceLow, destinationHigh, destinationLow: UInt64
+    private var isIPv6: Bool
+
+    init(source: (UInt64, UInt64), destination: (UInt64, UInt64), isIPv6: Bool) {
+        (sourceHigh, sourceLow) = source
+        (destinationHigh, destinationLow) = destination
+        self.isIPv6 = isIPv6
+    }
+
+    func source(port: UInt16) -> PacketEndpoint {
+        PacketEndpoint(high: sourceHigh, low: sourceLow, port: port, isIPv6: isIPv6)
+    }
+
+    func destination(port: UInt16) -> PacketEndpoint {
+        PacketEndpoint(high: destinationHigh, low: destinationLow, port: port, isIPv6: isIPv6)
+    }
+}
+
+/// Puts fragments of IP packets together (RFC 791 §3.2, RFC 8200 §4.5). Bytes that come first count.
+struct IPFragments {
+    struct Key: Hashable {
+        var pair: AddressPair
+        var identification: UInt32
+    }
+
+    fileprivate struct Packet {
+        var parts: [(offset: Int, bytes: [UInt8])] = []
+        var length: Int?
+        /// When its first fragment came, counted in fragments.
+        var born: UInt64
+    }
+
+    /// Packets whose fragments are kept: the oldest goes first.
+    private static let mostPackets = 256
+    /// The longest packet.
+    private static let longest = 65_535
+    /// Fragments of one packet: as many as a packet of that length has with the least that links carry (68 bytes).
+    private static let mostParts = 1_400
+
+    private var packets: [Key: Packet] = [:]
+    private var count: UInt64 = 0
+
+    /// Takes a fragment; the whole packet's payload where it was the last that was missing.
+    mutating func take(_ bytes: Span<UInt8>, _ key: Key, offset: Int, hasMore: Bool) -> [UInt8]? {
+        guard offset + bytes.count <= Self.longest else { return nil }
+        count += 1
+        if packets[key] == nil, packets.count >= Self.mostPackets,
+            let oldest = packets.min(by: { $0.value.born < $1.value.born })
+        {
+            packets[oldest.key] = nil
+        }
+        var packet = packets.removeValue(forKey: key) ?? Packet(born: count)
+        if !hasMore { packet.length = packet.length ?? offset + bytes.count }
+        var copy: [UInt8] = []
+        copy.append(bytes)
+        let place = packet.parts.firstIndex { $0.offset > offset } ?? packet.parts.endIndex
+        packet.parts.insert((offset, copy), at: place)
+        if let whole = packet.whole { return whole }
+        if packet.parts.count < Self.mostParts { packets[key] = packet }
+        return nil
+    }
+}
+
+extension IPFragments.Packet {
+    /// The payload, if no part of it is missing.
+    fileprivate var whole: [UInt8]? {
+        guard let length else { return nil }
+        var whole: [UInt8] = []
+        for part in parts {
+            guard part.offset <= whole.count else { return nil }
+            whole += part.bytes.dropFirst(whole.count - part.offset)
+        }
+        return whole.count >= length ? Array(whole.prefix(length)) : nil
+    }
+}

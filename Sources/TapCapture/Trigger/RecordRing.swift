@@ -1,0 +1,54 @@
+/// Lines of records in the order in which they came, taken out at the beginning.
+struct RecordRing {
+    /// What is known of a line without reading it.
+    struct Entry {
+        /// The line's bytes.
+        var length: Int
+        var place: RecordPlace
+        /// The line is written even without a match near it.
+        var isKept: Bool
+    }
+
+    /// Bytes of memory that are kept for lines to come.
+    private static let keptCapacity = 1 << 14
+
+    private var bytes: [UInt8] = []
+    private var start = 0
+    private var entries: [Entry] = []
+    private var taken = 0
+
+    /// Lines.
+    var count: Int { entries.count - taken }
+    /// Bytes of all lines.
+    var byteCount: Int { bytes.count - start }
+    /// The oldest line's entry.
+    var first: Entry? { taken < entries.count ? entries[taken] : nil }
+    /// The oldest line; empty where there is none.
+    var firstLine: RawSpan {
+        @_lifetime(borrow self)
+        get { bytes.span.extracting(start..<start + (first?.length ?? 0)).bytes }
+    }
+
+    mutating func append(_ line: RawSpan, _ place: RecordPlace, isKept: Bool) {
+        line.withUnsafeBytes { bytes.append(contentsOf: $0) }
+        entries.append(Entry(length: line.byteCount, place: place, isKept: isKept))
+    }
+
+    /// Takes out the oldest line; nothing happens where there is none.
+    mutating func dropFirst() {
+        guard let entry = first else { return }
+        taken += 1
+        start += entry.length
+        // What was taken out is overwritten once it is as much as the rest, so that a line is moved twice at most.
+        guard start >= byteCount else { return }
+        if bytes.capacity > Self.keptCapacity, byteCount < bytes.capacity / 4 {
+            // What removal leaves would keep the memory of the longest time.
+            bytes = Array(bytes[start...])
+            entries = Array(entries[taken...])
+        } else {
+            bytes.removeFirst(start)
+            entries.removeFirst(taken)
+        }
+        (start, taken) = (0, 0)
+    }
+}

@@ -1,0 +1,102 @@
+internal import TapRecord
+
+/// Chooses the records around each match of a ``CaptureTrigger``, session by session, in the order in which they come.
+///
+/// ```
+/// session-began … session-ready │ … │ 200 records, match, 500 records │ … │ session-ended
+///     written at the first match  ↑               written             ↑       written
+///                                 └── left out; a note says how many ─┘
+/// ```
+///
+/// Of a session with a match its login and its session records are always written, so that the file reads and explains.
+/// Windows that overlap are one. No thread, no clock, no file.
+struct TriggerWindows {
+    typealias Output = TriggerWindow.Output
+
+    private let trigger: CaptureTrigger
+    private let bounds: CaptureTrigger.Bounds
+    /// When the capture ends, in nanoseconds of the run.
+    private let end: Int64
+    private var sessions: [UInt64: TriggerWindow] = [:]
+    /// Sessions within a window.
+    private var within = 0
+    /// Bytes that wait, of all sessions.
+    private(set) var waiting = 0
+    private(set) var matches = 0
+    private var unmatched: (sessions: UInt64, records: UInt64) = (0, 0)
+    private var lastUnmatched: RecordPlace?
+    /// Nothing more is written.
+    private(set) var isOver = false
+
+    /// A capture that began at `start`, in nanoseconds of the run.
+    init(_ trigger: CaptureTrigger, from start: Int64, bounds: CaptureTrigger.Bounds = CaptureTrigger.Bounds()) {
+        self.trigger = trigger
+        self.bounds = bounds
+        let (end, isNever) = start.addingReportingOverflow(trigger.duration?.wholeNanoseconds ?? .max)
+        self.end = isNever ? .max : end
+    }
+
+    /// All matches have come, with the records after them: the next record is not written.
+    var isComplete: Bool { isOver || isFull && within == 0 }
+
+    private var isFull: Bool { trigger.matches.map { matches >= $0 } ?? false }
+
+    /// Takes the next record and its line; `isMatch` says whether it meets the condition.
+    mutating func take(_ record: borrowing Record, _ line: RawSpan, isMatch: Bool, to output: Output) {
+        guard !isOver else { return }
+        guard record.monotonic < end, !isComplete else {
+            let place = RecordPlace(record)
+            close(to: output)
+            return output.note(.ended(matches: matches, place))
+        }
+        let opens = isMatch && !isFull
+        if opens { matches += 1 }
+        // Out of the dictionary while it changes, or it would be copied.
+        var window = sessions.removeValue(forKey: record.session) ?? TriggerWindow(session: record.session, bounds)
+        let (byteCount, wasWithin) = (window.byteCount, window.remaining > 0)
+        window.take(record, line, before: trigger.before, after: opens ? trigger.after : nil, to: output)
+        let isEnd = record.code == Record.Code.sessionEnded
+        if isEnd { endSession(&window, output) }
+        waiting += window.byteCount - byteCount
+        within += (window.remaining > 0 ? 1 : 0) - (wasWithin ? 1 : 0)
+        if !isEnd { sessions[record.session] = window }
+        if waiting > bounds.total { shrink(output) }
+    }
+
+    /// Says what was left out, at the end of the capture.
+    mutating func close(to output: Output) {
+        guard !isOver else { return }
+        isOver = true
+        for number in sessions.keys.sorted() {
+            guard var window = sessions.removeValue(forKey: number) else { continue }
+            endSession(&window, output)
+        }
+        waiting = 0
+        guard unmatched.records > 0, let lastUnmatched else { return }
+        output.note(.unmatched(sessions: unmatched.sessions, records: unmatched.records, last: lastUnmatched))
+    }
+
+    private mutating func endSession(_ window: inout TriggerWindow, _ output: Output) {
+        window.end(output)
+        guard !window.hasMatched, let last = window.last else { return }
+        unmatched.sessions += window.session > 0 ? 1 : 0
+        unmatched.records += window.records
+        if lastUnmatched.map({ $0.sequence < last.sequence }) ?? true { lastUnmatched = last }
+    }
+
+    /// Halves what waits of every session, and if the logins are too much as well, keeps their first records only.
+    private mutating func shrink(_ output: Output) {
+        change { $0.halve(output) }
+        if waiting > bounds.total / 4 * 3 { change { $0.shortenLogin() } }
+    }
+
+    private mutating func change(_ body: (inout TriggerWindow) -> Void) {
+        waiting = 0
+        for number in Array(sessions.keys) {
+            guard var window = sessions.removeValue(forKey: number) else { continue }
+            body(&window)
+            waiting += window.byteCount
+            sessions[number] = window
+        }
+    }
+}

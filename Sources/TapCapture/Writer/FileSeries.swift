@@ -1,0 +1,121 @@
+internal import Glibc
+
+/// The files that a writer makes, one after the other.
+///
+/// Of a path, `x.log` is being written, `x.log.1` is the newest full file and `x.log.N` the oldest. Numbered files keep their
+/// names, and the highest number is the newest.
+struct FileSeries {
+    private(set) var destination: RecordWriter.Destination
+    private let rotation: RecordWriter.Rotation?
+    /// The number of the file opened last, of numbered ones.
+    private var number = 0
+    /// The numbers of the files that this writer has made and not removed, the oldest first.
+    private var own: [Int] = []
+
+    init(_ destination: RecordWriter.Destination, _ rotation: RecordWriter.Rotation?) {
+        self.destination = destination
+        self.rotation = rotation
+    }
+
+    /// Opens the next numbered file, or the path.
+    mutating func open() throws(WriterFault) -> OutputFile {
+        guard case .numbered(let stem, let ending) = destination else { return try OutputFile.open(destination) }
+        repeat { number += 1 } while access("\(stem)-\(number)\(ending)", F_OK) == 0
+        let file = try OutputFile.open(.path("\(stem)-\(number)\(ending)"))
+        own.append(number)
+        return file
+    }
+
+    /// Makes room for another file: numbered ones stay, a path is put aside as `.1`, after each older file has moved up by one
+    /// and the oldest has gone.
+    func shift() throws(WriterFault) {
+        guard case .path(let path) = destination, let keep = rotation?.keep else { return }
+        guard keep > 0 else {
+            guard unlink(path) == 0 || errno == ENOENT else { throw WriterFault(.cannotRotate, path, errno) }
+            return
+        }
+        // Only parts without a gap below them need to move.
+        var count = 0
+        while count < keep, access("\(path).\(count + 1)", F_OK) == 0 { count += 1 }
+        for number in stride(from: min(count, keep - 1), to: 0, by: -1) {
+            try move("\(path).\(number)", "\(path).\(number + 1)", of: path)
+        }
+        try move(path, "\(path).1", of: path)
+    }
+
+    private func move(_ from: String, _ to: String, of path: String) throws(WriterFault) {
+        guard Glibc.rename(from, to) == 0 || errno == ENOENT else { throw WriterFault(.cannotRotate, path, errno) }
+    }
+
+    /// Removes full files that are too many or too old.
+    mutating func prune() {
+        guard let rotation else { return }
+        switch destination {
+        case .standardOutput: return
+        case .path(let path):
+            var place = 1
+            while let file = FileStatus(path: "\(path).\(place)") {
+                if isOld(file) { unlink("\(path).\(place)") }
+                place += 1
+            }
+        case .numbered(let stem, let ending):
+            while own.count > rotation.keep + 1 { unlink("\(stem)-\(own.removeFirst())\(ending)") }
+            pruneFolder(of: stem, ending)
+        }
+    }
+
+    private func isOld(_ file: FileStatus) -> Bool {
+        guard let age = rotation?.keepAge, file.isRegular, file.owner == geteuid() else { return false }
+        return time(nil) - file.modified > age.components.seconds
+    }
+
+    /// Removes the old files of all runs: those named as ours are up to the digits, which nobody has open for writing.
+    private func pruneFolder(of stem: String, _ ending: String) {
+        guard rotation?.keepAge != nil else { return }
+        let parts = stem.split(separator: "/", omittingEmptySubsequences: false)
+        let folder = parts.dropLast().joined(separator: "/") + "/"
+        let shape = Self.shape("\(parts.last ?? "")-1\(ending)")
+        guard let directory = opendir(folder) else { return }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            names.append(
+                withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            )
+        }
+        for name in names where Self.shape(name) == shape {
+            guard let file = FileStatus(path: folder + name), isOld(file) else { continue }
+            let descriptor = Glibc.open(folder + name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+            guard descriptor >= 0 else { continue }
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { unlink(folder + name) }
+            close(descriptor)
+        }
+    }
+
+    /// A name in which every digit is 0, and several of them behind the last hyphen are one.
+    private static func shape(_ name: String) -> String {
+        let zeros = name.map { $0.isASCII && $0.isNumber ? "0" : $0 }
+        guard let hyphen = zeros.lastIndex(of: "-") else { return String(zeros) }
+        let number = zeros[(hyphen + 1)...].prefix { $0 == "0" }
+        return String(zeros[...hyphen]) + "0" + String(zeros[number.endIndex...])
+    }
+
+    /// Gives the path another name, or one with a number behind it where that is taken: `a.xtap`, `a-2.xtap`.
+    ///
+    /// - Returns: The name; nil for what is no path, or cannot be renamed.
+    mutating func rename(to name: String) -> String? {
+        guard case .path(let path) = destination else { return nil }
+        let ending = [".xtap", ".xtap.gz", ".xtap.zst"].first { name.hasSuffix($0) } ?? ""
+        for number in 1...9999 {
+            let target = number == 1 ? name : "\(name.dropLast(ending.count))-\(number)\(ending)"
+            // A link is refused where there is a file of the name; rename(2) would replace it.
+            if link(path, target) == 0 {
+                unlink(path)
+                destination = .path(target)
+                return target
+            }
+            guard errno == EEXIST else { return nil }
+        }
+        return nil
+    }
+}

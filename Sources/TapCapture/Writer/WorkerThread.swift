@@ -1,0 +1,56 @@
+internal import Glibc
+
+/// A thread beside the program's own, on which no signal is handled.
+final class WorkerThread: Sendable {
+    private let name: String
+    private let body: @Sendable () -> Void
+
+    private init(_ name: String, _ body: @escaping @Sendable () -> Void) {
+        self.name = name
+        self.body = body
+    }
+
+    /// Starts one, which ends with `body`.
+    ///
+    /// - Parameter name: What `top -H` and debuggers call it, of at most 15 bytes.
+    /// - Returns: The system's error number where it cannot be started, else 0.
+    static func start(named name: String, _ body: @escaping @Sendable () -> Void) -> Int32 {
+        var thread = pthread_t()
+        let context = Unmanaged.passRetained(WorkerThread(name, body))
+        let result = pthread_create(
+            &thread,
+            nil,
+            { context in
+                guard let context else { return nil }
+                Unmanaged<WorkerThread>.fromOpaque(context).takeRetainedValue().run()
+                return nil
+            },
+            context.toOpaque()
+        )
+        guard result == 0 else {
+            context.release()
+            return result
+        }
+        pthread_detach(thread)
+        return 0
+    }
+
+    private func run() {
+        // A broken pipe or a file size limit shall be an error of write(2) here, whatever the process does about the
+        // signals; and no handler shall run on this thread.
+        var signals = sigset_t()
+        sigfillset(&signals)
+        for signal in [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT] { sigdelset(&signals, signal) }
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        setName()
+        body()
+    }
+
+    /// Names the thread that calls; the function for it is declared for programs in C with the extensions of GNU alone.
+    private func setName() {
+        let file = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
+        guard file >= 0 else { return }
+        _ = Array(name.utf8).withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
+        close(file)
+    }
+}

@@ -1,0 +1,654 @@
+internal import XMPPCore
+
+/// Writes records as rows of columns for a terminal, each cut to its width.
+///
+/// ```
+/// ── 1 · romeo@localhost/balcony · 127.0.0.1:58884 connected, to be relayed to localhost:5222 ──
+/// 11:30:25.387  ←  features          offers sasl (SCRAM-SHA-256 SCRAM-SHA-1 PLAIN)   257 B
+/// 11:30:25.400  ✓  login             SCRAM-SHA-256                         14 ms
+/// 11:30:25.402  ✓  ready             romeo@localhost/balcony               20 ms
+/// 11:30:25.830  →  iq get            asks for the roster                              65 B  #3
+/// 11:30:25.831  ←  iq result         roster: 2 contacts                   152 µs     257 B  #3
+/// 11:30:28.512  ✗  iq error          service-unavailable: blocklist        74 µs     207 B  #7
+/// ```
+///
+/// A login that goes well is folded to its outcome, rows that repeat are counted, and a request and its answer share a
+/// number in the place of their id. Nothing is lost by that: the other forms show all. It has to see all records of a log,
+/// in order. Texts from the wire are escaped (``LineBuffer/appendEscaped(_:)-(RawSpan)``).
+public struct CompactForm: Sendable {
+    /// How the rows look.
+    public struct Style: Sendable, Hashable {
+        /// Columns of the terminal, 20 or more; default 100.
+        public var width = 100
+        /// Marks, levels and XML are coloured.
+        public var isColoured = false
+        /// Rows of a login are held back until its outcome is known; default true. Who shows records as they come asks with
+        /// ``CompactForm/unfold(at:to:)`` for those of a login that takes long.
+        public var foldsLogins = true
+        /// The terminal shows ASCII alone: marks and other characters are replaced by what it has; default false.
+        public var isASCII = false
+
+        /// Without colours, 100 columns.
+        public init() {}
+    }
+
+    /// How the rows look; it may change from row to row.
+    public var style: Style
+
+    private var timestamps = TimestampWriter()
+    private var texts = TextForm()
+    private var sessions: [UInt64: SessionRows] = [:]
+    /// The session of the row above.
+    private var lastSession: UInt64 = 0
+    /// Whether rows name their session, since there have been several.
+    private var hasSessionColumn = false
+    private var pairs = PairNumbers()
+    private var repeated = RepeatedRow()
+    // What goes into the columns of the row under way; kept for their memory.
+    private var kind = LineBuffer(capacity: 32)
+    private var text = LineBuffer(capacity: 256)
+    private var figure = LineBuffer(capacity: 16)
+    private var row = LineBuffer()
+
+    /// A form of that style, which has seen nothing.
+    public init(style: Style = Style()) {
+        self.style = style
+    }
+
+    /// Appends what is to be shown of a record; `content` holds its texts. Rows may be held back until later records show
+    /// what they mean: ``flush(to:)`` writes them.
+    public mutating func append(
+        _ record: borrowing Record,
+        content: Span<UInt8>,
+        _ shown: LogFilter.Shown,
+        to line: inout LineBuffer
+    ) {
+        guard !shown.isEmpty else { return }
+        let start = line.count
+        defer { if style.isASCII { line.makeASCII(from: start) } }
+        if record.session > 0, sessions[record.session] == nil { begin(record) }
+        let showsXML = shown.contains(.xml) && record.kind != .whitespace
+        // Who asks for the XML or for more than summaries asks for the login's steps.
+        if showsXML || record.level >= .verbose { unfold(record.session, to: &line) }
+        let mark = Mark(record, content)
+        fillKind(record, content, mark)
+        fillText(record, content, mark)
+        let pair = pairs.number(of: record, content)
+        if showsXML || !hold(record, mark, pair, to: &line) {
+            write(record, mark, pair, countsRepetitions: !showsXML, to: &line)
+            if showsXML { appendXML(record, content, to: &line) }
+        }
+        if record.code == Record.Code.sessionEnded { sessions[record.session] = nil }
+    }
+
+    /// Appends the rows that are held back: of logins under way, and how often the last row was repeated.
+    public mutating func flush(to line: inout LineBuffer) {
+        let start = line.count
+        defer { if style.isASCII { line.makeASCII(from: start) } }
+        for session in sessions.keys.sorted() { unfold(session, to: &line) }
+        closeRepetition(to: &line)
+    }
+
+    /// Appends the rows of logins that take long, `monotonic` nanoseconds after the beginning of the run.
+    public mutating func unfold(at monotonic: Int64, to line: inout LineBuffer) {
+        let start = line.count
+        defer { if style.isASCII { line.makeASCII(from: start) } }
+        let late = sessions.filter { $0.value.held != nil && monotonic &- $0.value.began > Self.longestFold }
+        for session in late.keys.sorted() { unfold(session, to: &line) }
+    }
+
+    // MARK: Sessions
+
+    private struct SessionRows: Sendable {
+        /// When its first record was made, in nanoseconds of the run.
+        let began: Int64
+        /// The words that its line begins with.
+        let beginning: String
+        /// Whether its line has been written.
+        var isAnnounced = false
+        /// Rows of the login; nil once they are written.
+        var held: [HeldRow]? = []
+        /// Which of them has the features that the server offered last.
+        var features: Int?
+        /// When the client began to authenticate.
+        var authenticationBegan: Int64?
+    }
+
+    private struct HeldRow: Sendable {
+        var bytes: [UInt8]
+        /// It is shown of a login that goes well, too.
+        var isKept: Bool
+    }
+
+    private static let mostHeldRows = 128
+    private static let mostSessions = 4096
+    /// A login that takes longer is shown while it goes on.
+    private static let longestFold: Int64 = 3_000_000_000
+
+    private mutating func begin(_ record: borrowing Record) {
+        if sessions.count >= Self.mostSessions { sessions.removeAll() }
+        let isBeginning = record.code == Record.Code.sessionBegan
+        var rows = SessionRows(
+            began: record.monotonic,
+            beginning: isBeginning ? record.message.map { "\($0)" } ?? "" : record.remote ?? ""
+        )
+        // A log that begins within a session has no login to fold.
+        if !isBeginning || !style.foldsLogins { rows.held = nil }
+        sessions[record.session] = rows
+        if sessions.count > 1 || record.session > 1, lastSession != 0 { hasSessionColumn = true }
+    }
+
+    /// Writes the line with which the rows of a session begin.
+    private mutating func announce(_ session: UInt64, _ who: String?, to line: inout LineBuffer) {
+        guard session > 0, let rows = sessions[session], !rows.isAnnounced else { return }
+        sessions[session]?.isAnnounced = true
+        closeRepetition(to: &line)
+        row.removeAll()
+        row.append("── ")
+        row.append(decimal: session)
+        for words in [who ?? "", rows.beginning] where !words.isEmpty {
+            row.append(" · ")
+            row.appendEscaped(words)
+        }
+        row.append(0x20)
+        style.paint(.dim, to: &line)
+        let taken = line.append(row, columns: max(20, style.width))
+        for _ in 0..<max(0, style.width - taken) { line.append("─") }
+        style.unpaint(to: &line)
+        line.endLine()
+    }
+
+    // MARK: Folding
+
+    /// Holds a row back or folds the rows that were; false where the row is to be written now.
+    private mutating func hold(_ record: borrowing Record, _ mark: Mark, _ pair: Int?, to line: inout LineBuffer)
+        -> Bool
+    {
+        guard let count = sessions[record.session]?.held?.count, let began = sessions[record.session]?.began else {
+            return false
+        }
+        if record.code == Record.Code.sessionReady {
+            fold(record, to: &line)
+            return true
+        }
+        guard mark != .failed, record.monotonic &- began <= Self.longestFold, count < Self.mostHeldRows,
+            record.code != Record.Code.sessionEnded
+        else {
+            unfold(record.session, to: &line)
+            return false
+        }
+        // The line of the session says the same.
+        guard record.code != Record.Code.sessionBegan else { return true }
+        if record.direction == .send, record.kind == .element,
+            kind.utf8.equals("auth") || kind.utf8.equals("authenticate")
+        {
+            sessions[record.session]?.authenticationBegan = record.monotonic
+            // What the server offered is worth a row, and no more than one.
+            if let features = sessions[record.session]?.features {
+                sessions[record.session]?.held?[features].isKept = true
+            }
+        }
+        var isKept = mark == .warned
+        row.removeAll()
+        if record.kind == .element, kind.utf8.equals("success") {
+            isKept = true
+            let since = sessions[record.session]?.authenticationBegan.map { record.monotonic &- $0 }
+            kind.removeAll()
+            kind.append("login")
+            text.removeAll()
+            if let mechanism = record.sasl?["mechanism"]?.text { text.appendEscaped(mechanism) }
+            formRow(record, .done, nil, since: since, hasSize: false)
+        } else {
+            formRow(record, mark, pair, since: nil)
+        }
+        if record.kind == .element, kind.utf8.equals("features") { sessions[record.session]?.features = count }
+        sessions[record.session]?.held?.append(HeldRow(bytes: row.bytes, isKept: isKept))
+        return true
+    }
+
+    /// The login went well: its outcome is enough.
+    private mutating func fold(_ record: borrowing Record, to line: inout LineBuffer) {
+        announce(record.session, record.jid, to: &line)
+        for held in sessions[record.session]?.held ?? [] where held.isKept { line.append(bytes: held.bytes) }
+        if !hasSessionColumn { pairs.begin() }
+        let began = sessions[record.session]?.began
+        sessions[record.session]?.held = nil
+        kind.removeAll()
+        kind.append("ready")
+        text.removeAll()
+        if let jid = record.jid { text.appendEscaped(jid) }
+        row.removeAll()
+        formRow(record, .done, nil, since: began.map { record.monotonic &- $0 })
+        line.append(row)
+        lastSession = record.session
+    }
+
+    /// The rows of a login are written as they came.
+    private mutating func unfold(_ session: UInt64, to line: inout LineBuffer) {
+        guard let held = sessions[session]?.held else { return }
+        sessions[session]?.held = nil
+        guard !held.isEmpty else { return }
+        announce(session, nil, to: &line)
+        for held in held { line.append(bytes: held.bytes) }
+        lastSession = session
+    }
+
+    // MARK: Rows
+
+    private mutating func write(
+        _ record: borrowing Record,
+        _ mark: Mark,
+        _ pair: Int?,
+        countsRepetitions: Bool,
+        to line: inout LineBuffer
+    ) {
+        announce(record.session, record.jid, to: &line)
+        guard !countsRepetitions || !repeated.counts(kind, text, mark, record) else { return }
+        closeRepetition(to: &line)
+        repeated.begin(kind, text, mark, record)
+        row.removeAll()
+        formRow(record, mark, pair, since: nil)
+        line.append(row)
+        lastSession = record.session
+    }
+
+    /// Says how often the last row came again.
+    private mutating func closeRepetition(to line: inout LineBuffer) {
+        let count = repeated.end()
+        guard count > 0 else { return }
+        style.paint(.dim, to: &line)
+        line.append(spaces: 14 + (hasSessionColumn ? 5 : 0))
+        line.append("⋮  ")
+        line.append(decimal: UInt64(count))
+        line.append(" more of these")
+        style.unpaint(to: &line)
+        line.endLine()
+    }
+
+    /// Which columns there is room for.
+    private var grid: (time: Int, kind: Int, hasTrip: Bool, hasSize: Bool, hasPair: Bool) {
+        switch style.width {
+        case 76...: (12, 17, true, true, true)
+        case 60...: (12, 14, true, false, true)
+        case 40...: (8, 12, false, false, false)
+        default: (0, 10, false, false, false)
+        }
+    }
+
+    /// Forms a row of ``kind`` and ``text`` in ``row``.
+    private mutating func formRow(
+        _ record: borrowing Record,
+        _ mark: Mark,
+        _ pair: Int?,
+        since duration: Int64?,
+        hasSize: Bool = true
+    ) {
+        let grid = grid
+        let width = max(20, style.width)
+        var taken = 0
+        if grid.time > 0 {
+            figure.removeAll()
+            timestamps.appendTimeOfDay(record.time, to: &figure)
+            figure.truncate(to: grid.time)
+            style.paint(.dim, to: &row)
+            row.append(figure)
+            style.unpaint(to: &row)
+            row.append("  ")
+            taken += grid.time + 2
+        }
+        if hasSessionColumn, grid.hasPair {
+            figure.removeAll()
+            figure.append(decimal: record.session)
+            row.append(spaces: 3 - figure.count)
+            taken += max(3, row.append(figure, columns: 8)) + 2
+            row.append("  ")
+        }
+        style.paint(mark.colour, to: &row)
+        row.append(mark.literal)
+        row.append("  ")
+        let kindColumns = row.append(kind, columns: grid.kind)
+        style.unpaint(to: &row)
+        row.append(spaces: grid.kind - kindColumns)
+        row.append(0x20)
+        taken += 3 + grid.kind + 1
+
+        // From the right: number of the pair, size, round trip.
+        let trip = duration ?? record.roundTrip
+        let size = hasSize && record.length > 0 ? record.length : nil
+        let pairColumns = grid.hasPair ? 6 : 0
+        let sizeColumns = grid.hasSize ? 8 : 0
+        let tripColumns = grid.hasTrip ? 8 : 0
+        let right = (pair == nil ? 0 : pairColumns) + (size == nil && pair == nil ? 0 : sizeColumns)
+        let hasRight = right > 0 || trip != nil && grid.hasTrip
+        let reserved = hasRight ? pairColumns + sizeColumns + tripColumns : 0
+        let room = max(1, width - taken - reserved)
+        let textColumns = row.append(text, columns: room)
+        guard hasRight else { return row.endLine() }
+        row.append(spaces: room - textColumns)
+        if grid.hasTrip { appendFigure(columns: tripColumns) { if let trip { $0.append(duration: trip) } } }
+        if grid.hasSize { appendFigure(columns: sizeColumns) { if let size { $0.append(size: size) } } }
+        if grid.hasPair, let pair {
+            row.append("  #")
+            row.append(decimal: UInt64(pair))
+        }
+        row.trimSpaces()
+        row.endLine()
+    }
+
+    /// Appends a figure at the right of its column, which begins with a space.
+    private mutating func appendFigure(columns: Int, _ body: (inout LineBuffer) -> Void) {
+        figure.removeAll()
+        body(&figure)
+        let taken = Columns.count(figure.utf8)
+        row.append(spaces: max(1, columns - taken))
+        row.append(figure, columns: columns - 1)
+    }
+
+    private mutating func fillKind(_ record: borrowing Record, _ content: Span<UInt8>, _ mark: Mark) {
+        kind.removeAll()
+        switch record.kind {
+        case .stanza, .element:
+            kind.appendEscaped(content.slice(record.name ?? .empty).bytes)
+            if let type = record.type {
+                kind.append(0x20)
+                kind.appendEscaped(content.slice(type).bytes)
+            }
+        case .streamOpen: kind.append("stream")
+        case .streamClose: kind.append("end of stream")
+        case .declaration: kind.append("XML declaration")
+        case .session: kind.append(record.code == Record.Code.sessionEnded ? "end" : "session")
+        case .note, .error: kind.append(record.part.literal)
+        case .tls, .bytes, .chunk, .whitespace: kind.append(record.kind.literal)
+        }
+    }
+
+    private mutating func fillText(_ record: borrowing Record, _ content: Span<UInt8>, _ mark: Mark) {
+        text.removeAll()
+        if let action = record.action {
+            text.appendEscaped(action)
+            if let rule = record.rule {
+                text.append(0x20)
+                text.appendEscaped(rule)
+            }
+            text.append("; ")
+        } else if record.origin == .tap {
+            text.append("tap; ")
+        }
+        guard record.direction != nil, record.kind.isStreamItem || record.kind == .bytes || record.kind == .chunk else {
+            texts.appendRemark(record, to: &text)
+            text.drop(0x20, at: 0)
+            return
+        }
+        if record.kind == .stanza { appendPeer(record, content) }
+        if let condition = record.condition {
+            text.appendEscaped(condition)
+            if let message = record.message {
+                text.append(": ")
+                text.appendEscaped("\(message)")
+            }
+        }
+        let start = text.count
+        if record.condition != nil { text.append(":") }
+        let words = text.count
+        if !texts.appendContent(record, content, to: &text) {
+            text.truncate(to: start)
+        } else if start == words {
+            text.drop(0x20, at: start)
+        }
+        if record.isTruncated { text.append(" truncated") }
+    }
+
+    /// `to juliet, `: the other side, where it is neither the account itself nor its server.
+    private mutating func appendPeer(_ record: borrowing Record, _ content: Span<UInt8>) {
+        let isSend = record.direction == .send
+        guard let range = isSend ? record.to : record.from else { return }
+        let peer = content.slice(range)
+        let bare = peer.untilSlash
+        var domain: Span<UInt8>?
+        let jid = record.jid ?? ""
+        let own = jid.utf8Span.span
+        if !own.isEmpty {
+            let account = own.untilSlash
+            if bare.equals(account) { return }
+            if let at = account.firstIndex(of: 0x40) {
+                let server = account.extracting((at + 1)...)
+                if bare.equals(server) { return }
+                domain = server
+            }
+        }
+        text.append(isSend ? "to " : "from ")
+        if let domain, let at = bare.firstIndex(of: 0x40), bare.extracting((at + 1)...).equals(domain) {
+            text.appendEscaped(bare.extracting(0..<at).bytes)
+        } else {
+            // In a room the resource is who speaks.
+            let isRoom = content.slice(record.type ?? .empty).equals("groupchat")
+            text.appendEscaped((isRoom ? peer : bare).bytes)
+        }
+        text.append("  ")
+    }
+
+    // MARK: XML
+
+    private mutating func appendXML(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) {
+        if let xml = record.xml { appendXML(content.slice(xml), to: &line) }
+        if let edited = record.edited { appendXML(content.slice(edited), to: &line) }
+    }
+
+    private func appendXML(_ xml: Span<UInt8>, to line: inout LineBuffer) {
+        let colours = style.isColoured
+        var isFirst = true
+        let start = line.count
+        PrettyForm.append(xml, to: &line) { piece, line in
+            // The first piece begins behind a newline, which the row above has already.
+            if isFirst {
+                isFirst = false
+                line.drop(0x0A, at: start)
+            }
+            XMLColours.append(piece, isColoured: colours, to: &line)
+        }
+        line.endLine()
+    }
+}
+
+extension CompactForm.Style {
+    fileprivate func paint(_ colour: Colour, to line: inout LineBuffer) {
+        if isColoured, colour != .plain { line.append(colour.sequence) }
+    }
+
+    fileprivate func unpaint(to line: inout LineBuffer) {
+        if isColoured { line.append("\u{1B}[0m") }
+    }
+}
+
+/// What a row begins with.
+private enum Mark {
+    case sent
+    case received
+    case told
+    case done
+    case warned
+    case failed
+
+    init(_ record: borrowing Record, _ content: Span<UInt8>) {
+        let type = content.slice(record.type ?? .empty)
+        if record.level == .error || record.kind == .stanza && type.equals("error")
+            || record.code == Record.Code.loginFailed
+        {
+            self = .failed
+        } else if record.level == .warn {
+            self = .warned
+        } else if record.code == Record.Code.sessionReady {
+            self = .done
+        } else if let direction = record.direction, record.kind != .note {
+            self = direction == .send ? .sent : .received
+        } else {
+            self = .told
+        }
+    }
+
+    var literal: StaticString {
+        switch self {
+        case .sent: "→"
+        case .received: "←"
+        case .told: "·"
+        case .done: "✓"
+        case .warned: "!"
+        case .failed: "✗"
+        }
+    }
+
+    var colour: Colour {
+        switch self {
+        case .sent: .cyan
+        case .received, .done: .green
+        case .told: .plain
+        case .warned: .yellow
+        case .failed: .red
+        }
+    }
+}
+
+private enum Colour {
+    case plain, dim, red, green, yellow, cyan
+
+    var sequence: StaticString {
+        switch self {
+        case .plain: ""
+        case .dim: "\u{1B}[2m"
+        case .red: "\u{1B}[1;31m"
+        case .green: "\u{1B}[32m"
+        case .yellow: "\u{1B}[33m"
+        case .cyan: "\u{1B}[36m"
+        }
+    }
+}
+
+/// The numbers that join a request and its answer.
+private struct PairNumbers: Sendable {
+    private static let mostOpen = 4096
+    /// By the sequence number of the request.
+    private var open: [UInt64: Int] = [:]
+    private var last = 0
+
+    /// Those given so far stand in rows that are not shown.
+    mutating func begin() { last = 0 }
+
+    mutating func number(of record: borrowing Record, _ content: Span<UInt8>) -> Int? {
+        if let request = record.answers { return open.removeValue(forKey: request) }
+        guard record.kind == .stanza, content.slice(record.name ?? .empty).equals("iq") else { return nil }
+        let type = content.slice(record.type ?? .empty)
+        guard type.equals("get") || type.equals("set") else { return nil }
+        // Requests that nobody answers.
+        if open.count >= Self.mostOpen { open.removeAll() }
+        // The column has room for three digits.
+        last = last % 999 + 1
+        open[record.sequence] = last
+        return last
+    }
+}
+
+/// The row above, and how often it has come again since.
+private struct RepeatedRow: Sendable {
+    private var kind: [UInt8] = []
+    private var text: [UInt8] = []
+    private var mark = Mark.told
+    private var session: UInt64 = 0
+    private var count = 0
+
+    /// Whether a row says what the last one said; it is counted then.
+    mutating func counts(_ kind: LineBuffer, _ text: LineBuffer, _ mark: Mark, _ record: borrowing Record) -> Bool {
+        guard Self.isChatter(kind, record), mark == self.mark, record.session == session,
+            kind.utf8.equals(self.kind.span), text.utf8.equals(self.text.span)
+        else { return false }
+        count += 1
+        return true
+    }
+
+    /// What says again and again that all is as it was.
+    private static func isChatter(_ kind: LineBuffer, _ record: borrowing Record) -> Bool {
+        record.kind == .whitespace || kind.utf8.equals("r") || kind.utf8.equals("a") || kind.utf8.equals("presence")
+    }
+
+    mutating func begin(_ kind: LineBuffer, _ text: LineBuffer, _ mark: Mark, _ record: borrowing Record) {
+        self.mark = mark
+        session = record.session
+        self.kind.removeAll(keepingCapacity: true)
+        self.text.removeAll(keepingCapacity: true)
+        guard Self.isChatter(kind, record) else { return }
+        self.kind.append(kind.utf8)
+        self.text.append(text.utf8)
+    }
+
+    /// Forgets the row; gives how often it came again.
+    mutating func end() -> Int {
+        defer {
+            count = 0
+            kind.removeAll(keepingCapacity: true)
+        }
+        return count
+    }
+}
+
+/// Colours pieces of XML: a tag, or a run of text.
+private enum XMLColours {
+    private static let longestValue = 160
+    private static let keptStart = 80
+    private static let keptEnd = 20
+
+    static func append(_ piece: Span<UInt8>, isColoured: Bool, to line: inout LineBuffer) {
+        guard piece.count > 1, piece[0] == 0x3C, piece[1] != 0x21 else { return appendValue(piece, to: &line) }
+        var offset = 1
+        while offset < piece.count, !isDelimiter(piece[offset]) || offset == 1 && piece[1] == 0x2F { offset += 1 }
+        paint("\u{1B}[34m", isColoured, to: &line)
+        line.appendEscaped(piece.extracting(0..<offset).bytes)
+        paint("\u{1B}[0m", isColoured, to: &line)
+        while offset < piece.count {
+            let quote = piece[offset]
+            if quote == 0x22 || quote == 0x27 {
+                var end = offset + 1
+                while end < piece.count, piece[end] != quote { end += 1 }
+                end = min(end + 1, piece.count)
+                paint("\u{1B}[33m", isColoured, to: &line)
+                appendValue(piece.extracting(offset..<end), to: &line)
+                offset = end
+            } else {
+                var end = offset + 1
+                while end < piece.count, piece[end] != 0x22, piece[end] != 0x27 { end += 1 }
+                paint("\u{1B}[2m", isColoured, to: &line)
+                line.appendEscaped(piece.extracting(offset..<end).bytes)
+                offset = end
+            }
+            paint("\u{1B}[0m", isColoured, to: &line)
+        }
+    }
+
+    /// A value or a text, in its middle only its size if it is long.
+    private static func appendValue(_ text: Span<UInt8>, to line: inout LineBuffer) {
+        guard text.count > longestValue else { return line.appendEscaped(text.bytes) }
+        let start = text.characterBoundary(notAfter: keptStart)
+        let end = text.characterBoundary(notAfter: text.count - keptEnd)
+        line.appendEscaped(text.extracting(0..<start).bytes)
+        line.append(" … ")
+        line.append(size: UInt64(end - start))
+        line.append(" … ")
+        line.appendEscaped(text.extracting(end...).bytes)
+    }
+
+    private static func isDelimiter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x20, 0x09, 0x0A, 0x0D, 0x2F, 0x3E: true
+        default: false
+        }
+    }
+
+    private static func paint(_ sequence: StaticString, _ isColoured: Bool, to line: inout LineBuffer) {
+        if isColoured { line.append(sequence) }
+    }
+}
+
+extension Span<UInt8> {
+    fileprivate func firstIndex(of byte: UInt8) -> Int? {
+        for index in indices where self[index] == byte { return index }
+        return nil
+    }
+}

@@ -1,0 +1,160 @@
+/// How many columns of a terminal a text takes.
+///
+/// Wide are the characters of East Asian Width W and F (Unicode 14, UAX #11), emoji among them; combining marks and joiners
+/// take no column; what a zero-width joiner ties to the character before it is drawn with it. Terminals differ where fonts do.
+package enum Columns {
+    /// The columns of UTF-8 that holds no control characters.
+    package static func count(_ text: Span<UInt8>) -> Int {
+        var counter = Counter()
+        var offset = 0
+        while let scalar = scalar(of: text, at: &offset) { counter.add(scalar) }
+        return counter.columns
+    }
+
+    /// How many bytes of `text` fit into `columns`, and how many columns these take.
+    static func fitting(_ text: Span<UInt8>, into columns: Int) -> (bytes: Int, columns: Int) {
+        var counter = Counter()
+        var offset = 0
+        var end = 0
+        var taken = 0
+        while let scalar = scalar(of: text, at: &offset) {
+            counter.add(scalar)
+            guard counter.columns <= columns else { break }
+            end = offset
+            taken = counter.columns
+        }
+        return (end, taken)
+    }
+
+    /// The character at `offset`, and moves behind it; U+FFFD for a byte that begins none.
+    private static func scalar(of text: Span<UInt8>, at offset: inout Int) -> UInt32? {
+        guard offset < text.count else { return nil }
+        let first = text[offset]
+        offset += 1
+        guard first >= 0x80 else { return UInt32(first) }
+        let more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1
+        var value = UInt32(first) & (0x3F >> UInt32(more))
+        for _ in 0..<more {
+            guard offset < text.count, text[offset] & 0xC0 == 0x80 else { return 0xFFFD }
+            value = value << 6 | UInt32(text[offset] & 0x3F)
+            offset += 1
+        }
+        return value
+    }
+
+    fileprivate struct Counter {
+        var columns = 0
+        private var last = 0
+        private var isJoined = false
+
+        mutating func add(_ scalar: UInt32) {
+            if scalar < 0x300 {
+                columns += 1
+                last = 1
+                isJoined = false
+                return
+            }
+            switch scalar {
+            case 0x200D: isJoined = true
+            // The character before is drawn as an emoji, which is wide.
+            case 0xFE0F:
+                columns += last == 1 ? 1 : 0
+                last = 0
+            default:
+                last = isJoined ? 0 : Columns.width(of: scalar)
+                columns += last
+                isJoined = false
+            }
+        }
+    }
+
+    private static func width(of scalar: UInt32) -> Int {
+        // Vowels and final consonants of Hangul join the syllable before, as do the marks and the modifiers of emoji.
+        if (0x1160...0x11FF).contains(scalar) || (0x1F3FB...0x1F3FF).contains(scalar) { return 0 }
+        switch Unicode.Scalar(scalar)?.properties.generalCategory {
+        case .nonspacingMark, .enclosingMark, .format: return 0
+        default: break
+        }
+        var low = 0
+        var high = wide.count
+        while low < high {
+            let middle = (low + high) / 2
+            if wide[middle].upperBound < scalar { low = middle + 1 } else { high = middle }
+        }
+        return low < wide.count && wide[low].contains(scalar) ? 2 : 1
+    }
+
+    private static let wide: [ClosedRange<UInt32>] = [
+        0x1100...0x115F, 0x231A...0x231B, 0x2329...0x232A, 0x23E9...0x23EC, 0x23F0...0x23F0, 0x23F3...0x23F3,
+        0x25FD...0x25FE, 0x2614...0x2615, 0x2648...0x2653, 0x267F...0x267F, 0x2693...0x2693, 0x26A1...0x26A1,
+        0x26AA...0x26AB, 0x26BD...0x26BE, 0x26C4...0x26C5, 0x26CE...0x26CE, 0x26D4...0x26D4, 0x26EA...0x26EA,
+        0x26F2...0x26F3, 0x26F5...0x26F5, 0x26FA...0x26FA, 0x26FD...0x26FD, 0x2705...0x2705, 0x270A...0x270B,
+        0x2728...0x2728, 0x274C...0x274C, 0x274E...0x274E, 0x2753...0x2755, 0x2757...0x2757, 0x2795...0x2797,
+        0x27B0...0x27B0, 0x27BF...0x27BF, 0x2B1B...0x2B1C, 0x2B50...0x2B50, 0x2B55...0x2B55, 0x2E80...0x303E,
+        0x3041...0x3247, 0x3250...0x4DBF, 0x4E00...0xA4C6, 0xA960...0xA97C, 0xAC00...0xD7A3, 0xF900...0xFAD9,
+        0xFE10...0xFE19, 0xFE30...0xFE6B, 0xFF01...0xFF60, 0xFFE0...0xFFE6, 0x16FE0...0x18D08, 0x1AFF0...0x1B2FB,
+        0x1F004...0x1F004, 0x1F0CF...0x1F0CF, 0x1F18E...0x1F18E, 0x1F191...0x1F19A, 0x1F200...0x1F320,
+        0x1F32D...0x1F335, 0x1F337...0x1F37C, 0x1F37E...0x1F393, 0x1F3A0...0x1F3CA, 0x1F3CF...0x1F3D3,
+        0x1F3E0...0x1F3F0, 0x1F3F4...0x1F3F4, 0x1F3F8...0x1F43E, 0x1F440...0x1F440, 0x1F442...0x1F4FC,
+        0x1F4FF...0x1F53D, 0x1F54B...0x1F54E, 0x1F550...0x1F567, 0x1F57A...0x1F57A, 0x1F595...0x1F596,
+        0x1F5A4...0x1F5A4, 0x1F5FB...0x1F64F, 0x1F680...0x1F6C5, 0x1F6CC...0x1F6CC, 0x1F6D0...0x1F6D2,
+        0x1F6D5...0x1F6DF, 0x1F6EB...0x1F6EC, 0x1F6F4...0x1F6FC, 0x1F7E0...0x1F7F0, 0x1F90C...0x1F93A,
+        0x1F93C...0x1F945, 0x1F947...0x1F9FF, 0x1FA70...0x1FAF6, 0x20000...0x3FFFD,
+    ]
+}
+
+extension LineBuffer {
+    /// Appends as much of `text` as fits into `columns`, with an ellipsis for the rest; `text` holds no control characters.
+    ///
+    /// - Returns: The columns that are taken.
+    @discardableResult
+    mutating func append(_ text: Span<UInt8>, columns: Int) -> Int {
+        guard columns > 0 else { return 0 }
+        let whole = Columns.fitting(text, into: columns)
+        guard whole.bytes < text.count else {
+            append(bytes: text.bytes)
+            return whole.columns
+        }
+        let part = Columns.fitting(text, into: columns - 1)
+        append(bytes: text.extracting(0..<part.bytes).bytes)
+        append("…")
+        return part.columns + 1
+    }
+
+    /// Appends as much of another buffer's text as fits into `columns`.
+    @discardableResult
+    mutating func append(_ other: borrowing LineBuffer, columns: Int) -> Int { append(other.utf8, columns: columns) }
+
+    /// Appends what is in another buffer.
+    mutating func append(_ other: borrowing LineBuffer) { append(bytes: other.span) }
+
+    /// Appends spaces.
+    mutating func append(spaces count: Int) {
+        for _ in 0..<max(0, count) { append(0x20) }
+    }
+
+    /// Replaces what is not ASCII behind `start` by as many columns of ASCII: arrows, marks and lines by what resembles
+    /// them, other characters by question marks.
+    mutating func makeASCII(from start: Int) {
+        let tail = bytes[start...]
+        guard tail.contains(where: { $0 >= 0x80 }) else { return }
+        truncate(to: start)
+        var counter = Columns.Counter()
+        for scalar in String(decoding: tail, as: UTF8.self).unicodeScalars {
+            let columns = counter.columns
+            counter.add(scalar.value)
+            switch scalar {
+            case "→": append(UInt8(ascii: ">"))
+            case "←": append(UInt8(ascii: "<"))
+            case "✓": append(UInt8(ascii: "+"))
+            case "✗": append(UInt8(ascii: "!"))
+            case "─", "·": append(UInt8(ascii: "-"))
+            case "…": append(UInt8(ascii: "~"))
+            case "×": append(UInt8(ascii: "x"))
+            case "µ": append(UInt8(ascii: "u"))
+            case _ where scalar.isASCII: append(UInt8(ascii: scalar))
+            default: for _ in columns..<max(columns, counter.columns) { append(UInt8(ascii: "?")) }
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+internal import ArgumentParser
+internal import TapCapture
+internal import TapCore
+internal import TapRecord
+
+struct SniffCommand: ParsableCommand, Configurable {
+    static let configuration = CommandConfiguration(
+        commandName: "sniff",
+        abstract: "Show XMPP sessions from the packets of a network interface.",
+        discussion: """
+            Captures TCP packets with libpcap and shows the sessions in them as read shows those of a file of packets, \
+            until Ctrl-C. Nothing is sent. Sessions are found on any port by what they say; TLS without ALPN only on \
+            the ports of XMPP and those of --port.
+
+            TLS is decrypted with the secrets of --keylog. The file may grow while sniff runs: clients started with \
+            SSLKEYLOGFILE and proxy --keylog add to it. Secrets may come after the packets; of each connection 64 KiB \
+            wait for them.
+
+            Needs the right to capture (CAP_NET_RAW); 'xmpptap doctor' says whether you have it.
+
+            Examples:
+
+              xmpptap sniff -i eth0
+              xmpptap sniff -i lo --port 5222 --keylog keys.txt --log verbose
+              xmpptap sniff -i any --write night.pcapng --filter 'message'
+              xmpptap sniff -i any --capture errors.xtap --capture-when 'level:error'
+            """
+    )
+
+    @Option(
+        name: [.short, .customLong("interface")],
+        help: ArgumentHelp("Interface to capture from, such as eth0, lo, or any for all.", valueName: "name")
+    )
+    var interface: String
+
+    @Option(
+        help: ArgumentHelp("Capture only this server port; repeatable (default: all).", valueName: "port"),
+        transform: { try UInt16(Number.parse($0, in: 1...65535)) }
+    )
+    var port: [UInt16] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Level and parts to show.",
+            discussion: """
+                As for proxy. Default: info; with --format text on a terminal info,send,recv; with --json everything.
+                """,
+            valueName: "spec"
+        ),
+        transform: LogSpec.typed
+    )
+    var log: LogSpec?
+
+    @OptionGroup var filter: FilterOption
+    @OptionGroup var form: FormOptions
+
+    @Flag(help: "Print JSON, one record per line.")
+    var json = false
+
+    @Option(
+        help: ArgumentHelp("Write the captured packets to a file as well.", valueName: "file.pcapng"),
+        completion: .file()
+    )
+    var write: String?
+
+    @Option(
+        file: "Record all sessions to this file, for read and explain.",
+        discussion: "In a folder the file is xmpptap-TIME-NUMBER.xtap. A name that ends in .gz or .zst is compressed.",
+        valueName: "path"
+    )
+    var capture: String?
+
+    @OptionGroup var trigger: TriggerOptions
+
+    @Flag(help: "Replace the file of --write if it exists.")
+    var overwrite = false
+
+    @Flag(help: "Add the secrets of --keylog to the file of --write.")
+    var embedKeys = false
+
+    @OptionGroup var keylog: KeyLogOption
+    @OptionGroup var config: ConfigOption
+
+    func run() throws {
+        guard write != nil || !overwrite && !embedKeys else {
+            throw Failure.usage("\(overwrite ? "--overwrite" : "--embed-keys") is used only with --write; add it")
+        }
+        guard keylog.keylog != nil || !embedKeys else {
+            throw Failure.usage("--embed-keys is used only with --keylog; add it")
+        }
+        let trigger = try trigger.trigger(of: self.capture)
+        let keys = try keylog.followed()
+        let capture = try openCapture(keys)
+        // From here on Ctrl-C ends it in good order.
+        Interruption.note()
+        let reader: RecordReader
+        do {
+            reader = try RecordReader(capture, advice: AdviceTable.words(for:))
+        } catch {
+            throw Failure(error)
+        }
+        let recording = try self.capture.map { path throws(Failure) in
+            try SniffedCapture(path, trigger, of: reader.firstHeader)
+        }
+        Console.tell("capturing on \(interface); Ctrl-C ends it")
+        let plan = ReadPlan(
+            files: [interface],
+            log: log,
+            filter: filter.filter,
+            form: json ? .json : form.format,
+            colour: form.color,
+            sessions: [],
+            header: reader.firstHeader,
+            isLive: true,
+            in: .current
+        )
+        if let note = plan.note { Console.complain(note) }
+        try ReadRun(plan, capture: recording).run(reader)
+        if let keys { keylog.complain(of: keys.log) }
+        if let fault = capture.recordingFault { throw Failure.file("--write: \(fault); the packets before are in it") }
+    }
+
+    private func openCapture(_ keys: FollowedKeyLog?) throws(Failure) -> LiveCapture {
+        let capture: LiveCapture
+        do throws(LiveCapture.Fault) {
+            capture = try LiveCapture(interface, ports: port, keys: keys)
+        } catch {
+            throw .network("cannot capture on \(interface): \(CaptureRight.words(error))")
+        }
+        guard let write else { return capture }
+        do throws(WriterFault) {
+            let tool = "xmpptap \(Version.text)"
+            try capture.record(to: write, replaces: overwrite, tool: tool, hasSecrets: embedKeys)
+        } catch {
+            guard error.code == .exists else { throw .file("--write: \(error)") }
+            throw .usage("\(write) exists already; choose another name or add --overwrite")
+        }
+        return capture
+    }
+}

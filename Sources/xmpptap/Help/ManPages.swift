@@ -1,0 +1,212 @@
+internal import Glibc
+internal import TapManual
+internal import TapRecord
+
+/// The man pages: one for each command, made from its definition, and one for each topic of the manual.
+enum ManPages {
+    /// Writes them to the folders `man1` and `man7` of a folder, which are made if they do not exist.
+    ///
+    /// - Parameter program: The program with its commands.
+    static func write(_ program: CommandDefinition, to folder: String) throws(Failure) {
+        for section in ["man1", "man7"] { makeFolder("\(folder)/\(section)") }
+        for command in program.visible {
+            try write(text(of: command), to: "\(folder)/man1/\(command.page).1")
+        }
+        for page in ManualPage.all {
+            let text = ManText(of: page, version: Version.program).text
+            try write(text, to: "\(folder)/man7/xmpptap-\(page.name).7")
+        }
+    }
+
+    private static func write(_ text: String, to path: String) throws(Failure) {
+        try OutputText.write(text, to: path)
+        // Everybody reads manuals.
+        chmod(path, 0o644)
+    }
+
+    /// Makes a folder and those above it; what fails is found when the first file is written.
+    private static func makeFolder(_ path: String) {
+        for end in path.indices.dropFirst() where path[end] == "/" { mkdir(String(path[..<end]), 0o755) }
+        mkdir(path, 0o755)
+    }
+
+    /// The page of a command, with the commands below it.
+    static func text(of command: CommandDefinition) -> String {
+        var page = ManText(
+            name: command.page,
+            section: 1,
+            version: Version.program,
+            summary: CommandDefinition.phrase(command.abstract)
+        )
+        page.section("SYNOPSIS")
+        for command in command.isProgram ? [command] : command.withBelow { page.line(synopsis(of: command)) }
+        page.section("DESCRIPTION")
+        append(discussion: command.discussion, to: &page)
+        if command.isProgram {
+            page.section("COMMANDS")
+            for command in command.below {
+                page.entry("\\fB\(ManText.verbatim(command.page))\\fR(1)", [command.abstract])
+            }
+            append(optionsOf: command, to: &page)
+            page.section("TOPICS")
+            for topic in ManualPage.all {
+                page.entry("\\fBxmpptap\\-\(ManText.verbatim(topic.name))\\fR(7)", [topic.title])
+            }
+        } else {
+            append(optionsOf: command, to: &page)
+            for inner in command.below {
+                page.section(inner.title)
+                page.paragraph(inner.abstract)
+                append(discussion: inner.discussion, to: &page)
+                append(optionsOf: inner, to: &page, isInner: true)
+            }
+        }
+        page.section("SEE ALSO")
+        page.line(command.isProgram ? "\\fBxmpptap\\-start\\fR(7)" : "\\fBxmpptap\\fR(1)")
+        return page.text
+    }
+
+    private static func synopsis(of command: CommandDefinition) -> String {
+        let operands = command.arguments.filter { $0.isPositional && $0.isShown }.map { argument in
+            let name = "\\fI\(ManText.verbatim(argument.valueName))\\fR" + (argument.isRepeating ? " ..." : "")
+            return argument.isOptional ? "[\(name)]" : name
+        }
+        let words = command.isProgram ? ["\\fIcommand\\fR"] : operands
+        return ".PP\n\\fB\(ManText.verbatim(command.title))\\fR "
+            + (["[\\fIoptions\\fR]"] + words).joined(separator: " ")
+    }
+
+    /// Paragraphs; indented lines are what is typed.
+    private static func append(discussion: String, to page: inout ManText) {
+        var typed: [String] = []
+        func isTyped(_ line: Substring) -> Bool { line.hasPrefix("  ") }
+        for line in discussion.split(separator: "\n", omittingEmptySubsequences: false) {
+            if isTyped(line) {
+                typed.append(String(line.drop { $0 == " " }))
+            } else {
+                if !typed.isEmpty { page.code(typed) }
+                typed = []
+                if !line.isEmpty { page.paragraph(String(line)) }
+            }
+        }
+        if !typed.isEmpty { page.code(typed) }
+    }
+
+    private static func append(optionsOf command: CommandDefinition, to page: inout ManText, isInner: Bool = false) {
+        // What every command has is described once.
+        let shown = command.arguments.filter {
+            $0.isShown && !(isInner && ["--help", "--version"].contains($0.names.last))
+        }
+        if !shown.isEmpty, !isInner { page.section("OPTIONS") }
+        var part: String?
+        // Those of no group come last, as in the help.
+        for argument in shown.filter({ $0.part != nil }) + shown.filter({ $0.part == nil }) {
+            if let title = argument.part, title != part {
+                page.part(title)
+            } else if part != nil, argument.part == nil {
+                page.part("Other options")
+            }
+            part = argument.part
+            page.entry(argument.roff, [argument.abstract, argument.discussion])
+        }
+    }
+}
+
+/// A command as the parser describes it.
+struct CommandDefinition {
+    /// What is typed for it, such as `xmpptap ca create`.
+    let title: String
+    let abstract: String
+    let discussion: String
+    let arguments: [Argument]
+    /// The commands below it that the help shows.
+    let below: [CommandDefinition]
+
+    /// An option, flag or operand.
+    struct Argument {
+        let isShown: Bool
+        let isOptional: Bool
+        let isRepeating: Bool
+        let kind: String
+        /// The title of its group; nil if it is in none.
+        let part: String?
+        /// As they are typed, with the hyphens.
+        let names: [String]
+        let valueName: String
+        let abstract: String
+        let discussion: String
+
+        var isPositional: Bool { kind == "positional" }
+
+        /// Its names and its value, in roff.
+        var roff: String {
+            let value = "\\fI\(ManText.verbatim(valueName))\\fR"
+            if isPositional { return value }
+            let names = names.map { "\\fB\(ManText.verbatim($0))\\fR" }.joined(separator: ", ")
+            return kind == "flag" ? names : "\(names) \(value)"
+        }
+    }
+
+    /// The name of its man page.
+    var page: String { title.replacing(" ", with: "-") }
+
+    var isProgram: Bool { !title.contains(" ") }
+
+    /// It and all below it.
+    var withBelow: [CommandDefinition] { [self] + below.flatMap(\.withBelow) }
+
+    /// The program and its commands, which have a page each.
+    var visible: [CommandDefinition] { [self] + below }
+
+    /// The program's, with all its commands.
+    ///
+    /// - Parameter dump: What the parser says of it as JSON, as with `--experimental-dump-help`.
+    static func program(dump: String) throws(Failure) -> CommandDefinition {
+        let dump = Array(dump.utf8)
+        let json: JSONValue?
+        do throws(JSONError) {
+            json = try JSONValue(dump.span.bytes)["command"]
+        } catch {
+            json = nil
+        }
+        guard let json, let program = CommandDefinition(json, above: "") else {
+            throw Failure(status: .checkFailed, message: "the parser's description of the commands cannot be read")
+        }
+        return program
+    }
+
+    private init?(_ json: JSONValue, above: String) {
+        guard let name = json["commandName"]?.text, name != "help", json["shouldDisplay"]?.bool != false else {
+            return nil
+        }
+        let title = above + name
+        self.title = title
+        abstract = json["abstract"]?.text ?? ""
+        discussion = json["discussion"]?.text ?? ""
+        arguments = (json["arguments"]?.values ?? []).map(Argument.init)
+        below = (json["subcommands"]?.values ?? []).compactMap { CommandDefinition($0, above: "\(title) ") }
+    }
+
+    /// A sentence as a phrase: without its stop, its first letter small unless the word is an abbreviation.
+    static func phrase(_ sentence: String) -> String {
+        let words = sentence.hasSuffix(".") ? String(sentence.dropLast()) : sentence
+        guard let second = words.dropFirst().first, second.isLowercase else { return words }
+        return words.prefix(1).lowercased() + words.dropFirst()
+    }
+}
+
+extension CommandDefinition.Argument {
+    fileprivate init(_ json: JSONValue) {
+        isShown = json["shouldDisplay"]?.bool ?? true
+        isOptional = json["isOptional"]?.bool ?? false
+        isRepeating = json["isRepeating"]?.bool ?? false
+        kind = json["kind"]?.text ?? ""
+        part = json["sectionTitle"]?.text
+        names = (json["names"]?.values ?? []).compactMap { name in
+            name["name"]?.text.map { (name["kind"]?.text == "long" ? "--" : "-") + $0 }
+        }
+        valueName = json["valueName"]?.text ?? ""
+        abstract = json["abstract"]?.text ?? ""
+        discussion = json["discussion"]?.text ?? ""
+    }
+}

@@ -1,0 +1,91 @@
+internal import TapCapture
+internal import TapRecord
+internal import TapSecurity
+
+/// Where `--capture` writes: a file, a folder, or a template of file names.
+struct CapturePath {
+    private let template: String
+    /// The beginning of the run in UTC, as `20261121T172242Z`.
+    private let stamp: String
+
+    /// Whether each session has a file.
+    let isPerSession: Bool
+    /// Whether the file is named anew when the session binds a JID.
+    let hasJID: Bool
+
+    /// The path as typed, in a run that began at `time`.
+    init(_ template: String, time: Timestamp) {
+        self.template = template
+        stamp = String(time.text.prefix(19).filter { $0 != "-" && $0 != ":" }) + "Z"
+        let places = Self.places(in: template)
+        hasJID = places.contains("j")
+        isPerSession = hasJID || places.contains("s")
+    }
+
+    /// Refuses placeholders that do not exist.
+    static func check(_ template: String) throws(Failure) {
+        guard let wrong = places(in: template).first(where: { !"tsj%".contains($0) }) else { return }
+        throw .usage(
+            "--capture: %\(wrong) is no placeholder; write %t (time), %s (session), %j (JID) or %% (a percent sign)"
+        )
+    }
+
+    /// Whether a template gives each session a file.
+    static func isPerSession(_ template: String) -> Bool { places(in: template).contains { $0 == "s" || $0 == "j" } }
+
+    /// The characters behind percent signs; a space stands for none.
+    private static func places(in template: String) -> [Character] {
+        var places: [Character] = []
+        var rest = template[...]
+        while let percent = rest.firstIndex(of: "%") {
+            rest = rest[percent...].dropFirst()
+            places.append(rest.popFirst() ?? " ")
+        }
+        return places
+    }
+
+    /// The one destination of a run.
+    var destination: RecordWriter.Destination {
+        guard FileStatus(path: template)?.isFolder == true else { return .path(name(session: 0)) }
+        let folder = template.hasSuffix("/") ? template : template + "/"
+        return .numbered(stem: "\(folder)xmpptap-\(stamp)", ending: ".xtap")
+    }
+
+    /// The name of a file; before a JID is bound, `session-N` stands for it.
+    func name(session: UInt64, jid: String? = nil) -> String {
+        var name = ""
+        var rest = template[...]
+        while let percent = rest.firstIndex(of: "%") {
+            name += rest[..<percent]
+            rest = rest[percent...].dropFirst()
+            switch rest.popFirst() {
+            case "t": name += stamp
+            case "s": name += "\(session)"
+            case "j": name += jid.map(Self.encoded) ?? "session-\(session)"
+            default: name += "%"
+            }
+        }
+        return name + rest
+    }
+
+    /// The longest that a JID becomes: names of files have up to 255 bytes.
+    private static let longest = 180
+
+    /// A JID as part of a file name: percent-encoded except letters, digits and `-._~@`, and cut to 180 characters.
+    static func encoded(_ jid: String) -> String {
+        var name = ""
+        for byte in jid.utf8 {
+            let isPlain =
+                switch byte {
+                case 0x30...0x39, 0x40...0x5A, 0x61...0x7A, 0x2D, 0x5F, 0x7E: true
+                // Not at the beginning: `.` and `..` are folders.
+                case 0x2E: !name.isEmpty
+                default: false
+                }
+            let next = isPlain ? String(UnicodeScalar(byte)) : "%\([byte].hexadecimal.uppercased())"
+            guard name.utf8.count + next.utf8.count <= longest else { break }
+            name += next
+        }
+        return name
+    }
+}

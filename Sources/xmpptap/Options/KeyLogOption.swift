@@ -1,0 +1,61 @@
+internal import ArgumentParser
+internal import TapCapture
+internal import TapSecurity
+
+/// `--keylog` of commands that read packets.
+struct KeyLogOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "TLS secrets for packets, as SSLKEYLOGFILE or proxy --keylog write them.",
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var keylog: String?
+
+    /// As much as a key log can hold of secrets, with comments: a busy server's has 1 kB per connection.
+    private static let mostBytes = 512 << 20
+
+    /// The secrets. Damaged lines are reported and skipped.
+    func keys() throws(Failure) -> KeyLog {
+        let lines = try lines()
+        let keys = KeyLog(lines)
+        complain(of: keys)
+        guard keylog == nil || keys.count > 0 else { throw .file("--keylog: \(keylog ?? "") has no TLS secrets") }
+        return keys
+    }
+
+    /// The same as they stand in the file, for those who read packets several times; empty without a file.
+    func lines() throws(Failure) -> [UInt8] {
+        try keylog.map { path throws(Failure) in try TextFile.bytes(path, limit: Self.mostBytes) } ?? []
+    }
+
+    /// The file as it grows; nil without one.
+    func followed() throws(Failure) -> FollowedKeyLog? {
+        guard let path = keylog else { return nil }
+        do throws(PacketFault) {
+            let keys = try FollowedKeyLog(path)
+            if !keys.exists { Console.complain("--keylog: \(path) does not exist yet; sniff waits for it") }
+            return keys
+        } catch {
+            throw .file("--keylog: cannot open \(path): \(error)")
+        }
+    }
+
+    /// Reports the lines that could not be read.
+    func complain(of keys: KeyLog) {
+        for damage in keys.damage {
+            Console.complain("line \(damage.line) of \(keylog ?? "") skipped: \(Self.words(damage.reason))")
+        }
+    }
+
+    private static func words(_ reason: KeyLog.Damage.Reason) -> String {
+        switch reason {
+        case .notKeyLog: "it does not begin with a label such as CLIENT_RANDOM"
+        case .clientRandom: "the client random is not 64 hexadecimal digits"
+        case .secret: "the secret is not hexadecimal digits, or its length does not fit the label"
+        case .tooLong: "it is too long for a line of a key log"
+        case .full: "the file has too many secrets"
+        }
+    }
+}

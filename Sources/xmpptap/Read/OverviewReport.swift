@@ -1,0 +1,196 @@
+internal import TapCapture
+internal import TapCore
+internal import TapDiagnosis
+internal import TapNetwork
+internal import TapRecord
+
+/// Which records are looked at: those of some sessions and times that meet a filter.
+struct RecordChoice {
+    let sessions: Set<UInt64>
+    let since: TimeBound?
+    let until: TimeBound?
+    let filter: RecordFilter?
+
+    /// The times of a recording that begins with a header; nil is all of them.
+    func times(in header: RecordHeader) -> Range<Timestamp>? {
+        TimeBound.range(since: since, until: until, beginning: header.time, now: RunClock().now().time)
+    }
+
+    func includes(_ line: RecordLine, in times: Range<Timestamp>?) -> Bool {
+        (sessions.isEmpty || sessions.contains(line.record.session)) && times?.contains(line.record.time) ?? true
+            && filter?.matches(line.record, content: line.content.span) ?? true
+    }
+}
+
+/// What `read --sessions` and `read --stats` print in place of the records.
+struct OverviewReport {
+    enum Subject { case sessions, statistics }
+
+    let subject: Subject
+    let choice: RecordChoice
+    private var overview = SessionOverview()
+    private var statistics = RecordStatistics()
+    private var header: RecordHeader?
+    private var times: Range<Timestamp>?
+
+    init(_ subject: Subject, of choice: RecordChoice) {
+        self.subject = subject
+        self.choice = choice
+    }
+
+    mutating func note(_ entry: RecordReader.Entry) {
+        switch entry {
+        case .header(let header):
+            if self.header == nil { times = choice.times(in: header) }
+            self.header = header
+            overview.note(header)
+        case .record(let line):
+            let isChosen = choice.includes(line, in: times)
+            switch subject {
+            case .sessions: overview.note(line, isChosen: isChosen)
+            case .statistics: if isChosen { statistics.note(line) }
+            }
+        case .damage, .gap: break
+        }
+    }
+
+    /// The lines; tables are at most `width` columns wide where that can be, nil cuts nothing.
+    func lines(isJSON: Bool, width: Int?) -> [String] {
+        switch subject {
+        case .sessions: isJSON ? overview.all.map(json) : table(width)
+        case .statistics: isJSON ? [statistics.json] : statistics.lines
+        }
+    }
+
+    // MARK: Sessions
+
+    private func table(_ width: Int?) -> [String] {
+        guard !overview.all.isEmpty else { return [] }
+        let hasRuns = overview.runCount > 1
+        let rows = overview.all.map { session in
+            (hasRuns ? ["\(session.run)"] : []) + [
+                "\(session.number)", session.jid.map { session.loginFailure == nil ? $0 : "~\($0)" } ?? "-",
+                session.remote ?? "-", "\(session.began.text.prefix(19))Z", LineBuffer.duration(session.duration),
+                session.loginFailure ?? session.closeReason ?? "-", "\(session.sent.stanzas)",
+                "\(session.received.stanzas)", "\(session.errors)",
+                session.slowest.map { "\(LineBuffer.duration($0.roundTrip)) \($0.summary.map { "\($0)" } ?? "")" }
+                    ?? "-",
+            ]
+        }
+        let columns = [
+            "SESSION", "JID", "CLIENT", "BEGAN", "LASTED", "ENDED", "SENT", "RECEIVED", "ERRORS", "SLOWEST IQ",
+        ]
+        let shift = hasRuns ? 1 : 0
+        return TextTable(
+            header: (hasRuns ? ["RUN"] : []) + columns,
+            rows: rows,
+            numeric: Set([0, 6, 7, 8].map { $0 + shift } + [0]),
+            flexible: [1, 2, 9].map { $0 + shift }
+        ).lines(width: width)
+    }
+
+    private func json(_ session: SessionOverview.Session) -> String {
+        LineBuffer.object { line in
+            if overview.runCount > 1 { line.field("run", session.run) }
+            line.field("session", session.number)
+            if let jid = session.jid { line.field("jid", jid) }
+            if let remote = session.remote { line.field("remote", remote) }
+            line.field("began", session.began.text)
+            line.field("duration_ns", Int(session.duration))
+            if let reason = session.closeReason { line.field("close_reason", reason) }
+            if let cause = session.loginFailure { line.field("login_failure", cause) }
+            for (name, count) in [("sent", session.sent), ("received", session.received)] {
+                line.field(named: name)
+                line.openObject()
+                line.field("stanzas", count.stanzas)
+                line.field("bytes", count.bytes)
+                line.closeObject()
+            }
+            line.field("errors", session.errors)
+            if let slowest = session.slowest {
+                line.field("slowest_iq")
+                line.openObject()
+                line.field("round_trip_ns", Int(slowest.roundTrip))
+                line.field("sequence", slowest.sequence)
+                line.closeObject()
+            }
+        }
+    }
+}
+
+extension RecordStatistics {
+    /// The figures, for people.
+    fileprivate var lines: [String] {
+        func size(_ bytes: UInt64) -> String { LineBuffer.text { $0.append(size: bytes) } }
+        let span = first.flatMap { first in last.map { " from \(first.text.prefix(19))Z to \($0.text.prefix(19))Z" } }
+        var lines = [Plural.of(Int(clamping: records), "record") + (span ?? "")]
+        let rows = kinds.map { kind, figures in
+            [
+                kind.rawValue, "\(figures.sent)", "\(figures.received)", size(figures.bytes),
+                size(figures.bytes / (figures.sent + figures.received)), size(figures.largest),
+            ]
+        }
+        if !rows.isEmpty {
+            let header = ["KIND", "SENT", "RECEIVED", "BYTES", "AVERAGE", "LARGEST"]
+            lines += [""] + TextTable(header: header, rows: rows, numeric: [1, 2, 3, 4, 5]).lines(width: nil)
+        }
+        if roundTrips.count > 0 {
+            let figures = [
+                "shortest \(LineBuffer.duration(roundTrips.shortest))",
+                "median \(LineBuffer.duration(roundTrips.percentile(50)))",
+                "95% \(LineBuffer.duration(roundTrips.percentile(95)))",
+                "99% \(LineBuffer.duration(roundTrips.percentile(99)))",
+                "longest \(LineBuffer.duration(roundTrips.longest))",
+            ]
+            lines += ["", "round trips of \(roundTrips.count) iqs: \(figures.joined(separator: ", "))"]
+        }
+        if !errors.isEmpty {
+            let rows = sortedErrors.map { [$0.name, "\($0.count)"] }
+            lines += [""] + TextTable(header: ["ERROR", "COUNT"], rows: rows, numeric: [1]).lines(width: nil)
+        }
+        return lines
+    }
+
+    private var sortedErrors: [(name: String, count: UInt64)] {
+        errors.map { (name: $0.key, count: $0.value) }.sorted { ($1.count, $0.name) < ($0.count, $1.name) }
+    }
+
+    /// The figures as JSON.
+    fileprivate var json: String {
+        LineBuffer.object { line in
+            line.field("records", records)
+            if let first { line.field("first", first.text) }
+            if let last { line.field("last", last.text) }
+            line.field("kinds")
+            line.openArray()
+            for (kind, figures) in kinds {
+                line.openObject()
+                line.field("kind", kind.rawValue)
+                line.field("sent", figures.sent)
+                line.field("received", figures.received)
+                line.field("bytes", figures.bytes)
+                line.field("largest", figures.largest)
+                line.closeObject()
+            }
+            line.closeArray()
+            line.field("round_trips")
+            line.openObject()
+            line.field("count", roundTrips.count)
+            if roundTrips.count > 0 {
+                line.field("min_ns", Int(roundTrips.shortest))
+                line.field("median_ns", Int(roundTrips.percentile(50)))
+                line.field("p95_ns", Int(roundTrips.percentile(95)))
+                line.field("p99_ns", Int(roundTrips.percentile(99)))
+                line.field("max_ns", Int(roundTrips.longest))
+            }
+            line.closeObject()
+            line.field("errors")
+            line.openObject()
+            for error in sortedErrors {
+                line.field(named: error.name)
+                line.append(decimal: error.count)
+            }
+            line.closeObject()
+        }
+    }
+}

@@ -1,0 +1,90 @@
+internal import Glibc
+internal import TapReplay
+
+/// What `replay` plays one after the other: scripts, and the captures of folders, each a test of its own.
+struct ReplaySuite {
+    let scripts: [String]
+    let captures: [String]
+
+    /// - Parameter paths: The arguments of `replay`; nil comes of files that are one recording.
+    init?(_ paths: [String]) throws(Failure) {
+        guard paths.contains(where: { Self.isScript($0) || Self.isFolder($0) }) else { return nil }
+        var scripts: [String] = []
+        var captures: [String] = []
+        for path in paths {
+            if Self.isFolder(path) {
+                let files = try Self.files(path)
+                scripts += files.filter(Self.isScript)
+                captures += files.filter(Self.isCapture)
+            } else {
+                guard Self.isScript(path) else {
+                    throw .usage("\(path) is not a script; play recordings and scripts with a command each")
+                }
+                scripts.append(path)
+            }
+        }
+        guard !scripts.isEmpty || !captures.isEmpty else {
+            throw .file("\(paths.joined(separator: ", ")): no script to run, and no capture to play")
+        }
+        (self.scripts, self.captures) = (scripts, captures)
+    }
+
+    private static func isScript(_ path: String) -> Bool { path.hasSuffix(".scs") }
+
+    private static func isCapture(_ path: String) -> Bool {
+        ["", ".gz", ".zst"].contains { path.hasSuffix(".xtap\($0)") }
+    }
+
+    private static func isFolder(_ path: String) -> Bool {
+        guard let listing = opendir(path) else { return false }
+        closedir(listing)
+        return true
+    }
+
+    /// What a folder holds, in the order of the names.
+    private static func files(_ path: String) throws(Failure) -> [String] {
+        guard let listing = opendir(path) else {
+            throw .file("cannot read \(path): \(String(cString: strerror(errno)))")
+        }
+        defer { closedir(listing) }
+        var names: [String] = []
+        while let entry = readdir(listing) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { name in
+                String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            names.append(path.hasSuffix("/") ? path + name : "\(path)/\(name)")
+        }
+        return names.sorted()
+    }
+
+    /// Plays the captures, and tells how each ended.
+    ///
+    /// - Parameters:
+    ///   - command: With the flags that hold for all.
+    ///   - report: Gets a case for each session, and an error for each capture that could not be played.
+    /// - Returns: The exit status: of what could not be played before that of what differed.
+    func play(_ command: ReplayCommand, into report: inout DivergenceReport) async throws -> ExitStatus {
+        var end = ExitStatus.success
+        for path in captures {
+            var one = command
+            one.files = [path]
+            var isPlayed = false
+            do {
+                let result = try await one.played()
+                isPlayed = true
+                if !command.json {
+                    Console.show("\(path):")
+                    result.tell()
+                }
+                result.add(to: &report)
+                if command.update { try result.update() }
+                try result.end()
+            } catch let failure as Failure {
+                if !failure.message.isEmpty { Console.complain(failure.message) }
+                if !isPlayed { report.errors.append(failure.message) }
+                if end == .success || end == .checkFailed { end = failure.status }
+            }
+        }
+        return end
+    }
+}

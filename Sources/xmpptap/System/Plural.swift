@@ -1,0 +1,5 @@
+/// Counts for people.
+enum Plural {
+    /// `1 rule`, `2 rules`.
+    static func of(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+}

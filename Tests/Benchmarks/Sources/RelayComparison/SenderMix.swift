@@ -1,0 +1,86 @@
+import StanzaMix
+
+/// Stanzas as clients send them, each with an id of its own.
+struct SenderMix {
+    private let seed: Int
+    private let mix = StanzaMix(count: 400, withSender: false)
+    /// Of each stanza of the mix what stands before its id, and behind.
+    private let halves: [(head: [UInt8], tail: [UInt8])]
+    private static let digits = 16
+
+    /// - Parameters:
+    ///   - seed: Of the ids; those that are even have one text in all messages, and those that are odd another.
+    ///   - hasRequests: Whether requests are among them, which a client that gets them back answers.
+    ///   - isMarked: Whether each stanza has an attribute that others have not.
+    init(seed: Int, hasRequests: Bool = true, isMarked: Bool = false) {
+        self.seed = seed
+        let (stream, opening) = (mix.stream, Array("<body>".utf8))
+        let ranges = mix.stanzas.filter { hasRequests || !stream[$0].starts(with: "<iq".utf8) }
+        halves = ranges.map { range in
+            var stanza = Array(stream[range])
+            if seed % 2 == 1, let body = stanza.firstRange(of: opening) {
+                stanza.insert(contentsOf: "so: ".utf8, at: body.upperBound)
+            }
+            if isMarked, let name = stanza.firstIndex(where: { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: ">") }) {
+                stanza.insert(contentsOf: " mark='1'".utf8, at: name)
+            }
+            guard let place = stanza.firstRange(of: Array(" id='".utf8)),
+                let end = stanza[place.upperBound...].firstIndex(of: UInt8(ascii: "'"))
+            else { return (stanza, []) }
+            return (Array(stanza[..<place.upperBound]), Array(stanza[end...]))
+        }
+    }
+
+    /// Bytes of so many stanzas.
+    func size(of count: Int) -> Int {
+        func size(_ half: (head: [UInt8], tail: [UInt8])) -> Int {
+            half.head.count + (half.tail.isEmpty ? 0 : Self.digits + half.tail.count)
+        }
+        let all = halves.reduce(0) { $0 + size($1) }
+        return count / halves.count * all + halves.prefix(count % halves.count).reduce(0) { $0 + size($1) }
+    }
+
+    /// Has each of the clients send so many, in turn, one write for each.
+    func send(_ count: Int, by clients: [ClientConnection], on loop: EventLoop) throws {
+        var stanza: [UInt8] = []
+        for index in 0..<count {
+            for (number, client) in clients.enumerated() {
+                write(index, number, into: &stanza)
+                stanza.withUnsafeBufferPointer { client.send($0) }
+                guard client.waiting > 0 else { continue }
+                guard loop.run(60, until: { client.waiting == 0 }) else { throw Failure("nobody reads") }
+            }
+            // What comes meanwhile is read, too.
+            if index % 16 == 0 { loop.turn(0) }
+        }
+    }
+
+    /// The stanzas, as many to each piece as make at least so many bytes.
+    func pieces(of count: Int, _ bytes: Int) -> [[UInt8]] {
+        var pieces: [[UInt8]] = []
+        var piece: [UInt8] = []
+        var stanza: [UInt8] = []
+        for index in 0..<count {
+            write(index, 0, into: &stanza)
+            piece += stanza
+            guard piece.count >= bytes || index == count - 1 else { continue }
+            pieces.append(piece)
+            piece.removeAll(keepingCapacity: true)
+        }
+        return pieces
+    }
+
+    private func write(_ index: Int, _ client: Int, into stanza: inout [UInt8]) {
+        let (head, tail) = halves[index % halves.count]
+        stanza.removeAll(keepingCapacity: true)
+        stanza += head
+        guard !tail.isEmpty else { return }
+        var id = UInt64(seed) << 48 | UInt64(client) << 40 | UInt64(index)
+        for _ in 0..<Self.digits {
+            let digit = UInt8(id >> 60)
+            stanza.append(digit < 10 ? 0x30 + digit : 0x57 + digit)
+            id <<= 4
+        }
+        stanza += tail
+    }
+}

@@ -1,0 +1,128 @@
+import Foundation
+import Testing
+
+/// The README and the pages of the manual, whose samples are held against the program.
+enum Documentation {
+    /// The folder of the repository.
+    static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized.path
+
+    /// The folder of the manual.
+    static let manual = "\(root)/Sources/xmpptap/Manual"
+
+    /// A page with its text.
+    struct Page: Sendable {
+        let name: String
+        let text: String
+
+        var lines: [String] { text.split(separator: "\n").map(String.init) }
+        var transcripts: [Transcript] { Transcript.all(in: text) }
+    }
+
+    /// The README first.
+    static let pages: [Page] = {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: manual)) ?? []
+        return [Page(name: "README.md", text: Tap.read("\(root)/README.md"))]
+            + names.filter { $0.hasSuffix(".md") }.sorted().map { Page(name: $0, text: Tap.read("\(manual)/\($0)")) }
+    }()
+
+    /// A sample that a test claims: words that a line of it begins with. Output of a command begins behind that line.
+    ///
+    /// Each is held against the program by the test that names it.
+    enum Sample: String, CaseIterable {
+        case doctor = "ok    OpenSSL"
+        case builtInServer = "$ xmpptap proxy\n"
+        case firstSession = "11:30:25.382 info [1] net:"
+        case firstCapture = "$ xmpptap read first.xtap"
+        case jq = "$ jq "
+        case rulesCheck = "$ xmpptap rules check"
+        case rulesRun = "$ xmpptap rules run filters/no-typing.pfw first.xtap"
+        case insideTLS = "19:16:30.701 info"
+        case insideTLSRead = "19:16:30.767 [1 juliet"
+        case compact = "── 1 · romeo@localhost/demo"
+        case subscription = "12:37:51.939 info"
+        case avatar = "12:37:51.999 info"
+        case room = "12:37:52.011 info"
+        case wrongPassword = "$ xmpptap explain wrong.xtap"
+        case diagnosis = "18:30:03.383 error"
+        case profanityLog = "$ xmpptap explain profanity.log"
+        case probe = "$ xmpptap probe juliet@localhost"
+        case replay = "$ xmpptap replay talk.xtap"
+        case diff = "$ xmpptap diff yesterday.xtap"
+        case changed = "$ xmpptap proxy --upstream localhost:5322 --rules filters/block"
+        case refused = "$ xmpptap proxy --upstream localhost:5322 --rules filters/refuse"
+        case discovery = "14:56:24.632 info"
+        case dialback = "14:57:52.410 info"
+        case pseudonyms = "$ xmpptap proxy --redact metadata"
+        case sessions = "$ xmpptap sessions"
+        case inject = "$ xmpptap inject --session 2 --to client"
+        case injectRequest = "$ echo '<iq"
+        case ping = "$ xmpptap ping --jid"
+        case level = "$ xmpptap level verbose"
+        case curl = "$ curl -s --unix-socket"
+        // Settings, which the first session's test takes from the page.
+        case prosody = "c2s_ports"
+        // What a file holds that the test of replay writes.
+        case accounts = "$ cat accounts.txt"
+
+        /// Whether a line is the one that the sample begins with.
+        func begins(_ line: String) -> Bool { "\(line)\n".hasPrefix(rawValue) }
+
+        var isCommand: Bool { rawValue.hasPrefix("$ ") }
+    }
+
+    /// The transcripts of a sample on all pages, from the line behind its command on where it has one.
+    static func transcripts(_ sample: Sample) throws -> [Transcript] {
+        let found = pages.flatMap(\.transcripts).compactMap { transcript -> Transcript? in
+            guard let start = transcript.lines.firstIndex(where: sample.begins) else { return nil }
+            guard sample.isCommand else { return transcript }
+            let rest = transcript.lines[(start + 1)...]
+            return Transcript(
+                lines: Array(rest.prefix { !$0.hasPrefix("$ ") }.reversed().drop(while: \.isEmpty).reversed())
+            )
+        }
+        try #require(!found.isEmpty, "no page has a transcript of \(sample.rawValue)")
+        return found
+    }
+
+    /// Holds a sample against what was printed, wherever it stands.
+    static func check(
+        _ sample: Sample,
+        _ printed: [String],
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        // Whether a port is free, and whether there is IPv6, is the machine's affair.
+        func isOfMachine(_ line: String) -> Bool {
+            line.hasPrefix("listening on [::1]") || line.hasPrefix("ok    xmpptap ")
+                || line.contains(" port 15222 ") && !line.hasPrefix("point")
+        }
+        for transcript in try transcripts(sample) {
+            let told = Transcript(lines: transcript.lines.filter { !isOfMachine($0) })
+            let difference = told.difference(from: printed.filter { !isOfMachine($0) })
+            #expect(
+                difference == nil,
+                "\(difference ?? "")\n\n\(printed.joined(separator: "\n"))",
+                sourceLocation: sourceLocation
+            )
+        }
+    }
+
+    /// Holds a sample of several sessions against a log: the lines of each session are there in their order. Those of different
+    /// sessions may change places.
+    static func check(
+        _ sample: Sample,
+        sessionsOf log: String,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let printed = log.split(separator: "\n").map(String.init)
+        for transcript in try transcripts(sample) {
+            let sessions = Dictionary(grouping: transcript.lines.filter { $0 != "…" }) { line in
+                line.split(separator: " ").first { $0.hasPrefix("[") } ?? ""
+            }
+            for lines in sessions.values {
+                let told = Transcript(lines: ["…"] + lines.flatMap { [$0, "…"] })
+                let difference = told.difference(from: printed)
+                #expect(difference == nil, "\(difference ?? "")\n\n\(log)", sourceLocation: sourceLocation)
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// The files of the Debian package that do not depend on its program.
+@Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
+struct PackagingTests {
+    private static let packaging = URL(filePath: #filePath).deletingLastPathComponent()
+        .appending(path: "../../.packaging").standardized
+
+    private static let analyzer = "/usr/bin/systemd-analyze"
+
+    private let folder = try? TemporaryFolder()
+
+    /// Once as it is shipped, once with what it only proposes.
+    @Test(arguments: [false, true])
+    func `The proxy starts with the configuration of the package`(isWhole: Bool) async throws {
+        let folder = try #require(folder)
+        var text = try String(contentsOf: Self.packaging.appending(path: "proxy.conf"), encoding: .utf8)
+        if isWhole { text.replace("#--", with: "--") }
+        for place in ["/var/log/xmpptap", "/run/xmpptap"] {
+            try FileManager.default.createDirectory(
+                atPath: folder.path(of: String(place.dropFirst())),
+                withIntermediateDirectories: true
+            )
+            text.replace(place, with: folder.path(of: String(place.dropFirst())))
+        }
+        let config = folder.path(of: "proxy.conf")
+        try text.write(toFile: config, atomically: true, encoding: .utf8)
+        let proxy = try XMPPTapBinary(
+            ["proxy", "--config", config, "--listen", "127.0.0.1:0"],
+            environment: ["HOME": folder.path(of: "home")]
+        )
+        let port = try await proxy.port()
+        try PlainSocket(port: port).write("<stream:stream ")
+        #expect(FileManager.default.fileExists(atPath: folder.path(of: "run/xmpptap/control.sock")))
+        #expect(try await proxy.process.terminate() == .exited(0))
+        let captures = try FileManager.default.contentsOfDirectory(atPath: folder.path(of: "var/log/xmpptap"))
+        #expect(captures.isEmpty == !isWhole)
+    }
+
+    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: analyzer), "there is no systemd-analyze"))
+    func `The unit gives up what the proxy does not need`() async throws {
+        let unit = Self.packaging.appending(path: "debian/xmpptap.service").path
+        // Fails over an exposure of 2.0.
+        let process = try ToolProcess(Self.analyzer, ["security", "--offline=true", "--threshold=20", unit])
+        #expect(try await process.ending() == .exited(0), "\(process.text(of: .standardOutput).suffix(200))")
+    }
+}

@@ -1,0 +1,198 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// tcpdump and `xmpptap sniff` beside two real clients, the intercepting proxy and Prosody.
+@Suite(
+    .timeLimit(.minutes(3)),
+    .serialized,
+    .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .tcpdump, .editcap, .openssl), "a program is missing")
+)
+struct PacketsTests {
+    private let folder: TemporaryFolder
+    private var keys: String { folder.path(of: "keys") }
+    private var packets: String { folder.path(of: "night.pcap") }
+    private var ownPackets: String { folder.path(of: "own.pcapng") }
+
+    /// What was recorded of one talk.
+    private struct Talk {
+        /// The proxy's own log.
+        var log: [LogRecord]
+        /// What sniff said that had the proxy's key log while it was written, and one that got it when all was over.
+        var live: [LogRecord]
+        var late: [LogRecord]
+    }
+
+    init() throws { folder = try TemporaryFolder() }
+
+    /// What a session said in a direction, of which a login's elements may differ between the two legs.
+    private static func items(_ records: [LogRecord], of remote: String, _ direction: String) -> [String] {
+        let session = records.first { $0.remote == remote }?.session
+        let items = records.filter { $0.session == session && $0.direction == direction }
+        return items.filter { $0.kind == "stanza" || $0.kind == "element" }.map {
+            "\($0.name ?? "") \($0.kind == "stanza" ? $0.xml ?? "" : "")"
+        }
+    }
+
+    private func records(_ arguments: [String], of file: String? = nil) async throws -> [LogRecord] {
+        let read = try await XMPPTapBinary.run(["read", file ?? packets, "--json", "--log", "verbose"] + arguments)
+        #expect(read.ending == .exited(0), "\(read.error)")
+        return try LogRecord.all(in: folder.write(read.output, to: "read.json"))
+    }
+
+    private func sniff(_ ports: [UInt16], keys: String, _ arguments: [String] = []) async throws -> XMPPTapBinary {
+        let sniff = try XMPPTapBinary(
+            ["sniff", "-i", "lo", "--keylog", keys, "--json", "--log", "verbose"]
+                + ports.flatMap { ["--port", "\($0)"] }
+                + arguments
+        )
+        _ = try await sniff.process.line(of: .standardError) { $0.hasPrefix("capturing on lo") }
+        return sniff
+    }
+
+    /// Ends it by SIGTERM, and gives its records.
+    private func records(of sniff: XMPPTapBinary) async throws -> [LogRecord] {
+        #expect(try await sniff.process.terminate() == .exited(0), "\(sniff.process.text(of: .standardError))")
+        return try LogRecord.all(in: folder.write(sniff.process.text(of: .standardOutput), to: "sniff.json"))
+    }
+
+    /// Records a talk with packets beside it.
+    private func talk(version: String) async throws -> Talk {
+        let scene = try await InterceptScene(
+            version: version,
+            arguments: ["--keylog", keys]
+        )
+        let capture = try ToolProcess(
+            TestProgram.tcpdump.rawValue,
+            [
+                "-i", "lo", "-w", packets, "--immediate-mode", "-U", "-Z", "root", "-s", "0",
+                "tcp and (\(scene.tap.ports.map { "port \($0)" }.joined(separator: " or ")))",
+            ]
+        )
+        _ = try await capture.line(of: .standardError) { $0.contains("listening on lo") }
+        let live = try await sniff(
+            scene.tap.ports,
+            keys: keys,
+            [
+                "--write", ownPackets, "--embed-keys", "--capture", folder.path(of: "soft.xtap"), "--capture-when",
+                "body:soft",
+            ]
+                + ["--before", "0", "--after", "0"]
+        )
+        let late = try await sniff(scene.tap.ports, keys: folder.path(of: "late"))
+        // On TLS 1.2 it would bind the login to the channel, which is not the server's.
+        let mechanism = version == "1_2" ? ["--mechanism", "PLAIN"] : []
+        func client(_ account: Account, _ port: UInt16, _ script: ScriptedClient.Script, _ option: String) throws
+            -> ScriptedClient
+        {
+            try ScriptedClient(
+                .slixmpp,
+                as: account,
+                port: port,
+                startTLS: true,
+                script,
+                options: ["--ca", scene.authority, option] + mechanism
+            )
+        }
+        let juliet = try client(.juliet, scene.tap.port, .init(reply: "Wherefore art thou", receive: 2), "--resume")
+        try await juliet.event("ready")
+        let lines = [(to: Account.juliet, body: "But, soft!"), (to: Account.juliet, body: "what light <&> 🌹")]
+        try await client(.romeo, scene.directPort, .init(ping: true, send: lines, receive: 2), "--direct").finish()
+        try await juliet.finish()
+        try await scene.stop()
+        try await capture.terminate()
+        _ = try folder.write(folder.read("keys"), to: "late")
+        return try await Talk(log: scene.tap.records(), live: records(of: live), late: records(of: late))
+    }
+
+    @Test("Packets with the proxy's key log tell what its own log told", arguments: ["1_3", "1_2"])
+    func keyLog(version: String) async throws {
+        let talk = try await talk(version: version)
+        let log = talk.log
+        let found = try await records(["--keylog", keys])
+        let remotes = Set(log.filter { $0.kind == "session" }.compactMap(\.remote))
+        #expect(remotes.count == 3)
+        #expect(log.count { $0.name == "message" } == 8)
+        for remote in remotes {
+            for direction in ["send", "recv"] {
+                for other in [found, talk.live, talk.late] {
+                    #expect(Self.items(other, of: remote, direction) == Self.items(log, of: remote, direction))
+                }
+            }
+        }
+        // The capture around a match has that, and the logins of its sessions, as they were shown.
+        let soft = folder.read("soft.xtap").split(separator: "\n")
+        #expect(soft.first?.contains(#""when":"body:soft","before":0,"after":0,"complete":false"#) == true)
+        let kept = try LogRecord.all(in: folder.path(of: "soft.xtap"))
+        let shown = Dictionary(talk.live.map { ($0.sequence, $0) }) { first, _ in first }
+        #expect(kept.contains { $0.name == "message" && $0.xml?.contains("But, soft!") == true })
+        #expect(!kept.contains { $0.xml?.contains("what light") == true })
+        #expect(kept.contains { $0.code == "session-ended" } && kept.contains { $0.code == "records-omitted" })
+        for record in kept where !["records-omitted", "capture-ended"].contains(record.code) {
+            #expect(shown[record.sequence]?.xml == record.xml && shown[record.sequence]?.code == record.code)
+        }
+        // What was kept of the packets tells the same, with the secrets in it.
+        let rights = try FileManager.default.attributesOfItem(atPath: ownPackets)[.posixPermissions] as? Int
+        #expect(rights == 0o600)
+        #expect(try await records([], of: ownPackets).count { $0.code == "tls-decrypted" } == 3)
+        #expect(found.count { $0.code == "tls-decrypted" } == 3)
+        let steps = found.compactMap { $0.details?.step.map { "\($0) " } }
+        #expect(steps.count { $0 == "ready " } == 3, "\(steps)")
+        let explained = try await XMPPTapBinary.run(["explain", packets, "--keylog", keys])
+        #expect(explained.ending == .exited(0) && !explained.output.contains("not decrypted"), "\(explained)")
+
+        // Without the secrets each session is listed, with the reason.
+        let closed = try await records([])
+        #expect(Set(closed.compactMap(\.remote)) == remotes)
+        #expect(!closed.contains { $0.name == "message" })
+        // With those of one connection, the others name the reason.
+        let lines = folder.read("keys").split(separator: "\n")
+        var decrypted = 0
+        for random in Set(lines.compactMap { $0.split(separator: " ").dropFirst().first }) {
+            let own = lines.filter { $0.contains(random) }.joined(separator: "\n") + "\n"
+            let some = try await records(["--keylog", folder.write(own, to: "some")])
+            let readable = some.count { $0.code == "tls-decrypted" }
+            decrypted += readable
+            #expect(some.count { $0.code == "no-secret" } == 3 - readable)
+        }
+        #expect(decrypted == 3)
+
+        // Secrets in the recording itself.
+        let own = folder.path(of: "secrets.pcapng")
+        let edit = try ToolProcess(TestProgram.editcap.rawValue, ["--inject-secrets", "tls,\(keys)", packets, own])
+        try #expect(await edit.ending() == .exited(0), "\(edit.text(of: .standardError))")
+        #expect(try await records([], of: own).count { $0.code == "tls-decrypted" } == 3)
+        // One that began when the first connection was open already: of it nothing can be read, and it is named.
+        let late = folder.path(of: "late.pcap")
+        let cut = try ToolProcess(TestProgram.editcap.rawValue, ["-F", "pcap", packets, late, "1-24"])
+        try #expect(await cut.ending() == .exited(0), "\(cut.text(of: .standardError))")
+        let rest = try await records(["--keylog", keys], of: late)
+        #expect(rest.count { $0.code == "tls-decrypted" } == 2)
+        let last = rest.last?.message
+        #expect(last?.hasSuffix("1 TCP connection without XMPP") == true, "\(last ?? "")")
+    }
+
+    @Test(
+        "Without the right to capture, sniff says what gives it, as doctor does",
+        .enabled(if: TestProgram.setpriv.isInstalled)
+    )
+    func withoutRight() async throws {
+        let binary = try #require(XMPPTapBinary.path)
+        func run(_ arguments: [String]) async throws -> (ending: ToolProcess.Ending, text: String) {
+            let process = try ToolProcess(
+                TestProgram.setpriv.rawValue,
+                (getuid() == 0 ? ["--bounding-set", "-net_raw"] : ["--no-new-privs"]) + [binary] + arguments
+            )
+            return try await (process.ending(), process.text(of: .standardOutput) + process.text(of: .standardError))
+        }
+        let sniff = try await run(["sniff", "-i", "lo"])
+        let advice = "this user may not capture packets; run xmpptap as root, or give it the right: sudo setcap"
+        #expect(sniff.ending == .exited(4) && sniff.text.hasPrefix("xmpptap: cannot capture on lo: \(advice)"))
+        let doctor = try await run(["doctor"])
+        #expect(doctor.text.contains("note  packets      \(advice)"), "\(doctor.text)")
+        let other = try await XMPPTapBinary.run(["sniff", "-i", "nowhere0"])
+        #expect(other.ending == .exited(4) && other.error.contains("there is no such interface"), "\(other)")
+        let alone = try await XMPPTapBinary.run(["sniff", "-i", "lo", "--embed-keys"])
+        #expect(alone.ending == .exited(2))
+    }
+}

@@ -1,0 +1,144 @@
+import TapTestKit
+import Testing
+
+/// `xmpptap replay` against servers that do what no server should: it ends, and says where, why, and what it still did.
+@Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
+struct ReplayMisbehaviourTests {
+    /// What a server does, and what is said of it.
+    struct Case: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        var login = ReplayPeer.Login.sasl
+        var answers: [ReplayPeer.Answer] = []
+        var arguments: [String] = []
+        let exit: Int32
+        /// Parts of what is said.
+        let said: [String]
+    }
+
+    private static func iq(_ word: String, id: String, _ type: String) -> String {
+        "<iq id='\(id)' type='\(type)'><query xmlns='urn:example:\(word)'/></iq>"
+    }
+
+    private static func result(_ word: String, id: String = "ID") -> String { iq(word, id: id, "result") }
+
+    private static let stanzaErrors = "xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'"
+    private static let refusal =
+        "<iq id='ID' type='error'><error type='cancel'><service-unavailable \(stanzaErrors)/></error></iq>"
+    private static let well = ["a", "b", "c"].map { (to: "example:\($0)'", answer: result($0)) }
+
+    static let cases = [
+        Case(testDescription: "answers", answers: well, exit: 0, said: ["no differences", "3 stanzas sent"]),
+        Case(
+            testDescription: "refuses",
+            answers: [(well[0].to, refusal)] + well[1...],
+            exit: 1,
+            said: ["changed (behaviour) RECV", "service-unavailable", "3 stanzas sent"]
+        ),
+        Case(
+            testDescription: "answers twice",
+            answers: [(well[0].to, well[0].answer + refusal)] + well[1...],
+            exit: 1,
+            said: ["unexpected (behaviour) RECV: a second answer to the request", "1 unexpected", "3 stanzas sent"]
+        ),
+        Case(
+            testDescription: "answers out of order",
+            answers: [(well[1].to, result("b") + result("a", id: "FIRST")), well[2]],
+            exit: 0,
+            said: ["no differences"]
+        ),
+        Case(
+            testDescription: "answers another request",
+            answers: [(well[0].to, result("a", id: "other"))] + well[1...],
+            arguments: ["--wait", "5s"],
+            exit: 1,
+            said: ["changed (behaviour) RECV", "iq/@id: \"a\" → \"other\"", "3 stanzas sent"]
+        ),
+        Case(
+            testDescription: "does not answer",
+            answers: [well[1], well[2]],
+            arguments: ["--wait", "5s"],
+            exit: 1,
+            said: ["missing (behaviour) RECV", "#4 <iq id='a'", "1 missing", "3 stanzas sent"]
+        ),
+        Case(
+            testDescription: "closes the connection",
+            answers: [(well[1].to, "CLOSE")],
+            exit: 1,
+            said: [
+                "session (behaviour): the session ended: the server closed the connection; 1 stanza not sent",
+                "→ missing #4 <iq id='a'", "→ missing #7 <iq id='c'", "1 session, and 3 that follow", "2 stanzas sent",
+            ]
+        ),
+        Case(
+            testDescription: "sends a stream error",
+            answers: [
+                (
+                    well[1].to,
+                    "<stream:error><policy-violation xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error></stream:stream>"
+                )
+            ],
+            exit: 1,
+            said: ["session (behaviour): the session ended: ", "policy-violation", "1 stanza not sent"]
+        ),
+        Case(
+            testDescription: "sends what is no XML",
+            answers: [(well[1].to, "<iq id='ID'><a></b></iq>")],
+            exit: 1,
+            said: ["session (behaviour): the session ended: ", "1 stanza not sent"]
+        ),
+        Case(
+            testDescription: "reads nothing",
+            login: .deaf,
+            arguments: ["--wait", "5s"],
+            exit: 1,
+            said: ["session (behaviour): the session ended: the server took no data for 5.0", "stanzas not sent"]
+        ),
+        Case(
+            testDescription: "refuses the login",
+            login: .refused("<failure xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><not-authorized/></failure>"),
+            exit: 5,
+            said: ["juliet@localhost: login failed", "not-authorized", "0 stanzas sent"]
+        ),
+        Case(
+            testDescription: "refuses to create the account",
+            answers: [
+                (
+                    "jabber:iq:register",
+                    "<iq id='ID' type='error'><error type='cancel'><not-allowed \(stanzaErrors)/></error></iq>"
+                )
+            ],
+            arguments: ["--register"],
+            exit: 5,
+            said: ["juliet@localhost: login failed", "refused to create the account (not-allowed)"]
+        ),
+    ]
+
+    @Test(arguments: cases) func `a server that misbehaves is named, and the replay ends`(_ one: Case) async throws {
+        let folder = try TemporaryFolder()
+        let isLarge = if case .deaf = one.login { true } else { false }
+        let capture = try folder.write(Self.recording(isLarge: isLarge).file, to: "talk.xtap")
+        let peer = try ReplayPeer(one.login, answers: one.answers)
+        let (ending, output, error) = try await peer.replay(capture, in: folder, one.arguments)
+        #expect(ending == .exited(one.exit), "\(output.prefix(2000))\(error)")
+        for text in one.said { #expect((output + error).contains(text), "\(text): \(output.prefix(2000))\(error)") }
+        // The line of progress is for terminals.
+        #expect(!error.contains("\r"))
+    }
+
+    /// Juliet asks twice, and once more when she has both answers; or she sends much.
+    private static func recording(isLarge: Bool) -> RecordedLog {
+        var lines = ["000 1 ready juliet@localhost/balcony"]
+        if isLarge {
+            let text = String(repeating: "wherefore ", count: 20_000)
+            lines += (0..<40).map { _ in "010 1 send <message to='romeo@localhost'><body>\(text)</body></message>" }
+        } else {
+            let items = ["send a get", "send b get", "recv a result", "recv b result", "send c get", "recv c result"]
+            for (index, item) in items.enumerated() {
+                let words = item.split(separator: " ").map(String.init)
+                lines.append("\(index + 10) 1 \(words[0]) \(iq(words[1], id: words[1], words[2]))")
+            }
+        }
+        lines += ["020 1 send </stream:stream>", "021 1 ended"]
+        return RecordedLog(lines.joined(separator: "\n"))
+    }
+}

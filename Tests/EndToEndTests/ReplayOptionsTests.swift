@@ -1,0 +1,241 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// What the options of `xmpptap replay` do, against a scripted server.
+@Suite(.timeLimit(.minutes(3)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
+struct ReplayOptionsTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private static let ready = "000 1 ready juliet@localhost/balcony\n"
+    private static let end = "\n900 1 send </stream:stream>\n901 1 ended"
+
+    private static func query(_ word: String, id: String = "ID", _ type: String, _ text: String = "") -> String {
+        "<iq id='\(id)' type='\(type)'><query xmlns='urn:example:\(word)'>\(text)</query></iq>"
+    }
+
+    /// A recording of a session: its items behind the login, one a line.
+    private func recording(_ items: String, _ name: String = "talk.xtap") throws -> String {
+        try folder.write(RecordedLog(Self.ready + items + Self.end).file, to: name)
+    }
+
+    /// Juliet asks for a word, and gets one text.
+    private func question(_ text: String = "one") throws -> String {
+        try recording(
+            "010 1 send \(Self.query("a", id: "a", "get"))\n020 1 recv \(Self.query("a", id: "a", "result", text))"
+        )
+    }
+
+    @Test func `--update writes what differed beside the capture, and then nothing differs`() async throws {
+        let capture = try question()
+        let text = Tap.read(capture)
+        let peer = try ReplayPeer(answers: [("example:a'", Self.query("a", "result", "two"))])
+        let first = try await peer.replay(capture, in: folder, ["--update"])
+        #expect(first.ending == .exited(1) && first.output.contains("\"one\" → \"two\""), "\(first)")
+        #expect(first.error.contains("1 rules added") || first.error.contains("1 rule added"), "\(first.error)")
+        #expect(folder.read("talk.noise").contains("iq/{urn:example:a}query/text() present\n"))
+        #expect(Tap.read(capture) == text)
+        let second = try await peer.replay(capture, in: folder, ["--update"])
+        #expect(second.ending == .exited(0) && second.output.contains("no differences"), "\(second)")
+    }
+
+    @Test func `each capture of a folder is a test of its own`() async throws {
+        let tests = folder.path(of: "tests")
+        try FileManager.default.createDirectory(atPath: tests, withIntermediateDirectories: true)
+        for (name, text) in [("a", "one"), ("b", "two")] {
+            try folder.write(Tap.read(try question(text)), to: "tests/\(name).xtap")
+        }
+        try folder.write(Tap.read(try question()).split(separator: "\n").prefix(1).joined() + "\n", to: "tests/c.xtap")
+        let peer = try ReplayPeer(answers: [("example:a'", Self.query("a", "result", "one"))])
+        let junit = folder.path(of: "all.xml")
+        let run = try await peer.replay(tests, in: folder, ["--junit", junit])
+        #expect(run.ending == .exited(3), "\(run)")
+        #expect(run.output.contains("1 item compared: no differences"))
+        #expect(run.output.contains("\"two\" → \"one\"") && run.output.contains("in all: 2 sessions"), "\(run)")
+        #expect(run.error.contains("c.xtap: no session with a completed login"), "\(run)")
+        let report = Tap.read(junit)
+        #expect(
+            report.contains("tests=\"3\" failures=\"1\" errors=\"1\"") && report.contains("tests/b.xtap: session 1"),
+            "\(report)"
+        )
+        // What could be played is told apart from what differs.
+        try FileManager.default.removeItem(atPath: folder.path(of: "tests/c.xtap"))
+        #expect(try await peer.replay(tests, in: folder, ["--update"]).ending == .exited(1))
+        #expect(folder.read("tests/b.noise").contains("text() present"))
+        #expect(try await peer.replay(tests, in: folder).ending == .exited(0))
+    }
+
+    @Test func `--without-edits sends what the client sent, without it what the server got`() async throws {
+        let capture = try recording(
+            """
+            010 1 send:edited <message to='a@b'><body>own</body></message> => <message to='a@b'><body>edited</body></message>
+            011 1 send:injected <message to='a@b'><body>injected</body></message>
+            012 1 send:dropped <message to='a@b'><body>dropped</body></message>
+            """
+        )
+        for (arguments, sent, unsent) in [
+            ([], ["edited", "injected"], ["own", "dropped"]),
+            (["--without-edits"], ["own", "dropped"], ["edited", "injected"]),
+        ] {
+            let peer = try ReplayPeer()
+            let run = try await peer.replay(capture, in: folder, arguments)
+            #expect(run.ending == .exited(0) && run.output.contains("2 stanzas sent"), "\(run)")
+            for word in sent { #expect(peer.text.contains("<body>\(word)</body>"), "\(word)") }
+            for word in unsent { #expect(!peer.text.contains("<body>\(word)</body>"), "\(word)") }
+        }
+    }
+
+    @Test(arguments: [("recorded", 800), ("x0.5", 1600)])
+    func `--pace waits as long as in the recording, or in proportion`(pace: String, least: Int) async throws {
+        let capture = try recording("800 1 send <message to='a@b'><body>late</body></message>")
+        let peer = try ReplayPeer()
+        let began = ContinuousClock.now
+        let run = try await peer.replay(capture, in: folder, ["--pace", pace])
+        #expect(run.ending == .exited(0), "\(run)")
+        let sent = try #require(peer.received.first { $0.text.contains("late") })
+        #expect(sent.at - began >= .milliseconds(least))
+    }
+
+    @Test func `a report is written as JUnit, as a page and as JSON, and --fail-on decides of the exit code`()
+        async throws
+    {
+        let roster = "<iq id='r' type='get'><query xmlns='jabber:iq:roster'/></iq>"
+        func contacts(_ id: String, _ name: String) -> String {
+            "<iq id='\(id)' type='result'><query xmlns='jabber:iq:roster'><item jid='\(name)@localhost'/></query></iq>"
+        }
+        let capture = try recording("010 1 send \(roster)\n020 1 recv \(contacts("r", "romeo"))")
+        let peer = try ReplayPeer(answers: [("iq:roster", contacts("ID", "nurse"))])
+        let (junit, page) = (folder.path(of: "r.xml"), folder.path(of: "r.html"))
+        let written = ["--junit", junit, "--report", page]
+        // Other data are not another behaviour.
+        let state = try await peer.replay(capture, in: folder, written + ["--json"])
+        #expect(state.ending == .exited(0), "\(state)")
+        let report = try #require(try JSONSerialization.jsonObject(with: Data(state.output.utf8)) as? [String: Any])
+        #expect(report["failed"] as? Bool == false && state.output.contains("\"state\""), "\(state.output)")
+        #expect(Tap.read(junit).contains("failures=\"0\""), "\(Tap.read(junit))")
+        #expect(Tap.read(page).contains("nurse@localhost"))
+        let failed = try await peer.replay(capture, in: folder, written + ["--fail-on", "behaviour,state"])
+        #expect(failed.ending == .exited(1), "\(failed)")
+        #expect(Tap.read(junit).contains("failures=\"1\"") && Tap.read(junit).contains("nurse@localhost"))
+        let unknown = try await peer.replay(capture, in: folder, ["--fail-on", "nonsense"])
+        #expect(unknown.ending == .exited(2) && unknown.error.contains("peer-absent"), "\(unknown)")
+    }
+
+    @Test func `--value gives what the recording lacks; without it the item is left out`() async throws {
+        let capture = try recording(
+            """
+            010 1 send <iq id='a' type='set'><query xmlns='urn:example:a'>[redacted:token#1]</query></iq>
+            020 1 recv \(Self.query("a", id: "a", "result"))
+            """
+        )
+        let peer = try ReplayPeer(answers: [("example:a'", Self.query("a", "result"))])
+        let lacking = try await peer.replay(capture, in: folder)
+        #expect(lacking.ending == .exited(0), "\(lacking)")
+        #expect(lacking.output.contains("redacted") && lacking.output.contains("--value"), "\(lacking)")
+        #expect(!peer.text.contains("example:a'"))
+        let failing = try await peer.replay(capture, in: folder, ["--fail-on", "redacted"])
+        #expect(failing.ending == .exited(1), "\(failing)")
+        let token = try folder.write("se<ret & more\n", to: "token")
+        let given = try await peer.replay(capture, in: folder, ["--value", "token#1=@\(token)"])
+        #expect(given.ending == .exited(0) && given.output.contains("no differences"), "\(given)")
+        #expect(peer.text.contains(">se&lt;ret &amp; more</query>"), "\(peer.text)")
+        let mistaken = try await peer.replay(capture, in: folder, ["--value", "token#1=secret"])
+        #expect(mistaken.ending == .exited(2) && mistaken.error.contains("token#3=@token.txt"), "\(mistaken)")
+    }
+
+    @Test func `--quiet is the silence after which nothing more is expected`() async throws {
+        let capture = try question()
+        let late = "<message from='romeo@localhost'><body>late</body></message>"
+        for (quiet, exit, parts) in [("100ms", Int32(0), ["no differences"]), ("5s", 1, ["unexpected", "late"])] {
+            let peer = try ReplayPeer(
+                answers: [("example:a'", Self.query("a", "result", "one"))],
+                afterwards: (.seconds(2), late)
+            )
+            let run = try await peer.replay(capture, in: folder, ["--quiet", quiet])
+            #expect(run.ending == .exited(exit), "\(run)")
+            for part in parts { #expect(run.output.contains(part), "\(run)") }
+        }
+    }
+
+    @Test func `--session plays these sessions alone`() async throws {
+        let sessions = (1...3).map { number in
+            """
+            0\(number)0 \(number) ready juliet@localhost/\(number)
+            0\(number)1 \(number) send <message to='a@b'><body>of \(number)</body></message>
+            0\(number)2 \(number) send </stream:stream>
+            0\(number)3 \(number) ended
+            """
+        }
+        let capture = try folder.write(RecordedLog(sessions.joined(separator: "\n")).file, to: "talk.xtap")
+        let peer = try ReplayPeer()
+        let run = try await peer.replay(capture, in: folder, ["--session", "2"])
+        #expect(run.ending == .exited(0) && run.output.contains("1 session"), "\(run)")
+        #expect(peer.text.contains("of 2") && !peer.text.contains("of 1") && !peer.text.contains("of 3"))
+        let none = try await peer.replay(capture, in: folder, ["--session", "7"])
+        #expect(none.ending == .exited(3) && none.error.contains("7"), "\(none)")
+    }
+
+    @Test func `a preparation that fails is said, with the account, and nothing is played`() async throws {
+        let refusal =
+            "<iq id='ID' type='error'><error type='cancel'><not-allowed xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
+        let capture = try recording(
+            """
+            010 1 send <iq id='r' type='get'><query xmlns='jabber:iq:roster'/></iq>
+            020 1 recv <iq id='r' type='result'><query xmlns='jabber:iq:roster'><item jid='romeo@localhost'/></query></iq>
+            """
+        )
+        let peer = try ReplayPeer(answers: [("iq:roster", refusal)])
+        let run = try await peer.replay(capture, in: folder, ["--prepare"])
+        #expect(run.ending == .exited(5), "\(run)")
+        #expect(run.error.contains("juliet@localhost: preparation failed: the server refused a roster item"), "\(run)")
+        #expect(run.error.contains("not-allowed") && run.output.contains("0 stanzas sent"), "\(run)")
+    }
+
+    @Test func `a recording that cannot be played is refused, with the way to record one`() async throws {
+        let peer = try ReplayPeer()
+        let lines = Tap.read(try question()).split(separator: "\n").map { "\($0)\n" }
+        let advice = "xmpptap proxy --upstream HOST:PORT --tls intercept --capture FILE.xtap"
+        for (name, text, part) in [
+            // Without its login; with a line cut within, and at the end.
+            ("login", lines[0] + lines[2...].joined(), "no session with a completed login; record a whole session"),
+            (
+                "damaged", lines[..<3].joined() + lines[3].prefix(90) + "\n" + lines[4...].joined(),
+                "records of it are missing; record a whole session"
+            ),
+            ("torn", lines[..<3].joined() + lines[3].prefix(90), "records of it are missing; record a whole session"),
+        ] {
+            let run = try await peer.replay(try folder.write(text, to: "\(name).xtap"), in: folder)
+            #expect(run.ending == .exited(3), "\(name): \(run)")
+            #expect(run.error.contains(part) && run.error.contains(advice), "\(name): \(run)")
+        }
+        let newer = lines[0].replacing("\"xtap\":1", with: "\"xtap\":99") + lines[1...].joined()
+        let run = try await peer.replay(try folder.write(newer, to: "newer.xtap"), in: folder)
+        #expect(run.ending == .exited(3) && run.error.contains("written by a newer xmpptap (schema 99"), "\(run)")
+        #expect(peer.received.isEmpty)
+    }
+
+    @Test func `items that wait for each other in a circle are given up, and the replay ends`() async throws {
+        // Each answer stands before its request.
+        let items = ["a", "b"].map {
+            "010 1 recv \(Self.query($0, id: $0, "result"))\n020 1 send \(Self.query($0, id: $0, "get"))"
+        }
+        let peer = try ReplayPeer(answers: ["a", "b"].map { ("example:\($0)'", Self.query($0, "result")) })
+        let run = try await peer.replay(try recording(items.joined(separator: "\n")), in: folder, ["--wait", "5s"])
+        #expect(run.ending == .exited(0) && run.output.contains("2 late"), "\(run)")
+        #expect(run.output.contains("2 stanzas sent"), "\(run)")
+    }
+
+    @Test(arguments: [true, false])
+    func `a server that offers SASL2 alone is logged in to`(bindsInline: Bool) async throws {
+        let peer = try ReplayPeer(
+            .sasl2(bindsInline: bindsInline),
+            answers: [("example:a'", Self.query("a", "result", "one"))]
+        )
+        let run = try await peer.replay(try question(), in: folder)
+        #expect(run.ending == .exited(0) && run.output.contains("no differences"), "\(run)")
+        #expect(peer.text.contains("<authenticate xmlns='urn:xmpp:sasl:2' mechanism='PLAIN'>"), "\(peer.text)")
+        #expect(peer.text.contains("xmpp-bind") == !bindsInline)
+    }
+}

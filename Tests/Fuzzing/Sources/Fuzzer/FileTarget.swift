@@ -1,0 +1,99 @@
+import Glibc
+import TapCapture
+import TapCore
+import TapDiagnosis
+import TapRecord
+import XMPPCore
+
+/// Reads an input as a file of any kind, as stored and as today's sessions show it.
+enum FileTarget {
+    static func run(_ input: [UInt8]) -> String? {
+        guard let path = file(of: input) else { return nil }
+        do throws(ReaderFault) {
+            let reader = try RecordReader([path])
+            let contradiction = try read(reader)
+            // What is no recording of ours has no records but those made anew.
+            guard contradiction == nil, !reader.isForeign else { return contradiction }
+            return try readAnew(Reanalysis(try RecordReader([path])))
+        } catch {
+            return error.description.isEmpty ? "a fault without words" : nil
+        }
+    }
+
+    /// A file in memory, which is written anew for each input.
+    private static let descriptor: CInt = {
+        var name = Array("/dev/shm/xmpptap-fuzzer-XXXXXX".utf8CString)
+        defer { unlink(name) }
+        return mkstemp(&name)
+    }()
+
+    private static func file(of input: [UInt8]) -> String? {
+        guard ftruncate(descriptor, 0) == 0, pwrite(descriptor, input, input.count, 0) == input.count else {
+            return nil
+        }
+        return "/proc/self/fd/\(descriptor)"
+    }
+
+    private static func read(_ reader: RecordReader) throws(ReaderFault) -> String? {
+        var views = Views()
+        while let entry = try reader.next() {
+            if let contradiction = views.take(entry) { return contradiction }
+        }
+        return views.contradiction()
+    }
+
+    private static func readAnew(_ reanalysis: Reanalysis) throws(ReaderFault) -> String? {
+        var views = Views()
+        while let entry = try reanalysis.next() {
+            if let contradiction = views.take(entry) { return contradiction }
+        }
+        return views.contradiction()
+    }
+}
+
+/// All that is made of the records of files.
+private struct Views {
+    private var check = RecordCheck()
+    private var records: UInt64 = 0
+    private var statistics = RecordStatistics()
+    private var overview = SessionOverview()
+    private var timelines = SessionTimelines()
+    private var subscriptions = SubscriptionHistory()
+    private var diagrams = SequenceDiagrams(of: [], for: .svg)
+
+    /// Takes what was read; says what is wrong with it.
+    mutating func take(_ entry: RecordReader.Entry) -> String? {
+        switch entry {
+        case .record(let line):
+            records += 1
+            statistics.note(line)
+            overview.note(line, isChosen: true)
+            timelines.note(line.record)
+            subscriptions.note(line.record)
+            diagrams.note(line)
+            return check.contradiction(line)
+        case .header(let header):
+            overview.note(header)
+            timelines.note(header)
+            subscriptions.note(header)
+            diagrams.note(header)
+            return nil
+        case .damage(let damage): return damage.description.isEmpty ? "damage without words" : nil
+        case .gap(let missing): return missing.description.isEmpty ? "a gap without words" : nil
+        }
+    }
+
+    /// What is wrong with what was made.
+    func contradiction() -> String? {
+        let times = statistics.roundTrips
+        let parts: [UInt64] = [0, 50, 95, 100]
+        let percentiles = parts.map(times.percentile)
+        if percentiles != percentiles.sorted() || percentiles.contains(where: { $0 > times.longest }) {
+            return "round trips of \(percentiles) ns, the longest of \(times.longest)"
+        }
+        if statistics.records != records { return "\(statistics.records) of \(records) records counted" }
+        if overview.all.count != timelines.all.count { return "sessions are counted in two ways" }
+        _ = DiagramForm(.svg).draw(diagrams.all)
+        return nil
+    }
+}

@@ -1,0 +1,90 @@
+import Glibc
+
+/// What is fuzzed: the command line chooses by `--target=NAME`, which libFuzzer leaves alone.
+enum FuzzTarget: String, CaseIterable {
+    /// The parser core, against libxml2.
+    case parser
+    /// Frames with IP and TCP in them, and the sessions that they show.
+    case packets
+    /// TCP segments in any order, against the stream they are of.
+    case tcp
+    /// Recorded TLS that was damaged, against what was sent.
+    case tls
+    /// pcap and pcapng files.
+    case captures
+    /// TLS key logs.
+    case keylog
+    /// Logs of clients and servers, and our own text logs.
+    case clientlog
+    /// JSON logs and captures of ours.
+    case records
+    /// A session with all that can happen to it.
+    case session
+
+    /// Runs an input; says what is wrong where something is.
+    func run(_ input: [UInt8]) -> String? {
+        switch self {
+        case .parser: ParserTarget.run(input)
+        case .packets: PacketTarget.run(input)
+        case .tcp: ReassemblyTarget.run(input)
+        case .tls: DecryptionTarget.run(input)
+        case .captures, .clientlog, .records: FileTarget.run(input)
+        case .keylog: KeyLogTarget.run(input)
+        case .session: SessionTarget.run(input)
+        }
+    }
+
+    static let chosen = argument("target").flatMap(Self.init)
+
+    static func argument(_ name: String) -> String? {
+        CommandLine.arguments.first { $0.hasPrefix("--\(name)=") }.map { String($0.dropFirst(name.count + 3)) }
+    }
+}
+
+/// Before the first input: `--seeds=FOLDER` writes the target's seeds there, and that is all.
+@_cdecl("LLVMFuzzerInitialize")
+public func initialize(_ count: UnsafeMutableRawPointer, _ arguments: UnsafeMutableRawPointer) -> CInt {
+    guard let target = FuzzTarget.chosen else {
+        complain("--target=\(FuzzTarget.allCases.map(\.rawValue).joined(separator: "|")) is needed")
+        exit(2)
+    }
+    guard let folder = FuzzTarget.argument("seeds") else { return 0 }
+    for (index, seed) in target.seeds.enumerated() {
+        guard let file = fopen("\(folder)/\(target)-\(index)", "w") else { exit(1) }
+        fwrite(seed, 1, seed.count, file)
+        fclose(file)
+    }
+    exit(0)
+}
+
+/// One input: whatever it is, nothing may crash, and what the target promises holds.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzz(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
+    let input = Array(UnsafeBufferPointer(start: data, count: size))
+    if let contradiction = FuzzTarget.chosen?.run(input) {
+        complain("\n\(contradiction)\ninput: \(String(decoding: input, as: UTF8.self).debugDescription)\n")
+        abort()
+    }
+    return 0
+}
+
+private func complain(_ text: String) { _ = text.withCString { write(2, $0, strlen($0)) } }
+
+/// Reads an input as instructions.
+struct Script {
+    private var rest: ArraySlice<UInt8>
+
+    init(_ bytes: [UInt8]) { rest = bytes[...] }
+
+    var isOver: Bool { rest.isEmpty }
+    /// The next byte; 0 behind the end.
+    mutating func byte() -> UInt8 { rest.popFirst() ?? 0 }
+    mutating func number16() -> Int { Int(byte()) << 8 | Int(byte()) }
+    mutating func number32() -> UInt32 { UInt32(number16()) << 16 | UInt32(number16()) }
+    mutating func number64() -> UInt64 { UInt64(number32()) << 32 | UInt64(number32()) }
+    /// So many bytes, or as many as there are.
+    mutating func bytes(_ count: Int) -> [UInt8] {
+        defer { rest = rest.dropFirst(count) }
+        return Array(rest.prefix(count))
+    }
+}

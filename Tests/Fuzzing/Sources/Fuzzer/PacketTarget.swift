@@ -1,0 +1,51 @@
+import TapCore
+import TapRecord
+import XMPPCore
+
+@testable import TapCapture
+@testable import TapSecurity
+
+/// Frames of any link, and the sessions in them.
+///
+/// An input is a byte for the link, then frames: the length in two bytes, milliseconds since the last in one, the bytes.
+enum PacketTarget {
+    private static let links: [LinkType] = [.raw, .ethernet, .cooked, .cooked2, .loopback, .other(147)]
+
+    static func run(_ input: [UInt8]) -> String? {
+        var script = Script(input)
+        let link = links[Int(script.byte()) % links.count]
+        var source = PacketSource(keys: KeyLog())
+        var runner = SourceRunner(run: Run(), options: PacketSource.options)
+        var check = RecordCheck()
+        var contradiction: String?
+        var decoder = PacketDecoder()
+        var time: Int64 = 1_700_000_000_000_000_000
+        var number: UInt64 = 0
+        while !script.isOver, contradiction == nil {
+            let length = script.number16()
+            let elapsed = script.byte()
+            // Now and then a clock that goes back, or far ahead.
+            time = elapsed == 255 ? Int64(bitPattern: script.number64()) : time &+ Int64(elapsed) * 1_000_000
+            let bytes = script.bytes(length)
+            number += 1
+            let packet = CapturedPacket(
+                time: Timestamp(nanoseconds: time),
+                link: link,
+                originalLength: length,
+                number: number
+            )
+            if let segment = decoder.decode(packet, bytes.span) { contradiction = wrong(segment, bytes.count) }
+            source.take(packet, bytes.span)
+            runner.take(&source) { contradiction = contradiction ?? check.contradiction($0) }
+        }
+        source.finish()
+        runner.take(&source) { contradiction = contradiction ?? check.contradiction($0) }
+        return contradiction
+    }
+
+    private static func wrong(_ segment: TCPSegment, _ count: Int) -> String? {
+        if segment.cut < 0 || segment.cut > 65_535 { return "\(segment.cut) bytes cut" }
+        guard case .range(let range) = segment.payload else { return nil }
+        return 0 <= range.lowerBound && range.upperBound <= count ? nil : "\(range) of \(count) bytes"
+    }
+}

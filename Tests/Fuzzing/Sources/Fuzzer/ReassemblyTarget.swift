@@ -1,0 +1,154 @@
+import TapCore
+import TapRecord
+import XMPPCore
+
+@testable import TapCapture
+
+/// Segments of one connection, lost, doubled, cut and out of order, against the stream that they are of.
+///
+/// Each byte follows from its sender and sequence number, so that a byte in the wrong place is seen as one. An input is a mode,
+/// the beginnings of both directions, then segments of eight bytes: flags and direction, what is cut off, place, length,
+/// acknowledgement, time.
+enum ReassemblyTarget {
+    static func run(_ input: [UInt8]) -> String? {
+        var script = Script(input)
+        // Nothing is acknowledged, ended or far away: then all that was captured comes, and nothing else is missing.
+        let isPlain = script.byte() & 1 == 0
+        let base: [Direction: UInt32] = [.send: script.number32(), .recv: script.number32()]
+        var reassembler = TCPReassembler()
+        var model = ConnectionModel()
+        var time: Int64 = 0
+        while !script.isOver {
+            let head = script.byte()
+            let cut = head & 0x10 == 0 ? 0 : Int(script.byte())
+            let place = script.number16()
+            let length = Int(script.byte()) * (head & 0x40 == 0 ? 1 : 4)
+            let acknowledged = script.number16()
+            time += Int64(script.byte()) * 10_000_000
+            let sender: Direction = head & 1 == 0 ? .send : .recv
+            var flags: TCPSegment.Flags = head & 2 == 0 ? [] : [.syn]
+            if !isPlain {
+                if head & 4 != 0 { flags.insert(.fin) }
+                if head & 0x80 != 0 { flags.insert(.reset) }
+                if head & 8 != 0 { flags.insert(.acknowledges) }
+            }
+            // The SYN has the number before the first byte.
+            let offset = flags.contains(.syn) ? 0 : !isPlain && head & 0x20 != 0 ? place << 16 : place
+            let sequence = (base[sender] ?? 0) &+ UInt32(truncatingIfNeeded: offset)
+            let segment = TCPSegment(
+                source: ConnectionModel.end(sender),
+                destination: ConnectionModel.end(sender.opposite),
+                sequence: sequence,
+                acknowledgement: (base[sender.opposite] ?? 0) &+ UInt32(acknowledged),
+                flags: flags,
+                cut: cut,
+                payload: .range(0..<length)
+            )
+            let payload = (0..<length).map { ConnectionModel.byte(sender, segment.firstByte &+ UInt32($0)) }
+            reassembler.take(segment, payload.span, at: Timestamp(nanoseconds: time))
+            if let contradiction = model.read(&reassembler, after: (segment, sender, length)) { return contradiction }
+            if isPlain { model.note(segment, sender, length) }
+        }
+        reassembler.finish()
+        return model.read(&reassembler, after: nil)
+    }
+}
+
+extension TCPSegment {
+    fileprivate var firstByte: UInt32 { flags.contains(.syn) ? sequence &+ 1 : sequence }
+}
+
+/// What a reassembler may say of a connection.
+private struct ConnectionModel {
+    private struct Side {
+        /// The next sequence number that is to be told; nil before the first.
+        var next: UInt32?
+        var start: UInt32 = 0
+        /// What was captured from the beginning on, and what was not; empty where that is not looked at.
+        var captured: [Bool] = []
+        /// What was cut off some segment, and so may be a hole although another has it.
+        var cut: Set<Int> = []
+        var holes: [Range<Int>] = []
+    }
+
+    private var sides: [Direction: Side] = [:]
+    private var isOpen = false
+    /// Whether the end that is ``Direction/recv`` here is the client.
+    private var isSwapped = false
+
+    static func end(_ sender: Direction) -> PacketEndpoint {
+        PacketEndpoint(high: 0, low: sender == .send ? 1 : 2, port: sender == .send ? 40_000 : 5222, isIPv6: false)
+    }
+
+    static func byte(_ sender: Direction, _ sequence: UInt32) -> UInt8 {
+        UInt8(truncatingIfNeeded: ((sequence ^ (sender == .send ? 0x5BD1_E995 : 0)) &* 2_654_435_761) >> 24)
+    }
+
+    /// Reads what is known after a segment, or at the end.
+    mutating func read(_ reassembler: inout TCPReassembler, after taken: (TCPSegment, Direction, Int)?) -> String? {
+        while let (_, event) = reassembler.next() {
+            if case .opened(let client, _, _) = event {
+                self = ConnectionModel()
+                isOpen = true
+                isSwapped = client != Self.end(.send)
+            }
+            if let taken { learn(taken) }
+            switch event {
+            case .opened, .ended: break
+            case .data(let direction, let bytes):
+                let sender = isSwapped ? direction.opposite : direction
+                guard let next = sides[sender]?.next else { return "bytes before the beginning" }
+                for (index, byte) in bytes.enumerated() where byte != Self.byte(sender, next &+ UInt32(index)) {
+                    return "\(sender.name): byte \(index) of \(bytes.count) at \(next) is none of there"
+                }
+                sides[sender]?.next = next &+ UInt32(bytes.count)
+            case .hole(let direction, let count):
+                let sender = isSwapped ? direction.opposite : direction
+                guard let side = sides[sender], let next = side.next else { return "a hole before the beginning" }
+                if count == 0 || count >= 1 << 31 { return "a hole of \(count) bytes" }
+                let offset = Int(next &- side.start)
+                sides[sender]?.holes.append(offset..<offset + Int(count))
+                sides[sender]?.next = next &+ UInt32(count)
+            case .closed, .lost:
+                if let contradiction = contradictionAtEnd() { return contradiction }
+                self = ConnectionModel()
+            }
+        }
+        if let taken { learn(taken) }
+        return nil
+    }
+
+    /// The first segment of a direction says where it begins.
+    private mutating func learn(_ taken: (segment: TCPSegment, sender: Direction, length: Int)) {
+        let segment = taken.segment
+        guard isOpen, sides[taken.sender]?.next == nil,
+            taken.length + segment.cut > 0 || !segment.flags.isDisjoint(with: [.syn, .fin])
+        else { return }
+        sides[taken.sender] = Side(next: segment.firstByte, start: segment.firstByte)
+    }
+
+    /// Notes what of a direction was captured, and what was cut off.
+    mutating func note(_ segment: TCPSegment, _ sender: Direction, _ length: Int) {
+        guard let side = sides[sender] else { return }
+        let first = Int(Int32(bitPattern: segment.firstByte &- side.start))
+        let end = first + length + segment.cut
+        guard end > max(0, first) else { return }
+        var captured = side.captured
+        if captured.count < end { captured += [Bool](repeating: false, count: end - captured.count) }
+        for index in max(0, first)..<max(0, first, first + length) { captured[index] = true }
+        sides[sender]?.captured = captured
+        sides[sender]?.cut.formUnion(max(0, first, first + length)..<end)
+    }
+
+    /// What was captured and is not told, or told and was not captured.
+    private func contradictionAtEnd() -> String? {
+        for (sender, side) in sides where !side.captured.isEmpty {
+            let told = Int((side.next ?? side.start) &- side.start)
+            if told != side.captured.count { return "\(sender.name): \(told) bytes of \(side.captured.count) told" }
+            for hole in side.holes where hole.contains(where: { side.captured[$0] && !side.cut.contains($0) }) {
+                return "\(sender.name): the hole \(hole) is none"
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,34 @@
+import TapCore
+import TapRecord
+import XMPPCore
+
+/// Writes records as logs and captures have them, and reads them back.
+struct RecordCheck {
+    private var json = JSONForm()
+    private var text = TextForm()
+    private var line = LineBuffer()
+    private let filter = try? LogFilter(LogSpec("trace"))
+
+    /// What is wrong with a record: its line has to be one that is read back, and written again it is the same.
+    mutating func contradiction(_ record: RecordLine) -> String? {
+        line.removeAll()
+        json.append(record, [.content, .chunks], to: &line)
+        let written = line.bytes
+        let read: RecordLine
+        do throws(RecordLineError) {
+            read = try RecordLine(json: written.span.bytes)
+        } catch {
+            return "not read back, \(error): \(String(decoding: written, as: UTF8.self))"
+        }
+        line.removeAll()
+        json.append(read, [.content, .chunks], to: &line)
+        guard line.bytes == written else {
+            return "read back is another: \(String(decoding: written + line.bytes, as: UTF8.self))"
+        }
+        if let filter {
+            line.removeAll()
+            text.append(record.record, content: record.content.span, filter.shown(of: record.record), to: &line)
+        }
+        return nil
+    }
+}

@@ -1,0 +1,183 @@
+import TapRecord
+import TapTestKit
+import Testing
+
+@testable import TapCapture
+
+@Suite("Packets to segments")
+struct PacketDecoderTests {
+    private static let payload = Array("<presence/>".utf8)
+    private static let segment = PacketBuilder.tcp(.client, .server, sequence: 7, acknowledgement: 9, payload)
+    private static let packet4 = PacketBuilder.version4(.client, .server, segment)
+    private static let segment6 = PacketBuilder.tcp(.client6, .server6, sequence: 7, acknowledgement: 9, payload)
+    private static let packet6 = PacketBuilder.version6(.client6, .server6, segment6)
+
+    private static func decode(
+        _ bytes: [UInt8],
+        _ link: LinkType,
+        by decoder: inout PacketDecoder,
+        original: Int? = nil
+    ) -> (segment: TCPSegment, payload: [UInt8])? {
+        let packet = CapturedPacket(
+            time: Timestamp(nanoseconds: 0),
+            link: link,
+            originalLength: original ?? bytes.count,
+            number: 1
+        )
+        guard let segment = decoder.decode(packet, bytes.span) else { return nil }
+        switch segment.payload {
+        case .range(let range): return (segment, Array(bytes[range]))
+        case .joined(let bytes): return (segment, bytes)
+        }
+    }
+
+    @Test(
+        "Every kind of frame, with IPv4 and IPv6",
+        arguments: [
+            (packet4, .raw), (packet6, .raw),
+            (PacketBuilder.ethernet(packet4), .ethernet), (PacketBuilder.ethernet(packet6), .ethernet),
+            // A VLAN, and one in another (IEEE 802.1ad).
+            (PacketBuilder.ethernet(packet4, tags: [0x81, 0x00, 0, 5]), .ethernet),
+            (PacketBuilder.ethernet(packet6, tags: [0x88, 0xA8, 0, 5, 0x81, 0x00, 0, 6]), .ethernet),
+            // PPPoE.
+            ([UInt8](repeating: 0, count: 12) + [0x88, 0x64, 0x11, 0, 0, 1, 0, 55, 0x00, 0x21] + packet4, .ethernet),
+            ([2, 0, 0, 0] + packet4, .loopback), ([0, 0, 0, 2] + packet4, .loopback),
+            ([30, 0, 0, 0] + packet6, .loopback),
+            ([UInt8](repeating: 0, count: 14) + [0x08, 0x00] + packet4, .cooked),
+            ([0x86, 0xDD] + [UInt8](repeating: 0, count: 18) + packet6, .cooked2),
+            // The trailer that short frames of Ethernet have.
+            (PacketBuilder.ethernet(packet4) + [0, 0, 0, 0, 0, 0], .ethernet),
+        ] as [([UInt8], LinkType)]
+    )
+    func frames(bytes: [UInt8], link: LinkType) throws {
+        var decoder = PacketDecoder()
+        let found = try #require(Self.decode(bytes, link, by: &decoder))
+        #expect(found.payload == Self.payload)
+        #expect(found.segment.sequence == 7 && found.segment.acknowledgement == 9)
+        #expect(found.segment.flags == .acknowledges)
+        #expect(
+            found.segment.source.description
+                == (found.segment.source.isIPv6 ? "[2001:db8::1]:40000" : "192.0.2.1:40000")
+        )
+        #expect(found.segment.destination.port == 5222)
+        #expect(decoder.damaged == 0)
+    }
+
+    @Test(
+        "Extension headers of IPv6",
+        arguments: [
+            // Hop-by-hop options, then destination options of 16 bytes, then routing.
+            ([60, 0, 0, 0, 0, 0, 0, 0] + [43, 1] + [UInt8](repeating: 0, count: 14) + [6, 0, 0, 0, 0, 0, 0, 0], 0),
+            // Authentication of 16 bytes.
+            ([6, 2] + [UInt8](repeating: 0, count: 14), 51),
+            // A fragment that is all (RFC 6946).
+            ([6, 0, 0, 0, 0, 0, 0, 1], 44),
+        ] as [([UInt8], UInt8)]
+    )
+    func extensions(headers: [UInt8], first: UInt8) throws {
+        var decoder = PacketDecoder()
+        let packet = PacketBuilder.version6(.client6, .server6, Self.segment6, extensions: headers, next: first)
+        #expect(try #require(Self.decode(packet, .raw, by: &decoder)).payload == Self.payload)
+    }
+
+    @Test("Fragments in every order, with others between them")
+    func fragments() throws {
+        let parts = [0..<8, 8..<24, 24..<Self.segment.count]
+        for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1], [0, 0, 1, 1, 2]] {
+            var decoder = PacketDecoder()
+            var found: [[UInt8]] = []
+            for index in order {
+                let part = parts[index]
+                let packet = PacketBuilder.version4(
+                    .client,
+                    .server,
+                    Array(Self.segment[part]),
+                    fragment: part.lowerBound,
+                    hasMore: part.upperBound < Self.segment.count
+                )
+                if let whole = Self.decode(packet, .raw, by: &decoder) { found.append(whole.payload) }
+                // Another packet's fragment with the same offset.
+                let other = PacketBuilder.version4(
+                    .client,
+                    .server,
+                    [9, 9, 9, 9, 9, 9, 9, 9],
+                    identification: 2,
+                    hasMore: true
+                )
+                #expect(Self.decode(other, .raw, by: &decoder) == nil)
+            }
+            #expect(found == [Self.payload])
+        }
+    }
+
+    @Test("Fragments of IPv6")
+    func fragments6() throws {
+        var decoder = PacketDecoder()
+        func fragment(_ range: Range<Int>) -> [UInt8] {
+            let hasMore = range.upperBound < Self.segment6.count
+            let header: [UInt8] = [6, 0] + PacketBuilder.big16(range.lowerBound | (hasMore ? 1 : 0)) + [0, 0, 0, 9]
+            let part = Array(Self.segment6[range])
+            return PacketBuilder.version6(.client6, .server6, part, extensions: header, next: 44)
+        }
+        #expect(Self.decode(fragment(16..<Self.segment6.count), .raw, by: &decoder) == nil)
+        #expect(try #require(Self.decode(fragment(0..<16), .raw, by: &decoder)).payload == Self.payload)
+    }
+
+    @Test("A packet that was captured in part says how much is missing")
+    func snapped() throws {
+        var decoder = PacketDecoder()
+        let part = Array(Self.packet4.dropLast(4))
+        let found = try #require(Self.decode(part, .raw, by: &decoder, original: Self.packet4.count))
+        #expect(found.payload == Array(Self.payload.dropLast(4)))
+        #expect(found.segment.cut == 4)
+    }
+
+    @Test("A length of 0 is that of a packet that the network card cuts")
+    func offloaded() throws {
+        var decoder = PacketDecoder()
+        let packet = PacketBuilder.version4(.client, .server, Self.segment, length: 0)
+        #expect(try #require(Self.decode(packet, .raw, by: &decoder)).payload == Self.payload)
+    }
+
+    @Test("Damaged packets and other link types are counted")
+    func damaged() {
+        var decoder = PacketDecoder()
+        for length in 0..<40 { _ = Self.decode(Array(Self.packet4.prefix(length)), .raw, by: &decoder) }
+        #expect(decoder.damaged == 40)
+        _ = Self.decode(Self.packet4, LinkType(147), by: &decoder)
+        #expect(decoder.unknownLinks == [147: 1])
+    }
+
+    @Test("Whatever the bytes are, nothing crashes")
+    func hostile() {
+        var generator = SeededGenerator(seed: 2)
+        var decoder = PacketDecoder()
+        let whole = [Self.packet4, Self.packet6, PacketBuilder.ethernet(Self.packet4, tags: [0x81, 0, 0, 5])]
+        for round in 0..<20_000 {
+            var bytes = whole[round % whole.count]
+            for _ in 0..<Int.random(in: 0...6, using: &generator) {
+                bytes[Int.random(in: bytes.indices, using: &generator)] = UInt8.random(
+                    in: .min ... .max,
+                    using: &generator
+                )
+            }
+            bytes = Array(bytes.prefix(Int.random(in: 0...bytes.count, using: &generator)))
+            for link in [LinkType.raw, .ethernet, .cooked, .cooked2, .loopback] {
+                if let found = Self.decode(bytes, link, by: &decoder) { #expect(found.payload.count <= 65_535) }
+            }
+        }
+    }
+
+    @Test(
+        "Addresses are written as RFC 5952 asks",
+        arguments: [
+            (0, 0, "[::]:1"), (0, 1, "[::1]:1"), (0x2001_0DB8_0000_0000, 0x0000_0000_0002_0001, "[2001:db8::2:1]:1"),
+            (0x2001_0DB8_0000_0001, 0x0001_0001_0001_0001, "[2001:db8:0:1:1:1:1:1]:1"),
+            (0x2001_0000_0000_0001, 0x0000_0000_0000_0001, "[2001:0:0:1::1]:1"),
+            (0xFE80_0000_0000_0000, 0xABCD_0000_0000_0000, "[fe80::abcd:0:0:0]:1"),
+        ] as [(UInt64, UInt64, String)]
+    )
+    func addresses(high: UInt64, low: UInt64, text: String) {
+        #expect(PacketEndpoint(high: high, low: low, port: 1, isIPv6: true).description == text)
+    }
+}

@@ -1,0 +1,180 @@
+import Glibc
+import TapCore
+import TapRecord
+import TapSecurity
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCapture
+
+@Suite("Packets read by several threads")
+struct PacketPipelineTests {
+    /// The packets of several clients at the same time.
+    private struct Capture {
+        private var time: Int64 = 1_700_000_000_000_000_000
+        private(set) var packets: [(Int64, [UInt8])] = []
+        private var next: [[UInt32]] = []
+
+        var file: [UInt8] { PacketBuilder.pcap(packets) }
+
+        /// Begins a connection; gives its number.
+        mutating func begin() -> Int {
+            next.append([1000, 5000])
+            let client = next.count - 1
+            add(client, .send, "", .syn)
+            add(client, .recv, "", .syn)
+            return client
+        }
+
+        mutating func add(_ client: Int, _ direction: Direction, _ text: String, _ flags: TCPSegment.Flags = []) {
+            let own = PacketBuilder.End(address: [192, 0, 2, 1], port: UInt16(40_000 + client))
+            let (one, other) = direction == .send ? (own, PacketBuilder.End.server) : (.server, own)
+            let (mine, peers) = direction == .send ? (0, 1) : (1, 0)
+            let segment = PacketBuilder.tcp(
+                one,
+                other,
+                sequence: next[client][mine],
+                acknowledgement: flags == .syn && direction == .send ? nil : next[client][peers],
+                flags: flags,
+                Array(text.utf8)
+            )
+            next[client][mine] += UInt32(text.utf8.count) + (flags.isEmpty ? 0 : 1)
+            time += 1_000_000
+            packets.append((time, PacketBuilder.version4(one, other, segment)))
+        }
+    }
+
+    private static let header =
+        "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' %@='example.org' version='1.0'>"
+
+    private static func header(_ attribute: String) -> String {
+        header.split(separator: "%@", maxSplits: 1).joined(separator: attribute)
+    }
+
+    /// Logins with the same and other passwords, requests that are answered late or never, resumption of a session on
+    /// another connection, ends in order and without.
+    private static func conversation() -> Capture {
+        var capture = Capture()
+        func step(_ clients: [Int], _ direction: Direction, _ text: (Int) -> String) {
+            for client in clients { capture.add(client, direction, text(client)) }
+        }
+        let features =
+            "<stream:features><mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>PLAIN</mechanism>"
+        func login(_ clients: [Int]) {
+            step(clients, .send) { _ in header("to") }
+            step(clients, .recv) { _ in header("from") + features + "</mechanisms></stream:features>" }
+            step(clients.reversed(), .send) {
+                let password = ["AHVzZXIAc2VjcmV0", "AHVzZXIAaGlkZGVu", "AHVzZXIAdGhpcmQ="][$0 % 3]
+                return "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>\(password)</auth>"
+            }
+            step(clients, .recv) { _ in "<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>" }
+            step(clients, .send) { _ in header("to") }
+            step(clients, .recv) { _ in
+                header("from") + "<stream:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/>"
+                    + "<sm xmlns='urn:xmpp:sm:3'/></stream:features>"
+            }
+        }
+        let clients = (0..<9).map { _ in capture.begin() }
+        login(clients)
+        step(clients, .send) { _ in "<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>" }
+        step(clients, .recv) {
+            "<iq type='result' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'><jid>u\($0)@example.org/x</jid></bind></iq>"
+        }
+        step([4], .send) { _ in "<enable xmlns='urn:xmpp:sm:3' resume='true'/>" }
+        step([4], .recv) { _ in "<enabled xmlns='urn:xmpp:sm:3' id='again' resume='true'/>" }
+        for round in 0..<120 {
+            step(clients, .send) {
+                "<iq type='get' id='q\(round)' to='p\($0).example'><ping xmlns='urn:xmpp:ping'/></iq>"
+            }
+            step(clients.reversed(), .recv) { client in
+                round % 7 == client % 7
+                    ? "<message from='p\(client).example'><body>later &amp; later</body></message>"
+                    : "<iq type='result' id='q\(round - round % 2)' from='p\(client).example'/>"
+            }
+            step([round % 9], .send) {
+                "<iq type='set' id='r\(round)'><query xmlns='jabber:iq:register'><username>u</username>"
+                    + "<password>secret\(($0 + round) % 5)</password></query></iq>"
+            }
+        }
+        let other = capture.begin()
+        step([other], .send) { _ in header("to") }
+        step([other], .recv) { _ in header("from") + features + "</mechanisms></stream:features>" }
+        step([other], .send) { _ in
+            "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AHVzZXIAaGlkZGVu</auth>"
+        }
+        step([other], .recv) { _ in "<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>" }
+        step([other], .send) { _ in header("to") }
+        step([other], .recv) { _ in header("from") + "<stream:features><sm xmlns='urn:xmpp:sm:3'/></stream:features>" }
+        step([other], .send) { _ in "<resume xmlns='urn:xmpp:sm:3' previd='again' h='3'/>" }
+        step([other], .recv) { _ in "<resumed xmlns='urn:xmpp:sm:3' previd='again' h='3'/>" }
+        step(clients.filter { $0 % 2 == 0 }, .send) { _ in "</stream:stream>" }
+        for client in clients.dropLast(2) {
+            capture.add(client, .send, "", .fin)
+            capture.add(client, .recv, "", .fin)
+        }
+        return capture
+    }
+
+    private static func part(_ file: [UInt8], _ keys: KeyLog? = nil) throws -> PacketPart {
+        let bytes = InputBytes(descriptor: open("/dev/null", O_RDONLY), owned: true, first: file)
+        return try PacketPart(.pcap, bytes, "x.pcap", nil, keys ?? KeyLog())
+    }
+
+    /// The records as lines of JSON, up to so many.
+    private static func lines(_ part: PacketPart, limit: Int = .max) -> [String] {
+        var form = JSONForm()
+        var lines: [String] = []
+        while lines.count < limit, let record = part.next() {
+            var line = LineBuffer()
+            form.append(record, [.content, .chunks], to: &line)
+            lines.append(line.text)
+        }
+        return lines
+    }
+
+    @Test("The records, their order and numbers, and those of secrets and requests, are what one thread makes")
+    func same() throws {
+        let file = Self.conversation().file
+        let alone = Self.lines(try Self.part(file))
+        #expect(alone.count > 2000)
+        #expect(alone.contains { $0.contains("\"answers\":") })
+        for _ in 0..<20 {
+            let part = try Self.part(file)
+            part.readAhead(workers: 3)
+            let lines = Self.lines(part)
+            #expect(lines.count == alone.count)
+            let differs = zip(alone, lines).first { $0 != $1 }
+            #expect(differs == nil)
+            #expect(part.next() == nil && part.takeFault() == nil)
+        }
+    }
+
+    @Test("A file that ends within a packet is read up to there, and the fault told behind that")
+    func truncated() throws {
+        let file = Array(Self.conversation().file.dropLast(5))
+        let alone = try Self.part(file)
+        let expected = Self.lines(alone)
+        let part = try Self.part(file)
+        part.readAhead(workers: 2)
+        #expect(Self.lines(part) == expected)
+        let fault = part.takeFault()
+        #expect(fault == .truncated(at: UInt64(file.count)) && fault == alone.takeFault())
+        #expect(part.takeFault() == nil)
+    }
+
+    @Test("Who stops asking ends the threads")
+    func abandoned() throws {
+        var keys: KeyLog? = KeyLog()
+        weak let held = keys
+        var part: PacketPart? = try Self.part(Self.conversation().file, keys)
+        keys = nil
+        part?.readAhead(workers: 2)
+        #expect(part.map { Self.lines($0, limit: 10).count } == 10)
+        #expect(held != nil)
+        part = nil
+        // The thread that reads the packets is the last to have it.
+        for _ in 0..<12_000 where held != nil { usleep(5_000) }
+        #expect(held == nil)
+    }
+}

@@ -1,0 +1,255 @@
+import Foundation
+import TapCore
+import TapRecord
+import TapSecurity
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCapture
+
+@Suite("Sessions in packets")
+struct PacketSourceTests {
+    /// What a session in a file said, counted by name.
+    private struct Counted {
+        var remote = ""
+        var send: [String: Int] = [:]
+        var recv: [String: Int] = [:]
+        var codes: [String] = []
+
+        static func text(of counts: [String: Int]) -> String {
+            let text = counts.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: ",")
+            return text.isEmpty ? "-" : text
+        }
+    }
+
+    private static func read(_ path: String) throws -> [UInt64: Counted] {
+        let reader = try RecordReader([path])
+        var sessions: [UInt64: Counted] = [:]
+        while let entry = try reader.next() {
+            guard case .record(let line) = entry, line.record.session > 0 else { continue }
+            let record = line.record
+            if let remote = record.remote { sessions[record.session, default: Counted()].remote = remote }
+            if let code = record.code { sessions[record.session, default: Counted()].codes.append("\(code)") }
+            guard record.kind == .stanza || record.kind == .element, let name = record.name else { continue }
+            let text = line.content.span.slice(name).string()
+            if record.direction == .send {
+                sessions[record.session, default: Counted()].send[text, default: 0] += 1
+            } else {
+                sessions[record.session, default: Counted()].recv[text, default: 0] += 1
+            }
+        }
+        return sessions
+    }
+
+    /// A connection of which the reference, that stops at the first fault, counts less: its reason.
+    private static let differences = [
+        // What follows a gap is read from the next stanza on.
+        "ndpi-jabber.pcap 3": "8 iqs each way behind gaps, of which the reference has the first 3",
+        "ndpi-jabber.pcap 5": "11 stanzas each way behind gaps, of which the reference has the first 3 and 4",
+    ]
+
+    @Test("Real captures, connection by connection and name by name", .enabled(if: Corpus.isAvailable))
+    func golden() throws {
+        let rows = String(decoding: try Corpus.read("pcap-golden.tsv"), as: UTF8.self).split(separator: "\n")
+            .dropFirst()
+            .map { $0.split(separator: "\t", omittingEmptySubsequences: false).map(String.init) }
+        let folder = try #require(Corpus.folder)
+        for (file, rows) in Dictionary(grouping: rows, by: { $0[0] }) {
+            var sessions = try Self.read(folder.appendingPathComponent("pcap/\(file)").path)
+            for row in rows {
+                let place = "\(file) \(row[1])"
+                // Of the one that has ended before the capture began the end of the stream is all there is.
+                // The first one of those from the same port.
+                let ofRemote = sessions.filter { $0.value.remote == row[2] }
+                guard let found = ofRemote.min(by: { $0.key < $1.key }) else {
+                    #expect(
+                        row[9] == "-" && row[10] == "-" && row[15] == "no XMPP stream header",
+                        "\(place): no session"
+                    )
+                    continue
+                }
+                sessions[found.key] = nil
+                let (send, recv) = (Counted.text(of: found.value.send), Counted.text(of: found.value.recv))
+                guard Self.differences[place] == nil else {
+                    #expect(found.value.codes.contains("bytes-missed"), "\(place)")
+                    #expect(send != row[9], "\(place)")
+                    continue
+                }
+                #expect(send == row[9], "\(place), sent")
+                #expect(recv == row[10], "\(place), received")
+            }
+            // TLS that was under way before the capture is named, which the reference does not.
+            let others = sessions.values.filter { !$0.codes.contains("no-handshake") }
+            #expect(others.isEmpty, "\(file): more sessions than the reference has")
+        }
+    }
+
+    /// The packets of a conversation, each with its direction.
+    private static func file(
+        _ parts: [(Direction, String)],
+        port: UInt16 = 5222,
+        lost: Set<Int> = [],
+        isWhole: Bool = true
+    )
+        -> [UInt8]
+    {
+        var client = PacketBuilder.End.client
+        client.port = 40_000
+        var server = PacketBuilder.End.server
+        server.port = port
+        var next: [Direction: UInt32] = [.send: 1000, .recv: 5000]
+        var time: Int64 = 1_700_000_000_000_000_000
+        var packets: [(Int64, [UInt8])] = []
+        func add(_ direction: Direction, _ flags: TCPSegment.Flags, _ bytes: [UInt8], isLost: Bool = false) {
+            let (one, other) = direction == .send ? (client, server) : (server, client)
+            let sequence = next[direction] ?? 0
+            let segment = PacketBuilder.tcp(
+                one,
+                other,
+                sequence: sequence,
+                acknowledgement: flags == .syn && direction == .send ? nil : next[direction.opposite],
+                flags: flags,
+                bytes
+            )
+            next[direction] = sequence &+ UInt32(bytes.count) &+ (flags.isEmpty ? 0 : 1)
+            time += 100_000_000
+            if !isLost { packets.append((time, PacketBuilder.version4(one, other, segment))) }
+        }
+        if isWhole {
+            add(.send, .syn, [])
+            add(.recv, .syn, [])
+        }
+        for (index, part) in parts.enumerated() { add(part.0, [], Array(part.1.utf8), isLost: lost.contains(index)) }
+        add(.send, .fin, [])
+        add(.recv, .fin, [])
+        return PacketBuilder.pcap(packets)
+    }
+
+    private static let header =
+        "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='example.org' version='1.0'>"
+
+    private static func records(_ file: [UInt8]) throws -> [RecordLine] {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "x.pcap")
+        try Data(file).write(to: URL(fileURLWithPath: path))
+        let reader = try RecordReader([path])
+        var lines: [RecordLine] = []
+        while let entry = try reader.next() {
+            if case .record(let line) = entry { lines.append(line) }
+        }
+        return lines
+    }
+
+    private static func xml(_ lines: [RecordLine], _ direction: Direction) -> [String] {
+        lines.filter { $0.record.direction == direction && $0.record.kind == .stanza }.compactMap { line in
+            line.record.xml.flatMap { line.content.span.slice($0).string() }
+        }
+    }
+
+    @Test(
+        "On any port, by what it says; other connections are only counted",
+        arguments: [5222, 80, 33_000] as [UInt16]
+    )
+    func anyPort(port: UInt16) throws {
+        let lines = try Self.records(Self.file([(.send, Self.header), (.send, "<presence/>")], port: port))
+        #expect(Self.xml(lines, .send) == ["<presence/>"])
+        #expect(lines.first { $0.record.code == "session-began" }?.record.remote == "192.0.2.1:40000")
+        let other = try Self.records(Self.file([(.send, "GET / HTTP/1.1\r\n\r\n")], port: port))
+        #expect(other.map(\.record.session) == [0])
+        #expect(other.first?.record.message?.description == "5 packets: no XMPP found, 1 TCP connection without XMPP")
+    }
+
+    @Test("A connection of which nothing but headers was captured is given up, not kept")
+    func headersAlone() {
+        let end = PacketEndpoint(high: 0, low: 1, port: 5222, isIPv6: false)
+        let connection = PacketConnection(
+            client: end,
+            server: end,
+            isWhole: true,
+            hasKnownPort: true,
+            tls: PacketTLS(KeyLog(), waits: false)
+        )
+        let now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
+        var count: UInt64 = 0
+        var found: [SourceInput] = []
+        for _ in 0..<2000 { connection.take(.hole(.send, 100), at: now, &count, &found) }
+        #expect(connection.fate == .other && count == 0 && found.isEmpty)
+    }
+
+    @Test("What follows a gap is read from the next stanza on, and the gap is said")
+    func gap() throws {
+        let parts: [(Direction, String)] = [
+            (.send, Self.header), (.recv, Self.header), (.send, "<message to='a@b'><bo"), (.send, "dy>lost</body>"),
+            (.send, "<subject/></message><presence id='1'/>"), (.recv, "<iq type='result' id='2'/>"),
+            (.recv, "<presence id='3'/>"), (.send, "<presence id='4'/>"), (.recv, "<presence id='5'/>"),
+        ]
+        let lines = try Self.records(Self.file(parts, lost: [3]))
+        #expect(Self.xml(lines, .send) == ["<presence id='1'/>", "<presence id='4'/>"])
+        #expect(Self.xml(lines, .recv).count == 3)
+        let missed = lines.filter { $0.record.code == "bytes-missed" }.map(\.record.length)
+        // The lost bytes, then the rest of the stanza that they were a part of.
+        #expect(missed == [14, 20])
+    }
+
+    @Test("A connection that was there before the capture began")
+    func midway() throws {
+        let parts: [(Direction, String)] = [
+            (.recv, "dy>end</body></message><presence id='1'/>"), (.send, "<iq type='get' id='2'/>"),
+            (.recv, "<presence id='3'/>"),
+        ]
+        let lines = try Self.records(Self.file(parts, isWhole: false))
+        #expect(Self.xml(lines, .recv) == ["<presence id='1'/>", "<presence id='3'/>"])
+        #expect(Self.xml(lines, .send) == ["<iq type='get' id='2'/>"])
+        #expect(lines.filter { $0.record.code == "inferred" }.count == 2)
+    }
+
+    @Test("The clock of a damaged packet leaps as far as it can: each record is still one that can be read back")
+    func leap() throws {
+        let packet = PacketBuilder.version4(
+            .client,
+            .server,
+            PacketBuilder.tcp(.client, .server, sequence: 1, flags: .syn)
+        )
+        let text = PacketBuilder.tcp(.client, .server, sequence: 2, Array((Self.header + "<presence/>").utf8))
+        var file = PacketBuilder.section() + PacketBuilder.interface(101)
+        file += PacketBuilder.packet(packet, time: 0)
+        file += PacketBuilder.packet(PacketBuilder.version4(.client, .server, text), time: UInt64(Int64.max) / 1000)
+        let lines = try Self.records(file)
+        #expect(Self.xml(lines, .send) == ["<presence/>"])
+        var form = JSONForm()
+        for line in lines {
+            var written = LineBuffer()
+            form.append(line, .content, to: &written)
+            let bytes = written.bytes
+            #expect(throws: Never.self) { try RecordLine(json: bytes.span.bytes) }
+        }
+    }
+
+    @Test("TLS that was there before the capture began is named, with how much of it there is")
+    func midwayTLS() throws {
+        let parts: [(Direction, String)] = [
+            (.send, "\u{17}\u{3}\u{3}\0\u{4}abcd"), (.recv, "\u{17}\u{3}\u{3}\0\u{1}a"),
+        ]
+        let lines = try Self.records(Self.file(parts, isWhole: false))
+        let codes = lines.compactMap { line in line.record.code.map { "\($0)" } }
+        #expect(codes.contains("no-handshake"), "\(codes)")
+        #expect(lines.filter { $0.record.code == "bytes-missed" }.map(\.record.length) == [9, 6])
+        // Elsewhere it may be anything.
+        #expect(try Self.records(Self.file(parts, port: 443, isWhole: false)).map(\.record.session) == [0])
+    }
+
+    @Test(
+        "Where a stanza begins",
+        arguments: [
+            ("<message/>", 0), ("<iq id='a'>", 0), ("<iqx>", nil), ("text</message><presence/>", 14), ("<a h='1'/>", 0),
+            // Within another: what begins there cannot be read on its own.
+            ("<forwarded xmlns='urn:xmpp:forward:0'><message to='a'/>", nil), ("</body></message>", nil), ("", nil),
+            ("x</iq></stream:stream>", 6),
+        ] as [(String, Int?)]
+    )
+    func starts(text: String, offset: Int?) {
+        let bytes = Array(text.utf8)
+        #expect(StanzaStart.first(in: bytes.span) == offset)
+    }
+}

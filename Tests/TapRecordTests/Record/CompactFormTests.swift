@@ -1,0 +1,251 @@
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapRecord
+
+@Suite struct CompactFormTests {
+    /// Rows of a log at info, or at another specification.
+    private struct Log {
+        private var form: CompactForm
+        private var line = LineBuffer()
+        private let filter: LogFilter
+        private var sequence: UInt64 = 0
+
+        init(_ spec: String = "info", width: Int = 80, isColoured: Bool = false) throws {
+            var style = CompactForm.Style()
+            style.width = width
+            style.isColoured = isColoured
+            form = CompactForm(style: style)
+            filter = LogFilter(try LogSpec(spec))
+        }
+
+        mutating func add(_ sample: Sample) {
+            form.append(sample.record, content: sample.content.span, filter.shown(of: sample.record), to: &line)
+        }
+
+        /// Adds a remark of a session, at `milliseconds` of the run.
+        mutating func note(
+            _ code: String,
+            _ words: Prose,
+            _ session: UInt64 = 1,
+            _ level: Level = .info,
+            at milliseconds: Int64
+        ) {
+            var sample = Sample(.session, level)
+            sample.record.session = session
+            sample.record.code = code
+            sample.record.message = words
+            sample.record.monotonic = milliseconds * 1_000_000
+            if code == Record.Code.sessionReady { sample.record.jid = "romeo@localhost/balcony" }
+            add(sample)
+        }
+
+        /// Adds an item; gives its sequence number.
+        @discardableResult
+        mutating func item(
+            _ direction: Direction,
+            _ xml: String,
+            _ name: String,
+            _ type: String? = nil,
+            kind: Record.Kind = .stanza,
+            to: String? = nil,
+            from: String? = nil,
+            summary: Prose? = nil,
+            answers: UInt64? = nil,
+            session: UInt64 = 1,
+            at milliseconds: Int64 = 100,
+            _ change: (inout Record) -> Void = { _ in }
+        ) -> UInt64 {
+            var sample = Sample(kind)
+            sequence += 1
+            sample.record.sequence = sequence
+            sample.record.session = session
+            sample.record.jid = "romeo@localhost/balcony"
+            sample.record.monotonic = milliseconds * 1_000_000
+            sample.item(direction, xml, name: name)
+            sample.record.type = type.map { sample.put($0) }
+            sample.record.to = to.map { sample.put($0) }
+            sample.record.from = from.map { sample.put($0) }
+            sample.record.summary = summary
+            sample.record.answers = answers
+            if answers != nil { sample.record.roundTrip = 152_000 }
+            change(&sample.record)
+            add(sample)
+            return sequence
+        }
+
+        mutating func login(_ session: UInt64 = 1) {
+            note(Record.Code.sessionBegan, "127.0.0.1:58884 connected", session, at: 0)
+            item(.recv, "<features/>", "features", kind: .element, summary: "offers PLAIN", session: session, at: 5)
+            item(.send, "<auth/>", "auth", kind: .element, session: session, at: 6)
+            item(.recv, "<success/>", "success", kind: .element, session: session, at: 20) {
+                $0.sasl = ["mechanism": "SCRAM-SHA-256", "user": "romeo"]
+            }
+        }
+
+        /// The rows, without the times they begin with.
+        mutating func rows() -> [String] {
+            form.flush(to: &line)
+            return line.text.split(separator: "\n").map {
+                $0.hasPrefix("17:22:44.262  ") ? String($0.dropFirst(14)) : String($0)
+            }
+        }
+    }
+
+    @Test func `A login that goes well is its outcome`() throws {
+        var log = try Log()
+        log.login()
+        log.note(Record.Code.sessionReady, "ready", at: 25)
+        #expect(
+            log.rows() == [
+                "── 1 · romeo@localhost/balcony · 127.0.0.1:58884 connected ─────────────────────",
+                "←  features          offers PLAIN                       11 B",
+                "✓  login             SCRAM-SHA-256             14 ms",
+                "✓  ready             romeo@localhost/balcony   25 ms",
+            ]
+        )
+    }
+
+    @Test(arguments: [(Record.Code.loginFailed, Level.error), (Record.Code.sessionEnded, .info), ("x", .error)])
+    func `A login that fails is shown whole`(code: String, level: Level) throws {
+        var log = try Log()
+        log.login()
+        log.note(code, "failed", 1, level, at: 26)
+        let rows = log.rows()
+        #expect(rows.count == 5)
+        #expect(rows.contains { $0.contains("auth") })
+        #expect(rows.last?.contains("failed") == true)
+    }
+
+    @Test func `A login under way is shown at the end of the log, when it takes long, and where the XML is asked for`()
+        throws
+    {
+        var log = try Log()
+        log.login()
+        #expect(log.rows().count == 4)
+        var slow = try Log()
+        slow.login()
+        slow.item(.send, "<iq/>", "iq", "set", at: 3100)
+        #expect(slow.rows().contains { $0.contains("iq set") })
+        #expect(slow.rows().contains { $0.contains("→  auth") })
+        var verbose = try Log("info,send,recv")
+        verbose.login()
+        verbose.note(Record.Code.sessionReady, "ready", at: 25)
+        #expect(verbose.rows().contains("    <auth/>"))
+    }
+
+    @Test func `A request and its answer share a number, and the peer is told where it is another`() throws {
+        var log = try Log()
+        let ping = log.item(.send, "<iq/>", "iq", "get", to: "localhost", summary: "ping")
+        let version = log.item(.send, "<iq/>", "iq", "get", to: "juliet@localhost/chamber", summary: "version")
+        log.item(.recv, "<iq/>", "iq", "result", from: "juliet@localhost/chamber", summary: "ok", answers: version)
+        log.item(.recv, "<iq/>", "iq", "error", from: "localhost", answers: ping) {
+            $0.condition = "service-unavailable"
+        }
+        log.item(.send, "<message/>", "message", "chat", to: "a@b.example/c", summary: "body 24 B")
+        log.item(.recv, "<message/>", "message", "groupchat", from: "room@muc/nick", summary: "body 3 B")
+        #expect(
+            log.rows().dropFirst()
+                == [
+                    "→  iq get            ping                                5 B  #1",
+                    "→  iq get            to juliet  version                  5 B  #2",
+                    "←  iq result         from juliet  ok          152 µs     5 B  #2",
+                    "✗  iq error          service-unavailable      152 µs     5 B  #1",
+                    "→  message chat      to a@b.example  body 2…            10 B",
+                    "←  message groupchat from room@muc/nick  bo…            10 B",
+                ]
+        )
+    }
+
+    @Test func `What repeats is counted`() throws {
+        var log = try Log("verbose")
+        for _ in 0..<3 { log.item(.recv, "<r/>", "r", kind: .element) }
+        log.item(.send, "<a/>", "a", kind: .element)
+        let rows = log.rows().filter { !$0.hasPrefix("    <") }
+        #expect(rows.dropFirst().count == 4, "the XML is shown each time")
+        var info = try Log()
+        for _ in 0..<3 { info.item(.recv, "<presence/>", "presence", from: "juliet@localhost/x", summary: "available") }
+        info.item(.recv, "<presence/>", "presence", from: "nurse@localhost/x", summary: "available")
+        #expect(info.rows().dropFirst(2).first == "              ⋮  2 more of these")
+        #expect(info.rows().count == 4)
+    }
+
+    @Test func `Rows name their session where there are several`() throws {
+        var log = try Log()
+        log.item(.send, "<message/>", "message", session: 1)
+        log.item(.send, "<message/>", "message", session: 2)
+        log.item(.send, "<message/>", "message", session: 1)
+        let rows = log.rows()
+        #expect(rows.filter { $0.hasPrefix("── ") }.count == 2)
+        #expect(rows[1].hasPrefix("→  message"))
+        #expect(rows.last?.hasPrefix("  1  →  message") == true)
+    }
+
+    @Test func `XML stands beneath its row, and long values are cut in their middle`() throws {
+        var log = try Log("info,send", isColoured: true)
+        let long = String(repeating: "x", count: 300)
+        log.item(.send, "<message to='a@b'><body>Hi &lt;b&gt;</body><x v='\(long)'/></message>", "message")
+        let text = log.rows().joined(separator: "\n")
+        #expect(text.contains("\n    \u{1B}[34m<message\u{1B}[0m\u{1B}[2m to=\u{1B}[0m\u{1B}[33m'a@b'\u{1B}[0m"))
+        #expect(text.contains("Hi &lt;b&gt;"))
+        #expect(text.contains("xxx … 202 B … xxx"))
+    }
+
+    @Test(arguments: [1, 20, 39, 40, 59, 60, 75, 76, 80, 100, 120, 200, 240])
+    func `No row is wider than the terminal, whatever is in it`(width: Int) throws {
+        var random = SeededGenerator(seed: UInt64(width))
+        var log = try Log("trace", width: width)
+        var count = 0
+        for _ in 0..<300 {
+            var sample = Sample.random(&random)
+            // Rows only: XML is wrapped by the terminal.
+            sample.record.xml = nil
+            sample.record.edited = nil
+            log.add(sample)
+            count += 1
+        }
+        let rows = log.rows()
+        #expect(rows.count > 100)
+        for row in rows {
+            let taken =
+                Columns.count(Array(row.utf8).span)
+                + (width >= 60 && !row.hasPrefix("──") && !row.hasPrefix(" ") ? 14 : 0)
+            #expect(taken <= max(20, width) + (width >= 60 ? 14 : 0), "\(row)")
+            #expect(!row.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F })
+        }
+    }
+
+    @Test(arguments: [
+        ("abc", 3), ("ä", 1), ("e\u{301}", 1), ("日本", 4), ("한", 2), ("👩‍🚀", 2), ("🌹", 2), ("❤️", 2), ("🇩🇪", 2), ("👍🏽", 2),
+        ("שלום", 4), ("ｱ", 1), ("🫠", 2), ("กำ", 2),
+    ])
+    func `Characters have the columns of a terminal`(text: String, columns: Int) {
+        #expect(Columns.count(Array(text.utf8).span) == columns)
+    }
+
+    @Test func `A text is cut between characters`() {
+        func cut(_ text: String, _ columns: Int) -> String {
+            LineBuffer.text { $0.append(Array(text.utf8).span, columns: columns) }
+        }
+        #expect(cut("日本語", 6) == "日本語")
+        #expect(cut("日本語", 5) == "日本…")
+        #expect(cut("日本語", 4) == "日…")
+        #expect(cut("e\u{301}e\u{301}e\u{301}", 2) == "e\u{301}…")
+        #expect(cut("abc", 0) == "")
+        #expect(cut("abc", 1) == "…")
+    }
+
+    @Test func `A terminal without UTF-8 gets ASCII in the same columns`() {
+        func ascii(_ text: String) -> String {
+            LineBuffer.text { line in
+                line.append("é")
+                line.append(string: text)
+                line.makeASCII(from: 2)
+            }
+        }
+        #expect(ascii("→ ← ✓ ✗ ── · … 2 × 3 µs") == "é> < + ! -- - ~ 2 x 3 us")
+        #expect(ascii("日本e\u{301}\u{1F600}!") == "é????e??!")
+        #expect(ascii("plain") == "éplain")
+    }
+}

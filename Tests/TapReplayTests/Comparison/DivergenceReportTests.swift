@@ -1,0 +1,48 @@
+import TapRecord
+import Testing
+
+@testable import TapReplay
+
+@Suite struct DivergenceReportTests {
+    private func item(_ text: String) -> Divergence.Item {
+        Divergence.Item(session: 1, sequence: 2, at: 0, direction: .recv, text: text)
+    }
+
+    @Test func `A page holds nothing of a stanza as markup, and needs nothing from elsewhere`() throws {
+        let attack = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>\u{0}\u{1B}[2J"
+        var report = DivergenceReport(command: attack, recorded: attack, live: attack, failingClasses: [.behaviour])
+        var divergence = Divergence(
+            .behaviour,
+            .changed,
+            recorded: item(attack),
+            live: item(attack),
+            differences: [ValueDifference(path: attack, recorded: attack, live: attack, reason: .value)],
+            message: attack
+        )
+        divergence.scriptStep = Divergence.ScriptStep(file: attack, line: 1)
+        report.add(DivergenceReport.Case(name: attack, divergences: [divergence]))
+        let page = report.html()
+        for word in ["<script", "<img", "src=\"", "href=", "url(", "@import", "\u{0}", "\u{1B}"] {
+            #expect(!page.contains(word), "\(word)")
+        }
+        #expect(page.contains("&lt;script&gt;"))
+        let junit = report.junit()
+        #expect(!junit.contains("<script") && !junit.contains("\u{1B}") && !junit.contains("\u{0}"))
+        #expect(!report.lines(coloured: false).joined().contains("\u{1B}"))
+    }
+
+    @Test func `Every form says what could not be decided`() throws {
+        var report = DivergenceReport(command: "diff", recorded: "a", live: "b", failingClasses: [.behaviour])
+        report.undecided = 7
+        report.add(
+            DivergenceReport.Case(
+                name: "session 1",
+                divergences: [Divergence(.redacted, .undecided, recorded: item("<iq/>"), message: "iq/@x")]
+            )
+        )
+        for form in [report.lines(coloured: false).joined(separator: "\n"), report.junit(), report.html()] {
+            #expect(form.contains("7 items not decided") && form.contains("iq/@x"), "\(form)")
+        }
+        #expect(report.json().contains("\"undecided\":7") && report.json().contains("\"code\":\"undecided\""))
+    }
+}

@@ -1,0 +1,48 @@
+import TapRecord
+import Testing
+
+@testable import TapCapture
+@testable import xmpptap
+
+struct CapturePathTests {
+    private static let time = Timestamp(nanoseconds: 1_795_281_762_102_000_000)
+
+    private func path(_ template: String) -> CapturePath { CapturePath(template, time: Self.time) }
+
+    @Test func `A folder gets files with the time and a number`() {
+        #expect(path("/").destination == .numbered(stem: "/xmpptap-20261121T172242Z", ending: ".xtap"))
+        #expect(path("/tmp").destination == .numbered(stem: "/tmp/xmpptap-20261121T172242Z", ending: ".xtap"))
+    }
+
+    @Test func `Placeholders are replaced, and a session without a JID has its number`() {
+        #expect(path("a-%t-100%%.xtap").destination == .path("a-20261121T172242Z-100%.xtap"))
+        let file = path("x/%s-%j.xtap")
+        #expect(file.isPerSession && file.hasJID)
+        #expect(!path("%t").isPerSession)
+        #expect(file.name(session: 7) == "x/7-session-7.xtap")
+        #expect(
+            file.name(session: 7, jid: "juliet@example.org/the balcony")
+                == "x/7-juliet@example.org%2Fthe%20balcony.xtap"
+        )
+    }
+
+    @Test(arguments: [
+        ("../../etc/passwd", "%2E.%2F..%2Fetc%2Fpasswd"), (".", "%2E"), ("é@b", "%C3%A9@b"), ("a%b\n", "a%25b%0A"),
+    ])
+    func `A JID cannot lead out of its folder`(jid: String, name: String) {
+        #expect(CapturePath.encoded(jid) == name)
+    }
+
+    @Test func `A long JID is cut to what a file name can have`() {
+        #expect(CapturePath.encoded(String(repeating: "é", count: 1000)).utf8.count == 180)
+    }
+
+    @Test(arguments: [("x-%d.xtap", "%d"), ("x%", "% ")])
+    func `Another placeholder is refused`(template: String, placeholder: String) {
+        #expect(
+            refusal { try CapturePath.check(template) }
+                == "--capture: \(placeholder) is no placeholder; "
+                + "write %t (time), %s (session), %j (JID) or %% (a percent sign)"
+        )
+    }
+}
