@@ -3,6 +3,9 @@
 First all tests in debug, then those whose type ends in LongTests in release, which are too slow in debug. A test is a
 function: one with many arguments counts once. Each run is read from Swift Testing's event stream, and from the printed
 lines of XCTest. A run that crashes, hangs, fails without a failed test, or runs nothing counts as a failure.
+
+A few failed tests that talk to servers and clients are run once more by themselves, for other programs and a loaded machine
+have moods. Whoever fails again has failed; whoever passes counts as passed and is named in a list of its own: it wants care.
 """
 
 import json
@@ -18,6 +21,8 @@ LONG = "LongTests"
 # A folder of its own: code that tests can look into is compiled differently, and the two would undo each other.
 RELEASE = ["-c", "release", "--scratch-path", ".build-release-tests", "-Xswiftc", "-enable-testing"]
 MINUTES = 25
+# More failures than these have one cause, which a second try would only repeat.
+SECOND_TRIES = 5
 
 
 class Tally:
@@ -27,6 +32,8 @@ class Tally:
         self.passed = 0
         self.failed = []
         self.skipped = []
+        self.second = []
+        self.identifiers = {}
 
     def read_events(self, path, run):
         """Counts a run of Swift Testing; returns how many of its tests ended, or None when it never ended itself."""
@@ -40,6 +47,7 @@ class Tally:
             if record["kind"] == "test" and payload["kind"] == "function":
                 suite = payload["id"].split("/")[0]
                 names[payload["id"]] = f"{suite}: {payload.get('displayName', payload['name'])}"
+                self.identifiers[names[payload["id"]]] = payload["id"]
             elif record["kind"] == "event":
                 finished = finished or payload["kind"] == "runEnded"
                 name = names.get(payload.get("testID"))
@@ -85,7 +93,8 @@ class Tally:
         return ended
 
     def report(self):
-        for title, names in (("skipped", self.skipped), ("failed", self.failed)):
+        for title, names in (
+                ("skipped", self.skipped), ("passed on the second try", self.second), ("failed", self.failed)):
             for name in names:
                 print(f"{title}: {name}")
         print(f"{self.passed} passed, {len(self.failed)} failed, {len(self.skipped)} skipped", flush=True)
@@ -161,6 +170,24 @@ def run(tally, name, flags, select):
             tally.failed.append(f"the {name} run failed with code {code} and no failed test")
 
 
+def run_apart(tally, name, flags, select):
+    """Runs tests that talk to other programs, in order; the few that fail are run again."""
+    before = len(tally.failed)
+    run(tally, name, flags, ["--no-parallel", *select])
+    failed = tally.failed[before:]
+    if not 0 < len(failed) <= SECOND_TRIES or any(test not in tally.identifiers for test in failed):
+        return
+    # The identifier without its file and line, as a pattern.
+    tests = "|".join(re.escape(tally.identifiers[test].rsplit("/", 1)[0]) for test in failed)
+    again = Tally()
+    run(again, f"second try of {name}", flags, ["--no-parallel", "--filter", f"^({tests})"])
+    if again.passed != len(failed) or again.failed:
+        return
+    del tally.failed[before:]
+    tally.passed += len(failed)
+    tally.second += failed
+
+
 def skip(*names):
     return [word for name in names for word in ("--skip", name)]
 
@@ -173,10 +200,10 @@ def main():
     if build(tally, "debug", []):
         run(tally, "debug", [], skip(LONG, *apart))
         for name in apart:
-            run(tally, f"debug {name}", [], ["--no-parallel", "--filter", name, *skip(LONG)])
+            run_apart(tally, f"debug {name}", [], ["--filter", name, *skip(LONG)])
     if build(tally, "release", RELEASE):
         run(tally, "release", RELEASE, ["--filter", LONG, *skip(*apart)])
-        run(tally, "release EndToEndTests", RELEASE, ["--no-parallel", "--filter", f"EndToEndTests.*{LONG}"])
+        run_apart(tally, "release EndToEndTests", RELEASE, ["--filter", f"EndToEndTests.*{LONG}"])
     return tally.report()
 
 

@@ -60,6 +60,14 @@ final class ControlScene {
         return Answer(status: status, head: String(text[..<gap.lowerBound]), body: String(text[gap.upperBound...]))
     }
 
+    /// How many bytes of the client's session the proxy has read.
+    func bytesSent() async throws -> Int {
+        let session = try await ask("GET", "/sessions/1")
+        guard session.status == 200, let sent = session.json["sent"] as? [String: Any], let bytes = sent["bytes"] as? Int
+        else { throw KitError("no count of bytes: \(session.body)") }
+        return bytes
+    }
+
     /// Whether the client's session still works: a ping of its own is answered.
     func isUntouched() throws -> Bool {
         let id = UUID().uuidString

@@ -352,8 +352,11 @@ struct ControlTests {
     @Test func `a session that ends between a command and its execution fails the command`() async throws {
         let scene = try await ControlScene()
         let path = scene.path
-        // Half of it is at the server: nothing can go out before the other half.
-        try scene.client.socket.write("<message to='\(scene.juliet.jid)'><body>half")
+        // Once half of it is at the server, nothing can go out before the other half.
+        let half = "<message to='\(scene.juliet.jid)'><body>half"
+        let relayed = try await scene.bytesSent() + half.utf8.count
+        try scene.client.socket.write(half)
+        while try await scene.bytesSent() < relayed {}
         async let answer = ControlScene.ask(
             RawConnection(path: path),
             "POST",
