@@ -4,8 +4,9 @@ First all tests in debug, then those whose type ends in LongTests in release, wh
 function: one with many arguments counts once. Each run is read from Swift Testing's event stream, and from the printed
 lines of XCTest. A run that crashes, hangs, fails without a failed test, or runs nothing counts as a failure.
 
-A few failed tests that talk to servers and clients are run once more by themselves, for other programs and a loaded machine
-have moods. Whoever fails again has failed; whoever passes counts as passed and is named in a list of its own: it wants care.
+Where no more than five tests with sockets and other programs fail, they run a second time, by themselves: a loaded machine delays
+other programs in ways that no test foresees. A test that fails again has failed. One that passes counts as passed, and is named
+before the closing line, so that its cause can be found.
 """
 
 import json
