@@ -88,6 +88,8 @@ struct Transcript {
         (/\d\d:\d\d:\d\d\.\d{3}/, "TIME"),
         (/(?:[0-9A-F]{2}:){3,}(?:[0-9A-F]{2})?/, "HASH"),
         (/\d+(?:\.\d+)? (?:µs|ms|s)\b/, "DURATION"),
+        // Which request was the slowest is a matter of chance.
+        (/slowest DURATION \(.*\)/, "slowest DURATION (REQUEST)"),
         (/\d+(?:\.\d+)? (?:B|kB|MB)\b/, "SIZE"),
         (/#\d+/, "#N"),
         (/\b\d+(?:\.\d+)*\b/, "N"),
