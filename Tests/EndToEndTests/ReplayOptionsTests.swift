@@ -65,6 +65,28 @@ struct ReplayOptionsTests {
         #expect(try await peer.replay(tests, in: folder, ["--update"]).ending == .exited(1))
         #expect(folder.read("tests/b.noise").contains("text() present"))
         #expect(try await peer.replay(tests, in: folder).ending == .exited(0))
+        // The times of all captures are those of one report.
+        let all = try await peer.replay(tests, in: folder, ["--json"])
+        let whole = try #require(try JSONSerialization.jsonObject(with: Data(all.output.utf8)) as? [String: Any])
+        let latencies = try #require(whole["latencies"] as? [[String: Any]], "\(all.output)")
+        #expect(latencies.count == 1 && latencies.first?["kind"] as? String == "iq query", "\(all.output)")
+        #expect(latencies.first?["count"] as? Int == 2 && latencies.first?["p99"] is Double, "\(all.output)")
+    }
+
+    @Test func `what a client had sent before it lost its connection gets to the server`() async throws {
+        let text = String(repeating: "x", count: 2000)
+        let sends = (0..<4000).map { "010 1 send <message to='a@b' id='m\($0)'><body>\(text)</body></message>" }
+        let log = RecordedLog(Self.ready + sends.joined(separator: "\n") + "\n900 1 ended")
+        let capture = try folder.write(log.file, to: "lost.xtap")
+        let peer = try ReplayPeer()
+        let run = try await peer.replay(capture, in: folder)
+        #expect(run.ending == .exited(0) && run.output.contains("4000 stanzas sent"), "\(run)")
+        var got = 0
+        for _ in 0..<600 where got < sends.count {
+            got = peer.received.reduce(0) { $0 + $1.text.ranges(of: "</message>").count }
+            if got < sends.count { try await Task.sleep(for: .milliseconds(100)) }
+        }
+        #expect(got == sends.count)
     }
 
     @Test func `--without-edits sends what the client sent, without it what the server got`() async throws {

@@ -49,8 +49,12 @@ public struct DivergenceReport: Sendable {
 
     /// What its cases are.
     public var subject = Subject.session
-    /// How long stanzas took, by their kind; empty where nothing was played.
-    public var latencies: [Latencies] = []
+    /// How long stanzas took, in the order of their kinds; empty where nothing was played.
+    public var latencies: [Latencies] {
+        times.sorted { $0.key < $1.key }.map { Latencies(kind: $0.key, times: $0.value) }
+    }
+    /// The same as nanoseconds of each, by its kind.
+    private var times: [String: [Int64]] = [:]
     /// What was compared: `diff`, `replay`.
     public var command: String
     /// What the recorded side is called: the name of its file.
@@ -85,6 +89,14 @@ public struct DivergenceReport: Sendable {
     public mutating func add(_ entry: Case) {
         cases.append(Case(name: entry.name, divergences: entry.divergences.map(redactor.disclosed)))
     }
+
+    /// Adds how long stanzas took, in nanoseconds, by their kind.
+    public mutating func add(times: [String: [Int64]]) {
+        for (kind, more) in times { self.times[kind, default: []] += more }
+    }
+
+    /// Adds how long stanzas took in another report.
+    public mutating func addTimes(of other: DivergenceReport) { add(times: other.times) }
 
     /// Whether a divergence is of a class that makes the comparison fail, of those that are not shown one may be.
     public var hasFailed: Bool {
@@ -129,6 +141,16 @@ extension DivergenceReport {
         }
         lines.append(LineBuffer.escaped(summary))
         return lines
+    }
+
+    /// The time that answers took, by the kind of the request, and that messages and presence took to get to another client.
+    public var latencyLines: [String] {
+        latencies.map { entry in
+            let counted = entry.kind.hasPrefix("iq") ? "answers" : "delivered"
+            let shares = entry.percentiles.map { "p\($0.share) \(LineBuffer.duration($0.nanoseconds))" }
+            let most = "most \(LineBuffer.duration(entry.most))"
+            return "\(entry.kind): \(entry.count) \(counted), \((shares + [most]).joined(separator: ", "))"
+        }
     }
 
     private func append(_ divergence: Divergence, _ coloured: Bool, to lines: inout [String]) {

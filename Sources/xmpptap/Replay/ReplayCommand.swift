@@ -179,6 +179,7 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
         }
         if !json, suite.captures.count + suite.scripts.count > 1, !suite.captures.isEmpty {
             Console.show("in all: \(report.summary)")
+            if copies > 1 { for line in report.latencyLines { Console.show(line) } }
         }
         try write(report)
         if end != .success { throw Failure.reported(end) }

@@ -1,8 +1,5 @@
 internal import TapNetwork
-internal import TapRecord
 internal import TapReplay
-
-private typealias Latencies = DivergenceReport.Latencies
 
 /// What came of a replay: shown, written, and as an exit code.
 struct ReplayResult {
@@ -34,9 +31,7 @@ struct ReplayResult {
             report.compared += outcome.progress.matched + outcome.divergences.count { $0.code == .changed }
             report.undecided += outcome.divergences.count { $0.code == .undecided }
         }
-        var latencies: [String: [Int64]] = [:]
-        for outcome in outcomes { latencies.merge(outcome.progress.latencies) { $0 + $1 } }
-        report.latencies = latencies.sorted { $0.key < $1.key }.map { Latencies(kind: $0.key, times: $0.value) }
+        for outcome in outcomes { report.add(times: outcome.progress.latencies) }
         failures = outcomes.compactMap(\.failure)
         report.errors = failures.map(\.description)
         self.report = report
@@ -50,7 +45,7 @@ struct ReplayResult {
         let lacksValues = report.cases.flatMap(\.divergences).contains { $0.code == .undecided && $0.live == nil }
         if lacksValues { Console.show(AdviceTable.missingValues) }
         Console.show("\(progress.map(\.sent).reduce(0, +)) stanzas sent")
-        if progress.count > 1 { for line in latencies() { Console.show(line) } }
+        if progress.count > 1 { for line in report.latencyLines { Console.show(line) } }
     }
 
     /// Adds its sessions to the report of several files.
@@ -60,6 +55,7 @@ struct ReplayResult {
         }
         all.compared += report.compared
         all.undecided += report.undecided
+        all.addTimes(of: report)
         all.errors += report.errors.map { "\(file): \($0)" }
     }
 
@@ -72,16 +68,6 @@ struct ReplayResult {
 
     /// How much was compared, and what came of it.
     var summary: String { report.summary }
-
-    /// The time that answers took, by the kind of the request, and that messages and presence took to get to another client.
-    private func latencies() -> [String] {
-        report.latencies.map { entry in
-            let counted = entry.kind.hasPrefix("iq") ? "answers" : "delivered"
-            let shares = entry.percentiles.map { "p\($0.share) \(LineBuffer.duration($0.nanoseconds))" }
-            let most = "most \(LineBuffer.duration(entry.most))"
-            return "\(entry.kind): \(entry.count) \(counted), \((shares + [most]).joined(separator: ", "))"
-        }
-    }
 
     /// Adds what differed to a noise file.
     ///

@@ -31,6 +31,25 @@ import Testing
         #expect(!report.lines(coloured: false).joined().contains("\u{1B}"))
     }
 
+    @Test func `The times of several reports are those of all their stanzas`() throws {
+        func report(_ times: [String: [Int64]]) -> DivergenceReport {
+            var report = DivergenceReport(command: "replay", recorded: "a", live: "b", failingClasses: [])
+            report.add(times: times)
+            return report
+        }
+        var all = report([:])
+        #expect(all.latencies.isEmpty && !all.json().contains("latencies"))
+        all.addTimes(of: report(["message": Array(1...60), "iq query": [5]]))
+        all.addTimes(of: report(["message": Array((61...100).reversed())]))
+        all.addTimes(of: report([:]))
+        let whole = report(["message": Array(1...100), "iq query": [5]])
+        #expect(all.json() == whole.json())
+        #expect(all.latencies.map(\.kind) == ["iq query", "message"] && all.latencies.map(\.count) == [1, 100])
+        #expect(all.latencies.map(\.most) == [5, 100])
+        #expect(all.latencies.last?.percentiles.map(\.nanoseconds) == [51, 96, 100])
+        #expect(all.latencyLines.first?.hasPrefix("iq query: 1 answers, p50 ") == true, "\(all.latencyLines)")
+    }
+
     @Test func `Every form says what could not be decided`() throws {
         var report = DivergenceReport(command: "diff", recorded: "a", live: "b", failingClasses: [.behaviour])
         report.undecided = 7
