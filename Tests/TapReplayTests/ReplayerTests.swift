@@ -495,6 +495,71 @@ import XMPPCore
         #expect(sent.enumerated().allSatisfy { $1.contains("<body>\($0)</body>") })
     }
 
+    /// What a client sends of messages that nothing is waited for, at most so many bytes at once, to a connection that takes all.
+    private static func sent(_ text: String, _ writeSize: Int) throws -> [[UInt8]] {
+        var options = ReplayOptions()
+        options.writeSize = writeSize
+        var generator = ReplayGenerator(seed: 7)
+        let account = (try JID(parsing: "juliet@capulet.example"), try JID(parsing: "juliet@live.example"))
+        var replayer = Replayer(
+            ReplayScript(try RecordedText(text).conversations),
+            accounts: [account],
+            options: options,
+            using: &generator
+        )
+        var sent: [[UInt8]] = []
+        replayer.tick(at: 0)
+        while let action = replayer.next(at: 0) {
+            if case .connect = action { replayer.handle(.bound(account.1), client: 0, at: 0) }
+            if case .send(_, let bytes) = action { sent.append(bytes) }
+        }
+        #expect(replayer.progress.sent == replayer.progress.total)
+        return sent
+    }
+
+    @Test func `items that follow each other are sent as one, the same bytes as one by one`() throws {
+        let sends = (0..<900).map { number in
+            "\(number + 2) 1 send <message id='m\(number)' to='juliet@capulet.example/x'><body>\(number) &amp;</body></message>"
+        }
+        let text = "1 1 ready juliet@capulet.example/balcony\n" + sends.joined(separator: "\n")
+        let single = try Self.sent(text, 0)
+        let joined = try Self.sent(text, 4096)
+        #expect(single.count == 900 && single.joined().elementsEqual(joined.joined()))
+        #expect(String(decoding: single.joined(), as: UTF8.self).contains("to='juliet@live.example/x'"))
+        let longest = single.map(\.count).max() ?? 0
+        #expect(joined.dropLast().allSatisfy { (4096..<(4096 + longest)).contains($0.count) }, "\(joined.map(\.count))")
+    }
+
+    @Test func `what is sent as one is counted by its items where the session ends before it is sent`() throws {
+        let sends = (0..<900).map { "\($0 + 2) 1 send <message id='m\($0)'><body>\($0)</body></message>" }
+        let text = "1 1 ready juliet@capulet.example/balcony\n" + sends.joined(separator: "\n")
+        var options = ReplayOptions()
+        options.writeSize = 4096
+        var generator = ReplayGenerator(seed: 7)
+        let account = (try JID(parsing: "juliet@capulet.example"), try JID(parsing: "juliet@live.example"))
+        var replayer = Replayer(
+            ReplayScript(try RecordedText(text).conversations),
+            accounts: [account],
+            options: options,
+            using: &generator
+        )
+        replayer.tick(at: 0)
+        var taken = 0
+        while let action = replayer.next(at: 0) {
+            if case .connect = action { replayer.handle(.bound(account.1), client: 0, at: 0) }
+            guard case .send(_, let bytes) = action else { continue }
+            #expect(taken == 0)
+            taken = String(decoding: bytes, as: UTF8.self).ranges(of: "</message>").count
+            replayer.handle(.stalled, client: 0, at: 0)
+        }
+        // No more is made than the connection is to take next.
+        #expect(taken > 0 && replayer.progress.sent < 3 * taken, "\(replayer.progress.sent)")
+        replayer.handle(.ended("gone"), client: 0, at: 0)
+        #expect(replayer.progress.sent == taken)
+        let message = "the session ended: gone; \(900 - taken) stanzas not sent"
+        #expect(replayer.divergences.first?.message == message)
+    }
+
     @Test func `it is quiet from the last item on, however long sending takes`() throws {
         let sends = (0..<600).map { "\($0 + 2) 1 send <message id='m\($0)'><body>\($0)</body></message>" }
         let text = "1 1 ready juliet@capulet.example/balcony\n" + sends.joined(separator: "\n")

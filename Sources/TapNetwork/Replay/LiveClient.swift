@@ -70,10 +70,14 @@ final class LiveClient: ClientOwner {
     /// Whether more can be sent at the moment without waiting in memory.
     var isWritable: Bool { connection?.isWritable ?? true }
 
+    /// Bytes that are written at once, whatever follows them.
+    static let writeSize = 1 << 16
+
     /// Sends items, verbatim; what is sent in one go is written in one go.
     func send(_ bytes: [UInt8]) {
+        guard !outgoing.isEmpty || bytes.count < Self.writeSize else { return connection?.send(bytes) ?? () }
         outgoing += bytes
-        guard outgoing.count < 1 << 16 else { return flush() }
+        guard outgoing.count < Self.writeSize else { return flush() }
         guard !isFlushDue else { return }
         isFlushDue = true
         loop.assumeIsolated().execute { [self] in flush() }
@@ -99,12 +103,28 @@ final class LiveClient: ClientOwner {
     func written() -> EventLoopFuture<Void> { connection?.written(on: loop) ?? loop.makeSucceededVoidFuture() }
 
     /// Closes the connection without an end of the stream, so that the session can be resumed.
-    func drop() {
+    ///
+    /// What was sent is given to the system before, unless the connection takes nothing more.
+    ///
+    /// - Returns: Done when it is closed.
+    @discardableResult
+    func drop() -> EventLoopFuture<Void> {
+        let takesMore = isWritable
         flush()
         expiry?.cancel()
         onWritable = nil
         tell = nil
-        connection?.close()
+        guard takesMore, let connection else {
+            connection?.close()
+            return loop.makeSucceededVoidFuture()
+        }
+        let written = connection.written(on: loop)
+        let deadline = loop.assumeIsolated().scheduleTask(in: .seconds(5)) { connection.close() }
+        written.assumeIsolated().whenComplete { _ in
+            deadline.cancel()
+            connection.close()
+        }
+        return written
     }
 
     // MARK: The connection

@@ -84,6 +84,8 @@ public struct ReplayRun: Sendable {
         let loop = group.next()
         return try await loop.flatSubmit {
             let parser = StanzaParser()
+            var options = options
+            options.writeSize = LiveClient.writeSize
             let sendings = script.sendings(options, rules: rules)
             let step = copies.count > 1 ? ramp.nanoseconds / Int64(copies.count) : 0
             let outcomes = copies.enumerated().map { index, accounts in
@@ -117,6 +119,8 @@ private final class ReplayDriver {
     private var clients: [Int: LiveClient] = [:]
     /// Clients that are logging in.
     private var opening: Set<Int> = []
+    /// Connections that are cut, and may still have something to send.
+    private var closing: [EventLoopFuture<Void>] = []
     private var timer: Scheduled<Void>?
     private var timerDeadline: Int64?
     private var isPerforming = false
@@ -167,7 +171,7 @@ private final class ReplayDriver {
             client.send(bytes)
             if !client.isWritable { replayer.handle(.stalled, client: index, at: Self.now) }
         case .close(let client): clients[client]?.close()
-        case .drop(let client): clients.removeValue(forKey: client)?.drop()
+        case .drop(let client): if let client = clients.removeValue(forKey: client) { closing.append(client.drop()) }
         case .finish: finish(replayer.failure.map { .init(isOfNetwork: false, description: $0) })
         }
     }
@@ -246,7 +250,9 @@ private final class ReplayDriver {
         timer?.cancel()
         let ended = Array(clients.values)
         clients = [:]
-        for client in ended { failure == nil ? client.close() : client.drop() }
+        for client in ended {
+            if failure == nil { client.close() } else { client.drop() }
+        }
         let outcome = ReplayRun.Outcome(
             failure: failure,
             divergences: replayer.divergences,
@@ -254,7 +260,8 @@ private final class ReplayDriver {
             bindings: replayer.bindings
         )
         // The process may end with the outcome, and what waits for a slow server is not to be lost.
-        let written = EventLoopFuture.andAllComplete(failure == nil ? ended.map { $0.written() } : [], on: loop)
+        let sending = failure == nil ? closing + ended.map { $0.written() } : []
+        let written = EventLoopFuture.andAllComplete(sending, on: loop)
         written.assumeIsolated().whenComplete { [promise] _ in promise.succeed(outcome) }
     }
 }

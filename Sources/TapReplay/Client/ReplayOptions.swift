@@ -14,6 +14,8 @@ public struct ReplayOptions: Sendable {
     public var wait: Int64 = 10_000_000_000
     /// Nanoseconds without an item after which other items than answers are no longer waited for; default 500 ms.
     public var quiet: Int64 = 500_000_000
+    /// Items of a client that follow each other are sent as one until they have so many bytes; default 0, each by itself.
+    public var writeSize = 0
     /// Leave out what the proxy did to the clients' items; default no.
     public var withoutEdits = false
     /// Values for placeholders, by the placeholder's text, such as `[redacted:token#3]`.

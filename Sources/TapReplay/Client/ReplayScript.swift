@@ -285,17 +285,28 @@ public struct ReplayScript: Sendable {
         /// What is sent of an item.
         struct Sending: Sendable {
             /// Its number among the templates.
-            let template: Int
+            let template: UInt32
             /// The number of its id, which the session replaces by a new id; nil for answers and for items without an id.
-            let id: Int?
-            let isRequest: Bool
-            /// A message or presence that a client of the script gets.
-            let isDelivered: Bool
+            let id: UInt32?
+            /// Its number among the requests; nil of what is none.
+            let request: UInt32?
+            /// Its number among the messages and presence that a client of the script gets; nil of what is none.
+            let delivery: UInt32?
+        }
+
+        /// What a request is known by: who made it, and the number of its id.
+        struct RequestKey: Hashable, Sendable {
+            let client: Int
+            let id: Int
         }
 
         let templates: ItemTemplates
         /// By the numbers of items; nil of what is not sent, or lacks a value.
         let sendings: [Sending?]
+        /// The numbers of the requests.
+        let requests: [RequestKey: Int]
+        /// The numbers of what clients of the script get, by the numbers of the ids.
+        let deliveries: [Int: Int]
     }
 
     /// What is sent, for all sessions that play the script with these rules and options.
@@ -311,18 +322,28 @@ public struct ReplayScript: Sendable {
         let words = clients.flatMap { [$0.jid.description, $0.account.description, $0.account.domain] }
         var templates = ItemTemplates(ids: ids, words: words)
         var sendings = [Sendings.Sending?](repeating: nil, count: items.count)
+        var requests: [Sendings.RequestKey: Int] = [:]
+        var deliveries: [Int: Int] = [:]
         for step in steps {
-            guard case .send(_, let number) = step, let bytes = items[number].bytesToSend(options) else { continue }
+            guard case .send(let client, let number) = step, let bytes = items[number].bytesToSend(options) else {
+                continue
+            }
             let item = items[number]
             let id = item.isAnswer ? nil : item.id.flatMap { ids[$0] }
+            var (request, delivery): (Int?, Int?)
+            if let id, item.kind == .iq {
+                request = requests.number(for: .init(client: client, id: id))
+            } else if let id, item.id.map(delivered.contains) == true {
+                delivery = deliveries.number(for: id)
+            }
             sendings[number] = Sendings.Sending(
-                template: templates.add(bytes, rules: rules),
-                id: id,
-                isRequest: item.kind == .iq && id != nil,
-                isDelivered: item.kind != .iq && id != nil && item.id.map(delivered.contains) == true
+                template: UInt32(clamping: templates.add(bytes, rules: rules)),
+                id: id.map { UInt32(clamping: $0) },
+                request: request.map { UInt32(clamping: $0) },
+                delivery: delivery.map { UInt32(clamping: $0) }
             )
         }
-        return Sendings(templates: templates, sendings: sendings)
+        return Sendings(templates: templates, sendings: sendings, requests: requests, deliveries: deliveries)
     }
 
     /// Whether who sent a recorded item, or was to answer it, is a user that is not played.
@@ -330,6 +351,15 @@ public struct ReplayScript: Sendable {
         guard let from = item.from.map({ Address($0) }), from.local != nil else { return false }
         let bare = from.comparableBare
         return !played.contains(bare) && !rooms.contains(bare)
+    }
+}
+
+extension Dictionary where Value == Int {
+    /// The number of a key; a new one gets the next.
+    fileprivate mutating func number(for key: Key) -> Int {
+        if let number = self[key] { return number }
+        self[key] = count
+        return count - 1
     }
 }
 

@@ -62,15 +62,35 @@ public struct Replayer {
         var isManaged = false
         /// Stanzas that came since stream management was enabled.
         var handled: UInt32 = 0
-        /// Requests without an answer, by live id: what was asked, when, and by which step.
-        var requests: [String: (kind: String, at: Int64, step: Int)] = [:]
         /// Since when its connection takes no more, and what waits for it.
         var stalledSince: Int64?
-        var held: [Action] = []
+        var held: [Listed] = []
         /// Another client resumes its session.
         var isSuperseded = false
         /// The divergence from which it follows what does not come, and from which step on.
         var cause: (divergence: Int, step: Int)?
+    }
+
+    /// An action that is to be done, and the steps whose items it sends.
+    private struct Listed {
+        let action: Action
+        var steps = 0..<0
+
+        /// Bytes that it sends.
+        var size: Int { if case .send(_, let bytes) = action { bytes.count } else { 0 } }
+    }
+
+    /// Items of one client that follow each other, and are sent as one; empty if there is none.
+    private struct Batch {
+        var client = 0
+        var bytes: [UInt8] = []
+        var steps = 0..<0
+    }
+
+    /// A request of a step, which has been sent.
+    private struct Request {
+        let at: Int64
+        let step: Int
     }
 
     /// A stanza that was not sent, as others know it.
@@ -102,11 +122,14 @@ public struct Replayer {
     /// Added to each id, so that a server that has seen the recorded ones takes them for new.
     private let suffix: String
     private var cursor = 0
-    private var actions: [Action] = []
+    private var actions: [Listed] = []
     private var firstAction = 0
+    private var batch = Batch()
     /// Clients whose connection takes no more, and how many actions wait for them.
     private var stalled: Set<Int> = []
     private var heldCount = 0
+    /// Bytes of what is listed, or waits for a connection.
+    private var undoneBytes = 0
     /// There is more to do when what is listed has been done.
     private var isPaused = false
     /// Actions that are listed at most before they are done.
@@ -127,8 +150,10 @@ public struct Replayer {
     private var settling: [String: Int] = [:]
     /// What went wrong while rosters and subscriptions were built.
     private var refusals: [String] = []
-    /// Messages and presence that another client is to get, by live id: when they were sent.
-    private var deliveries: [String: Int64] = [:]
+    /// Requests without an answer, by their numbers among the sendings.
+    private var requests: [Request?]
+    /// When messages and presence were sent that another client is to get, by their numbers among the sendings.
+    private var deliveries: [Int64?]
     /// What was not sent, and the divergence from which that follows.
     private var unsent: [Unsent: Int] = [:]
     /// Something cannot come any more.
@@ -175,6 +200,8 @@ public struct Replayer {
         self.options = options
         let sendings = sendings ?? script.sendings(options, rules: rules)
         self.sendings = sendings
+        requests = [Request?](repeating: nil, count: sendings.requests.count)
+        deliveries = [Int64?](repeating: nil, count: sendings.deliveries.count)
         players = script.clients.map { _ in Player() }
         suffix = "-" + String(UInt32.random(in: 0x1000_0000...UInt32.max, using: &generator), radix: 16)
         let bindings = ValueBindings(ids: sendings.templates.ids, suffix: suffix)
@@ -230,10 +257,13 @@ public struct Replayer {
                 }
                 guard !actions.isEmpty else { return nil }
             }
-            let action = actions[firstAction]
+            let listed = actions[firstAction]
             firstAction += 1
-            guard !stalled.isEmpty, let client = action.client, stalled.contains(client) else { return action }
-            players[client].held.append(action)
+            guard !stalled.isEmpty, let client = listed.action.client, stalled.contains(client) else {
+                undoneBytes -= listed.size
+                return listed.action
+            }
+            players[client].held.append(listed)
             heldCount += 1
         }
     }
@@ -247,7 +277,7 @@ public struct Replayer {
             guard let since = players[client].stalledSince, now >= since + options.wait else { continue }
             // What is awaited may have been sent into the stalled connection.
             ended(client, "the server took no data for \(LineBuffer.duration(options.wait))", from: gating.min())
-            actions.append(.drop(client))
+            list(.drop(client))
         }
         advance()
     }
@@ -281,7 +311,7 @@ public struct Replayer {
     }
 
     /// What waited for a connection that takes bytes again, or is over.
-    private mutating func release(_ client: Int) -> [Action] {
+    private mutating func release(_ client: Int) -> [Listed] {
         guard stalled.remove(client) != nil else { return [] }
         let held = players[client].held
         players[client].stalledSince = nil
@@ -307,14 +337,15 @@ public struct Replayer {
     private mutating func ended(_ client: Int, _ reason: String?, from step: Int? = nil) {
         let isStalled = stalled.contains(client)
         // What is listed, or waits, was not done: the session ends before it.
-        let undone = release(client) + actions[firstAction...].filter { $0.client == client }
-        let held = undone.count { if case .send = $0 { true } else { false } }
-        let wasOpen = players[client].state == .open || isStalled || held > 0
+        let undone = release(client) + actions[firstAction...].filter { $0.action.client == client }
+        undoneBytes -= undone.reduce(0) { $0 + $1.size }
+        let held = undone.flatMap(\.steps).filter { isSending($0, client) && !lacksValue($0) }
+        let wasOpen = players[client].state == .open || isStalled || undone.contains { $0.size > 0 }
         if players[client].state == .connecting { connecting -= 1 }
         players[client].state = .over
-        actions = actions[firstAction...].filter { $0.client != client }
+        actions = actions[firstAction...].filter { $0.action.client != client }
         firstAction = 0
-        progress.sent -= held
+        progress.sent -= held.count
         settling = settling.filter { $0.value != client }
         // What of the client was still to come, and to be done.
         let left =
@@ -324,7 +355,7 @@ public struct Replayer {
         guard wasOpen, !players[client].isSuperseded else { return }
         var reason = reason ?? "the server closed the stream"
         guard script.clients[client].role != .preparation else { return refuse(client, "the session ended: \(reason)") }
-        let unsent = held + left.count { if case .send = script.steps[$0] { true } else { false } }
+        let unsent = held.count + left.count { isSending($0, client) }
         if unsent > 0 { reason += "; \(unsent) \(unsent == 1 ? "stanza" : "stanzas") not sent" }
         let isRecorded = left.contains { if case .end = script.steps[$0] { true } else { false } }
         guard !isRecorded || unsent > 0 || left.contains(where: isMissing) else { return }
@@ -336,11 +367,21 @@ public struct Replayer {
         )
         players[client].cause = (cause, players[client].cause?.step ?? step ?? left.first ?? cursor)
         isAnythingLost = true
-        for step in left {
+        for step in held + left {
             if case .send(_, let item) = script.steps[step] { noteUnsent(script.items[item], client, cause) }
         }
         // What cannot come is not waited for.
         gating = gating.filter { lost(at: $0) == nil }
+    }
+
+    /// Whether a step sends an item of the client.
+    private func isSending(_ step: Int, _ client: Int) -> Bool {
+        if case .send(client, _) = script.steps[step] { true } else { false }
+    }
+
+    /// Whether a step cannot send its item.
+    private func lacksValue(_ step: Int) -> Bool {
+        if case .send(_, let item) = script.steps[step] { sendings.sendings[item] == nil } else { false }
     }
 
     /// A stanza is not sent, and what it would have led to does not come.
@@ -433,8 +474,9 @@ public struct Replayer {
     }
 
     private mutating func noteDelivery(_ live: StanzaForm) {
-        guard live.kind == .message || live.kind == .presence, live.type != "error", let id = live.id,
-            let sent = deliveries[id]
+        guard live.kind == .message || live.kind == .presence, live.type != "error",
+            let id = live.id.flatMap({ context.bindings.number(ofLive: $0) }),
+            let sent = sendings.deliveries[id].flatMap({ deliveries[$0] })
         else { return }
         progress.latencies["\(live.kind)", default: []].append(now - sent)
     }
@@ -464,10 +506,14 @@ public struct Replayer {
 
     /// - Returns: Of the answer to a request how long it took, in nanoseconds, and the step that sent the request.
     private mutating func noteAnswer(_ live: StanzaForm, _ client: Int) -> (took: Int64, step: Int)? {
-        guard live.type == "result" || live.type == "error", let id = live.id,
-            let request = players[client].requests.removeValue(forKey: id)
+        guard live.type == "result" || live.type == "error",
+            let id = live.id.flatMap({ context.bindings.number(ofLive: $0) }),
+            let number = sendings.requests[.init(client: client, id: id)], let request = requests[number]
         else { return nil }
-        progress.latencies[request.kind, default: []].append(now - request.at)
+        requests[number] = nil
+        if case .send(_, let item) = script.steps[request.step] {
+            progress.latencies["iq \(script.items[item].payload ?? "")", default: []].append(now - request.at)
+        }
         return (now - request.at, request.step)
     }
 
@@ -491,13 +537,18 @@ public struct Replayer {
             lastActivity = now
         }
         isPaused = false
+        defer { listBatch() }
         while cursor < script.steps.count {
-            guard actions.count + heldCount < Self.mostActions else {
+            guard !hasListedEnough else {
                 isPaused = true
                 return
             }
             let step = script.steps[cursor]
             switch step {
+            case .send(let client, let item) where waitsForNothing:
+                waitingSince = nil
+                lastActivity = now
+                send(item, client)
             case .expect: if isMissing(cursor), lost(at: cursor) == nil { gating.insert(cursor) }
             case .end(let client): if players[client].state == .open { gating.insert(cursor) }
             case .connect, .send, .prepare, .settle, .close, .drop:
@@ -508,6 +559,7 @@ public struct Replayer {
             }
             cursor += 1
         }
+        listBatch()
         guard firstAction == actions.count else {
             isPaused = true
             return
@@ -517,11 +569,22 @@ public struct Replayer {
         finish()
     }
 
+    /// What is listed is to be done first.
+    private var hasListedEnough: Bool {
+        actions.count + heldCount >= Self.mostActions || options.writeSize > 0 && undoneBytes >= options.writeSize
+    }
+
+    /// Whether an item can be sent without a look at what came before it.
+    private var waitsForNothing: Bool {
+        guard case .causal = options.pace else { return false }
+        return connecting == 0 && gating.isEmpty && settling.isEmpty && refusals.isEmpty
+    }
+
     private mutating func finish() {
         divergences.sort { $0.place < $1.place }
         for index in divergences.indices { divergences[index].followed.sort { $0.place < $1.place } }
         isFinished = true
-        actions.append(.finish)
+        list(.finish)
     }
 
     /// Whether nothing that comes before a step has to be waited for.
@@ -623,16 +686,16 @@ public struct Replayer {
                 players[client].handled = players[earlier].handled
                 resuming = (id, players[client].handled)
             }
-            actions.append(.connect(client, resuming: resuming))
+            list(.connect(client, resuming: resuming))
         case .send(let client, let item): send(item, client)
         case .close(let client):
             guard players[client].state == .open else { return }
             players[client].state = .closing
-            actions.append(.close(client))
+            list(.close(client))
         case .drop(let client):
             guard players[client].state == .open else { return }
             players[client].state = .over
-            actions.append(.drop(client))
+            list(.drop(client))
         case .prepare(let client, let stanza):
             send(client, context.bindings.substituted(script.stanzas[stanza], .toLive, rules: context.rules))
         case .settle(let client):
@@ -649,24 +712,42 @@ public struct Replayer {
 
     // MARK: Sending
 
-    private mutating func send(_ client: Int, _ bytes: [UInt8]) { actions.append(.send(client, bytes)) }
+    private mutating func send(_ client: Int, _ bytes: [UInt8]) { list(.send(client, bytes)) }
 
+    private mutating func list(_ action: Action) {
+        listBatch()
+        let listed = Listed(action: action)
+        undoneBytes += listed.size
+        actions.append(listed)
+    }
+
+    private mutating func listBatch() {
+        guard !batch.bytes.isEmpty else { return }
+        undoneBytes += batch.bytes.count
+        actions.append(Listed(action: .send(batch.client, batch.bytes), steps: batch.steps))
+        batch = Batch()
+    }
+
+    /// Sends an item of the step at the cursor.
     private mutating func send(_ number: Int, _ client: Int) {
         guard players[client].state == .open else { return }
         guard let sending = sendings.sendings[number] else { return reportLack(script.items[number], client) }
         progress.sent += 1
-        if let id = sending.id { context.bindings.standIn(for: id) }
-        if sending.isRequest {
-            noteRequest(script.items[number], client)
-        } else if sending.isDelivered, let id = script.items[number].id, let live = bindings.live(for: id, .stanzaID) {
-            deliveries[live] = now
+        if let id = sending.id { context.bindings.standIn(for: Int(id)) }
+        if let request = sending.request {
+            requests[Int(request)] = Request(at: now, step: cursor)
+        } else if let delivery = sending.delivery {
+            deliveries[Int(delivery)] = now
         }
-        send(client, substitution.filled(sendings.templates, sending.template, from: context.bindings))
-    }
-
-    private mutating func noteRequest(_ item: RecordedItem, _ client: Int) {
-        guard let id = item.id, let live = bindings.live(for: id, .stanzaID) else { return }
-        players[client].requests[live] = ("iq \(item.payload ?? "")", now, cursor)
+        if batch.client != client { listBatch() }
+        if batch.bytes.isEmpty {
+            batch.client = client
+            batch.steps = cursor..<cursor
+            if options.writeSize > 0 { batch.bytes.reserveCapacity(options.writeSize) }
+        }
+        substitution.fill(sendings.templates, Int(sending.template), from: context.bindings, into: &batch.bytes)
+        batch.steps = batch.steps.lowerBound..<(cursor + 1)
+        if batch.bytes.count >= options.writeSize { listBatch() }
     }
 
     /// Reports that an item lacks a value, if that is why it is not sent.

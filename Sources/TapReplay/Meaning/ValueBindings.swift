@@ -43,8 +43,8 @@ public struct ValueBindings: Sendable {
     let suffix: String
     /// Of each of them what it is bound to.
     private var stands: [Stand]
-    /// The classes that have had a binding in the tables.
-    private var classes: Set<ValueClass> = []
+    /// The classes that have had a binding in the tables, as bits.
+    private var classes: UInt16 = 0
 
     private enum Stand: UInt8 {
         /// To nothing.
@@ -72,7 +72,7 @@ public struct ValueBindings: Sendable {
     func isStoodInFor(_ id: Int) -> Bool { stands[id] == .made }
 
     /// Whether values of a class can be in the tables.
-    func mayHold(_ valueClass: ValueClass) -> Bool { classes.contains(valueClass) }
+    func mayHold(_ valueClass: ValueClass) -> Bool { classes & valueClass.bit != 0 }
 
     /// Number of bindings in the tables.
     public var count: Int { journal.count }
@@ -95,7 +95,7 @@ public struct ValueBindings: Sendable {
         let liveKey = Key(valueClass: valueClass, value: live)
         toLive[recordedKey] = live
         toRecorded[liveKey] = recorded
-        classes.insert(valueClass)
+        classes |= valueClass.bit
         if valueClass == .stanzaID, let id = ids[recorded] { stands[id] = .other }
         if valueClass.isOfAddress {
             addressPlaces.append(journal.count)
@@ -140,6 +140,9 @@ public struct ValueBindings: Sendable {
         }
         return toRecorded[Key(valueClass: valueClass, value: live)]
     }
+
+    /// The number of the recorded id that a live one stands for, of those that live ones can be made of; nil of others.
+    func number(ofLive live: String) -> Int? { recorded(for: live, .stanzaID).flatMap { ids[$0] } }
 
     /// The value on the other side; nil where it is not bound.
     func value(for value: String, _ valueClass: ValueClass, _ way: Way) -> String? {
@@ -201,6 +204,26 @@ public struct ValueBindings: Sendable {
 }
 
 extension ValueClass {
+    /// One for each.
+    fileprivate var bit: UInt16 {
+        switch self {
+        case .streamID: 1 << 0
+        case .stanzaID: 1 << 1
+        case .resource: 1 << 2
+        case .account: 1 << 3
+        case .domain: 1 << 4
+        case .streamManagementID: 1 << 5
+        case .archiveID: 1 << 6
+        case .originID: 1 << 7
+        case .itemID: 1 << 8
+        case .rosterVersion: 1 << 9
+        case .version: 1 << 10
+        case .exchangeID: 1 << 11
+        case .url: 1 << 12
+        case .token: 1 << 13
+        }
+    }
+
     /// Whether values of it are accounts, domains or full JIDs.
     fileprivate var isOfAddress: Bool { self == .account || self == .domain || self == .resource }
 }

@@ -11,7 +11,9 @@ extension ValueBindings {
         var templates = ItemTemplates()
         let number = templates.add(item, rules: rules)
         var substitution = ValueSubstitution(way)
-        return substitution.filled(templates, number, from: self)
+        var filled: [UInt8] = []
+        substitution.fill(templates, number, from: self, into: &filled)
+        return filled
     }
 }
 
@@ -35,22 +37,29 @@ struct ItemTemplates: Sendable {
 
     /// A value: an attribute's, or a run of text.
     struct Place: Sendable {
-        /// Where it stands in ``bytes``.
-        let range: Range<Int>
+        /// Where it stands, counted from the first byte of its item.
+        let range: Range<UInt32>
         /// The same, or where it stands without references.
-        let value: Range<Int>
-        let meaning: Meaning
+        let value: Range<UInt32>
         /// Its number among ``ids``.
-        let id: Int?
+        let id: UInt32?
         /// Its number among the addresses; nil of what is none.
-        let address: Int?
+        let address: UInt32?
+        let meaning: Meaning
         /// Whether one of ``words`` may stand in it.
         let hasWord: Bool
+
+        /// Whether it can be another value though no other addresses are bound than ``words``.
+        fileprivate var isLikely: Bool {
+            if case .none = meaning { address != nil || hasWord } else { true }
+        }
     }
 
-    private struct Item: Sendable {
+    /// An item: where it is, and where its places are in both lists.
+    struct Item: Sendable {
         let bytes: Range<Int>
         let places: Range<Int>
+        let likelyPlaces: Range<Int>
     }
 
     /// Ids that stand-ins are made for, with their numbers.
@@ -58,10 +67,12 @@ struct ItemTemplates: Sendable {
     /// Accounts, domains and full JIDs that have others on the other side.
     let words: Set<[UInt8]>
     private let isFirst: [Bool]
-    private var items: [Item] = []
+    private(set) var items: [Item] = []
     /// All items, and behind each those of its values that stand in it with references.
     private(set) var bytes: [UInt8] = []
     private(set) var places: [Place] = []
+    /// Those that are likely to be other values once more, together: as little memory as possible is gone through.
+    private(set) var likelyPlaces: [Place] = []
     private var addresses: [String: Int] = [:]
     var addressCount: Int { addresses.count }
 
@@ -71,19 +82,24 @@ struct ItemTemplates: Sendable {
         isFirst = self.words.firstBytes
     }
 
-    /// Where an item and its places are.
-    func item(_ number: Int) -> (bytes: Range<Int>, places: Range<Int>) {
-        (items[number].bytes, items[number].places)
-    }
-
     /// Adds an item; what is no whole element has no places.
     ///
     /// - Returns: Its number.
     mutating func add(_ item: [UInt8], rules: NoiseRules) -> Int {
         let (start, firstPlace) = (bytes.count, places.count)
         bytes += item
-        if !read(item.span, at: start, rules) { places.removeLast(places.count - firstPlace) }
-        items.append(Item(bytes: start..<(start + item.count), places: firstPlace..<places.count))
+        // No item is nearly as long.
+        let isShort = item.count < Int(UInt32.max) / 2
+        if !isShort || !read(item.span, at: start, rules) { places.removeLast(places.count - firstPlace) }
+        let firstLikely = likelyPlaces.count
+        likelyPlaces += places[firstPlace...].lazy.filter(\.isLikely)
+        items.append(
+            Item(
+                bytes: start..<(start + item.count),
+                places: firstPlace..<places.count,
+                likelyPlaces: firstLikely..<likelyPlaces.count
+            )
+        )
         return items.count - 1
     }
 
@@ -155,10 +171,10 @@ struct ItemTemplates: Sendable {
         _ action: NoiseRules.Action?,
         isAddress: Bool
     ) {
-        let range = (start + range.range.lowerBound)..<(start + range.range.upperBound)
+        let range = range.range
         var plain = range
-        if !bytes.span.extracting(range).equals(value.span) {
-            plain = bytes.count..<(bytes.count + value.count)
+        if !bytes.span.extracting((start + range.lowerBound)..<(start + range.upperBound)).equals(value.span) {
+            plain = (bytes.count - start)..<(bytes.count - start + value.count)
             bytes += value
         }
         let text = String(decoding: value, as: UTF8.self)
@@ -172,11 +188,11 @@ struct ItemTemplates: Sendable {
         let hasWord = !isAddress && mayHoldWord(value)
         places.append(
             Place(
-                range: range,
-                value: plain,
+                range: UInt32(clamping: range.lowerBound)..<UInt32(clamping: range.upperBound),
+                value: UInt32(clamping: plain.lowerBound)..<UInt32(clamping: plain.upperBound),
+                id: id.map { UInt32(clamping: $0) },
+                address: address.map { UInt32(clamping: $0) },
                 meaning: Meaning(action),
-                id: id,
-                address: address,
                 hasWord: hasWord
             )
         )
@@ -201,6 +217,7 @@ struct ValueSubstitution {
     private let way: ValueBindings.Way
     /// The ``ValueBindings/addressVersion`` of what follows; nil before the first item.
     private var version: Int?
+    private var suffix: [UInt8] = []
     private var addresses: [(text: [UInt8], other: [UInt8])] = []
     /// Of each byte, whether an address begins with it.
     private var isFirst: [Bool] = []
@@ -211,36 +228,41 @@ struct ValueSubstitution {
 
     init(_ way: ValueBindings.Way) { self.way = way }
 
-    /// An item with each bound value as it is on the other side. All calls are with the same bindings and templates.
-    mutating func filled(_ templates: ItemTemplates, _ number: Int, from bindings: ValueBindings) -> [UInt8] {
+    /// Appends an item with each bound value as it is on the other side. All calls are with the same bindings and templates.
+    mutating func fill(
+        _ templates: ItemTemplates,
+        _ number: Int,
+        from bindings: ValueBindings,
+        into output: inout [UInt8]
+    ) {
         if version != bindings.addressVersion { learn(bindings, templates) }
-        let item = templates.item(number)
-        var result: [UInt8] = []
-        result.reserveCapacity(item.bytes.count + 64)
-        var copied = item.bytes.lowerBound
-        for index in item.places {
-            let place = templates.places[index]
-            if let id = place.id, way == .toLive, bindings.isStoodInFor(id) {
-                result.append(templates.bytes.span.extracting(copied..<place.range.upperBound))
-                result.append(bindings.suffix.utf8Span.span)
-                copied = place.range.upperBound
+        let item = templates.items[number]
+        let start = item.bytes.lowerBound
+        var copied = start
+        for index in hasOthers ? item.places : item.likelyPlaces {
+            let place = hasOthers ? templates.places[index] : templates.likelyPlaces[index]
+            let end = start + Int(place.range.upperBound)
+            if let id = place.id, way == .toLive, bindings.isStoodInFor(Int(id)) {
+                output.append(templates.bytes.span.extracting(copied..<end))
+                output += suffix
+                copied = end
                 continue
             }
-            guard let changed = other(place, templates, bindings) else { continue }
-            result.append(templates.bytes.span.extracting(copied..<place.range.lowerBound))
+            guard let changed = other(place, of: item, templates, bindings) else { continue }
+            output.append(templates.bytes.span.extracting(copied..<(start + Int(place.range.lowerBound))))
             if changed.contains(where: Self.isSpecial) {
-                for byte in changed { Self.append(byte, to: &result) }
+                for byte in changed { Self.append(byte, to: &output) }
             } else {
-                result += changed
+                output += changed
             }
-            copied = place.range.upperBound
+            copied = end
         }
-        result.append(templates.bytes.span.extracting(copied..<item.bytes.upperBound))
-        return result
+        output.append(templates.bytes.span.extracting(copied..<item.bytes.upperBound))
     }
 
     private mutating func learn(_ bindings: ValueBindings, _ templates: ItemTemplates) {
         version = bindings.addressVersion
+        suffix = Array(bindings.suffix.utf8)
         addresses = bindings.addresses(way).filter { $0.text != $0.other && !$0.text.isEmpty }
         isFirst = addresses.map(\.text).firstBytes
         hasOthers = addresses.contains { !templates.words.contains($0.text) }
@@ -250,10 +272,13 @@ struct ValueSubstitution {
     /// What a value is on the other side; nil where it is the same.
     private mutating func other(
         _ place: ItemTemplates.Place,
+        of item: ItemTemplates.Item,
         _ templates: ItemTemplates,
         _ bindings: ValueBindings
     ) -> [UInt8]? {
-        let value = templates.bytes.span.extracting(place.value)
+        let start = item.bytes.lowerBound
+        let range = (start + Int(place.value.lowerBound))..<(start + Int(place.value.upperBound))
+        let value = templates.bytes.span.extracting(range)
         switch place.meaning {
         case .bound(let valueClass) where bindings.mayHold(valueClass):
             let text = value.string()
@@ -267,7 +292,8 @@ struct ValueSubstitution {
             }
         case .none, .bound, .boundSuffix: break
         }
-        if let address = place.address { return self.address(address, value, bindings) }
+        guard !addresses.isEmpty else { return nil }
+        if let address = place.address { return self.address(Int(address), value, bindings) }
         return place.hasWord || hasOthers ? words(value) : nil
     }
 
