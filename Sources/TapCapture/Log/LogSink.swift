@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Synchronization
 public import TapCore
 public import TapRecord
@@ -107,6 +108,17 @@ public final class LogSink: LogOutput {
         }
 
         let tools: Mutex<Tools>
+        /// The thread that found it free first; 0 if there was none.
+        private let thread = Atomic<UInt>(0)
+
+        /// Whether it is the thread's, from now on if it is nobody's.
+        func isOf(_ thread: UInt) -> Bool {
+            switch self.thread.load(ordering: .relaxed) {
+            case thread: true
+            case 0: self.thread.compareExchange(expected: 0, desired: thread, ordering: .relaxed).exchanged
+            default: false
+            }
+        }
 
         init(_ form: Form) {
             var tools = Tools()
@@ -303,8 +315,14 @@ public final class LogSink: LogOutput {
         if let width = terminalWidth() { tools.compact?.style.width = width }
     }
 
-    /// Borrows a free workspace; waits only if all are in use.
+    /// Borrows the thread's workspace, or a free one; waits only if all are in use. To find one locked costs a call of the
+    /// system, which is why threads have their own.
     private func withTools(_ body: (inout Workspace.Tools) -> Void) {
+        let thread = UInt(pthread_self())
+        for index in workspaces.indices where workspaces[index].isOf(thread) {
+            if workspaces[index].tools.withLockIfAvailable({ body(&$0) }) != nil { return }
+            break
+        }
         for workspace in workspaces where workspace.tools.withLockIfAvailable({ body(&$0) }) != nil { return }
         workspaces[0].tools.withLock { body(&$0) }
     }

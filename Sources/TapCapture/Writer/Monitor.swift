@@ -18,7 +18,12 @@ final class Monitor: @unchecked Sendable {  // Sendable: that is what a mutex is
     private let conditions = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 2)
 
     init() {
-        pthread_mutex_init(mutex, nil)
+        // It is held for less time than putting a thread to sleep takes: who finds it locked tries for a while.
+        var kind = pthread_mutexattr_t()
+        pthread_mutexattr_init(&kind)
+        pthread_mutexattr_settype(&kind, Int32(PTHREAD_MUTEX_ADAPTIVE_NP))
+        pthread_mutex_init(mutex, &kind)
+        pthread_mutexattr_destroy(&kind)
         var attributes = pthread_condattr_t()
         pthread_condattr_init(&attributes)
         pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)

@@ -68,6 +68,8 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         /// How the thread waits: for the first byte, or for more to come.
         var isIdle = false
         var isCollecting = false
+        /// The batch before had records.
+        var isBusy = false
         var thread: pthread_t?
         var counters = RecordWriter.Counters()
         /// When sources were asked to stop reading, where they are.
@@ -208,14 +210,16 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
 
     /// Waits for records or requests and takes all there is; `batch` comes back empty only with a request.
     ///
-    /// Records wait up to `interval` nanoseconds for others, unless there are enough or somebody asked.
+    /// Records wait up to `interval` nanoseconds for others, unless there are enough or somebody asked. Behind records it looks
+    /// again after that time by itself: nobody who appends has to wake the thread as long as there are records.
     func take(_ batch: inout Batch, interval: Int64) -> Requests {
         monitor.withLock {
-            var deadline: Int64?
+            var deadline = state.isBusy ? Monitor.now + interval : nil
             while !state.closes, !state.reopens, state.name == nil, !(state.flushes && !state.filling.ends.isEmpty),
                 state.filling.bytes.count < options.flushSize
             {
-                if state.filling.ends.isEmpty {
+                if state.filling.ends.isEmpty, deadline.map({ Monitor.now >= $0 }) ?? true {
+                    deadline = nil
                     state.flushes = false
                     state.filling.shrink()
                     batch.shrink()
@@ -233,6 +237,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
             }
             state.flushes = false
             state.swapBatches(&batch)
+            state.isBusy = !batch.ends.isEmpty
             let requests = Requests(reopens: state.reopens, closes: state.closes, name: state.name)
             state.reopens = false
             state.name = nil
