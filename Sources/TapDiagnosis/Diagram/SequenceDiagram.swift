@@ -186,7 +186,8 @@ public struct SequenceDiagram: Sendable {
 
     private mutating func item(_ record: Record, _ direction: Direction, _ content: Span<UInt8>) -> Item {
         var line = LineBuffer()
-        TextForm().appendHead(record, content, direction, to: &line)
+        var form = TextForm()
+        form.appendHead(record, content, direction, to: &line)
         let label = String(decoding: line.bytes, as: UTF8.self)
         var item = Item(
             from: Lane(direction.source),

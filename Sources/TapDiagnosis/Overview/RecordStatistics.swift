@@ -23,6 +23,14 @@ public struct RecordStatistics: Sendable {
         case whitespace
         /// Bytes that were not decoded.
         case undecoded
+
+        /// Whether it is a message, a presence or an iq.
+        public var isStanza: Bool {
+            switch self {
+            case .nonza, .stream, .whitespace, .undecoded: false
+            default: true
+            }
+        }
     }
 
     /// Items of one kind.
@@ -54,6 +62,11 @@ public struct RecordStatistics: Sendable {
 
     /// Nothing yet.
     public init() {}
+
+    /// Stanzas of every kind.
+    public var stanzas: UInt64 {
+        zip(ItemKind.allCases, figures).reduce(0) { $1.0.isStanza ? $0 + $1.1.sent + $1.1.received : $0 }
+    }
 
     /// The figures of every kind of which there are items.
     public var kinds: [(kind: ItemKind, figures: Figures)] {

@@ -5,6 +5,8 @@ public import TapRecord
 public struct RunSummary: Sendable {
     /// Counts, sizes and round trips of items.
     public private(set) var statistics = RecordStatistics()
+    /// Sessions that have begun.
+    public private(set) var begun: UInt64 = 0
     /// Sessions that have ended.
     public private(set) var sessions: UInt64 = 0
     /// How often sessions ended in each way, by the ``Record/Detail/closeReason``.
@@ -32,6 +34,7 @@ public struct RunSummary: Sendable {
         switch record.code {
         case Record.Code.loginFailed:
             Self.count(record.details?[Record.Detail.cause]?.text ?? record.condition ?? "unknown", in: &failedLogins)
+        case Record.Code.sessionBegan: begun += 1
         case Record.Code.sessionEnded:
             sessions += 1
             Self.count(record.details?[Record.Detail.closeReason]?.text ?? "unknown", in: &endings)

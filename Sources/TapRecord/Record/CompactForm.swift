@@ -27,6 +27,8 @@ public struct CompactForm: Sendable {
         public var foldsLogins = true
         /// The terminal shows ASCII alone: marks and other characters are replaced by what it has; default false.
         public var isASCII = false
+        /// The texts of messages stand beside what is said about them; default false.
+        public var showsBodies = false
 
         /// Without colours, 100 columns.
         public init() {}
@@ -36,7 +38,7 @@ public struct CompactForm: Sendable {
     public var style: Style
 
     private var timestamps = TimestampWriter()
-    private var texts = TextForm()
+    private var texts: TextForm
     private var sessions: [UInt64: SessionRows] = [:]
     /// The session of the row above.
     private var lastSession: UInt64 = 0
@@ -53,6 +55,9 @@ public struct CompactForm: Sendable {
     /// A form of that style, which has seen nothing.
     public init(style: Style = Style()) {
         self.style = style
+        var texts = TextForm.Style()
+        texts.showsBodies = style.showsBodies
+        self.texts = TextForm(style: texts)
     }
 
     /// Appends what is to be shown of a record; `content` holds its texts. Rows may be held back until later records show
@@ -452,11 +457,11 @@ public struct CompactForm: Sendable {
 
 extension CompactForm.Style {
     fileprivate func paint(_ colour: Colour, to line: inout LineBuffer) {
-        if isColoured, colour != .plain { line.append(colour.sequence) }
+        if isColoured { line.append(colour.sequence) }
     }
 
     fileprivate func unpaint(to line: inout LineBuffer) {
-        if isColoured { line.append("\u{1B}[0m") }
+        if isColoured { line.append(Colour.end) }
     }
 }
 
@@ -504,21 +509,6 @@ private enum Mark {
         case .told: .plain
         case .warned: .yellow
         case .failed: .red
-        }
-    }
-}
-
-private enum Colour {
-    case plain, dim, red, green, yellow, cyan
-
-    var sequence: StaticString {
-        switch self {
-        case .plain: ""
-        case .dim: "\u{1B}[2m"
-        case .red: "\u{1B}[1;31m"
-        case .green: "\u{1B}[32m"
-        case .yellow: "\u{1B}[33m"
-        case .cyan: "\u{1B}[36m"
         }
     }
 }

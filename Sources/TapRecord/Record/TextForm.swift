@@ -23,6 +23,8 @@ public struct TextForm: Sendable {
         public var isColoured = false
         /// XML is broken into indented lines (the form `pretty`).
         public var indentsXML = false
+        /// The texts of messages stand beside what is said about them, as far as the record has them.
+        public var showsBodies = false
 
         /// The style of a file.
         public init() {}
@@ -30,6 +32,8 @@ public struct TextForm: Sendable {
 
     let style: Style
     private var timestamps = TimestampWriter()
+    /// A text in the making, kept for its memory.
+    private var body: [UInt8] = []
 
     /// A form of that style.
     public init(style: Style = Style()) {
@@ -201,7 +205,7 @@ extension TextForm {
     }
 
     /// ` iq result 192.168.1.1 → iOS_V1.0 id=7 roster: 1 contact: a@b; 1.2 kB 38 ms`
-    package func appendHead(
+    package mutating func appendHead(
         _ record: borrowing Record,
         _ content: Span<UInt8>,
         _ direction: Direction,
@@ -254,8 +258,9 @@ extension TextForm {
     /// of an error the remark is its text, which stands behind its condition.
     ///
     /// - Returns: whether there was something to say.
-    func appendContent(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
+    mutating func appendContent(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
         var isTold = appendSummary(record, content, to: &line)
+        if style.showsBodies, appendBody(record, content, to: &line) { isTold = true }
         guard !record.isPlain else { return isTold }
         let name = content.slice(record.name ?? .empty)
         append(record.sasl, of: name, &isTold, to: &line)
@@ -345,6 +350,23 @@ extension TextForm {
         guard let words = record.summary?.text ?? payload(record, content) else { return false }
         line.append(0x20)
         appendWire(words.utf8.span, to: &line)
+        return true
+    }
+
+    /// ` "Wherefore art thou?"`
+    private mutating func appendBody(
+        _ record: borrowing Record,
+        _ content: Span<UInt8>,
+        to line: inout LineBuffer
+    ) -> Bool {
+        guard record.kind == .stanza, let xml = record.xml,
+            content.slice(record.name ?? .empty).equals("message")
+        else { return false }
+        body.removeAll(keepingCapacity: true)
+        guard MessageBody.read(content.slice(xml), into: &body) else { return false }
+        line.append(" \"")
+        appendWire(body.span, to: &line)
+        line.append("\"")
         return true
     }
 

@@ -103,6 +103,70 @@ package enum Columns {
     ]
 }
 
+// The same of strings, which hold no control characters.
+extension Columns {
+    /// The columns of a text.
+    package static func count(_ text: String) -> Int { count(text.utf8Span.span) }
+
+    /// As much of a text as fits, with an ellipsis for the rest.
+    package static func cut(_ text: String, to columns: Int) -> String {
+        LineBuffer.text { $0.append(text.utf8Span.span, columns: columns) }
+    }
+
+    /// A text with spaces behind it.
+    package static func padded(_ text: String, to columns: Int) -> String {
+        text + String(repeating: " ", count: max(0, columns - count(text)))
+    }
+
+    /// The text in ASCII, as far as marks and lines have their like there.
+    package static func ascii(_ text: String) -> String {
+        LineBuffer.text { line in
+            line.append(string: text)
+            line.makeASCII(from: 0)
+        }
+    }
+
+    /// Wraps a text between words, not at no-break spaces, which become spaces; spaces at its beginning stay. A word that is
+    /// longer than a line is broken.
+    package static func wrapped(_ text: String, to columns: Int) -> [String] {
+        let columns = max(1, columns)
+        var lines: [String] = []
+        var line = String(text.prefix { $0 == " " })
+        var taken = count(line)
+        var isFirst = true
+        for word in text.split(separator: " ") {
+            var word = String(word)
+            var width = count(word)
+            if !isFirst, taken + 1 + width > columns {
+                lines.append(line)
+                line = ""
+                taken = 0
+            } else if !isFirst {
+                line += " "
+                taken += 1
+            }
+            while taken + width > columns {
+                let room = max(1, columns - taken)
+                let most = fitting(word.utf8Span.span, into: room).bytes
+                guard most > 0, most < word.utf8.count else { break }
+                // Between the parts of a fingerprint or path, if there is an end of one not far before.
+                let end = word.utf8.prefix(most).lastIndex { $0 == 0x3A || $0 == 0x2F }
+                let part = end.map { word.utf8.distance(from: word.startIndex, to: $0) + 1 } ?? 0
+                let start = part > most * 2 / 3 ? part : most
+                lines.append(line + String(decoding: word.utf8.prefix(start), as: UTF8.self))
+                word = String(decoding: word.utf8.dropFirst(start), as: UTF8.self)
+                width = count(word)
+                line = ""
+                taken = 0
+            }
+            line += word
+            taken += width
+            isFirst = false
+        }
+        return (lines + [line]).map { $0.replacing("\u{A0}", with: " ") }
+    }
+}
+
 extension LineBuffer {
     /// Appends as much of `text` as fits into `columns`, with an ellipsis for the rest; `text` holds no control characters.
     ///
@@ -148,8 +212,9 @@ extension LineBuffer {
             case "←": append(UInt8(ascii: "<"))
             case "✓": append(UInt8(ascii: "+"))
             case "✗": append(UInt8(ascii: "!"))
-            case "─", "·": append(UInt8(ascii: "-"))
+            case "─", "–", "·": append(UInt8(ascii: "-"))
             case "…": append(UInt8(ascii: "~"))
+            case "≠": append(UInt8(ascii: "#"))
             case "×": append(UInt8(ascii: "x"))
             case "µ": append(UInt8(ascii: "u"))
             case _ where scalar.isASCII: append(UInt8(ascii: scalar))

@@ -12,8 +12,9 @@ import XMPPCore
         private let filter: LogFilter
         private var sequence: UInt64 = 0
 
-        init(_ spec: String = "info", width: Int = 80, isColoured: Bool = false) throws {
+        init(_ spec: String = "info", width: Int = 80, isColoured: Bool = false, showsBodies: Bool = false) throws {
             var style = CompactForm.Style()
+            style.showsBodies = showsBodies
             style.width = width
             style.isColoured = isColoured
             form = CompactForm(style: style)
@@ -105,6 +106,44 @@ import XMPPCore
                 "✓  ready             romeo@localhost/balcony   25 ms",
             ]
         )
+    }
+
+    @Test(arguments: [
+        ("<message><body>Ay &amp; me!</body></message>", "body 5 B  \"Ay & me!\""),
+        // A newline must not begin a row, and no sequence reaches the terminal.
+        ("<message><body>a\nb</body></message>", "body 5 B  \"a\\nb\""),
+        ("<message><body><![CDATA[<b>]]></body></message>", "body 5 B  \"<b>\""),
+        ("<message><body xml:lang='en'>one</body><body xml:lang='de'>eins</body></message>", "body 5 B  \"one\""),
+        (
+            "<message><received xmlns='urn:xmpp:carbons:2'><forwarded xmlns='urn:xmpp:forward:0'>"
+                + "<message xmlns='jabber:client'><body>copy</body></message></forwarded></received></message>",
+            "body 5 B  \"copy\""
+        ),
+        (
+            "<message><forwarded xmlns='urn:xmpp:forward:0'><message xmlns='jabber:client'><body>inner</body></message>"
+                + "</forwarded><body>outer</body></message>",
+            "body 5 B  \"outer\""
+        ),
+        // What is hidden stays hidden, and what is no body is none.
+        ("<message><body>[redacted:body-24#0]</body></message>", "body 5 B"),
+        ("<message><body/></message>", "body 5 B"), ("<message><body xmlns='urn:x'>x</body></message>", "body 5 B"),
+        ("<message><html><body>x</body></html></message>", "body 5 B"), ("<message><body>torn", "body 5 B"),
+    ])
+    func `The text of a message stands in its row where that is asked for`(xml: String, text: String) throws {
+        for (isAsked, expected) in [(true, text), (false, "body 5 B")] {
+            var log = try Log(showsBodies: isAsked)
+            log.item(.recv, xml, "message", "chat", summary: "body 5 B")
+            let row = try #require(log.rows().last)
+            let words = row.replacing(#/ +/#, with: " ")
+            #expect(words.contains("message chat \(expected.replacing("  \"", with: " \""))"), "\(row)")
+            #expect(isAsked || !row.contains("\""))
+        }
+        var style = TextForm.Style()
+        style.showsBodies = true
+        var sample = Sample(.stanza)
+        sample.item(.recv, xml, name: "message")
+        sample.record.summary = "body 5 B"
+        #expect(try sample.text("info", style: style).contains(" \(text.replacing("  \"", with: " \""));"))
     }
 
     @Test(arguments: [(Record.Code.loginFailed, Level.error), (Record.Code.sessionEnded, .info), ("x", .error)])

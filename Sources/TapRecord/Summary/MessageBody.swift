@@ -1,0 +1,51 @@
+import XMPPCore
+
+/// Finds the text of a message in an item: that of its `<body/>` (RFC 6121 §5.2.3), or of the message within it that is a copy or
+/// comes from an archive.
+enum MessageBody {
+    /// Messages are not sought deeper than this: a copy of an archive's result is at the sixth level.
+    private static let deepest = 12
+
+    /// Appends the text, with references decoded.
+    ///
+    /// - Returns: Whether there is one that may be shown: a text that stands for a hidden one is none.
+    static func read(_ item: Span<UInt8>, into text: inout [UInt8]) -> Bool {
+        var reader = ItemReader()
+        reader.begin()
+        /// The namespaces of the open elements; nil where one is no message.
+        var messages: [Namespace?] = []
+        /// The depth of the body that is read.
+        var body: Int?
+        var best = Int.max
+        var isDone = false
+        while !isDone, let token = reader.next(item) {
+            switch token {
+            case .start:
+                let name = item.slice(reader.name)
+                if body == nil, messages.count < best, name.equals("body"), let parent = messages.last,
+                    parent == reader.namespace
+                {
+                    // The first of several languages, of the outermost message.
+                    text.removeAll(keepingCapacity: true)
+                    body = messages.count
+                    best = messages.count
+                }
+                messages.append(name.equals("message") && messages.count < deepest ? reader.namespace : nil)
+            case .text(let range) where messages.count == body.map({ $0 + 1 }):
+                AttributeValue.decodeText(item.slice(range), into: &text)
+            case .section(let range, _) where messages.count == body.map({ $0 + 1 }): text.append(item.slice(range))
+            case .text, .section: break
+            case .end:
+                guard !messages.isEmpty else { return false }
+                messages.removeLast()
+                if messages.count == body {
+                    body = nil
+                    // There is none that is further out.
+                    isDone = best == 1
+                }
+            case .fault: return false
+            }
+        }
+        return best < .max && !text.isEmpty && !Placeholder.isPlaceholder(text.span)
+    }
+}
