@@ -22,6 +22,8 @@ public final class RecordWriter: Sendable {
     public struct Lines: Sendable {
         let header: @Sendable (Opening) -> [UInt8]
         let loss: @Sendable (Loss) -> [UInt8]
+        /// Called on its thread with true before it writes whole lines to a terminal, and with false behind them.
+        public var onWriting: (@Sendable (Bool) -> Void)?
 
         /// The header of an opening, and the record that tells a loss.
         public init(

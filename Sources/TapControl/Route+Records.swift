@@ -7,7 +7,7 @@ internal import TapRecord
 extension Route {
     static func records(_ context: ControlContext, _ streams: EventStreams) -> [Route] {
         [
-            Route(method: .get, path: "/records", query: ["filter", "level", "session"]) { request in
+            Route(method: .get, path: "/records", query: ["content", "filter", "level", "session"]) { request in
                 let chosen = try request.query("filter").map { text throws(Problem) in
                     do throws(FilterFault) {
                         return try RecordFilter(text)
@@ -16,6 +16,9 @@ extension Route {
                     }
                 }
                 let level = try request.query("level").map { try Problem.level($0) } ?? .info
+                let content = request.query("content")
+                guard content == nil || content == "all" else { throw Problem.bad("content must be all") }
+                let showsItems = content != nil
                 var spec = LogSpec(level: level)
                 if let number = try request.session() {
                     spec = LogSpec(level: .off)
@@ -29,7 +32,7 @@ extension Route {
                         guard !shown.isEmpty, chosen?.matches(copy record, content: content) ?? true else {
                             return false
                         }
-                        let hasContent = shown.contains(.xml) || record.bytes != nil
+                        let hasContent = showsItems || shown.contains(.xml) || record.bytes != nil
                         form.withLock { $0.append(record, content: content, hasContent ? .content : [], to: &data) }
                         return true
                     }

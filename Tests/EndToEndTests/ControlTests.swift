@@ -152,6 +152,7 @@ struct ControlTests {
         #expect(try scene.isUntouched())
         #expect(try await scene.ask("GET", "/records?filter=(").status == 422)
         #expect(try await scene.ask("GET", "/records?level=loud").status == 422)
+        #expect(try await scene.ask("GET", "/records?content=some").status == 400)
     }
 
     @Test func `metrics are served on both sockets`() async throws {

@@ -58,6 +58,8 @@ public final class LogSink: LogOutput {
         public var writesHeader = true
         /// Asked now and then for the columns of the terminal, where the form has columns; nil leaves those of its style.
         public var terminalWidth: (@Sendable () -> Int?)?
+        /// Told with true before lines are written to a terminal, and with false behind them, on the writer's thread.
+        public var onWriting: (@Sendable (Bool) -> Void)?
         /// Buffer, times and rotation.
         public var writer: RecordWriter.Options
 
@@ -157,10 +159,12 @@ public final class LogSink: LogOutput {
         triggered = configuration.trigger.map {
             TriggeredLines($0, from: run.now().monotonic, onCompletion: configuration.onCompletion)
         }
+        var writerLines = RecordWriter.Lines(header: { lines.header($0) }, loss: { lines.loss($0) })
+        writerLines.onWriting = configuration.onWriting
         writer = try RecordWriter(
             configuration.destination,
             options: configuration.writer,
-            lines: RecordWriter.Lines(header: { lines.header($0) }, loss: { lines.loss($0) }),
+            lines: writerLines,
             onEvent: onEvent
         )
     }

@@ -96,6 +96,15 @@ final class WriterLoop {
 
     /// Writes the header that is due and the batch, to the end or until there is no hope.
     private func writeBatch() {
+        guard output.isTerminal, !prologue.isEmpty || !batch.bytes.isEmpty, let onWriting = lines.onWriting else {
+            return writeLines()
+        }
+        onWriting(true)
+        defer { onWriting(false) }
+        writeLines()
+    }
+
+    private func writeLines() {
         // Where there is nothing to write, nothing shows that writing works again.
         var hasWritten = false
         while true {
