@@ -55,6 +55,7 @@ struct XMPPTap: AsyncParsableCommand {
     /// Exits with `status`, or with ``ExitStatus/file`` if a write to standard output failed. A closed pipe, as with `head`,
     /// is no failure.
     private static func end(with status: ExitStatus) -> Never {
+        BottomLine.hide(isEnd: true)
         guard let fault = Console.fault, fault.code != .brokenPipe else { Glibc.exit(status.rawValue) }
         Console.complain("\(fault)")
         Glibc.exit(ExitStatus.file.rawValue)

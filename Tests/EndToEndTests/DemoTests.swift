@@ -41,4 +41,34 @@ struct DemoTests {
         #expect(records.last?.contains(#""kind":"session""#) == true)
         #expect(records.contains { $0.contains("🌹") })
     }
+
+    @Test func `--bodies shows what was said, in no file, and not what was hidden`() async throws {
+        let folder = try TemporaryFolder()
+        let words = "\"Wherefore art thou?"
+        for (policy, isShown) in [("secrets", true), ("bodies", false)] {
+            let capture = folder.path(of: "\(policy).xtap")
+            let log = folder.path(of: "\(policy).log")
+            let demo = try await XMPPTapBinary.run(
+                ["demo", "--log", "info", "--capture", capture, "--log-to", log, "--redact", policy]
+                    + (isShown ? ["--bodies"] : [])
+            )
+            #expect(demo.ending == .exited(0), "\(demo.error)")
+            let lines = demo.output.split(separator: "\n").filter { $0.contains(" info ") }
+            #expect(lines.contains { $0.contains(words) } == isShown, "\(demo.output)")
+            #expect(
+                folder.read("\(policy).log").contains("message chat") && !folder.read("\(policy).log").contains(words)
+            )
+            for form in ["text", "compact"] {
+                let read = try await XMPPTapBinary.run(["read", capture, "--bodies", "--log", "info", "--format", form])
+                #expect(read.ending == .exited(0) && read.output.contains(words) == isShown, "\(read.output)")
+                let plain = try await XMPPTapBinary.run(["read", capture, "--log", "info", "--format", form])
+                #expect(plain.output.contains("body ") && !plain.output.contains(words), "\(plain.output)")
+            }
+        }
+        let both = try await XMPPTapBinary.run(["demo", "--bodies", "--redact", "metadata"])
+        #expect(
+            both.ending == .exited(2) && both.error.contains("--bodies and --redact metadata contradict"),
+            "\(both)"
+        )
+    }
 }

@@ -366,14 +366,18 @@ import Testing
         let scene = try await Scene()
         let all = try XMPPTapBinary(["tail", "--level", "verbose"] + scene.flags)
         let json = try XMPPTapBinary(["tail", "--json", "--session", "2"] + scene.flags)
-        // Until both listen.
-        while [all, json].contains(where: { !$0.process.text(of: .standardOutput).contains("rehearsal") }) {
+        let bodies = try XMPPTapBinary(["tail", "--bodies", "--format", "text", "--level", "info"] + scene.flags)
+        // Until all listen.
+        while [all, json, bodies].contains(where: { !$0.process.text(of: .standardOutput).contains("rehearsal") }) {
             try await scene.checkRelaying("rehearsal")
         }
         try await scene.checkRelaying("It is the east")
         _ = try await all.process.line(of: .standardOutput) { $0.contains("RECV") && $0.contains("It is the east") }
         _ = try await json.process.line(of: .standardOutput) { $0.contains("It is the east") }
-        for tail in [all, json] {
+        _ = try await bodies.process.line(of: .standardOutput) {
+            $0.contains(" info ") && $0.contains("\"It is the east") && !$0.contains("<body")
+        }
+        for tail in [all, json, bodies] {
             tail.process.signal(SIGINT)
             #expect(try await tail.process.ending() == .exited(0))
         }

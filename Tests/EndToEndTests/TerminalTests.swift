@@ -71,4 +71,187 @@ struct TerminalTests {
         #expect(ascii.lines == ascii.whole && ascii.lines.contains { $0.contains("+  login") })
         #expect(ascii.lines.allSatisfy { $0.utf8.allSatisfy { $0 < 0x80 } })
     }
+
+    @Test func `What other commands print keeps to the width, the verdict of a login first`() async throws {
+        let folder = try #require(folder)
+        let program = try #require(XMPPTapBinary.path)
+        let capture = folder.path(of: "failed.xtap")
+        let scene = try await ControlScene(["--log", "off", "--capture", capture])
+        let stranger = try PlainSocket(port: scene.port)
+        try stranger.openStream()
+        try stranger.write(
+            "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGp1bGlldAB3cm9uZw==</auth>"
+        )
+        try stranger.read(until: "</failure>")
+        try stranger.write("</stream:stream>")
+        try stranger.read()
+        while !folder.read("failed.xtap").contains("session-ended") { try await Task.sleep(for: .milliseconds(20)) }
+        let authorities = "--ca-dir '\(folder.path(of: "ca"))'"
+        let created = try await XMPPTapBinary.run([
+            "ca", "create", "--domain", "example.org", "--ca-dir", folder.path(of: "ca"),
+        ])
+        #expect(created.ending == .exited(0), "\(created.error)")
+        let sessions = [
+            "'\(program)' sessions --control '\(scene.path)'", "'\(program)' sessions 1 --control '\(scene.path)'",
+        ]
+        let commands = [
+            "'\(program)' doctor --port \(try FreePort.next())", "'\(program)' ca show \(authorities)",
+            "'\(program)' probe juliet@localhost --timeout 5 --via 127.0.0.1:\(try FreePort.next())",
+            "'\(program)' explain '\(capture)'",
+        ]
+        let environment = ["LC_ALL": "C.UTF-8", "NO_COLOR": "1"]
+        for columns in [60, 80, 120, 200] {
+            // A table of sessions has columns for 72.
+            for command in commands + (columns >= 80 ? sessions : []) {
+                let screen = try await screen(columns, command, environment: environment)
+                #expect(
+                    !screen.lines.isEmpty && screen.lines == screen.whole,
+                    "\(command) at \(columns): \(screen.lines)"
+                )
+                guard command.contains(" explain ") else { continue }
+                let second = try #require(screen.lines.firstIndex { $0.hasPrefix("── 2 · juliet at ") })
+                #expect(screen.lines[second + 1].hasPrefix("✗  failed at sasl: "), "\(screen.lines)")
+                #expect(screen.lines.contains { $0.hasPrefix("✓  connect ") }, "\(screen.lines)")
+            }
+        }
+        let ascii = try await screen(60, commands[3], environment: ["LC_ALL": "C", "NO_COLOR": "1"])
+        #expect(ascii.lines.contains { $0.hasPrefix("!  failed at sasl: ") })
+        #expect(ascii.lines.allSatisfy { $0.utf8.allSatisfy { $0 < 0x80 } }, "\(ascii.lines)")
+        #expect(try await scene.binary.process.terminate() == .exited(0))
+    }
+
+    /// A terminal in which a proxy before its built-in server runs.
+    private final class Pane {
+        private let folder: TemporaryFolder
+        private(set) var pid: Int32 = 0
+
+        init(_ columns: Int, _ rows: Int, environment: String = "") async throws {
+            folder = try TemporaryFolder()
+            let program = try #require(XMPPTapBinary.path)
+            let proxy =
+                "env -u LC_ALL LC_ALL=C.UTF-8 \(environment) '\(program)' proxy --listen 127.0.0.1:0 --control none"
+            try await tmux("new-session", "-d", "-x", "\(columns)", "-y", "\(rows)", "sh")
+            try await tmux("set-option", "-g", "remain-on-exit", "on")
+            try await tmux("respawn-pane", "-k", "exec \(proxy)")
+            let number = try await tmux("display-message", "-p", "#{pane_pid}")
+            pid = try #require(Int32(number.dropLast()))
+        }
+
+        deinit { if pid > 0, !hasEnded { kill(pid, SIGKILL) } }
+
+        @discardableResult
+        func tmux(_ arguments: String...) async throws -> String {
+            let socket = folder.path(of: "tmux")
+            let process = try ToolProcess("/usr/bin/tmux", ["-u", "-f", "/dev/null", "-S", socket] + arguments)
+            guard try await process.ending() == .exited(0) else { throw process.failure("failed") }
+            return process.text(of: .standardOutput)
+        }
+
+        func lines() async throws -> [String] {
+            try await tmux("capture-pane", "-p").split(separator: "\n").map {
+                String($0.reversed().drop { $0 == " " }.reversed())
+            }
+            .filter { !$0.isEmpty }
+        }
+
+        func resize(_ columns: Int, _ rows: Int) async throws {
+            try await tmux("resize-window", "-x", "\(columns)", "-y", "\(rows)")
+        }
+
+        /// The screen, once it is as it should be.
+        @discardableResult
+        func wait(_ what: String, _ isReached: ([String]) -> Bool) async throws -> [String] {
+            let deadline = ContinuousClock.now + .seconds(60)
+            while true {
+                let lines = try await lines()
+                if isReached(lines) { return lines }
+                guard ContinuousClock.now < deadline else { throw KitError("no \(what): \(lines)") }
+                try await Task.sleep(for: .milliseconds(50))
+            }
+        }
+
+        /// Logs a client in, once the proxy listens.
+        func client() async throws -> PlainClient {
+            let lines = try await wait("port") { $0.contains { XMPPTapBinary.port(in: $0) != nil } }
+            let port = try #require(lines.compactMap(XMPPTapBinary.port).first)
+            let welcome = try #require(lines.first { $0.contains("juliet@localhost") })
+            let password = welcome.split(separator: " ").last.map(String.init) ?? ""
+            return try PlainClient(Account("juliet", password: password), port: port, resource: "balcony")
+        }
+
+        /// Whether the process has ended.
+        var hasEnded: Bool {
+            let status = Tap.read("/proc/\(pid)/stat")
+            return status.isEmpty || status.contains(") Z ")
+        }
+    }
+
+    /// Whether the line of the status is the last one, and nothing of it is anywhere else.
+    private static func hasStatus(_ lines: [String], _ words: String) -> Bool {
+        lines.last?.hasPrefix(words) == true
+            && !lines.dropLast().contains { $0.contains("stanzas/s") || $0.contains("slowest iq") }
+    }
+
+    private static func ping(_ client: PlainClient) throws {
+        let id = UUID().uuidString
+        try client.socket.write("<iq type='get' id='\(id)' to='localhost'><ping xmlns='urn:xmpp:ping'/></iq>")
+        try client.socket.read(until: id)
+    }
+
+    @Test func `The status is the last line, whatever size the terminal takes, and leaves nothing`() async throws {
+        let pane = try await Pane(120, 24)
+        try await pane.wait("status") { Self.hasStatus($0, "0 sessions · 0 stanzas/s") }
+        let client = try await pane.client()
+        try await pane.wait("session") { lines in
+            Self.hasStatus(lines, "1 session · ") && lines.contains { $0.contains("✓  ready") }
+                && lines.last?.contains(" · slowest iq ") == true
+        }
+        for (columns, rows) in [(40, 24), (30, 6), (120, 24), (60, 10)] {
+            try await pane.resize(columns, rows)
+            try Self.ping(client)
+            try await pane.wait("status at \(columns) columns") {
+                Self.hasStatus($0, "1 session · ") && $0.last.map { $0.count < columns } == true
+            }
+        }
+        // There is no room for it, and the rows go on.
+        for (columns, rows) in [(20, 10), (1, 1), (60, 2)] {
+            try await pane.resize(columns, rows)
+            try Self.ping(client)
+            try await pane.wait("rows at \(columns) columns") { !$0.contains { $0.contains("stanzas/s") } }
+        }
+        try await pane.resize(120, 24)
+        try Self.ping(client)
+        try await pane.wait("status again") { Self.hasStatus($0, "1 session · ") }
+        try client.leave()
+        try await pane.wait("end") { Self.hasStatus($0, "0 sessions · ") }
+        try await pane.tmux("send-keys", "C-c")
+        let lines = try await pane.wait("summary") { $0.contains { $0.hasPrefix("sessions ") } && pane.hasEnded }
+        #expect(!lines.contains { $0.contains("stanzas/s") }, "\(lines)")
+        try await pane.tmux("kill-server")
+    }
+
+    @Test func `A terminal that understands no sequences has no status`() async throws {
+        let pane = try await Pane(120, 24, environment: "TERM=dumb")
+        let client = try await pane.client()
+        try await pane.wait("session") { $0.contains { $0.contains("✓  ready") } }
+        try Self.ping(client)
+        let lines = try await pane.wait("ping") { $0.contains { $0.contains("ping") } }
+        #expect(!lines.contains { $0.contains("stanzas/s") }, "\(lines)")
+        try await pane.tmux("kill-server")
+    }
+
+    @Test func `A terminal that vanishes ends neither the proxy nor its sessions`() async throws {
+        let pane = try await Pane(120, 24)
+        let client = try await pane.client()
+        try await pane.wait("session") { Self.hasStatus($0, "1 session · ") }
+        try await pane.tmux("kill-server")
+        for _ in 0..<20 {
+            try Self.ping(client)
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        #expect(!pane.hasEnded)
+        kill(pane.pid, SIGTERM)
+        try client.socket.read()
+        while !pane.hasEnded { try await Task.sleep(for: .milliseconds(20)) }
+    }
 }

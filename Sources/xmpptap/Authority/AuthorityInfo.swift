@@ -34,15 +34,19 @@ struct AuthorityInfo {
         found = nil
     }
 
-    var lines: [String] {
-        var lines: [String] = []
+    /// The lines for people, with control characters escaped.
+    func lines(_ style: OutputStyle = .plain) -> [String] {
+        var rows: [(mark: OutputStyle.Mark, name: String, text: String)] = []
         if let found {
-            lines.append("  valid        \(found.begin) to \(found.end)")
-            lines.append("  fingerprint  SHA-256 \(found.fingerprint)")
-            lines.append("  certificate  \(found.path)")
+            rows.append((fault == nil ? .done : .told, "valid", "\(found.begin) to \(found.end)"))
+            rows.append((.none, "fingerprint", "SHA-256 \(found.fingerprint)"))
+            rows.append((.none, "certificate", found.path))
         }
-        if let fault { lines.append("  unusable     \(fault)") }
-        return lines
+        if let fault { rows.append((.failed, "unusable", fault)) }
+        guard let width = style.width else {
+            return rows.map { Console.escaped("  \($0.name.padded(to: 12)) \($0.text)") }
+        }
+        return rows.flatMap { style.rows($0.mark, $0.text, name: $0.name, column: width < 40 ? 4 : 13) }
     }
 
     var json: String {

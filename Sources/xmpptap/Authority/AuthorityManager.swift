@@ -27,11 +27,11 @@ struct AuthorityManager {
                 ? "created the certificate authority for \(name):"
                 : "the certificate authority for \(name) already exists:"
         )
-        for line in AuthorityInfo(authority, in: folder).lines { Console.show(line) }
+        for line in AuthorityInfo(authority, in: folder).lines() { Console.print(line) }
         Console.tell("to make a client trust it: xmpptap ca export --domain \(name)\(folder.flag)")
     }
 
-    func show(_ wanted: CertificateName?, isJSON: Bool) throws(Failure) {
+    func show(_ wanted: CertificateName?, isJSON: Bool, _ style: OutputStyle = .plain) throws(Failure) {
         let names = try tell(folder.names)
         if let wanted, !names.contains(wanted) { throw missing(wanted) }
         if names.isEmpty { Console.complain("no certificate authority in \(folder.path)") }
@@ -49,8 +49,8 @@ struct AuthorityManager {
             if isJSON {
                 Console.print(info.json)
             } else {
-                Console.show("\(name)")
-                for line in info.lines { Console.show(line) }
+                Console.print(style.width == nil ? Console.escaped("\(name)") : style.rule("\(name)"))
+                for line in info.lines(style) { Console.print(line) }
             }
         }
         if !isWell { throw .reported(.checkFailed) }

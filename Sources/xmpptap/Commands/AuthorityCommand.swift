@@ -78,11 +78,12 @@ struct AuthorityCommand: ParsableCommand {
         @Flag(help: "Print JSON, one object per line.")
         var json = false
 
+        @OptionGroup var colour: ColourOption
         @OptionGroup var folder: AuthorityFolderOption
         @OptionGroup var config: ConfigOption
 
         func run() throws {
-            try AuthorityManager(folder: folder.resolved()).show(domain, isJSON: json)
+            try AuthorityManager(folder: folder.resolved()).show(domain, isJSON: json, .ofOutput(colour.color))
         }
     }
 

@@ -30,6 +30,7 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
     func run() async throws {
         let plan = try LogPlan(logs.request(), in: .current, defaultSpec: Usual.spec)
         let tap = try TapRun(plan)
+        tap.logs.showStatus()
         let steps = try await tap.finishing { try await play(tap) }
         let isWhole = tap.logs.close(within: .seconds(10))
         // A log in JSON is read by a program, which has no use for the summary.

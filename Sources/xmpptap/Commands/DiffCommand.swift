@@ -130,7 +130,7 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
         if json {
             Console.print(found.json())
         } else {
-            for line in found.lines(coloured: Paint.forOutput.isOn) { Console.print(line) }
+            for line in found.lines(coloured: Paint.forOutput().isOn) { Console.print(line) }
         }
         if let junit { try OutputText.write(found.junit(), to: junit) }
         if let report { try OutputText.write(found.html(), to: report) }

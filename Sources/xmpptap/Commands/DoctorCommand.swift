@@ -8,7 +8,7 @@ struct DoctorCommand: ParsableCommand, Configurable {
         abstract: "Check this machine for problems that stop xmpptap from working.",
         discussion: """
             Checks versions, libraries, ports, limits and permissions. Each line begins with "ok", with "note" for a \
-            restriction, or with "stop" for an error, followed by what to do. The exit code is 1 if there is a "stop".
+            restriction, or with "stop" for an error, followed by what to do; on a terminal with a mark instead. The exit code is 1 if there is a "stop".
 
             Example:
 
@@ -42,6 +42,7 @@ struct DoctorCommand: ParsableCommand, Configurable {
     @Flag(help: "Print JSON, one object per line.")
     var json = false
 
+    @OptionGroup var colour: ColourOption
     @OptionGroup var authority: AuthorityFolderOption
     @OptionGroup var config: ConfigOption
 
@@ -52,10 +53,8 @@ struct DoctorCommand: ParsableCommand, Configurable {
         var findings = Doctor.examine(port: port)
         if let folder = try? authority.resolved() { findings += Doctor.authorities(folder, at: RunClock().now().time) }
         for domain in upstreamDomain { findings += Doctor.servers(of: domain, resolver: resolver) }
-        for finding in findings {
-            // A finding can contain names from a DNS reply.
-            if json { Console.print(finding.json) } else { Console.show(finding.line) }
-        }
+        let style = OutputStyle.ofOutput(colour.color)
+        for line in findings.flatMap({ json ? [$0.json] : $0.lines(style) }) { Console.print(line) }
         if findings.contains(where: { $0.outcome == .stop }) { throw Failure.reported(.checkFailed) }
     }
 }

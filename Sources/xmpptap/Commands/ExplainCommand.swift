@@ -8,8 +8,8 @@ struct ExplainCommand: ParsableCommand, Configurable {
         commandName: "explain",
         abstract: "Explain why a login failed and why a session ended.",
         discussion: """
-            Shows the login of each session step by step: which step failed, why, and what to try. Also shows why the \
-            session ended. The steps are recorded at level verbose and in captures; a complete capture is decoded \
+            Shows of each session whether its login failed, why, and what to try, then why the session ended, and the \
+            login step by step. The steps are recorded at level verbose and in captures; a complete capture is decoded \
             again by this version. The exit code is 1 if no session completed its login (not with \
             --subscriptions), or if a session of --session was not found.
 
@@ -61,6 +61,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
     var session: [UInt64] = []
 
     @OptionGroup var keylog: KeyLogOption
+    @OptionGroup var colour: ColourOption
     @OptionGroup var config: ConfigOption
 
     /// `--subscriptions` takes an optional value: the next argument is its value only if it is an address.
@@ -106,7 +107,8 @@ struct ExplainCommand: ParsableCommand, Configurable {
             Console.print(drawing.drawn())
             if let remark = drawing.remark { Console.complain(remark) }
         } else {
-            for line in TimelineReport(timelines: story).lines() { Console.show(line) }
+            let report = TimelineReport(timelines: story, style: .ofOutput(colour.color))
+            for line in report.lines() { Console.print(line) }
         }
         try stored.end(wanted, isWell: story.all.contains(where: \.isReady))
     }
@@ -122,12 +124,12 @@ struct ExplainCommand: ParsableCommand, Configurable {
             }
         }
         stored.remark(on: wanted)
-        let lines = SubscriptionReport(history: story).lines()
+        let lines = SubscriptionReport(history: story, style: .ofOutput(colour.color)).lines()
         if lines.isEmpty {
             let person = subscriptions == Self.everybody ? "" : " of \(subscriptions)"
             Console.complain("no subscription changes\(person) found")
         }
-        for line in lines { Console.show(line) }
+        for line in lines { Console.print(line) }
         try stored.end(wanted)
     }
 }

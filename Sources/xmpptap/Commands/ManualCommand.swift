@@ -47,7 +47,7 @@ struct ManualCommand: ParsableCommand {
         }
         guard let topic else { return Console.print(Self.overview) }
         guard let page = ManualPage.named(topic) else { throw Self.unknown(topic) }
-        let paint = Paint.forOutput
+        let paint = Paint.forOutput()
         let text = TerminalText(width: Self.width) { text, style in
             switch style {
             case .heading, .strong: paint(text, .bold)

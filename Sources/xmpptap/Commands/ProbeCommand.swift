@@ -121,7 +121,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         }
         let plan = try LogPlan(logs.request(), in: .current, defaultSpec: Usual.spec)
         let tap = try TapRun(plan)
-        let story = json ? nil : ProbeText(paint: Paint.forOutput)
+        let story = json ? nil : ProbeText(style: .ofOutput(logs.form.colour.color))
         // Live output would be mixed with a log on standard output.
         let isLive = story != nil && !plan.logs.contains { $0.path == nil }
         let head = Once()
@@ -136,7 +136,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         let comparison = recorded.map { ProbeComparison(report, $0.path) }
         if let story {
             Self.show(isLive ? story.rest(report) : story.lines(report))
-            Self.show(comparison?.lines(story.paint) ?? [])
+            Self.show(comparison?.lines(story.style) ?? [])
         } else {
             Self.show(ProbeJSON(report: report, comparison: comparison).lines)
         }

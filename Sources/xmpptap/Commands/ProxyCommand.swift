@@ -117,6 +117,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
                 return tap.logs.close(within: time)
             }
         )
+        tap.logs.showStatus()
         do {
             guard try await run.run() else { throw Failure.reported(.file) }
         } catch let error as ProxyError {

@@ -32,18 +32,7 @@ struct ReadCommand: ParsableCommand, Configurable {
     )
     var files: [String]
 
-    @Option(
-        help: ArgumentHelp(
-            "Level and parts to show.",
-            discussion: """
-                As for proxy. Default: info; with --format text on a terminal info,send,recv; with --json everything.
-                """,
-            valueName: "spec"
-        ),
-        transform: LogSpec.typed
-    )
-    var log: LogSpec?
-
+    @OptionGroup var shown: ShownLogOption
     @OptionGroup var filter: FilterOption
     @OptionGroup var form: FormOptions
 
@@ -140,10 +129,11 @@ struct ReadCommand: ParsableCommand, Configurable {
             }
             let plan = ReadPlan(
                 files: files,
-                log: log,
+                log: shown.log,
                 filter: filter.filter,
                 form: json ? .json : form.format,
-                colour: form.color,
+                colour: form.colour.color,
+                showsBodies: form.bodies,
                 sessions: Set(session),
                 times: choice.times(in: reader.firstHeader),
                 header: reader.firstHeader,
@@ -208,7 +198,9 @@ struct ReadCommand: ParsableCommand, Configurable {
     private func report() throws {
         guard !sessions || !stats else { throw Failure.usage("choose one of --sessions and --stats") }
         let flag = sessions ? "--sessions" : "--stats"
-        guard log == nil, !follow else { throw Failure.usage("\(follow ? "--follow" : "--log") is not for \(flag)") }
+        guard shown.log == nil, !follow else {
+            throw Failure.usage("\(follow ? "--follow" : "--log") is not for \(flag)")
+        }
         var report = OverviewReport(sessions ? .sessions : .statistics, of: choice)
         let stored = try StoredRecords(files, isReanalysed: reanalyse, keys: keylog.keys()) { report.note($0) }
         stored.remark(on: choice.sessions)

@@ -48,6 +48,7 @@ struct SessionsCommand: ParsableCommand {
         @Flag(help: "Print JSON, one session per line.")
         var json = false
 
+        @OptionGroup var colour: ColourOption
         @OptionGroup var control: ControlOption
         @OptionGroup var config: ConfigOption
 
@@ -61,7 +62,7 @@ struct SessionsCommand: ParsableCommand {
                 Console.complain("the proxy has no sessions")
             } else {
                 let sessions = try list.map { json throws(ControlClientError) in try RunningSession(json) }
-                for line in SessionTable(sessions: sessions).lines(width: Console.width) { Console.print(line) }
+                for line in SessionTable(sessions: sessions).lines(.ofOutput(colour.color)) { Console.print(line) }
             }
         }
 
@@ -73,8 +74,8 @@ struct SessionsCommand: ParsableCommand {
             }
             let session = JSONValue.object(fields)
             if json { return Console.print(session.json) }
-            for line in SessionReport(session: try RunningSession(session)).lines(width: Console.width) {
-                Console.show(line)
+            for line in SessionReport(session: try RunningSession(session)).lines(.ofOutput(colour.color)) {
+                Console.print(line)
             }
         }
     }

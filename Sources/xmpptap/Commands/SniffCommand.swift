@@ -39,18 +39,7 @@ struct SniffCommand: ParsableCommand, Configurable {
     )
     var port: [UInt16] = []
 
-    @Option(
-        help: ArgumentHelp(
-            "Level and parts to show.",
-            discussion: """
-                As for proxy. Default: info; with --format text on a terminal info,send,recv; with --json everything.
-                """,
-            valueName: "spec"
-        ),
-        transform: LogSpec.typed
-    )
-    var log: LogSpec?
-
+    @OptionGroup var shown: ShownLogOption
     @OptionGroup var filter: FilterOption
     @OptionGroup var form: FormOptions
 
@@ -105,10 +94,11 @@ struct SniffCommand: ParsableCommand, Configurable {
         Console.tell("capturing on \(interface); Ctrl-C ends it")
         let plan = ReadPlan(
             files: [interface],
-            log: log,
+            log: shown.log,
             filter: filter.filter,
             form: json ? .json : form.format,
-            colour: form.color,
+            colour: form.colour.color,
+            showsBodies: form.bodies,
             sessions: [],
             header: reader.firstHeader,
             isLive: true,

@@ -15,7 +15,7 @@ struct RecordPrinter {
     /// - Parameters:
     ///   - level: The level to show; nil is what the log shows by default.
     ///   - form: How; nil is as the log does by default.
-    init(level: Level?, form: LogDestination.Form?, colour: ColourChoice = .auto) {
+    init(level: Level?, form: LogDestination.Form?, colour: ColourChoice = .auto, showsBodies: Bool = false) {
         let surroundings = LogPlan.Surroundings.current
         let form = form ?? surroundings.usualForm
         filter = LogFilter(level.map { LogSpec(level: $0) } ?? form.usualSpec(in: surroundings))
@@ -27,6 +27,8 @@ struct RecordPrinter {
             style.isColoured = isColoured
             // Records are shown as they come.
             style.foldsLogins = false
+            style.showsBodies = showsBodies
+            style.isASCII = surroundings.isTerminal && !Console.hasUTF8
             compact = CompactForm(style: style)
         case .text, .pretty:
             var style = TextForm.Style()
@@ -34,6 +36,7 @@ struct RecordPrinter {
             style.cutAdvice = "redirected to a file it is whole"
             style.isColoured = isColoured
             style.indentsXML = form == .pretty
+            style.showsBodies = showsBodies
             text = TextForm(style: style)
         }
     }

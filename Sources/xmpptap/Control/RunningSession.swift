@@ -35,7 +35,10 @@ struct SessionTable {
     let sessions: [RunningSession]
 
     /// The lines, each at most `width` columns wide, if that can be.
-    func lines(width: Int?) -> [String] {
+    func lines(width: Int?) -> [String] { lines(OutputStyle(width: width)) }
+
+    /// The lines, each at most as wide as the terminal, if that can be.
+    func lines(_ style: OutputStyle) -> [String] {
         let rows = sessions.map { session in
             let json = session.json
             return [
@@ -45,8 +48,13 @@ struct SessionTable {
             ]
         }
         let header = ["SESSION", "JID", "CLIENT", "PHASE", "TLS", "AGE", "SENT", "RECEIVED"]
-        return TextTable(header: header, rows: rows, numeric: [0, 6, 7], flexible: [1, 2]).lines(width: width)
+        var table = TextTable(header: header, rows: rows, numeric: [0, 6, 7], flexible: [1, 2])
+        table.colour = { $0 == 3 ? Self.colour(phase: $1) : nil }
+        return table.lines(style)
     }
+
+    /// The colour of a session's phase.
+    static func colour(phase: String) -> Colour? { phase == "ready" ? .green : .yellow }
 
     private func count(_ side: JSONValue?) -> String { side?["stanzas"]?.integer.map { "\($0)" } ?? "-" }
 

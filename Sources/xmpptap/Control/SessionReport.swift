@@ -13,34 +13,53 @@ struct SessionReport {
     let session: RunningSession
 
     /// The lines; tables are at most `width` columns wide where that can be, nil cuts nothing.
-    func lines(width: Int?) -> [String] {
+    func lines(width: Int?) -> [String] { lines(OutputStyle(width: width)) }
+
+    /// The lines, with control characters escaped, as wide as the terminal where that can be.
+    func lines(_ style: OutputStyle) -> [String] {
+        let jid = session.json["jid"]?.text ?? "(not bound)"
+        let who = "\(session.number) \(jid), \(session.json["phase"]?.text ?? "")"
+        var lines: [String] = []
+        for (name, text) in [("session", who)] + fields {
+            let head = style.paint(name.padded(to: 10), .dim)
+            for (number, line) in style.wrapped(Console.escaped(text), indent: 10).enumerated() {
+                lines.append(style.drawn((number == 0 ? head : String(repeating: " ", count: 10)) + line))
+            }
+        }
         let json = session.json
-        var lines = ["session   \(session.number) \(json["jid"]?.text ?? "(not bound)"), \(json["phase"]?.text ?? "")"]
-        for leg in ["client", "server"] {
-            let tls = json["tls"]?[leg]?.text.map { ", \($0)" } ?? ", no TLS"
-            lines.append("\(leg.padded(to: 9)) \(json[leg]?.text ?? "-")\(tls)")
-        }
-        if let domain = json["domain"]?.text { lines.append("domain    \(domain)") }
-        let age = json["age_ns"]?.integer.map { " (\(LineBuffer.duration($0)) ago)" } ?? ""
-        lines.append("began     \(json["began"]?.text ?? "-")\(age)")
-        for way in ["sent", "received"] {
-            let stanzas = json[way]?["stanzas"]?.integer ?? 0
-            let bytes = UInt64(clamping: json[way]?["bytes"]?.integer ?? 0)
-            lines.append(
-                "\(way.padded(to: 9)) \(Plural.of(Int(stanzas), "stanza")), \(LineBuffer.text { $0.append(size: bytes) })"
-            )
-        }
-        lines.append("injected  \(json["injected"]?.integer ?? 0)")
-        if let held = json["held"]?.integer, held > 0 { lines.append("held      \(held)") }
-        if json["rewrites"]?.bool == true { lines.append("counts    of stream management are translated") }
-        if let level = json["level"]?.text { lines.append("level     \(level)") }
         for part in Self.parts {
             let items = json[part.name]?.values ?? []
             guard !items.isEmpty else { continue }
-            lines.append("\(part.name):")
-            lines += Self.table(items, part.fields).lines(width: width.map { $0 - 2 }).map { "  \($0)" }
+            lines.append(style.paint("\(part.name):", .dim))
+            var inner = style
+            inner.width = style.width.map { $0 - 2 }
+            lines += Self.table(items, part.fields).lines(inner).map { "  \($0)" }
         }
         return lines
+    }
+
+    /// What it is beside its number, by name.
+    private var fields: [(name: String, text: String)] {
+        let json = session.json
+        var fields: [(String, String)] = []
+        for leg in ["client", "server"] {
+            let tls = json["tls"]?[leg]?.text.map { ", \($0)" } ?? ", no TLS"
+            fields.append((leg, "\(json[leg]?.text ?? "-")\(tls)"))
+        }
+        if let domain = json["domain"]?.text { fields.append(("domain", domain)) }
+        let age = json["age_ns"]?.integer.map { " (\(LineBuffer.duration($0)) ago)" } ?? ""
+        fields.append(("began", "\(json["began"]?.text ?? "-")\(age)"))
+        for way in ["sent", "received"] {
+            let stanzas = json[way]?["stanzas"]?.integer ?? 0
+            let bytes = UInt64(clamping: json[way]?["bytes"]?.integer ?? 0)
+            let size = LineBuffer.text { $0.append(size: bytes) }
+            fields.append((way, "\(Plural.of(Int(stanzas), "stanza")), \(size)"))
+        }
+        fields.append(("injected", "\(json["injected"]?.integer ?? 0)"))
+        if let held = json["held"]?.integer, held > 0 { fields.append(("held", "\(held)")) }
+        if json["rewrites"]?.bool == true { fields.append(("counts", "of stream management are translated")) }
+        if let level = json["level"]?.text { fields.append(("level", level)) }
+        return fields
     }
 
     /// The fields of a list's items that any of them has.
@@ -55,12 +74,17 @@ struct SessionReport {
                 }
             }
         }
-        return TextTable(
+        var table = TextTable(
             header: fields.map { ($0.hasSuffix("_ns") ? String($0.dropLast(3)) : $0).uppercased() },
             rows: rows,
             // Words and addresses, which can be long.
             flexible: fields.indices.filter { ["jid", "to", "id", "summary", "reason"].contains(fields[$0]) }
         )
+        table.colour = { column, text in
+            guard fields[column] == "outcome" else { return nil }
+            return text == "ok" ? .green : text == "failed" ? .red : .dim
+        }
+        return table
     }
 }
 

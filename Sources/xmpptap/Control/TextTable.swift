@@ -1,3 +1,5 @@
+internal import TapRecord
+
 /// Rows in aligned columns below a header.
 struct TextTable {
     let header: [String]
@@ -9,31 +11,46 @@ struct TextTable {
     /// Columns of which the end is what matters, such as paths: they are cut at the beginning.
     var cutAtStart: Set<Int> = []
 
+    /// The colour of a cell by its column and its text; nil is none.
+    var colour: (Int, String) -> Colour? = { _, _ in nil }
+
     private static let narrowest = 10
 
     /// The lines, without control characters, at most `width` columns wide where that can be; nil cuts nothing.
-    func lines(width: Int?) -> [String] {
+    func lines(width: Int?) -> [String] { lines(OutputStyle(width: width)) }
+
+    /// The lines, without control characters, at most as wide as the terminal where that can be.
+    func lines(_ style: OutputStyle) -> [String] {
+        let width = style.width
         let rows = ([header] + rows).map { $0.map(Console.escaped) }
-        var widths = header.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+        var widths = header.indices.map { column in rows.map { Columns.count($0[column]) }.max() ?? 0 }
         if let width {
             for column in flexible.reversed() {
                 let surplus = widths.reduce(0, +) + 2 * (widths.count - 1) - width
                 if surplus > 0 { widths[column] = max(min(Self.narrowest, widths[column]), widths[column] - surplus) }
             }
         }
-        return rows.map { row in
-            let cells = row.indices.map { cell(row[$0], widths[$0], $0) }
-            var line = cells.joined(separator: "  ")
-            while line.last == " " { line.removeLast() }
-            return line
+        return rows.enumerated().map { number, row in
+            // Spaces at the end of a line are nothing to see.
+            let last = row.lastIndex { !$0.isEmpty } ?? 0
+            let cells = row.indices.prefix(last + 1).map { column in
+                let text = cell(row[column], widths[column], column)
+                let shown = column == last ? String(text.reversed().drop { $0 == " " }.reversed()) : text
+                return style.paint(shown, number == 0 ? .dim : colour(column, row[column]))
+            }
+            return style.drawn(cells.joined(separator: "  "))
         }
     }
 
     private func cell(_ text: String, _ width: Int, _ column: Int) -> String {
-        if text.count > width {
-            return cutAtStart.contains(column) ? "…\(text.suffix(width - 1))" : "\(text.prefix(width - 1))…"
+        let columns = Columns.count(text)
+        guard columns > width else {
+            return numeric.contains(column)
+                ? String(repeating: " ", count: width - columns) + text : text.padded(to: width)
         }
-        return numeric.contains(column)
-            ? String(repeating: " ", count: width - text.count) + text : text.padded(to: width)
+        guard cutAtStart.contains(column) else { return Columns.cut(text, to: width).padded(to: width) }
+        var rest = text[...]
+        while Columns.count(String(rest)) > width - 1, !rest.isEmpty { rest.removeFirst() }
+        return "…\(rest)".padded(to: width)
     }
 }

@@ -205,8 +205,19 @@ struct CheckResult: Hashable {
         CheckResult(subject: subject, outcome: .stop, text: text)
     }
 
-    var line: String {
-        "\(outcome.rawValue.padded(to: 5)) \(subject.padded(to: 12)) \(text)"
+    /// The lines for people: one, or as many as a terminal needs. A result can contain names from a DNS reply.
+    func lines(_ style: OutputStyle = .plain) -> [String] {
+        let mark: OutputStyle.Mark =
+            switch outcome {
+            case .ok: .done
+            case .note: .warned
+            case .stop: .failed
+            }
+        guard let width = style.width else {
+            let word = style.paint(outcome.rawValue.padded(to: 5), mark.colour)
+            return ["\(word) \(Console.escaped("\(subject.padded(to: 12)) \(text)"))"]
+        }
+        return style.rows(mark, text, name: subject, column: width < 40 ? 4 : 14)
     }
 
     /// The line for programs.

@@ -4,25 +4,36 @@ internal import TapRecord
 /// How people came to be contacts or not to be, in lines.
 struct SubscriptionReport {
     var history: SubscriptionHistory
+    var style = OutputStyle.plain
 
-    /// The story, a line each; for each pair what happened in the order of time, and how it stands at the end.
+    /// The story, a line each, with control characters escaped; for each pair what happened in the order of time, and how it
+    /// stands at the end.
     func lines() -> [String] {
         var lines: [String] = []
         for pair in history.pairs {
             let events = history.events(of: pair)
             if !lines.isEmpty { lines.append("") }
-            lines.append("\(pair.first) and \(pair.second)")
+            let title = "\(pair.first) and \(pair.second)"
+            lines.append(style.width == nil ? Console.escaped(title) : style.rule(title))
             var time = TimestampWriter()
             for event in events {
                 let stamp = LineBuffer.text { time.appendTimeOfDay(event.time, to: &$0) }
                 let ofRun = history.runCount > 1 ? " of run \(event.run)" : ""
-                lines.append(
-                    "  \(stamp) [\(event.session)\(ofRun)] \(event.account): \(event.change.states) (\(event.reason))"
-                )
+                let text = "\(event.account): \(event.change.states) (\(event.reason))"
+                lines += rows("\(stamp) [\(event.session)\(ofRun)] ", text)
             }
-            lines.append("  at the end \(Self.outcome(events, pair))")
+            lines += rows("at the end ", Self.outcome(events, pair))
         }
         return lines
+    }
+
+    /// A text behind its head, and under it where it is longer than a line.
+    private func rows(_ head: String, _ text: String) -> [String] {
+        let indent = Columns.count(head) + 2
+        return style.wrapped(Console.escaped(text), indent: indent).enumerated().map { number, line in
+            let first = "  " + style.paint(head, .dim)
+            return style.drawn((number == 0 ? first : String(repeating: " ", count: indent)) + line)
+        }
     }
 
     /// How it stands at the end, as each of the two last saw it.

@@ -1,26 +1,38 @@
 internal import TapDiagnosis
 internal import TapRecord
 
-/// The timelines of the sessions in a file, in lines: what each went through until stanzas flowed, or until it failed and
-/// why, and why it ended.
+/// The timelines of the sessions in a file, in lines: of each first whether its login completed or why it failed, and why the
+/// session ended, then the steps that it went through.
 struct TimelineReport {
     var timelines: SessionTimelines
+    var style = OutputStyle.plain
 
+    /// The lines, with control characters escaped.
     func lines() -> [String] {
         var lines: [String] = []
         for session in timelines.all {
             if !lines.isEmpty { lines.append("") }
             let ofRun = timelines.runCount > 1 ? " of run \(session.run)" : ""
             let earlier = session.resumes.map { ", resumed session \($0)" } ?? ""
-            lines.append("session \(session.number)\(ofRun), \(Self.who(session.owner))\(earlier)")
-            let rows = session.steps.compactMap { Self.row($0, since: session.began) }
-            lines +=
-                rows.isEmpty ? ["  no login steps recorded; record with --capture or --log verbose"] : Self.table(rows)
-            if let diagnosis = session.diagnosis { lines += Self.words(diagnosis) }
-            lines.append("  " + (session.end.map(Self.ending) ?? "its end is not in the file"))
+            let who = Self.who(session.owner) + earlier
+            let steps = session.steps.compactMap { Step($0, since: session.began) }
+            if style.width == nil {
+                lines.append(Console.escaped("session \(session.number)\(ofRun), \(who)"))
+                lines += Self.outcome(session).map { statement in
+                    "  " + style.paint(style.wrapped(Console.escaped(statement.text)).joined(), statement.colour)
+                }
+                lines += steps.isEmpty ? ["  " + Self.noSteps] : table(steps)
+            } else {
+                lines.append(style.rule("\(session.number)\(ofRun) · \(who)"))
+                lines += Self.outcome(session).flatMap { style.rows($0.mark, $0.text, colour: $0.colour) }
+                lines.append("")
+                lines += steps.isEmpty ? style.rows(.none, Self.noSteps) : grid(steps)
+            }
         }
         return lines
     }
+
+    private static let noSteps = "no login steps recorded; record with --capture or --log verbose"
 
     private static func who(_ owner: Record) -> String {
         if let jid = owner.jid { return jid }
@@ -28,51 +40,150 @@ struct TimelineReport {
         return "\(owner.user ?? "the client") at \(address)"
     }
 
+    // MARK: What came of it
+
+    /// A sentence about a session.
+    private struct Statement {
+        var mark: OutputStyle.Mark
+        var text: String
+        var colour: Colour?
+    }
+
+    /// The diagnosis, or that there is none to make; then the end.
+    private static func outcome(_ session: SessionTimelines.Timeline) -> [Statement] {
+        var all: [Statement] = []
+        if let diagnosis = session.diagnosis {
+            all += words(diagnosis)
+        } else if session.isReady {
+            let ready = session.steps.last { $0.details?[LoginStep.code]?.text == LoginStep.Name.ready.rawValue }
+            let time = ready?.roundTrip.map { " after \(LineBuffer.duration($0))" } ?? ""
+            all.append(Statement(mark: .done, text: "ready\(time)", colour: .green))
+        }
+        all.append(Statement(mark: .told, text: session.end.map(ending) ?? "its end is not in the file"))
+        return all
+    }
+
     private static func ending(_ end: Record) -> String {
         let reason = end.details?[Record.Detail.closeReason].map { " (\($0.text))" } ?? ""
         return "ended after \(LineBuffer.duration(end.roundTrip ?? 0)): \(end.message ?? "no reason recorded")\(reason)"
     }
 
-    private static func row(_ step: Record, since start: Int64) -> [String]? {
-        guard let name = step.details?[LoginStep.code]?.text else { return nil }
-        let duration = step.roundTrip ?? 0
-        let reason = step.details?[LoginStep.reasonDetail]?.text
-        var outcome = [step.details?[LoginStep.outcomeDetail]?.text, step.condition, reason].compactMap { $0 }
-            .joined(separator: ", ")
-        let details = (step.details?.entries ?? []).filter { !LoginStep.toldDetails.contains($0.name) }
-        if !details.isEmpty {
-            outcome += " (" + details.map { "\($0.name) \($0.value.text)" }.joined(separator: "; ") + ")"
-        }
-        // The last step is a moment: it is reached when all before it are, and its time is that of the whole way.
-        let isTop = name == LoginStep.Name.ready.rawValue
-        let began = step.monotonic - (isTop ? 0 : duration) - start
-        return [name, LineBuffer.duration(began), LineBuffer.duration(duration), outcome]
-    }
-
     /// A diagnosis: the cause, the side at fault, what to try.
-    private static func words(_ diagnosis: LoginDiagnosis) -> [String] {
-        let rule = diagnosis.rule.map { " (\($0))" } ?? ""
+    private static func words(_ diagnosis: LoginDiagnosis) -> [Statement] {
+        let rule = diagnosis.rule.map { " (\($0.replacing(" ", with: "\u{A0}")))" } ?? ""
         let place =
             switch diagnosis.isProxyTheCause {
             case true?: "cause: xmpptap"
             case false?: "cause: \(diagnosis.side.rawValue), not xmpptap"
             case nil: "cause: \(diagnosis.side.rawValue); the recording does not show whether a proxy contributed"
             }
-        return [
-            "  failed at \(diagnosis.loginStep.rawValue): \(diagnosis.finding)\(rule)", "  \(place)",
-        ] + (diagnosis.advice.map { ["  try: \($0)"] } ?? [])
+        let failure = "failed at \(diagnosis.loginStep.rawValue): \(diagnosis.finding)\(rule)"
+        return [Statement(mark: .failed, text: failure, colour: .red), Statement(mark: .none, text: place)]
+            + (diagnosis.advice.map { [Statement(mark: .none, text: "try: \($0)", colour: .bold)] } ?? [])
     }
 
-    /// Rows under a head, in columns as wide as they need to be.
-    private static func table(_ rows: [[String]]) -> [String] {
-        let all = [["step", "at", "took", "outcome"]] + rows
-        let widths = (0..<3).map { column in all.map { $0[column].count }.max() ?? 0 }
-        return all.map { row in
-            var line = "  " + row[0] + spaces(widths[0] - row[0].count)
-            for column in 1..<3 { line += "  " + spaces(widths[column] - row[column].count) + row[column] }
-            return line + "  " + row[3]
+    // MARK: The steps
+
+    /// A row of the timeline.
+    private struct Step {
+        let name: String
+        let began: String
+        let took: String
+        let result: String
+        /// Why it failed or was skipped.
+        let reason: String
+        let details: String
+
+        init?(_ step: Record, since start: Int64) {
+            guard let name = step.details?[LoginStep.code]?.text else { return nil }
+            let duration = step.roundTrip ?? 0
+            // The last step is a moment: it is reached when all before it are, and its time is that of the whole way.
+            let isTop = name == LoginStep.Name.ready.rawValue
+            self.name = Console.escaped(name)
+            began = LineBuffer.duration(step.monotonic &- (isTop ? 0 : duration) &- start)
+            took = LineBuffer.duration(duration)
+            result = Console.escaped(step.details?[LoginStep.outcomeDetail]?.text ?? "")
+            reason = Console.escaped(
+                [step.condition, step.details?[LoginStep.reasonDetail]?.text].compactMap { $0 }.joined(separator: ", ")
+            )
+            details = Console.escaped(
+                (step.details?.entries ?? []).filter { !LoginStep.toldDetails.contains($0.name) }
+                    .map { "\($0.name) \($0.value.text)" }.joined(separator: "; ")
+            )
+        }
+
+        var outcome: String {
+            [result, reason].filter { !$0.isEmpty }.joined(separator: ", ") + (details.isEmpty ? "" : " (\(details))")
+        }
+
+        /// The columns before the outcome.
+        var cells: [String] { [name, began, took] }
+
+        var mark: OutputStyle.Mark {
+            switch LoginStep.Result(rawValue: result) {
+            case .ok: .done
+            case .failed: .failed
+            case .skipped: .skipped
+            case nil: .told
+            }
         }
     }
 
-    private static func spaces(_ count: Int) -> String { String(repeating: " ", count: max(0, count)) }
+    private static let header = ["step", "at", "took"]
+
+    private static func widths(_ steps: [Step]) -> [Int] {
+        header.indices.map { column in
+            ([header] + steps.map(\.cells)).map { Columns.count($0[column]) }.max() ?? 0
+        }
+    }
+
+    /// A name, and figures at the right of their columns.
+    private static func head(_ cells: [String], _ widths: [Int]) -> String {
+        var line = Columns.padded(cells[0], to: widths[0])
+        for column in 1..<cells.count {
+            line += "  " + String(repeating: " ", count: max(0, widths[column] - Columns.count(cells[column])))
+            line += cells[column]
+        }
+        return line
+    }
+
+    /// Rows under a head, in columns as wide as they need to be.
+    private func table(_ steps: [Step]) -> [String] {
+        let widths = Self.widths(steps)
+        return ["  \(Self.head(Self.header, widths))  outcome"]
+            + steps.map { "  \(Self.head($0.cells, widths))  \($0.outcome)" }
+    }
+
+    /// The same in the grid of a terminal: a mark in the place of the result, and what does not fit cut, except why a step failed.
+    private func grid(_ steps: [Step]) -> [String] {
+        let width = style.width ?? 80
+        // A terminal of few columns has no room for times.
+        let widths = Array(Self.widths(steps).prefix(width < 48 ? 1 : 3))
+        let header = Self.head(Array(Self.header.prefix(widths.count)), widths)
+        let column = OutputStyle.markColumns + Columns.count(header) + 2
+        // Nor for text beside names.
+        let isStacked = width - column < 16
+        let indent = isStacked ? OutputStyle.markColumns : column
+        let title = String(repeating: " ", count: OutputStyle.markColumns) + (isStacked ? "step" : "\(header)  outcome")
+        return [style.drawn(style.paint(title, .dim))]
+            + steps.flatMap { step in
+                let head = Self.head(Array(step.cells.prefix(widths.count)), widths)
+                let mark = style.paint(step.mark.rawValue, step.mark.colour)
+                let first = "\(mark)  \(style.paint(head, step.mark == .failed ? .red : nil))"
+                var rows = texts(step, columns: width - indent)
+                let begin = isStacked || rows.isEmpty ? [first] : ["\(first)  \(rows.removeFirst())"]
+                return (begin + rows.map { String(repeating: " ", count: indent) + $0 }).map(style.drawn)
+            }
+    }
+
+    /// The lines of a step's outcome.
+    private func texts(_ step: Step, columns: Int) -> [String] {
+        guard step.mark == .failed else {
+            let text = [step.reason, step.details].filter { !$0.isEmpty }.joined(separator: "; ")
+            return text.isEmpty ? [] : [style.paint(Columns.cut(text, to: columns), .dim)]
+        }
+        let reason = step.reason.isEmpty ? [] : Columns.wrapped(step.reason, to: columns)
+        let details = step.details.isEmpty ? [] : [style.paint(Columns.cut(step.details, to: columns), .dim)]
+        return reason.map { style.paint($0, .red) } + details
+    }
 }

@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Synchronization
 internal import TapCapture
 internal import TapControl
@@ -17,6 +18,8 @@ final class OpenLogs: Sendable {
     private let summary: SummarySink?
     /// Shows logins that take long, where logins are folded.
     private let unfolding: Task<Void, Never>?
+    /// Refreshes the line at the bottom of the terminal.
+    private let status = Mutex<Task<Void, Never>?>(nil)
 
     /// Tracks which logs cannot be written, and notifies one observer.
     private final class Watch: Sendable {
@@ -92,6 +95,19 @@ final class OpenLogs: Sendable {
         self.dispatcher = dispatcher
         controlled = zip(plan.logs, sinks).first { !$0.0.isComplete && $0.0.trigger == nil }
             .flatMap { $0.1.1 as? LogSink }.map { ControlledOutput($0, dispatcher) }
+    }
+
+    /// Shows what the run is at, until the logs are closed, in a line at the bottom of a terminal that shows the log in rows.
+    func showStatus() {
+        guard let summary else { return }
+        let task = Task.detached {
+            var status = RunStatus()
+            let began = ContinuousClock.now
+            repeat {
+                BottomLine.show(status.words(summary.soFar, at: (ContinuousClock.now - began).wholeNanoseconds))
+            } while (try? await Task.sleep(for: .milliseconds(500))) != nil
+        }
+        status.withLock { $0 = task }
     }
 
     private static func unfolding(_ sinks: [LogSink], _ run: LoggedRun) -> Task<Void, Never>? {
@@ -205,6 +221,8 @@ final class OpenLogs: Sendable {
     @discardableResult
     func close(within time: Duration) -> Bool {
         unfolding?.cancel()
+        status.withLock { $0 }?.cancel()
+        BottomLine.hide(isEnd: true)
         var isWhole = true
         for (place, (name, sink)) in sinks.enumerated() {
             let lost = sink.close(within: time)
@@ -246,6 +264,7 @@ final class OpenLogs: Sendable {
         style.cutAdvice = cutAdvice
         style.isColoured = log.isColoured
         style.indentsXML = log.form == .pretty
+        style.showsBodies = log.showsBodies
         let form: LogSink.Form
         switch log.form {
         case .json: form = .json
@@ -254,6 +273,7 @@ final class OpenLogs: Sendable {
             var style = CompactForm.Style()
             style.isColoured = log.isColoured
             style.foldsLogins = !log.isLive
+            style.showsBodies = log.showsBodies
             style.isASCII = log.isTerminal && !Console.hasUTF8
             form = .compact(style)
         }
@@ -270,7 +290,10 @@ final class OpenLogs: Sendable {
             let count = "\(matches) match\(matches == 1 ? "" : "es")"
             Console.tell("the capture in \(log.name) is complete after \(count); sessions continue without it")
         }
-        if log.isTerminal { configuration.terminalWidth = { Console.width } }
+        if log.isTerminal {
+            configuration.terminalWidth = { Console.width }
+            configuration.onWriting = { $0 ? BottomLine.begin(STDOUT_FILENO) : BottomLine.end(STDOUT_FILENO) }
+        }
         return configuration
     }
 

@@ -17,6 +17,9 @@ final class SummarySink: Sink {
         summary.withLock { $0.note(record, content: content) }
     }
 
+    /// What the run has come to so far.
+    var soFar: RunSummary { summary.withLock { $0 } }
+
     /// The lines to end with; none where there was no session.
     var lines: [String] { Self.lines(summary.withLock { $0 }) }
 

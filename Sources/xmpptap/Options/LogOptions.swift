@@ -117,7 +117,8 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
             log: log,
             filter: filter.filter,
             form: form.format,
-            colour: form.color,
+            colour: form.colour.color,
+            showsBodies: form.bodies,
             logTo: logTo,
             capture: capture,
             trigger: try trigger.trigger(of: capture),
@@ -159,6 +160,19 @@ struct FormOptions: ParsableArguments {
     )
     var format: LogDestination.Form?
 
+    @OptionGroup var colour: ColourOption
+
+    @Flag(
+        help: ArgumentHelp(
+            "Show the texts of messages in rows and lines.",
+            discussion: "Only on standard output. Texts that --redact has hidden stay hidden."
+        )
+    )
+    var bodies = false
+}
+
+/// `--color`.
+struct ColourOption: ParsableArguments {
     @Option(help: ArgumentHelp("When to use colours.", valueName: "when"))
     var color = ColourChoice.auto
 }
@@ -180,6 +194,21 @@ enum ColourChoice: String, Hashable, CaseIterable, ExpressibleByArgument {
 }
 
 extension LogDestination.Form: ExpressibleByArgument {}
+
+/// `--log` of commands that show what is recorded or captured.
+struct ShownLogOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Level and parts to show.",
+            discussion: """
+                As for proxy. Default: info; with --format text on a terminal info,send,recv; with --json everything.
+                """,
+            valueName: "spec"
+        ),
+        transform: LogSpec.typed
+    )
+    var log: LogSpec?
+}
 
 /// `--filter`.
 struct FilterOption: ParsableArguments {

@@ -9,6 +9,8 @@ struct LogRequest {
     /// The form of standard output; nil is the usual one.
     var form: LogDestination.Form?
     var colour = ColourChoice.auto
+    /// Whether standard output shows the texts of messages.
+    var showsBodies = false
     var logTo: [LogDestination] = []
     var capture: String?
     var trigger: CaptureTrigger?
@@ -37,6 +39,7 @@ struct LogPlan: Equatable {
         var trigger: CaptureTrigger?
         var isTerminal = false
         var isColoured = false
+        var showsBodies = false
         /// Whether records are shown as they come, and nobody asks for those that are held back.
         var isLive = false
         /// Whether a file with content is added to; not asked of the files of a folder, which are new.
@@ -147,10 +150,14 @@ struct LogPlan: Equatable {
         try Self.refuseOneFileForTwo(logs)
         for index in logs.indices where logs[index].path == nil {
             logs[index].isTerminal = surroundings.isTerminal
+            logs[index].showsBodies = request.showsBodies
             logs[index].isColoured = request.colour.isColoured(in: surroundings) && logs[index].form != .json
         }
         if request.showsSecrets, let policy = request.redact {
             throw .usage("--redact \(policy.rawValue) and --no-redact contradict each other; leave one out")
+        }
+        if request.showsBodies, let policy = request.redact, policy.hidesTexts {
+            throw .usage("--bodies and --redact \(policy.rawValue) contradict each other; leave one out")
         }
         guard !request.isRequired || !logs.isEmpty else {
             throw .usage("--log-required needs a log; add --log-to or --capture")

@@ -32,37 +32,43 @@ struct ProbeComparison {
     // MARK: Text
 
     /// For people.
-    func lines(_ paint: Paint) -> [String] {
-        let width = 44
+    func lines(_ style: OutputStyle) -> [String] {
+        let columns = style.width ?? ProbeText.usualWidth
+        let paint = style.paint
+        // Two columns, the words of the first as wide as they usually are.
+        let width = min(44, max(10, columns / 2))
         var lines = ["", "  \(paint("the probe".padded(to: width), .bold))\(paint(Console.escaped(title), .bold))"]
+        let remark = columns < 80 ? "" : "  ← first difference"
         for row in comparison.rows {
-            let working = Self.cell(row.working, width - 2, paint)
-            let other = Self.cell(row.other, 0, paint)
+            let working = Self.cell(row.working, width - 2, in: width - 2, paint)
+            let other = Self.cell(row.other, 0, in: columns - width - 2 - Columns.count(remark), paint)
             let mark = row.isDifference ? paint("≠ ", .red) : "  "
-            lines.append("  \(working)\(mark)\(other)\(row.isDifference ? paint("  ← first difference", .red) : "")")
+            lines.append("  \(working)\(mark)\(other)\(row.isDifference ? paint(remark, .red) : "")")
         }
         lines.append("")
         let isBad = !path.isReady
-        lines += ProbeText.wrapped(Console.escaped(sentence), to: 98).enumerated().map { number, line in
+        lines += Columns.wrapped(Console.escaped(sentence), to: columns - 2).enumerated().map { number, line in
             "\(number == 0 ? (isBad ? paint("✗", .red) : paint("✓", .green)) : " ") \(paint(line, .bold))"
         }
-        guard let diagnosis = path.diagnosis else { return lines }
+        guard let diagnosis = path.diagnosis else { return lines.map(style.drawn) }
         let more =
             [ProbeText.sentence("\(diagnosis.finding)", rule: diagnosis.rule)]
             + (diagnosis.advice.map { ["try: \($0)"] } ?? [])
-        return lines + more.flatMap { ProbeText.wrapped(Console.escaped($0), to: 98) }.map { "  \($0)" }
+        lines += more.flatMap { Columns.wrapped(Console.escaped($0), to: columns - 2) }.map { "  \($0)" }
+        return lines.map(style.drawn)
     }
 
-    private static func cell(_ step: TimelineComparison.Step?, _ width: Int, _ paint: Paint) -> String {
+    /// A step in so many columns, as far as it fits into `room`.
+    private static func cell(_ step: TimelineComparison.Step?, _ width: Int, in room: Int, _ paint: Paint) -> String {
         guard let step else { return String(repeating: " ", count: max(0, width)) }
-        let (mark, colour): (String, Paint.Colour) =
+        let mark: OutputStyle.Mark =
             switch step.result {
-            case .ok: ("✓", .green)
-            case .failed: ("✗", .red)
-            case .skipped: ("–", .dim)
+            case .ok: .done
+            case .failed: .failed
+            case .skipped: .skipped
             }
-        let words = Console.escaped(step.words)
-        return "\(paint(mark, colour)) \(words.padded(to: width - 2))"
+        let words = Columns.cut(Console.escaped(step.words), to: max(1, room - 2))
+        return "\(paint(mark.rawValue, mark.colour)) \(words.padded(to: width - 2))"
     }
 
     // MARK: JSON

@@ -5,22 +5,36 @@ internal import XMPPCore
 
 /// A probe's report as text: the timeline, the grades, the diagnosis.
 struct ProbeText: Sendable {
-    /// Columns of a line; longer text is wrapped.
-    private static let width = 100
+    /// Columns of a line where there is no terminal; longer text is wrapped.
+    static let usualWidth = 100
+
+    let style: OutputStyle
+
+    private var paint: Paint { style.paint }
+    private var width: Int { style.width ?? Self.usualWidth }
+    /// A terminal of few columns has no room for text beside names.
+    private var isNarrow: Bool { width < 64 }
     /// The column where text begins.
-    private static let indent = 32
+    private var indent: Int { isNarrow ? 4 : 32 }
     /// The same for grades.
-    private static let gradeIndent = 27
+    private var gradeIndent: Int { isNarrow ? 4 : 27 }
 
-    let paint: Paint
+    func head(_ account: JID) -> [String] { drawn([paint(Console.escaped(account.description), .bold), ""]) }
 
-    func head(_ account: JID) -> [String] { [paint(Console.escaped(account.description), .bold), ""] }
+    private func drawn(_ lines: [String]) -> [String] { lines.map(style.drawn) }
+
+    /// Lines of a text behind a head, which is a line of its own where there is no room.
+    private func lines(_ head: String, _ texts: [String], indent: Int) -> [String] {
+        let blank = String(repeating: " ", count: indent)
+        let lines = drawn(texts.enumerated().map { ($0 == 0 && !isNarrow ? head : blank) + $1 })
+        return isNarrow ? [style.drawn(head)] + lines : lines
+    }
 
     /// The part after the steps: grades and diagnosis.
     func rest(_ report: ProbeReport) -> [String] {
         let grades = report.grades
         let rows = grades.isEmpty ? [] : [""] + grades.flatMap(row)
-        return rows + [""] + diagnosis(report)
+        return rows + [""] + drawn(diagnosis(report))
     }
 
     func lines(_ report: ProbeReport) -> [String] {
@@ -30,41 +44,36 @@ struct ProbeText: Sendable {
     // MARK: Timeline
 
     func lines(_ step: ProbeReport.Step) -> [String] {
-        let (mark, colour) = Self.mark(step.outcome)
+        let mark = Self.mark(step.outcome)
         let name = step.name.rawValue.replacing("-", with: " ").padded(to: 17)
         let time = step.duration.map(LineBuffer.duration) ?? ""
         let head =
-            "  \(paint(mark, colour)) \(name) \(paint(String(repeating: " ", count: max(0, 8 - time.count)) + time, .dim))"
+            "  \(paint(mark.rawValue, mark.colour)) \(name) \(paint(String(repeating: " ", count: max(0, 8 - time.count)) + time, .dim))"
             + "  "
-        var rows: [String] = []
-        for line in step.lines.flatMap({ Self.wrapped(Console.escaped($0)) }) {
-            let text = step.outcome == .failed ? paint(line, rows.isEmpty ? .red : nil) : line
-            rows.append((rows.isEmpty ? head : String(repeating: " ", count: Self.indent)) + text)
-        }
-        return rows
+        let texts = step.lines.flatMap { Columns.wrapped(Console.escaped($0), to: width - indent) }
+        return lines(
+            head,
+            texts.enumerated().map { step.outcome == .failed && $0 == 0 ? paint($1, .red) : $1 },
+            indent: indent
+        )
     }
 
-    private static func mark(_ outcome: ProbeReport.Step.Outcome) -> (String, Paint.Colour) {
+    private static func mark(_ outcome: ProbeReport.Step.Outcome) -> OutputStyle.Mark {
         switch outcome {
-        case .ok: ("✓", .green)
-        case .note: ("!", .yellow)
-        case .failed: ("✗", .red)
-        case .skipped: ("–", .dim)
+        case .ok: .done
+        case .note: .warned
+        case .failed: .failed
+        case .skipped: .skipped
         }
     }
 
     // MARK: Grades
 
     private func row(_ grade: ProbeGrade) -> [String] {
-        let name = Self.name(of: grade.subject).padded(to: Self.gradeIndent - 7)
+        let name = Self.name(of: grade.subject).padded(to: 20)
         let head = "  \(paint(grade.letter?.rawValue ?? "?", Self.colour(of: grade.letter)))  \(name)  "
-        let lines = Self.wrapped(
-            Self.sentence(Console.escaped(grade.reason), rule: grade.rule),
-            to: Self.width - Self.gradeIndent
-        )
-        return lines.enumerated().map { number, line in
-            (number == 0 ? head : String(repeating: " ", count: Self.gradeIndent)) + line
-        }
+        let text = Self.sentence(Console.escaped(grade.reason), rule: grade.rule)
+        return lines(head, Columns.wrapped(text, to: width - gradeIndent), indent: gradeIndent)
     }
 
     static func name(of subject: ProbeGrade.Subject) -> String {
@@ -76,7 +85,7 @@ struct ProbeText: Sendable {
         }
     }
 
-    private static func colour(of letter: ProbeGrade.Letter?) -> Paint.Colour {
+    private static func colour(of letter: ProbeGrade.Letter?) -> Colour {
         switch letter {
         case .a: .green
         case .b, .c: .yellow
@@ -92,25 +101,30 @@ struct ProbeText: Sendable {
         switch report.outcome {
         case .ready:
             let time = report.timeToReady.map { ", ready after \(LineBuffer.duration($0))" } ?? ""
-            return ["\(paint("✓", .green)) \(paint("\(who) can log in", .bold))\(time)"] + weakest(report)
+            return statement(.done, "\(who) can log in", time) + weakest(report)
         case .offered:
             let words = "the server can be reached and offers what clients need"
-            return ["\(paint("✓", .green)) \(paint(words, .bold)); use --password-file to test the login too"]
-                + weakest(report)
+            return statement(.done, words, "; use --password-file to test the login too") + weakest(report)
         case .failed:
-            guard let diagnosis = report.diagnosis else {
-                return ["\(paint("✗", .red)) \(paint("the probe did not complete", .bold))"]
-            }
+            guard let diagnosis = report.diagnosis else { return statement(.failed, "the probe did not complete") }
             let title = diagnosis.isOfNetwork ? "cannot reach a server of \(who)" : "\(who) cannot log in"
             let words = [
                 Self.sentence(Console.escaped("\(diagnosis.finding)"), rule: diagnosis.rule), diagnosis.place,
                 "try: \(Console.escaped(diagnosis.probeAdvice(isDirect: report.isDirect)))",
             ]
-            return ["\(paint("✗", .red)) \(paint("\(title): \(diagnosis.step) failed", .bold))"]
+            return statement(.failed, "\(title): \(diagnosis.step) failed")
                 + words.enumerated().flatMap { number, words in
-                    Self.wrapped(words, to: Self.width - 2).map { "  \(paint($0, number == 0 ? .red : nil))" }
+                    Columns.wrapped(words, to: width - 2).map { "  \(paint($0, number == 0 ? .red : nil))" }
                 }
         }
+    }
+
+    /// What came of it, and more about that.
+    private func statement(_ mark: OutputStyle.Mark, _ words: String, _ more: String = "") -> [String] {
+        let lines = Columns.wrapped(words + more, to: width - 2)
+        let isWhole = lines[0].hasPrefix(words)
+        let first = isWhole ? paint(words, .bold) + lines[0].dropFirst(words.count) : paint(lines[0], .bold)
+        return ["\(paint(mark.rawValue, mark.colour)) \(first)"] + lines.dropFirst().map { "  \($0)" }
     }
 
     /// The overall grade and its reason.
@@ -118,7 +132,9 @@ struct ProbeText: Sendable {
         guard let worst = report.grade else { return [] }
         let subjects = report.grades.filter { $0.letter == worst }.map { Self.name(of: $0.subject) }
         let because = worst == .a ? "in all checks" : "for \(subjects.joined(separator: ", "))"
-        return ["  grade \(paint(worst.rawValue, Self.colour(of: worst))) \(because)"]
+        return Columns.wrapped(because, to: width - 10).enumerated().map { number, line in
+            (number == 0 ? "  grade \(paint(worst.rawValue, Self.colour(of: worst))) " : "          ") + line
+        }
     }
 
     // MARK: Words
@@ -127,24 +143,4 @@ struct ProbeText: Sendable {
     static func sentence(_ reason: String, rule: String?) -> String {
         rule.map { "\(reason) (\($0.replacing(" ", with: "\u{A0}")))" } ?? reason
     }
-
-    /// Wraps a text between words.
-    static func wrapped(_ text: String, to width: Int = Self.width - Self.indent) -> [String] {
-        var lines: [String] = []
-        var line = text.prefix { $0 == " " }.description
-        for word in text.split(separator: " ") {
-            let isFirst = line.allSatisfy { $0 == " " }
-            if !isFirst, line.count + 1 + word.count > width {
-                lines.append(line)
-                line = String(word)
-            } else {
-                line += (isFirst ? "" : " ") + word
-            }
-        }
-        return (lines + [line]).map { $0.replacing("\u{A0}", with: " ") }
-    }
-}
-
-extension String {
-    func padded(to width: Int) -> String { self + String(repeating: " ", count: max(0, width - count)) }
 }

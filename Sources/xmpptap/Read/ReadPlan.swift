@@ -26,6 +26,7 @@ struct ReadPlan {
         filter: RecordFilter? = nil,
         form: LogDestination.Form? = nil,
         colour: ColourChoice = .auto,
+        showsBodies: Bool = false,
         sessions: Set<UInt64>,
         times: Range<Timestamp>? = nil,
         header: RecordHeader,
@@ -46,6 +47,7 @@ struct ReadPlan {
             filter: filter,
             isTerminal: isTerminal,
             isColoured: colour.isColoured(in: surroundings) && form != .json,
+            showsBodies: showsBodies,
             isLive: isLive,
             flag: "--log"
         )

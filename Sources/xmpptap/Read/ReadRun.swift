@@ -93,11 +93,9 @@ struct ReadRun {
                     capture?.take(record)
                     if plan.includes(record.record) { parts.show(record) }
                 case .gap(let gap):
-                    progress?.clear()
                     Console.complain("\(gap)")
                     parts.noteGap()
                 case .damage(let line):
-                    progress?.clear()
                     Console.complain("\(line)")
                     isWhole = isWhole && line.isInterruption
                     parts.noteDamage()

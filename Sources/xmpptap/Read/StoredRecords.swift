@@ -31,11 +31,9 @@ struct StoredRecords {
             while let entry = reanalysis == nil ? try reader.next() : try reanalysis?.next() {
                 switch entry {
                 case .damage(let line):
-                    progress.clear()
                     Console.complain("\(line)")
                     isWhole = isWhole && line.isInterruption
                 case .gap(let gap):
-                    progress.clear()
                     Console.complain("\(gap)")
                 case .header(let header): found.note(run: header.run)
                 case .record(let line): found.note(session: line.record.session)

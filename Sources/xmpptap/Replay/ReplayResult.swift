@@ -41,7 +41,7 @@ struct ReplayResult {
 
     /// Prints the report.
     func tell() {
-        for line in report.lines(coloured: Paint.forOutput.isOn) { Console.print(line) }
+        for line in report.lines(coloured: Paint.forOutput().isOn) { Console.print(line) }
         let lacksValues = report.cases.flatMap(\.divergences).contains { $0.code == .undecided && $0.live == nil }
         if lacksValues { Console.show(AdviceTable.missingValues) }
         Console.show("\(progress.map(\.sent).reduce(0, +)) stanzas sent")

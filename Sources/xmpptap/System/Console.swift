@@ -36,9 +36,6 @@ enum Console {
     /// Writes a question to standard error, without a newline.
     static func prompt(_ text: String) { write(Array(escaped(text).utf8)[...], to: STDERR_FILENO) }
 
-    /// Writes over the terminal's current line, which is standard error's.
-    static func rewrite(_ text: String) { write(Array("\r\u{1B}[K\(escaped(text))".utf8)[...], to: STDERR_FILENO) }
-
     /// Writes a warning or error to standard error, after the program's name.
     static func complain(_ line: String) {
         tell("xmpptap: \(line)")
@@ -98,6 +95,8 @@ enum Console {
 
     private static func write(_ bytes: ArraySlice<UInt8>, to descriptor: Int32) {
         guard descriptor != STDOUT_FILENO || failure.load(ordering: .relaxed) == 0 else { return }
+        BottomLine.begin(descriptor)
+        defer { BottomLine.end(descriptor) }
         var rest = bytes
         while !rest.isEmpty {
             let written = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
@@ -111,30 +110,5 @@ enum Console {
                 return
             }
         }
-    }
-}
-
-/// Terminal colours.
-struct Paint: Sendable {
-    enum Colour: String {
-        case green = "32"
-        case yellow = "33"
-        case red = "31"
-        case dim = "2"
-        case bold = "1"
-    }
-
-    let isOn: Bool
-
-    /// For standard output: only on a terminal without `NO_COLOR`.
-    static var forOutput: Paint {
-        let surroundings = LogPlan.Surroundings.current
-        return Paint(isOn: surroundings.isTerminal && surroundings.wantsColour)
-    }
-
-    /// The text in a colour; `text` must have its control characters escaped.
-    func callAsFunction(_ text: String, _ colour: Colour?) -> String {
-        guard isOn, let colour, !text.isEmpty else { return text }
-        return "\u{1B}[\(colour.rawValue)m\(text)\u{1B}[0m"
     }
 }

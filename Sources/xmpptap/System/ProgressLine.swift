@@ -3,34 +3,25 @@ internal import Synchronization
 internal import TapCapture
 internal import TapRecord
 
-/// Shows on a terminal how far a command has come, in one line of standard error that is rewritten in place; nothing elsewhere.
+/// Shows at the bottom of the terminal how far a command has come, where standard error is one.
 final class ProgressLine: Sendable {
-    private struct State {
-        /// When the line is to be written next.
-        var due: ContinuousClock.Instant
-        var isThere = false
-    }
-
-    private let state: Mutex<State>
+    /// When the line is to be written next.
+    private let due: Mutex<ContinuousClock.Instant>
     private let began = ContinuousClock.now
     private let isShown = isatty(STDERR_FILENO) == 1
 
     /// A line that appears once the command has taken so long.
-    init(after delay: Duration = .zero) {
-        state = Mutex(State(due: .now + delay))
-    }
+    init(after delay: Duration = .zero) { due = Mutex(.now + delay) }
 
     /// Shows these words, unless others were shown just before.
     func note(_ words: @autoclosure () -> String?) {
         guard isShown else { return }
-        let isDue = state.withLock { state in
-            guard state.due <= .now else { return false }
-            state.due = .now + .milliseconds(100)
+        let isDue = due.withLock { due in
+            guard due <= .now else { return false }
+            due = .now + .milliseconds(100)
             return true
         }
-        guard isDue, let words = words() else { return }
-        state.withLock { $0.isThere = true }
-        Console.rewrite(words)
+        if isDue, let words = words() { BottomLine.show(words) }
     }
 
     /// Shows how much of a recording was read, and how fast.
@@ -52,8 +43,8 @@ final class ProgressLine: Sendable {
         }
     }
 
-    /// Removes the line, so that what follows stands in its place.
+    /// Removes the line for good.
     func clear() {
-        if state.withLock({ $0.isThere }) { Console.rewrite("") }
+        if isShown { BottomLine.hide() }
     }
 }

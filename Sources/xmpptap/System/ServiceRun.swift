@@ -84,6 +84,7 @@ struct ServiceRun: Sendable {
                 return .interrupted
             }
             if case .ended(let isWhole) = try await tasks.next() { return isWhole }
+            BottomLine.hide(isEnd: true)
             Glibc.exit(ExitStatus.success.rawValue)
         }
     }

@@ -49,9 +49,9 @@ struct AuthorityManagerTests {
     @Test func `It is shown with its dates and as unusable`() throws {
         let authority = try #require(try folder.authority(for: name))
         let info = AuthorityInfo(authority, in: folder, at: later)
-        #expect(info.lines.first == "  valid        2026-11-19 to 2027-11-21")
+        #expect(info.lines().first == "  valid        2026-11-19 to 2027-11-21")
         #expect(
-            info.lines.last?.hasPrefix("  unusable     the certificate authority for example.org expired on") == true
+            info.lines().last?.hasPrefix("  unusable     the certificate authority for example.org expired on") == true
         )
         #expect(info.json.contains(#""fault":"the certificate authority"#))
         #expect(info.json.contains(#""certificate":"\#(folder.path)/example.org/certificate.pem""#))

@@ -12,22 +12,24 @@ struct DoctorTests {
         #expect(Doctor.libxml2(version: "2.9.14") == .ok("libxml2", "2.9.14"))
         #expect(Doctor.libxml2(version: "2.13.5").outcome == .ok)
         #expect(
-            Doctor.libxml2(version: "2.8.0").line
-                == "stop  libxml2      2.8.0 is too old; install 2.9 or later (apt-get install libxml2)"
+            Doctor.libxml2(version: "2.8.0").lines()
+                == ["stop  libxml2      2.8.0 is too old; install 2.9 or later (apt-get install libxml2)"]
         )
         #expect(Doctor.openSSL(version: "3.0.19").outcome == .ok)
         #expect(
-            Doctor.openSSL(version: "1.1.1w").line
-                == "stop  OpenSSL      1.1.1w is too old; install 3.0 or later (apt-get install libssl3)"
+            Doctor.openSSL(version: "1.1.1w").lines()
+                == ["stop  OpenSSL      1.1.1w is too old; install 3.0 or later (apt-get install libssl3)"]
         )
     }
 
     @Test func `A port in use is told with what to do, and an absent family is not a fault`() {
         #expect(Doctor.listening(15222, .v4, error: 0) == .ok("port 15222", "free on 127.0.0.1"))
         #expect(
-            Doctor.listening(15222, .v6, error: EADDRINUSE).line
-                == "stop  port 15222   in use on [::1]; stop the process that uses it (ss -ltnp 'sport = :15222'), "
-                + "or choose another with --listen PORT"
+            Doctor.listening(15222, .v6, error: EADDRINUSE).lines()
+                == [
+                    "stop  port 15222   in use on [::1]; stop the process that uses it (ss -ltnp 'sport = :15222'), "
+                        + "or choose another with --listen PORT"
+                ]
         )
         #expect(Doctor.listening(15222, .v6, error: EADDRNOTAVAIL).outcome == .note)
         #expect(
@@ -121,7 +123,7 @@ struct DoctorTests {
 
     @Test func `A finding is a line for people and an object for programs`() {
         let finding = CheckResult.ok("names", "localhost is \"::1\"")
-        #expect(finding.line == "ok    names        localhost is \"::1\"")
+        #expect(finding.lines() == ["ok    names        localhost is \"::1\""])
         #expect(finding.json == #"{"check":"names","outcome":"ok","text":"localhost is \"::1\""}"#)
     }
 }

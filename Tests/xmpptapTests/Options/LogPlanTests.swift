@@ -29,6 +29,15 @@ struct LogPlanTests {
         #expect(piped.logs == [LogPlan.Log(path: nil, form: .text, spec: LogSpec(level: .info), flag: "--log")])
     }
 
+    @Test func `Message texts are shown on standard output alone, and not where they are to be hidden`() throws {
+        let request = LogRequest(showsBodies: true, logTo: [LogDestination(path: "a")])
+        #expect(try LogPlan(request, in: terminal).logs.map(\.showsBodies) == [true, false])
+        for policy in [RedactionPolicy.bodies, .metadata] {
+            #expect(throws: Failure.self) { try LogPlan(LogRequest(showsBodies: true, redact: policy), in: terminal) }
+        }
+        #expect(throws: Never.self) { try LogPlan(LogRequest(showsBodies: true, redact: .secrets), in: terminal) }
+    }
+
     @Test func `What was said counts, off is no log, and each log has its own form and level`() throws {
         let request = LogRequest(
             log: LogSpec(level: .off),

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import TapNetwork
+@testable import TapRecord
 @testable import XMPPCore
 @testable import xmpptap
 
@@ -15,33 +16,33 @@ import Testing
 
     @Test func `Colours stand where they are wanted, and nowhere else`() throws {
         let report = try report()
-        let plain = ProbeText(paint: Paint(isOn: false)).lines(report)
+        let plain = ProbeText(style: .plain).lines(report)
         #expect(plain.first == "juliet@example.org")
         #expect(plain.contains("  ✓ connection           12 ms  192.0.2.7:5222"))
-        let painted = ProbeText(paint: Paint(isOn: true)).lines(report)
+        let painted = ProbeText(style: OutputStyle(paint: Paint(isOn: true))).lines(report)
         #expect(painted.first == "\u{1B}[1mjuliet@example.org\u{1B}[0m")
         #expect(painted.contains { $0.hasPrefix("  \u{1B}[32m✓\u{1B}[0m connection") })
     }
 
     @Test func `What a server says cannot steer the terminal`() throws {
         let report = try report { $0.add(.server, .ok, ["Evil\u{1B}[2J\u{9B}5n"]) }
-        let lines = ProbeText(paint: Paint(isOn: false)).lines(report)
+        let lines = ProbeText(style: .plain).lines(report)
         #expect(lines.contains { $0.contains("Evil") })
         #expect(!lines.contains { $0.contains("\u{1B}") || $0.contains("\u{9B}") })
     }
 
     @Test func `Long texts go on below, and a rule is not torn apart`() {
         let text = ProbeText.sentence(String(repeating: "word ", count: 5) + "end", rule: "RFC 6120 §5.3.1")
-        #expect(ProbeText.wrapped(text, to: 30) == ["word word word word word end", "(RFC 6120 §5.3.1)"])
-        #expect(ProbeText.wrapped("    set in", to: 20) == ["    set in"])
-        #expect(ProbeText.wrapped("", to: 20) == [""])
-        #expect(ProbeText.wrapped("muchtoolongforit", to: 5) == ["muchtoolongforit"])
+        #expect(Columns.wrapped(text, to: 30) == ["word word word word word end", "(RFC 6120 §5.3.1)"])
+        #expect(Columns.wrapped("    set in", to: 20) == ["    set in"])
+        #expect(Columns.wrapped("", to: 20) == [""])
+        #expect(Columns.wrapped("muchtoolongforit", to: 5) == ["mucht", "oolon", "gfori", "t"])
     }
 
     @Test func `Nothing is graded of a server that was not reached`() throws {
         let report = try report()
         #expect(report.grades.isEmpty && report.grade == nil)
-        #expect(ProbeText(paint: Paint(isOn: false)).lines(report).last?.contains("the probe did not complete") == true)
+        #expect(ProbeText(style: .plain).lines(report).last?.contains("the probe did not complete") == true)
     }
 
     @Test func `JSON is one object a line, and what is set in goes on with the line before`() throws {
