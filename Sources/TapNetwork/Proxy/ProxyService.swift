@@ -5,6 +5,7 @@ public import ServiceLifecycle
 internal import Synchronization
 public import TapCore
 public import TapRecord
+internal import TapSecurity
 public import XMPPCore
 
 /// Listens, and relays each client to its server as a tapped ``Session``.
@@ -75,6 +76,7 @@ public final class ProxyService: Service {
         try await makeLoops()
         let listeners = try await open()
         for listener in listeners.open { onListening(listener.endpoint) }
+        readRoots()
         probe()
         do {
             try await waitForEnd(listeners)
@@ -87,6 +89,15 @@ public final class ProxyService: Service {
         }
         await listeners.close()
         await end(within: configuration.grace)
+    }
+
+    /// Reads the roots that servers are verified by before the first session needs them.
+    private func readRoots() {
+        for interception in [configuration.interception, configuration.upstreamInterception] {
+            guard let context = interception?.serverLeg else { continue }
+            // What is wrong with them is an error of the first session.
+            NIOThreadPool.singleton.submit { _ in _ = try? context.readRoots() }
+        }
     }
 
     /// Ends every session, and every later one until ``acceptSessions()``, with a stream error: the log is required and

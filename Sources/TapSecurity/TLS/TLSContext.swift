@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import Synchronization
 
 /// What all TLS connections of one leg share: versions, trusted roots, keys of session tickets. Made once, used from any
 /// thread.
@@ -22,6 +23,8 @@ public final class TLSContext: @unchecked Sendable {
     let isInsecure: Bool
     let keyLog: (@Sendable (String) -> Void)?
     let known = KnownCertificates()
+    /// Whether the system's roots are trusted and still to be read.
+    private let awaitsRoots: Mutex<Bool>
     /// Held because connections show it.
     private let identity: TLSIdentity?
 
@@ -34,7 +37,8 @@ public final class TLSContext: @unchecked Sendable {
             minimum: options.minimumVersion,
             isInsecure: options.isInsecure,
             identity: options.identity,
-            keyLog: options.keyLog
+            keyLog: options.keyLog,
+            trustsSystem: options.trust == .system
         )
         SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, nil)
         SSL_CTX_set_verify_depth(pointer, Self.longestChain)
@@ -45,9 +49,16 @@ public final class TLSContext: @unchecked Sendable {
                 SSL_CTX_use_cert_and_key(pointer, identity.leaf, identity.key, identity.chainStack, 1)
             }
         }
-        switch options.trust {
-        case .system: try check("SSL_CTX_set_default_verify_paths") { SSL_CTX_set_default_verify_paths(pointer) }
-        case .file(let path): try trust(path)
+        if case .file(let path) = options.trust { try trust(path) }
+    }
+
+    /// Reads the system's roots, unless they were read or are not trusted. The first connection does it, and takes as long:
+    /// some ten milliseconds. Can be called from any thread; others wait.
+    public func readRoots() throws(OpenSSLError) {
+        try awaitsRoots.withLock { awaits throws(OpenSSLError) in
+            guard awaits else { return }
+            try TapSecurity.check("SSL_CTX_set_default_verify_paths") { SSL_CTX_set_default_verify_paths(pointer) }
+            awaits = false
         }
     }
 
@@ -74,12 +85,14 @@ public final class TLSContext: @unchecked Sendable {
         minimum: TLSVersion,
         isInsecure: Bool,
         identity: TLSIdentity?,
-        keyLog: (@Sendable (String) -> Void)?
+        keyLog: (@Sendable (String) -> Void)?,
+        trustsSystem: Bool = false
     ) throws(TLSContextError) {
         self.role = role
         self.isInsecure = isInsecure
         self.keyLog = keyLog
         self.identity = identity
+        awaitsRoots = Mutex(trustsSystem)
         do throws(OpenSSLError) {
             pointer = try made("SSL_CTX_new") {
                 SSL_CTX_new(role == .client ? TLS_client_method() : TLS_server_method())

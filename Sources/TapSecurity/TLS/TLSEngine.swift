@@ -54,6 +54,7 @@ public final class TLSEngine {
         identity = offer?.identity
         let ssl = try made("SSL_new") { SSL_new(context.pointer) }
         self.ssl = ssl
+        try context.readRoots()
         let bio = try transport.makeBIO()
         // One reference serves both ways.
         SSL_set_bio(ssl, bio, bio)
