@@ -71,7 +71,7 @@ public struct CompactForm: Sendable {
         guard !shown.isEmpty else { return }
         let start = line.count
         defer { if style.isASCII { line.makeASCII(from: start) } }
-        if record.session > 0, sessions[record.session] == nil { begin(record) }
+        if record.session > 0, sessions.index(forKey: record.session) == nil { begin(record) }
         let showsXML = shown.contains(.xml) && record.kind != .whitespace
         // Who asks for the XML or for more than summaries asks for the login's steps.
         if showsXML || record.level >= .verbose { unfold(record.session, to: &line) }
@@ -145,7 +145,9 @@ public struct CompactForm: Sendable {
 
     /// Writes the line with which the rows of a session begin.
     private mutating func announce(_ session: UInt64, _ who: String?, to line: inout LineBuffer) {
-        guard session > 0, let rows = sessions[session], !rows.isAnnounced else { return }
+        guard session > 0, let place = sessions.index(forKey: session), !sessions.values[place].isAnnounced,
+            let rows = sessions[session]
+        else { return }
         sessions[session]?.isAnnounced = true
         closeRepetition(to: &line)
         row.removeAll()
@@ -169,9 +171,11 @@ public struct CompactForm: Sendable {
     private mutating func hold(_ record: borrowing Record, _ mark: Mark, _ pair: Int?, to line: inout LineBuffer)
         -> Bool
     {
-        guard let count = sessions[record.session]?.held?.count, let began = sessions[record.session]?.began else {
+        // Asked of every row: without a copy of what is known of the session.
+        guard let place = sessions.index(forKey: record.session), let count = sessions.values[place].held?.count else {
             return false
         }
+        let began = sessions.values[place].began
         if record.code == Record.Code.sessionReady {
             fold(record, to: &line)
             return true
@@ -292,11 +296,10 @@ public struct CompactForm: Sendable {
         let width = max(20, style.width)
         var taken = 0
         if grid.time > 0 {
-            figure.removeAll()
-            timestamps.appendTimeOfDay(record.time, to: &figure)
-            figure.truncate(to: grid.time)
             style.paint(.dim, to: &row)
-            row.append(figure)
+            let end = row.count + grid.time
+            timestamps.appendTimeOfDay(record.time, to: &row)
+            row.truncate(to: end)
             style.unpaint(to: &row)
             row.append("  ")
             taken += grid.time + 2
@@ -562,8 +565,10 @@ private struct RepeatedRow: Sendable {
     mutating func begin(_ kind: LineBuffer, _ text: LineBuffer, _ mark: Mark, _ record: borrowing Record) {
         self.mark = mark
         session = record.session
-        self.kind.removeAll(keepingCapacity: true)
-        self.text.removeAll(keepingCapacity: true)
+        if !self.kind.isEmpty {
+            self.kind.removeAll(keepingCapacity: true)
+            self.text.removeAll(keepingCapacity: true)
+        }
         guard Self.isChatter(kind, record) else { return }
         self.kind.append(kind.utf8)
         self.text.append(text.utf8)
@@ -573,7 +578,10 @@ private struct RepeatedRow: Sendable {
     mutating func end() -> Int {
         defer {
             count = 0
-            kind.removeAll(keepingCapacity: true)
+            if !kind.isEmpty {
+                kind.removeAll(keepingCapacity: true)
+                text.removeAll(keepingCapacity: true)
+            }
         }
         return count
     }
@@ -590,7 +598,7 @@ private enum XMLColours {
         var offset = 1
         while offset < piece.count, !isDelimiter(piece[offset]) || offset == 1 && piece[1] == 0x2F { offset += 1 }
         paint("\u{1B}[34m", isColoured, to: &line)
-        line.appendEscaped(piece.extracting(0..<offset).bytes)
+        appendValue(piece.extracting(0..<offset), to: &line)
         paint("\u{1B}[0m", isColoured, to: &line)
         while offset < piece.count {
             let quote = piece[offset]
@@ -605,14 +613,14 @@ private enum XMLColours {
                 var end = offset + 1
                 while end < piece.count, piece[end] != 0x22, piece[end] != 0x27 { end += 1 }
                 paint("\u{1B}[2m", isColoured, to: &line)
-                line.appendEscaped(piece.extracting(offset..<end).bytes)
+                appendValue(piece.extracting(offset..<end), to: &line)
                 offset = end
             }
             paint("\u{1B}[0m", isColoured, to: &line)
         }
     }
 
-    /// A value or a text, in its middle only its size if it is long.
+    /// A name, a value or a text, in its middle only its size if it is long.
     private static func appendValue(_ text: Span<UInt8>, to line: inout LineBuffer) {
         guard text.count > longestValue else { return line.appendEscaped(text.bytes) }
         let start = text.characterBoundary(notAfter: keptStart)

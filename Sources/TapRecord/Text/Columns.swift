@@ -5,25 +5,43 @@
 package enum Columns {
     /// The columns of UTF-8 that holds no control characters.
     package static func count(_ text: Span<UInt8>) -> Int {
-        var counter = Counter()
-        var offset = 0
+        var offset = plain(text, atMost: text.count)
+        guard offset < text.count else { return offset }
+        var counter = Counter(behind: &offset)
         while let scalar = scalar(of: text, at: &offset) { counter.add(scalar) }
         return counter.columns
     }
 
+    /// Bytes for each column beyond which a text is cut: characters with many marks or joiners have some.
+    private static let mostBytesPerColumn = 32
+
     /// How many bytes of `text` fit into `columns`, and how many columns these take.
     static func fitting(_ text: Span<UInt8>, into columns: Int) -> (bytes: Int, columns: Int) {
-        var counter = Counter()
-        var offset = 0
-        var end = 0
-        var taken = 0
+        // Nearly all text is ASCII.
+        var offset = plain(text, atMost: columns < text.count ? columns + 1 : text.count)
+        guard offset < text.count, offset <= columns else {
+            let fitting = min(offset, max(0, columns))
+            return (fitting, fitting)
+        }
+        var counter = Counter(behind: &offset)
+        var end = offset
+        var taken = offset
+        // A heap of marks on one character takes no column, and would be written whole.
+        let most = (columns + 2) * mostBytesPerColumn
         while let scalar = scalar(of: text, at: &offset) {
             counter.add(scalar)
-            guard counter.columns <= columns else { break }
+            guard counter.columns <= columns, offset <= most else { break }
             end = offset
             taken = counter.columns
         }
         return (end, taken)
+    }
+
+    /// How many of the first bytes, `limit` of them at most, are ASCII: as many columns.
+    private static func plain(_ text: Span<UInt8>, atMost limit: Int) -> Int {
+        var offset = 0
+        while offset < limit, text[offset] < 0x80 { offset &+= 1 }
+        return offset
     }
 
     /// The character at `offset`, and moves behind it; U+FFFD for a byte that begins none.
@@ -46,6 +64,15 @@ package enum Columns {
         var columns = 0
         private var last = 0
         private var isJoined = false
+
+        init() {}
+
+        /// A counter behind the ASCII characters before `offset`, without the last of them, at which `offset` is then: what
+        /// follows may change how that is drawn.
+        init(behind offset: inout Int) {
+            offset = max(0, offset - 1)
+            columns = offset
+        }
 
         mutating func add(_ scalar: UInt32) {
             if scalar < 0x300 {
@@ -194,7 +221,11 @@ extension LineBuffer {
 
     /// Appends spaces.
     mutating func append(spaces count: Int) {
-        for _ in 0..<max(0, count) { append(0x20) }
+        guard count > 0 else { return }
+        append(atMost: count) { output in
+            output.update(repeating: 0x20, count: count)
+            return count
+        }
     }
 
     /// Replaces what is not ASCII behind `start` by as many columns of ASCII: arrows, marks and lines by what resembles

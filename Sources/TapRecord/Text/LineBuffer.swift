@@ -61,8 +61,11 @@ public struct LineBuffer: Sendable {
 
     /// Takes out the byte at `place`, if it is `byte`.
     mutating func drop(_ byte: UInt8, at place: Int) {
-        guard place < count, storage[place] == byte else { return }
-        for index in place..<(count - 1) { storage[index] = storage[index + 1] }
+        guard place >= 0, place < count, storage[place] == byte else { return }
+        let rest = count - place - 1
+        storage.withUnsafeMutableBufferPointer { buffer in
+            if let start = buffer.baseAddress { (start + place).update(from: start + place + 1, count: rest) }
+        }
         count -= 1
     }
 
