@@ -55,8 +55,10 @@ public struct WriterFault: Error, Sendable, Hashable {
     /// - Parameters:
     ///   - path: The file, or `standard output`.
     ///   - errno: The system's error number.
-    public static func writing(_ path: String, _ errno: Int32) -> WriterFault {
+    ///   - isTerminal: Whether it is, or was, a terminal: one that is closed takes nothing more (EIO).
+    public static func writing(_ path: String, _ errno: Int32, isTerminal: Bool = false) -> WriterFault {
         switch errno {
+        case EIO where isTerminal: WriterFault(.brokenPipe, path, errno)
         case ENOSPC, EDQUOT, EFBIG: WriterFault(.diskFull, path, errno)
         case EPIPE, ECONNRESET: WriterFault(.brokenPipe, path, errno)
         default: WriterFault(.writeFailed, path, errno)
@@ -78,6 +80,7 @@ extension WriterFault: CustomStringConvertible {
         case .otherCompression: "\(path) exists and its content is not what its ending says; choose another name"
         case .noLibrary: "cannot compress \(path): \(Compression.missingLibrary)"
         case .noReader: "no process reads from \(path); start its reader first"
+        case .brokenPipe where errno == EIO: "cannot write \(path): the terminal was closed"
         case .brokenPipe: "cannot write \(path): its reader has closed the pipe"
         case .diskFull, .writeFailed: "cannot write \(path): \(reason)"
         case .cannotRotate: "cannot rotate \(path): \(reason); the file keeps growing"

@@ -57,7 +57,7 @@ final class WriterLoop {
             switch attempt(prologue, from: prologueWritten, to: prologue.count) {
             case .bytes(let count): advance(count)
             case .blocked: return
-            case .failed(let cause): throw WriterFault.writing(output.path, cause)
+            case .failed(let cause): throw WriterFault.writing(output.path, cause, isTerminal: output.isTerminal)
             }
         }
     }
@@ -231,7 +231,7 @@ final class WriterLoop {
     /// Waits and sets things up for another attempt, as often as it takes.
     /// - Returns: whether there is to be one.
     private func persist(after cause: Int32) -> Bool {
-        let fault = WriterFault.writing(output.path, cause)
+        let fault = WriterFault.writing(output.path, cause, isTerminal: output.isTerminal)
         if !isFailing {
             isFailing = true
             stalledSince = nil

@@ -12,8 +12,11 @@ enum Console {
     /// The error of standard output, after which nothing more is written there; nil if there was none.
     static var fault: WriterFault? {
         let cause = failure.load(ordering: .relaxed)
-        return cause == 0 ? nil : .writing("standard output", cause)
+        return cause == 0 ? nil : .writing("standard output", cause, isTerminal: wasTerminal)
     }
+
+    /// Whether standard output is a terminal, or was one until it was closed.
+    private static var wasTerminal: Bool { isatty(STDOUT_FILENO) == 1 || errno == EIO }
 
     /// Writes `text` and a newline to standard output.
     static func print(_ text: String) {
