@@ -15,11 +15,17 @@ struct DemoTests {
         ] {
             #expect(lines.contains { $0.contains(part) }, "nothing shows \(part)")
         }
-        let summary = lines.drop { !$0.hasPrefix("Steps of the client") }.dropFirst().dropLast()
+        let end = try #require(lines.firstIndex { $0.hasPrefix("A complete session through xmpptap in ") })
+        let summary = lines[..<end].drop { !$0.hasPrefix("Steps of the client") }.dropFirst()
         let steps = summary.compactMap { $0.split(separator: "  ", omittingEmptySubsequences: true).dropFirst().first }
             .map { $0.trimmingCharacters(in: .whitespaces) }
         #expect(steps == ["tls", "stream", "login", "bind", "roster", "presence", "ping", "message", "close"])
-        #expect(lines.last?.hasPrefix("A complete session through xmpptap in ") == true)
+        let next = lines[end...]
+        #expect(next.contains("  xmpptap proxy --upstream HOST"))
+        for client in ["slixmpp", "go-sendxmpp", "profanity"] {
+            #expect(next.contains { $0.hasPrefix("  \(client) ") && $0.contains("tap.pem") }, "\(client)")
+        }
+        #expect(next.allSatisfy { $0.count <= 80 }, "it fits a terminal of 80 columns")
     }
 
     @Test func `The demo hides who talks as the manual shows it`() async throws {

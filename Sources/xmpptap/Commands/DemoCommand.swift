@@ -35,7 +35,8 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
         let isWhole = tap.logs.close(within: .seconds(10))
         // A log in JSON is read by a program, which has no use for the summary.
         let isForPeople = plan.logs.allSatisfy { $0.path != nil || $0.form != .json }
-        for line in DemoSummary.lines(steps) {
+        let program = DemoSummary.program(called: CommandLine.arguments.first)
+        for line in DemoSummary.lines(steps, program: program) {
             if isForPeople { Console.print(line) } else { Console.tell(line) }
         }
         guard isWhole else { throw Failure.reported(.file) }

@@ -4,6 +4,7 @@ internal import NIOPosix
 internal import ServiceLifecycle
 internal import TapNetwork
 internal import TapRecord
+internal import TapSecurity
 
 /// The demo: a client of the built-in server, through a proxy.
 struct DemoRun {
@@ -80,8 +81,10 @@ struct DemoRun {
 
 /// The summary at the end of the demo.
 enum DemoSummary {
-    /// One line per step with its duration, then what to do next.
-    static func lines(_ steps: [DemoStep]) -> [String] {
+    /// One line per step with its duration, then the commands for the user's own client and server.
+    ///
+    /// - Parameter program: What the user calls xmpptap by.
+    static func lines(_ steps: [DemoStep], program: String = "xmpptap") -> [String] {
         let width = steps.map(\.title.count).max() ?? 0
         var earlier = 0.0
         let rows = steps.map { step in
@@ -91,8 +94,30 @@ enum DemoSummary {
             return "  \(indent)\(time)  \(step.title.padded(to: width))  \(step.detail)"
         }
         return ["", "Steps of the client, and how long each took:"] + rows + [
-            "A complete session through xmpptap in \(duration(earlier)). Try your own server: xmpptap proxy --upstream HOST:5222"
+            "A complete session through xmpptap in \(duration(earlier)).", "",
+        ] + next(program)
+    }
+
+    /// What to type for a client and a server of the user's own. The clients are those that tests log in through xmpptap.
+    private static func next(_ program: String) -> [String] {
+        [
+            "Your own server: HOST is where it runs, DOMAIN what its JIDs end in.",
+            "  \(program) ca create --domain DOMAIN",
+            "  \(program) ca export --domain DOMAIN > tap.pem",
+            "  \(program) proxy --upstream HOST",
+            "Your own client connects to port 15222 of this machine and trusts tap.pem:",
+            "  slixmpp      client.ca_certs = \"tap.pem\"; client.connect((\"127.0.0.1\", 15222))",
+            "  go-sendxmpp  SSL_CERT_FILE=tap.pem go-sendxmpp -u USER@DOMAIN -j localhost:15222 TO",
+            "  profanity    SSL_CERT_FILE=tap.pem profanity",
+            "               /connect USER@DOMAIN server 127.0.0.1 port 15222",
+            "Other clients: \(program) help clients",
         ]
+    }
+
+    /// How this process was called, to be typed again: a relative path, as in `make demo`, otherwise the name.
+    static func program(called word: String?) -> String {
+        guard let word, word.contains("/"), !word.hasPrefix("/") else { return "xmpptap" }
+        return AuthorityFolder.word(word)
     }
 
     private static func duration(_ seconds: Double) -> String {

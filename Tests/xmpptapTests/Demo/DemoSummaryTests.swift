@@ -12,14 +12,34 @@ struct DemoSummaryTests {
             DemoStep(title: "ping", detail: "answered", time: 1.2),
         ]
         #expect(
-            DemoSummary.lines(steps) == [
+            DemoSummary.lines(steps).prefix(7) == [
                 "",
                 "Steps of the client, and how long each took:",
                 "   3.4 ms  stream  localhost",
                 "    12 ms  login   SCRAM-SHA-256",
                 "    1.2 s  ping    answered",
-                "A complete session through xmpptap in 1.2 s. Try your own server: xmpptap proxy --upstream HOST:5222",
+                "A complete session through xmpptap in 1.2 s.",
+                "",
             ]
         )
+    }
+
+    @Test func `The commands for the user's own client and server can be parsed`() throws {
+        let lines = DemoSummary.lines([]).filter { $0.hasPrefix("  xmpptap ") }
+        // Without the file that is written.
+        let commands: [[String]] = lines.map { command in
+            command.prefix { $0 != ">" }.split(separator: " ").dropFirst().map(String.init)
+        }
+        #expect(commands.count == 3)
+        for command in commands { _ = try Invocation.command(command) }
+    }
+
+    @Test(arguments: [
+        ("xmpptap", "xmpptap"), ("/usr/bin/xmpptap", "xmpptap"), (nil, "xmpptap"),
+        (".build/release/xmpptap", ".build/release/xmpptap"), ("./my xmpptap", #""./my xmpptap""#),
+    ])
+    func `The commands are those that the user can type`(word: String?, program: String) {
+        #expect(DemoSummary.program(called: word) == program)
+        #expect(DemoSummary.lines([], program: program).contains("  \(program) proxy --upstream HOST"))
     }
 }
