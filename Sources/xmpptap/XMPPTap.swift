@@ -36,6 +36,11 @@ struct XMPPTap: AsyncParsableCommand {
             Console.print(help.lines(width: ManualCommand.width).joined(separator: "\n"))
             end(with: .success)
         }
+        if let script = CompletionScript.asked(arguments) {
+            Console.print(script)
+            end(with: .success)
+        }
+        if arguments.first == Completions.request { await Completions.prepare(arguments) }
         do {
             var command = try Invocation.command(arguments)
             if var command = command as? any AsyncParsableCommand {

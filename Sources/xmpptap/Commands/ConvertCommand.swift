@@ -39,7 +39,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
             "Captures, JSON logs, client logs or packets; the last is written.",
             valueName: "file"
         ),
-        completion: .file()
+        completion: .recordings(and: "scs", "html")
     )
     var files: [String]
 

@@ -32,7 +32,7 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
 
     @Argument(
         help: ArgumentHelp("Two captures, logs or files of packets; with --learn two or more.", valueName: "file"),
-        completion: .file()
+        completion: .recordings
     )
     var files: [String]
 

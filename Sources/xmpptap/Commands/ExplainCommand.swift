@@ -28,7 +28,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
 
     @Argument(
         help: ArgumentHelp("Capture, log, or packets.", valueName: "file"),
-        completion: .file()
+        completion: .recordings
     )
     var files: [String]
 
@@ -50,6 +50,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
                 """,
             valueName: "text|svg|html"
         ),
+        completion: .choices(ExplainForm.self),
         transform: ExplainForm.typed
     )
     var format = ExplainForm.text

@@ -32,7 +32,11 @@ struct InjectCommand: AsyncParsableCommand, Configurable {
 
     @OptionGroup var session: SessionOption
 
-    @Option(help: ArgumentHelp("Side to send the stanza to.", valueName: "client|server"), transform: Side.typed)
+    @Option(
+        help: ArgumentHelp("Side to send the stanza to.", valueName: "client|server"),
+        completion: .choices(Side.self),
+        transform: Side.typed
+    )
     var to: Side
 
     @Option(help: ArgumentHelp("Send a chat message with this text instead of a file.", valueName: "body"))

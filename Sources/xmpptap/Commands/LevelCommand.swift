@@ -26,6 +26,7 @@ struct LevelCommand: AsyncParsableCommand, Configurable {
             "Level to set: off, error, warn, info, verbose, trace or default.",
             valueName: "level"
         ),
+        completion: .list(Level.allCases.map(\.name) + ["default"]),
         transform: Choice.typed
     )
     var level: Choice?
@@ -35,6 +36,7 @@ struct LevelCommand: AsyncParsableCommand, Configurable {
             "Part to set it for: \(Part.allCases.map(\.name).joined(separator: ", ")).",
             valueName: "part"
         ),
+        completion: .list(Part.allCases.map(\.name)),
         transform: { text throws(Failure) in
             guard let part = Part(name: text) else {
                 throw .usage("the parts are \(Part.allCases.map(\.name).joined(separator: ", "))")
@@ -46,12 +48,14 @@ struct LevelCommand: AsyncParsableCommand, Configurable {
 
     @Option(
         help: ArgumentHelp("Session to set it for.", valueName: "number"),
+        completion: .sessionNumbers,
         transform: SessionNumber.parse
     )
     var session: [UInt64] = []
 
     @Option(
         help: ArgumentHelp("JID whose sessions to set it for, full or bare.", valueName: "jid"),
+        completion: .sessionJIDs,
         transform: JID.typed
     )
     var jid: JID?

@@ -24,6 +24,7 @@ struct PingCommand: AsyncParsableCommand, Configurable {
 
     @Option(
         help: ArgumentHelp("Side to ping (default: client).", valueName: "client|server"),
+        completion: .choices(Side.self),
         transform: Side.typed
     )
     var to = Side.client

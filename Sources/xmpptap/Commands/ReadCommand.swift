@@ -28,7 +28,7 @@ struct ReadCommand: ParsableCommand, Configurable {
 
     @Argument(
         help: ArgumentHelp("Capture, log, or packets.", valueName: "file"),
-        completion: .file()
+        completion: .recordings
     )
     var files: [String]
 

@@ -39,7 +39,7 @@ struct RulesCommand: ParsableCommand {
                 """
         )
 
-        @Argument(help: ArgumentHelp("Rule file.", valueName: "file"), completion: .file())
+        @Argument(help: ArgumentHelp("Rule file.", valueName: "file"), completion: .ruleFiles)
         var files: [String]
 
         @OptionGroup var chain: DefaultChainOption
@@ -226,6 +226,7 @@ extension RulesCommand {
 
         @Option(
             help: ArgumentHelp("Session to show (default: all).", valueName: "number"),
+            completion: .sessionNumbers,
             transform: SessionNumber.parse
         )
         var session: [UInt64] = []

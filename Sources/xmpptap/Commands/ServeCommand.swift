@@ -26,7 +26,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
             """
     )
 
-    @Argument(help: ArgumentHelp("Capture, log, or packets.", valueName: "file"), completion: .file())
+    @Argument(help: ArgumentHelp("Capture, log, or packets.", valueName: "file"), completion: .recordings)
     var files: [String]
 
     @Option(
@@ -67,6 +67,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
             discussion: "Requests are forwarded with the accounts of --accounts, which the real server must have.",
             valueName: "action"
         ),
+        completion: .list(["refuse", "forward="]),
         transform: UnmatchedFlag.init
     )
     var unmatched = UnmatchedFlag(server: nil)

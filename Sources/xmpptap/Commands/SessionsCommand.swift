@@ -41,6 +41,7 @@ struct SessionsCommand: ParsableCommand {
 
         @Argument(
             help: ArgumentHelp("Number of the session (default: all sessions).", valueName: "number"),
+            completion: .sessionNumbers,
             transform: SessionNumber.parse
         )
         var number: UInt64?
@@ -275,7 +276,11 @@ struct AnswerOption: ParsableArguments {
 
 /// The number of a session as an argument.
 struct SessionNumber: ParsableArguments {
-    @Argument(help: ArgumentHelp("Number of the session.", valueName: "session"), transform: parse)
+    @Argument(
+        help: ArgumentHelp("Number of the session.", valueName: "session"),
+        completion: .sessionNumbers,
+        transform: parse
+    )
     var number: UInt64
 
     static func parse(_ text: String) throws(Failure) -> UInt64 { UInt64(try Number.parse(text, in: 1...Int.max)) }

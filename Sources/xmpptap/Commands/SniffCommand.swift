@@ -29,7 +29,8 @@ struct SniffCommand: ParsableCommand, Configurable {
 
     @Option(
         name: [.short, .customLong("interface")],
-        help: ArgumentHelp("Interface to capture from, such as eth0, lo, or any for all.", valueName: "name")
+        help: ArgumentHelp("Interface to capture from, such as eth0, lo, or any for all.", valueName: "name"),
+        completion: .interfaces
     )
     var interface: String
 

@@ -29,6 +29,7 @@ struct TailCommand: AsyncParsableCommand, Configurable {
             discussion: "Default: info; with --format text on a terminal info,send,recv; with --json verbose.",
             valueName: "level"
         ),
+        completion: .list(Level.allCases.dropFirst().map(\.name)),
         transform: { text throws(Failure) in
             guard let level = Level(name: text), level > .off else {
                 throw .usage("the levels are \(Level.allCases.dropFirst().map(\.name).joined(separator: ", "))")
@@ -40,6 +41,7 @@ struct TailCommand: AsyncParsableCommand, Configurable {
 
     @Option(
         help: ArgumentHelp("Session to show (default: all).", valueName: "number"),
+        completion: .sessionNumbers,
         transform: SessionNumber.parse
     )
     var session: [UInt64] = []

@@ -8,7 +8,7 @@ internal import XMPPCore
 struct ControlOption: ParsableArguments {
     @Option(
         help: ArgumentHelp("Control socket of the proxy (default: that of the only running one).", valueName: "path"),
-        completion: .file()
+        completion: .controlSockets
     )
     var control: String?
 
@@ -23,12 +23,14 @@ struct ControlOption: ParsableArguments {
 struct SessionOption: ParsableArguments {
     @Option(
         help: ArgumentHelp("Number of the session.", valueName: "number"),
+        completion: .sessionNumbers,
         transform: { UInt64(try Number.parse($0, in: 1...Int.max)) }
     )
     var session: [UInt64] = []
 
     @Option(
         help: ArgumentHelp("JID of the session, full or bare.", valueName: "jid"),
+        completion: .sessionJIDs,
         transform: JID.typed
     )
     var jid: JID?

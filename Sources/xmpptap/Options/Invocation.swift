@@ -9,7 +9,7 @@ protocol Configurable: ParsableCommand {
 
 /// `--config FILE`.
 struct ConfigOption: ParsableArguments {
-    @Option(help: ArgumentHelp("Read flags from a file, one per line; typed flags win.", valueName: "file"))
+    @Option(file: "Read flags from a file, one per line; typed flags win.")
     var config: String?
 }
 
@@ -19,6 +19,8 @@ enum Invocation {
     ///
     /// - Throws: The parser's errors, and for a line of the file a ``Failure`` that begins `FILE:LINE:`.
     static func command(_ arguments: [String]) throws -> any ParsableCommand {
+        // The words of a line that is not finished.
+        if arguments.first == Completions.request { return try XMPPTap.parseAsRoot(arguments) }
         let typed = try ManualCommand.arguments(arguments)
         try refuseUnknownCommand(typed)
         let arguments = ValueFlags.tied(ExplainCommand.complete(typed))

@@ -19,6 +19,7 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
                 """,
             valueName: "spec"
         ),
+        completion: .logSpec,
         transform: LogSpec.typed
     )
     var log: LogSpec?
@@ -35,6 +36,7 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
                 """,
             valueName: "path[,format=text|compact|json|pretty][,spec][,filter=expression]"
         ),
+        completion: .file(),
         transform: LogDestination.init
     )
     var logTo: [LogDestination] = []
@@ -99,6 +101,7 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
                 """,
             valueName: "secrets|bodies|metadata"
         ),
+        completion: .list(RedactionPolicy.allCases.filter { $0 != .none }.map(\.rawValue)),
         transform: RedactionPolicy.typed
     )
     var redact: RedactionPolicy?
@@ -138,10 +141,15 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
 
 extension Option where Value == String? {
     /// An option that names a file, which a shell completes.
-    init(file abstract: String, discussion: String = "", valueName: String = "file") {
+    init(
+        file abstract: String,
+        discussion: String = "",
+        valueName: String = "file",
+        completion: CompletionKind = .file()
+    ) {
         self.init(
             help: ArgumentHelp(abstract, discussion: discussion, valueName: valueName),
-            completion: .file()
+            completion: completion
         )
     }
 }
@@ -205,6 +213,7 @@ struct ShownLogOption: ParsableArguments {
                 """,
             valueName: "spec"
         ),
+        completion: .logSpec,
         transform: LogSpec.typed
     )
     var log: LogSpec?

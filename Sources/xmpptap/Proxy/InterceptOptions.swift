@@ -14,6 +14,7 @@ struct InterceptOptions: ParsableArguments {
                 """,
             valueName: "intercept|passthrough"
         ),
+        completion: .choices(Mode.self),
         transform: Mode.typed
     )
     var tls: Mode?
@@ -28,6 +29,7 @@ struct InterceptOptions: ParsableArguments {
                 """,
             valueName: "auto|required|direct|off"
         ),
+        completion: .choices(LegTLS.self),
         transform: LegTLS.typed
     )
     var clientTls = LegTLS.auto
@@ -42,6 +44,7 @@ struct InterceptOptions: ParsableArguments {
                 """,
             valueName: "auto|required|direct|off"
         ),
+        completion: .choices(LegTLS.self),
         transform: LegTLS.typed
     )
     var serverTls = LegTLS.auto
@@ -57,6 +60,7 @@ struct InterceptOptions: ParsableArguments {
                 """,
             valueName: "keep|strip"
         ),
+        completion: .choices(Binding.self),
         transform: Binding.typed
     )
     var channelBinding = Binding.keep
@@ -66,6 +70,7 @@ struct InterceptOptions: ParsableArguments {
             "Minimum TLS version, below 1.2 only for old software (default: 1.2).",
             valueName: "1.0|1.1|1.2|1.3"
         ),
+        completion: .list(["1.0", "1.1", "1.2", "1.3"]),
         transform: { text throws(Failure) in
             guard let version = TLSVersion.allCases.first(where: { "\($0)" == "TLS \(text)" }) else {
                 throw .usage("write 1.0, 1.1, 1.2 or 1.3")
@@ -75,25 +80,26 @@ struct InterceptOptions: ParsableArguments {
     )
     var tlsMin: TLSVersion?
 
-    @Option(file: "PEM trust anchors for the server, instead of the system's.")
+    @Option(file: "PEM trust anchors for the server, instead of the system's.", completion: .certificates)
     var upstreamCa: String?
 
     @Flag(help: "Accept any server certificate; for tests only.")
     var upstreamInsecure = false
 
-    @Option(file: "Client certificate for the server leg; with --upstream-key.")
+    @Option(file: "Client certificate for the server leg; with --upstream-key.", completion: .certificates)
     var upstreamCertificate: String?
 
-    @Option(file: "Private key of --upstream-certificate.")
+    @Option(file: "Private key of --upstream-certificate.", completion: .certificates)
     var upstreamKey: String?
 
     @Option(
         file: "Present the server's own certificate to clients; with --key.",
-        discussion: "Sessions are refused if the server presents a different certificate."
+        discussion: "Sessions are refused if the server presents a different certificate.",
+        completion: .certificates
     )
     var certificate: String?
 
-    @Option(file: "Private key of --certificate.")
+    @Option(file: "Private key of --certificate.", completion: .certificates)
     var key: String?
 
     @Option(

@@ -65,6 +65,7 @@ struct ProxyOptions: ParsableArguments {
                 """,
             valueName: "accept|send|send-v1"
         ),
+        completion: .list(["accept", "send", "send-v1"]),
         transform: ProxyProtocolFlag.init
     )
     var proxyProtocol: [ProxyProtocolFlag] = []
@@ -92,6 +93,7 @@ struct ProxyOptions: ParsableArguments {
                 """,
             valueName: "relay|close"
         ),
+        completion: .choices(UnparsablePolicy.self),
         transform: UnparsablePolicy.typed
     )
     var onUnparsable: UnparsablePolicy?
@@ -141,6 +143,7 @@ struct ProxyOptions: ParsableArguments {
                 """,
             valueName: "iq|sm|whitespace"
         ),
+        completion: .list(["iq", "sm", "whitespace"]),
         transform: { text throws(Failure) in
             guard let method = PingOptions.Method(rawValue: text) else { throw .usage("write iq, sm or whitespace") }
             return method
@@ -169,6 +172,7 @@ struct ProxyOptions: ParsableArguments {
                 """,
             valueName: "path|none"
         ),
+        completion: .file(),
         transform: ControlFlag.init
     )
     var control = ControlFlag.usual

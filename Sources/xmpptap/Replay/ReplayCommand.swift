@@ -39,7 +39,7 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
             "Capture, log, or packets; or scansion scripts (.scs), or folders of both.",
             valueName: "file"
         ),
-        completion: .file()
+        completion: .recordings(and: "scs")
     )
     var files: [String]
 

@@ -128,6 +128,7 @@ struct PlayOptions: ParsableArguments {
             "When to send: causal, recorded, or xN times as fast (default: causal).",
             valueName: "causal|recorded|xN"
         ),
+        completion: .list(["causal", "recorded", "x10"]),
         transform: parse
     )
     var pace = ReplayOptions.Pace.causal

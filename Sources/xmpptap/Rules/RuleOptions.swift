@@ -13,7 +13,7 @@ struct RuleOptions: ParsableArguments {
                 """,
             valueName: "file"
         ),
-        completion: .file()
+        completion: .ruleFiles
     )
     var rules: [String] = []
 
