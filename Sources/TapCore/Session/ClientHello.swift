@@ -1,3 +1,4 @@
+public import TapDiagnosis
 public import TapRecord
 import XMPPCore
 
@@ -108,8 +109,30 @@ public struct ClientHello: Sendable, Hashable {
     /// The real name may be hidden in an encrypted ClientHello.
     public var offersEncryptedHello = false
 
+    /// The types of its extensions, GREASE left out.
+    private var extensions: Set<UInt16> = []
+    /// It has values of GREASE (RFC 8701).
+    private var hasGREASE = false
+    /// How points of elliptic curves may be written (RFC 8422 §5.1.2).
+    private var pointFormats: [UInt8] = []
+
     /// The highest version offered.
     public var version: UInt16 { supportedVersions.max() ?? legacyVersion }
+
+    /// The library that sent it; nil if that cannot be told.
+    public var library: ClientSoftware.Library? {
+        // Browsers and Apple's systems send what others do, and GREASE.
+        guard !hasGREASE else { return nil }
+        // Only JSSE asks for the stapled answers of a whole chain (RFC 6961).
+        if extensions.contains(17) { return .java }
+        let splitsEncryption = extensions.contains(22)
+        // Go asks for certificate timestamps (RFC 6962), and has no encrypt-then-MAC (RFC 7366).
+        if extensions.contains(18), !splitsEncryption { return .go }
+        guard splitsEncryption else { return nil }
+        // Limits of record sizes (RFC 8449) are not in OpenSSL, compressed points no longer in GnuTLS.
+        if extensions.contains(28) { return .gnuTLS }
+        return pointFormats == [0, 1, 2] ? .openSSL : nil
+    }
 
     /// The name of a version, `TLS 1.3`; in hexadecimal where it is none that is known.
     public static func name(ofVersion version: UInt16) -> String {
@@ -161,6 +184,7 @@ public struct ClientHello: Sendable, Hashable {
         var ciphers = Cursor(try body.vector(2))
         while !ciphers.isEmpty {
             let cipher = try ciphers.number()
+            if Self.isGREASE(cipher) { hasGREASE = true }
             // The signalling values of renegotiation and fallback are no ciphers (RFC 5746, RFC 7507).
             if !Self.isGREASE(cipher), cipher != 0x00FF, cipher != 0x5600 { cipherCount += 1 }
         }
@@ -171,6 +195,7 @@ public struct ClientHello: Sendable, Hashable {
         guard body.isEmpty else { throw Truncated() }
         while !extensions.isEmpty {
             let type = try extensions.number()
+            if Self.isGREASE(type) { hasGREASE = true } else { self.extensions.insert(type) }
             try readExtension(type, Cursor(try extensions.vector(2)))
         }
     }
@@ -185,6 +210,7 @@ public struct ClientHello: Sendable, Hashable {
                 let name = try names.vector(2)
                 if kind == 0, serverName == nil { serverName = String(decoding: name, as: UTF8.self) }
             }
+        case 11: pointFormats = (try? content.vector(1)).map { Array($0) } ?? []
         case 16:
             var names = Cursor(try content.vector(2))
             while !names.isEmpty {

@@ -30,6 +30,7 @@ public final class Run: Sendable {
     private final class Shared: Sendable {
         let reconnects = ReconnectWatch()
         let bindings = BindingObservations()
+        let software = ClientSoftwareTable()
         let resumptions: ResumptionTable
 
         init(_ journal: (any ResumptionJournal)?) { resumptions = ResumptionTable(journal: journal) }
@@ -51,6 +52,12 @@ public final class Run: Sendable {
     var bindings: BindingObservations {
         awaitTurn()
         return shared.bindings
+    }
+
+    /// What clients called themselves.
+    var software: ClientSoftwareTable {
+        awaitTurn()
+        return shared.software
     }
 
     /// Sessions that can be resumed.

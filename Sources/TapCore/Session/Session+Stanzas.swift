@@ -7,7 +7,8 @@ extension Session {
         let head = event.head
         info.count(head.kind, direction)
         if direction == .send { pinger?.heard(at: now.monotonic) }
-        switch type(of: head, direction) {
+        let type = type(of: head, direction)
+        switch type {
         case .error where !event.isTruncated: handleErrorStanza(event, direction)
         case .request where head.kind == .iq: handleRequest(event, direction)
         case .result where head.kind == .iq:
@@ -21,6 +22,7 @@ extension Session {
             recordItem(event, direction, .stanza, level: .info)
             if head.kind == .presence, head.type != nil { noteSubscription(event, direction) }
         }
+        if direction == .send { noteSoftware(event, isResult: type == .result) }
     }
 
     private enum StanzaType { case request, result, error, other }

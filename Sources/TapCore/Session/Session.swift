@@ -69,6 +69,8 @@ public struct Session: ~Copyable {
     var roster = Roster()
     var liveness: Liveness
     var differential = ParserDifferential()
+    /// Stanzas that may yet be looked at for what the client is.
+    var softwareStanzas = Session.mostSoftwareStanzas
     /// Of the login until the session is ready.
     var login: LoginObserver? = LoginObserver()
     /// What was agreed on for TLS that was decrypted elsewhere; nil where none was.

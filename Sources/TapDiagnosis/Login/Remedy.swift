@@ -56,13 +56,8 @@ public enum Remedy: Sendable, Hashable {
     case nameServer(ClientNaming, UpstreamNaming?)
     /// The client refused the server's own certificate.
     case checkClientLog
-    /// The client refused the certificate for `domain`, or left when it saw it.
-    ///
-    /// - Parameters:
-    ///   - folder: Where the authority is; nil is the usual folder.
-    ///   - missing: How the client would have named the server, where it did not.
-    ///   - isUnconfirmed: The client did not say that it does not know the authority.
-    case trustAuthority(domain: String, folder: String?, missing: ClientNaming?, isUnconfirmed: Bool)
+    /// The client refused xmpptap's certificate, or left when it saw it.
+    case trustAuthority(AuthorityTrust)
 
     /// A certificate authority of xmpptap's is missing or unusable.
     ///
@@ -73,6 +68,29 @@ public enum Remedy: Sendable, Hashable {
 
     /// A client sent a PROXY header and is none of the proxies that may.
     case allowSender
+
+    /// An authority of xmpptap's that a client is to trust.
+    public struct AuthorityTrust: Sendable, Hashable {
+        /// What the authority may sign for.
+        public var domain: String
+        /// Where it is; nil is the usual folder.
+        public var folder: String?
+        /// The path of its certificate; nil if it is in memory only.
+        public var certificate: String?
+        /// How the client would have named the server, where it did not.
+        public var missing: ClientNaming?
+        /// The client did not say that it does not know the authority.
+        public var isUnconfirmed = false
+        /// The client, as far as it is known.
+        public var client = ClientSoftware()
+
+        /// The authority for a domain, in a folder.
+        public init(domain: String, folder: String? = nil, certificate: String? = nil) {
+            self.domain = domain
+            self.folder = folder
+            self.certificate = certificate
+        }
+    }
 
     /// How a client names the server that it wants.
     public enum ClientNaming: Sendable, Hashable {

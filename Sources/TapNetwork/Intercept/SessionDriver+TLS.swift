@@ -42,7 +42,6 @@ extension SessionDriver {
         switch event {
         case .opened:
             guard let engine = handler(leg).tls?.engine, let parameters = engine.parameters() else { return }
-            if leg == .client { shown = nil }
             if leg == .server, let certificate = parameters.certificate {
                 loop.context.metrics.serverCertificate(
                     of: session.info.domain ?? upstreamName,
@@ -51,6 +50,10 @@ extension SessionDriver {
             }
             var agreement = TLSAgreement(parameters, leg)
             if options.authenticator != nil { agreement.secured = engine.securedLeg }
+            if leg == .client {
+                agreement.trust = shown?.authority.map { trust($0, isUnconfirmed: true) }
+                shown = nil
+            }
             session.handle(.tls(leg, .opened(agreement)), at: now)
         case .failed(let fault):
             // TLS that failed ended without close_notify.
@@ -128,7 +131,7 @@ extension SessionDriver {
                         .info,
                         code: "authority-created",
                         "created a certificate authority for \(name)",
-                        remedy: trust(name, missing: nil, isUnconfirmed: false)
+                        remedy: trust(name)
                     )
                 }
                 handle(.identityFound(isServersOwn: found.authority == nil))

@@ -97,7 +97,7 @@ extension SessionDriver {
         switch fault.alertReceived {
         case .unknownCA?:
             failure.cause = .authorityNotTrusted
-            failure.remedy = trust(authority, missing: missing, isUnconfirmed: false)
+            failure.remedy = trust(authority, missing: missing)
         // The certificate was issued today: if it is not valid for the client, its clock differs from this machine's.
         case .certificateExpired?: failure.remedy = nil
         case let alert:
@@ -107,9 +107,18 @@ extension SessionDriver {
     }
 
     /// To have the client trust an authority of this proxy.
-    func trust(_ authority: CertificateName, missing: Remedy.ClientNaming?, isUnconfirmed: Bool) -> Remedy {
-        let folder = interception?.authorities.flatMap { $0.isUsual ? nil : $0.path }
-        return .trustAuthority(domain: "\(authority)", folder: folder, missing: missing, isUnconfirmed: isUnconfirmed)
+    func trust(_ authority: CertificateName, missing: Remedy.ClientNaming? = nil, isUnconfirmed: Bool = false) -> Remedy
+    {
+        let folder = interception?.authorities
+        var trust = Remedy.AuthorityTrust(
+            domain: "\(authority)",
+            folder: folder.flatMap { $0.isUsual ? nil : $0.path },
+            certificate: folder?.certificatePath(of: authority)
+        )
+        trust.missing = missing
+        trust.isUnconfirmed = isUnconfirmed
+        trust.client = session.clientSoftware(client.tls?.engine.clientLibrary)
+        return .trustAuthority(trust)
     }
 }
 

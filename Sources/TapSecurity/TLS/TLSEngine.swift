@@ -1,5 +1,7 @@
 internal import COpenSSL
 public import NIOCore
+internal import TapCore
+public import TapDiagnosis
 
 /// TLS on one leg: ciphertext in, plaintext out, and the other way round. Knows no socket, no clock and no channel.
 ///
@@ -52,9 +54,9 @@ public final class TLSEngine {
         self.offer = offer
         reference = target?.reference
         identity = offer?.identity
+        try context.readRoots()
         let ssl = try made("SSL_new") { SSL_new(context.pointer) }
         self.ssl = ssl
-        try context.readRoots()
         let bio = try transport.makeBIO()
         // One reference serves both ways.
         SSL_set_bio(ssl, bio, bio)
@@ -64,6 +66,7 @@ public final class TLSEngine {
         }
         guard let target else {
             SSL_set_accept_state(ssl)
+            SSL_set_msg_callback(ssl, Self.messageCallback)
             return
         }
         SSL_set_connect_state(ssl)
@@ -295,8 +298,14 @@ extension TLSEngine {
     /// Messages that are kept until they are taken; those beyond are only missed in a log at trace.
     private static let mostMessages = 256
 
+    /// The library that sent the ClientHello; nil if that cannot be told, or before it has come.
+    public var clientLibrary: ClientSoftware.Library? { observed.clientLibrary }
+
     /// Has messages kept for ``takeMessages()``. To be called before the first byte; without it nothing is kept.
-    public func keepMessages() { SSL_set_msg_callback(ssl, Self.messageCallback) }
+    public func keepMessages() {
+        observed.keepsMessages = true
+        SSL_set_msg_callback(ssl, Self.messageCallback)
+    }
 
     /// Messages that went by since the last call.
     public func takeMessages() -> [TLSMessage] {
@@ -310,9 +319,14 @@ extension TLSEngine {
         @convention(c) (
             Int32, Int32, Int32, UnsafeRawPointer?, Int, OpaquePointer?, UnsafeMutableRawPointer?
         ) -> Void = { isSent, _, kind, bytes, count, ssl, _ in
-            guard let engine = TLSEngine.of(ssl), let bytes, count > 0, engine.observed.messages.count < mostMessages
-            else { return }
+            guard let engine = TLSEngine.of(ssl), let bytes, count > 0 else { return }
             let message = UnsafeRawBufferPointer(start: bytes, count: count)
+            if kind == SSL3_RT_HANDSHAKE, isSent == 0, message.first == 1 {
+                engine.observed.noteHello(message)
+                // What is called for each record costs time.
+                if !engine.observed.keepsMessages { SSL_set_msg_callback(ssl, nil) }
+            }
+            guard engine.observed.keepsMessages, engine.observed.messages.count < mostMessages else { return }
             let name: String
             switch kind {
             case SSL3_RT_HANDSHAKE: name = handshake(message)
@@ -356,11 +370,18 @@ final class TLSObservations {
     /// The faults of the peer's certificate, also if they were ignored.
     var faults: [CertificateFault] = []
     /// See ``TLSEngine/keepMessages()``.
+    var keepsMessages = false
     var messages: [TLSMessage] = []
+    private(set) var clientLibrary: ClientSoftware.Library?
     private(set) var alertsReceived: [TLSAlert] = []
     private(set) var alertsSent: [TLSAlert] = []
     private(set) var fatalAlertReceived: TLSAlert?
     private(set) var fatalAlertSent: TLSAlert?
+
+    /// A ClientHello has come, with the header of its message.
+    func noteHello(_ message: UnsafeRawBufferPointer) {
+        if case .hello(let hello) = ClientHello.read(Array(message.dropFirst(4))) { clientLibrary = hello.library }
+    }
 
     func noteAlert(_ alert: TLSAlert, isFatal: Bool, isReceived: Bool) {
         if isReceived {

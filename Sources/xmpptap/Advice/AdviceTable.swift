@@ -48,8 +48,7 @@ enum AdviceTable {
                 + "--upstream \(host):\(port)"
         case .checkClientLog:
             "this is the server's own certificate (--certificate); check the client's log for the reason"
-        case .trustAuthority(let domain, let folder, let missing, let isUnconfirmed):
-            trust(domain, folder, missing, isUnconfirmed: isUnconfirmed)
+        case .trustAuthority(let trust): words(for: trust)
         case .changeAuthority(let change, let folder): words(for: change, folder.map { AuthorityFolder($0).flag } ?? "")
         }
     }
@@ -85,25 +84,35 @@ enum AdviceTable {
         }
     }
 
-    private static func trust(
-        _ domain: String,
-        _ folder: String?,
-        _ missing: Remedy.ClientNaming?,
-        isUnconfirmed: Bool
-    ) -> String {
-        let flag = folder.map { AuthorityFolder($0).flag } ?? ""
-        var advice =
-            "let the client trust the certificate authority for \(domain): 'xmpptap ca export --domain "
-            + "\(domain)\(flag)' prints it with instructions for each client"
-        if let missing {
+    /// What makes this client trust the authority; where the client is unknown, the file and the page that says it of all.
+    private static func words(for trust: Remedy.AuthorityTrust) -> String {
+        let flag = trust.folder.map { AuthorityFolder($0).flag } ?? ""
+        let export = "'xmpptap ca export --domain \(trust.domain)\(flag)'"
+        let client = ClientTrust.matching(trust.client)
+        var advice: String
+        if let client, let file = trust.certificate {
+            let steps = client.steps(file: AuthorityFolder.word(file), authority: trust.domain).joined(separator: ", ")
+            advice =
+                "to let \(client.name)\(client.isByName ? " (seen at this address)" : "") trust the certificate authority for \(trust.domain): \(steps); on another machine, "
+                + "get the file with \(export)"
+        } else {
+            let file = trust.certificate.map { " (\(AuthorityFolder.word($0)))" } ?? ""
+            advice =
+                "let the client trust the certificate authority for \(trust.domain)\(file): \(export) prints it with "
+                + "instructions for each client, and so does 'xmpptap help clients'"
+        }
+        if let missing = trust.missing {
             advice +=
                 "; if it expects a name that the certificate lacks, let it \(words(for: missing)), or use a --ca-dir with "
                 + "an authority for that name alone"
         }
-        guard isUnconfirmed else { return advice }
+        guard trust.isUnconfirmed else { return advice }
+        if client == nil {
+            advice +=
+                "; Android apps accept a user-installed authority only if they opt in; on iOS, enable full trust for it"
+        }
         return advice
-            + "; Android apps accept a user-installed authority only if they opt in; on iOS, enable full trust for it; a "
-            + "client with certificate pinning, DANE or POSH needs the server's own certificate (--certificate, --key) "
+            + "; a client with certificate pinning, DANE or POSH needs the server's own certificate (--certificate, --key) "
             + "or --tls passthrough"
     }
 }

@@ -25,8 +25,8 @@ struct TrustGuide {
             "",
             "How to make clients trust \(file), the CA for \(name)\(isDomain ? " and its subdomains" : ""):",
         ]
-        for entry in entries where !isDER || entry.takesDER {
-            lines += ["", entry.client] + entry.steps.map { "  \($0)" }
+        for client in ClientTrust.all where !isDER || client.takesDER {
+            lines += ["", client.title] + client.steps(file: file, authority: "\(name)").map { "  \($0)" }
         }
         if isDER { lines += ["", "Other clients expect PEM: leave --der out."] }
         return lines + [
@@ -35,46 +35,6 @@ struct TrustGuide {
     }
 
     private var isDomain: Bool { if case .domain = name { true } else { false } }
-
-    private var entries: [(client: String, takesDER: Bool, steps: [String])] {
-        [
-            ("slixmpp: before connect()", false, ["client.ca_certs = \"\(file)\""]),
-            ("go-sendxmpp: without --no-tls-verify", false, ["SSL_CERT_FILE=\(file) go-sendxmpp ..."]),
-            ("profanity", false, ["SSL_CERT_FILE=\(file) profanity"]),
-            (
-                "Gajim, Dino and others that use the system's roots (Debian, Ubuntu)", false,
-                [
-                    "sudo cp \(file) /usr/local/share/ca-certificates/xmpptap-\(name).crt && sudo update-ca-certificates",
-                    "then restart the client",
-                ]
-            ),
-            (
-                "Conversations, and other Android apps that accept user CAs", true,
-                [
-                    "copy \(file) to the phone; in Settings, Security, Encryption & credentials, Install a certificate, "
-                        + "CA certificate, choose it",
-                    "most other apps do not accept it, unless they are debug builds that allow it in their network security "
-                        + "configuration",
-                ]
-            ),
-            (
-                "iOS, iPadOS", true,
-                [
-                    "send \(file) to the device (AirDrop, mail) and open it; in Settings, Profile Downloaded, install it",
-                    "in Settings, General, About, Certificate Trust Settings, switch on full trust for \"xmpptap CA for "
-                        + "\(name)\"",
-                ]
-            ),
-            (
-                "Java (Smack, Spark and others)", true,
-                [
-                    "keytool -importcert -noprompt -alias xmpptap -file \(file) -keystore xmpptap.p12 -storetype PKCS12 "
-                        + "-storepass changeit",
-                    "java -Djavax.net.ssl.trustStore=xmpptap.p12 -Djavax.net.ssl.trustStorePassword=changeit ...",
-                ]
-            ),
-        ]
-    }
 
     /// Whether the byte needs no quoting in a shell.
     private static func isPlain(_ byte: UInt8) -> Bool {

@@ -1,4 +1,5 @@
 import TapCore
+import TapDiagnosis
 import TapRecord
 import TapTestKit
 import Testing
@@ -31,6 +32,41 @@ enum RecordedHello {
         hex: "16030100830100007f0303fc7665ee760d630fffb6be97b456637c09cf27fd3b6e71f6cd8e5309c5cc0bbb000004c02f00ff0100"
             + "0052000b000403000102000a000c000a001d0017001e00190018002300000016000000170000000d002a002804030503060308"
             + "0708080809080a080b080408050806040105010601030303010302040205020602"
+    )
+
+    /// What go-sendxmpp 0.5.6 sent.
+    static let go = bytes(
+        hex: "160301010e0100010a03035295cecbe2fe7e356424cb758639217587b2b20bcf103e810bc03cc6549980b5202f1067241c6dd104"
+            + "ed72d844d32ad0e6758793a01133e3ee5086edf579c03ceb0026c02bc02fc02cc030cca9cca8c009c013c00ac014009c009d002f"
+            + "0035c012000a1301130213030100009b0000000e000c0000096c6f63616c686f7374000500050100000000000a000a0008001d00"
+            + "1700180019000b00020100000d001a0018080404030807080508060401050106010503060302010203ff010001000010000e000c"
+            + "0b786d70702d636c69656e7400120000002b00050403040303003300260024001d0020337c4cb190e89e0cf9fb584958cedce0e4"
+            + "9a516b22d7bdd54cfec1dd725d0e32"
+    )
+
+    /// What an `SSLSocket` of OpenJDK 17 sent.
+    static let java = bytes(
+        hex: "16030301b3010001af0303702e9a51273fac6263d636169d763c0183ea9327e7479a7e0773040527c7b8b620e3ce1b58985a719d"
+            + "2f06be487b7eb3bcd88750a69ef8dfd67745bdc011991a58004a130213011303c02cc02bcca9c030cca8c02f009fccaa00a3009e"
+            + "00a2c024c028c023c027006b006a00670040c00ac014c009c0130039003800330032009d009c003d003c0035002f00ff0100011c"
+            + "000500050100000000000a00160014001d001700180019001e01000101010201030104000b000201000011000900070200040000"
+            + "00000017000000230000000d002c002a040305030603080708080804080508060809080a080b0401050106010402030303010302"
+            + "020302010202002b00050403040303002d000201010032002c002a040305030603080708080804080508060809080a080b040105"
+            + "01060104020303030103020203020102020033006b0069001d0020933a85495daed13607495269867aacbeea41371fff945033b9"
+            + "c9650c8509766b0017004104d243f493274c79d84d36d46eb21da6956e20e0100f31d01badee12b72a44af854c3aa4ede8aebe0e"
+            + "067c508c723148775d49ee7ad464f9fc7b10f262080f7b12"
+    )
+
+    /// What `gnutls-cli` of GnuTLS 3.7 sent.
+    static let gnutls = bytes(
+        hex: "16030101820100017e03037a89ba526239962c6427a9ee07b93dbdc6e2ccb730f832d3535534bf08fa209820dab051e823912639"
+            + "90b165935f6eff30f3db75250b734812587bdc2ff56cc7e3003a1302130313011304c02ccca9c0adc00ac02bc0acc009c030cca8"
+            + "c014c02fc013009dc09d0035009cc09c002f009fccaac09f0039009ec09e0033010000fb000500050100000000000a0016001400"
+            + "1700180019001d001e01000101010201030104000b00020100000d00220020040108090804040308070501080a08050503080806"
+            + "01080b08060603020102030016000000170000002300000033006b00690017004104821bc5de57fa7e5f0d4da2b241e9606a4963"
+            + "ecdbf9878681656e175f91dd1f41f17728b1c9ca14ec9fc9390b42722cd6b6d88024e921b25d3242e13e738afc94001d00204ab6"
+            + "c508f5406430b0d9cd06b7fca3215962712e53f120954875638980a7843f002b0009080304030303020301ff010001000000000e"
+            + "000c0000096c6f63616c686f7374002d0003020100001c00024001"
     )
 }
 
@@ -104,6 +140,34 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
         #expect(hello.version == 0x0303)
         #expect(hello.cipherCount == 1)
         #expect(hello.details == ["version": "TLS 1.2", "legacy_version": "TLS 1.2", "ciphers": 1])
+    }
+
+    @Test(arguments: [
+        (RecordedHello.modern, ClientSoftware.Library?.some(.openSSL)), (RecordedHello.plain, .openSSL),
+        (RecordedHello.go, .go), (RecordedHello.java, .java), (RecordedHello.gnutls, .gnuTLS),
+    ])
+    func `the library is told by its extensions`(bytes: [UInt8], library: ClientSoftware.Library?) {
+        guard case .hello(let hello) = read(bytes) else {
+            Issue.record("not read")
+            return
+        }
+        #expect(hello.library == library)
+    }
+
+    @Test(arguments: [[(22, []), (11, [3, 0, 1, 2])], [(18, [])], [(17, [])]] as [[(UInt16, [UInt8])]])
+    func `a hello with GREASE is of no library`(extensions: [(UInt16, [UInt8])]) {
+        guard case .hello(let grease) = read(hello(extensions: extensions)) else {
+            Issue.record("not read")
+            return
+        }
+        #expect(grease.library == nil)
+    }
+
+    @Test func `a list of point formats that does not fit is no fault of the hello`() {
+        guard case .hello = read(hello(extensions: [(11, []), (11, [9, 0])])) else {
+            Issue.record("not read")
+            return
+        }
     }
 
     @Test func howeverItIsCutItSaysTheSame() {

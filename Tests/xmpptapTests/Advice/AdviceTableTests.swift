@@ -19,8 +19,10 @@ struct AdviceTableTests {
             .checkServerPort, .checkClientPort, .lowerVersionForClient, .lowerVersionForServer, .trustIssuer,
             .renewCertificate, .nameDomain, .overlookFaults, .nameServer(.serverName, nil),
             .nameServer(.header, .domain), .nameServer(.header, .host("a.example", port: 5222)), .checkClientLog,
-            .trustAuthority(domain: "a.example", folder: nil, missing: nil, isUnconfirmed: false),
-            .trustAuthority(domain: "a.example", folder: "/a b", missing: .header, isUnconfirmed: true),
+            .trustAuthority(.init(domain: "a.example")),
+            .trustAuthority(trust(.header, isUnconfirmed: true)),
+            .trustAuthority(trust(client: ClientSoftware(names: ["http://slixmpp.com/ver/1.8"]))),
+            .trustAuthority(trust(client: ClientSoftware(library: .go))),
         ]
         + [
             .create("a.example"), .createAnother("a.example"), .confirm("example"),
@@ -28,6 +30,19 @@ struct AdviceTableTests {
             .recreate(nil), .protect("/a/key.pem", mode: "0600", domain: "a.example"), .replaceFolder("a.example"),
             .useOwnFolder, .checkLibrary,
         ].map { Remedy.changeAuthority($0, folder: "/tmp/ca") }
+
+    private static func trust(
+        _ missing: Remedy.ClientNaming? = nil,
+        isUnconfirmed: Bool = false,
+        client: ClientSoftware = ClientSoftware()
+    ) -> Remedy.AuthorityTrust {
+        let file = "/a b/a.example/certificate.pem"
+        var trust = Remedy.AuthorityTrust(domain: "a.example", folder: "/a b", certificate: file)
+        trust.missing = missing
+        trust.isUnconfirmed = isUnconfirmed
+        trust.client = client
+        return trust
+    }
 
     @Test func `Every remedy is a clause in lower case`() {
         for remedy in Self.remedies {
@@ -51,13 +66,25 @@ struct AdviceTableTests {
             AdviceTable.words(for: .nameServer(.serverName, .host("a.example", port: 5223)))
                 == "let the client send SNI, or use the name in the upstream's certificate: --upstream a.example:5223"
         )
-        let trust = AdviceTable.words(
-            for: .trustAuthority(domain: "a.example", folder: "/a b", missing: nil, isUnconfirmed: false)
-        )
+    }
+
+    @Test func `The line that makes a client trust the authority is that of this client`() {
+        func words(_ trust: Remedy.AuthorityTrust) -> String { AdviceTable.words(for: .trustAuthority(trust)) }
+        let export = #"'xmpptap ca export --domain a.example --ca-dir "/a b"'"#
         #expect(
-            trust == "let the client trust the certificate authority for a.example: 'xmpptap ca export --domain "
-                + "a.example --ca-dir \"/a b\"' prints it with instructions for each client"
+            words(Self.trust())
+                == #"let the client trust the certificate authority for a.example ("/a b/a.example/certificate.pem"): "#
+                + "\(export) prints it with instructions for each client, and so does 'xmpptap help clients'"
         )
+        let slixmpp = ClientSoftware(names: ["http://slixmpp.com/ver/1.8.3"], library: .openSSL)
+        #expect(
+            words(Self.trust(client: slixmpp))
+                == "to let slixmpp (seen at this address) trust the certificate authority for a.example: client.ca_certs = "
+                + #""/a b/a.example/certificate.pem"; on another machine, get the file with \#(export)"#
+        )
+        let go = words(Self.trust(client: ClientSoftware(library: .go)))
+        #expect(go.hasPrefix("to let this Go program trust the certificate authority for a.example: start it with"))
+        #expect(go.contains(#"SSL_CERT_FILE="/a b/a.example/certificate.pem""#))
     }
 
     @Test func `A command means the folder by what is typed behind it, as a shell takes it`() {

@@ -222,6 +222,16 @@ extension LoginDiagnoser {
                 "no records of the session after \(reached.rawValue)"
             )
         }
+        // Some clients verify the certificate when the handshake is over.
+        if leaver == .client, reached == .tls, let trust = notes.trust {
+            var diagnosis = LoginDiagnosis(
+                .certificateNotAccepted,
+                at: .tls,
+                "the client disconnected right after the TLS handshake: it may not trust xmpptap's certificate"
+            )
+            diagnosis.remedy = trust
+            return diagnosis
+        }
         let who = leaver == .server ? "server" : "client"
         return LoginDiagnosis(
             leaver == .server ? .serverGone : .clientGaveUp,

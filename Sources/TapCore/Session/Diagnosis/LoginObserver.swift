@@ -83,6 +83,8 @@ final class LoginObserver {
         case refusedHere(bindings: [String])
         /// TLS is up: what was said in clear may have been anybody's.
         case enteredTLS
+        /// The client's handshake ended well; the remedy if it has not accepted the certificate after all.
+        case presented(Remedy)
         /// A direction cannot be parsed; the first one counts.
         case fault(ScanFault, Direction, isForeign: Bool)
         /// From these offsets in the legs on bytes count as an exchange that cannot be followed.
@@ -127,6 +129,8 @@ final class LoginObserver {
     private(set) var hasVerified = false
     private(set) var hasServerTLS = false
     private(set) var demandsTLS = false
+    /// What to do if the client has refused xmpptap's certificate behind the handshake.
+    private(set) var trust: Remedy?
     private(set) var connectionFault = ConnectionFault.unreachable
     private(set) var requestedResource: String?
     private(set) var agent: String?
@@ -178,6 +182,7 @@ final class LoginObserver {
         case .unread(let sent, let received): unreadFrom = unreadFrom ?? (sent, received)
         case .serverBeganTLS: hasServerTLS = true
         case .demandedTLS: demandsTLS = true
+        case .presented(let remedy): trust = remedy
         case .refused(let words, let cause):
             refusal = words ?? refusal
             refusalCause = cause ?? refusalCause

@@ -157,7 +157,10 @@ extension Session {
         record.tls = agreement.details
         emit(consume record)
         secured(leg, agreement.secured)
-        if leg == .client { info.hasClientTLS = true }
+        if leg == .client {
+            info.hasClientTLS = true
+            if let trust = agreement.trust { login?.observe(.presented(trust)) }
+        }
         if leg == .client || options.isOwnClient {
             beginInside()
         } else if options.clientTLS == .off {

@@ -1,3 +1,4 @@
+public import TapDiagnosis
 public import TapRecord
 
 /// What a session asks its driver to do about TLS on its legs. The driver answers with a ``SessionInput``.
@@ -48,6 +49,9 @@ public struct TLSAgreement: Sendable, Hashable {
     public var words: String
     /// What is wrong with the server's certificate and was let pass; nil where nothing is.
     public var overlooked: String?
+    /// What to do if the client leaves without a word once it has seen this certificate; nil if the certificate is not
+    /// xmpptap's.
+    public var trust: Remedy?
     /// What logins may be bound to that are performed here; nil without `--accounts`.
     public var secured: SecuredLeg?
 

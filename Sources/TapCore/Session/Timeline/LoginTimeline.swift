@@ -259,7 +259,10 @@ extension Session {
             finish(.mechanism, .ok, details: details)
             begin(loginStep, awaits: .server)
             if loginStep == .sasl2 {
-                if let agent = element.child("user-agent", element.namespace) { login?.observe(.userAgent(agent)) }
+                if let agent = element.child("user-agent", element.namespace) {
+                    login?.observe(.userAgent(agent))
+                    noteSoftware(agent.childText("software", element.namespace))
+                }
                 beginInline(element)
             }
         case .challenge, .response, .proceed, .task:

@@ -1,0 +1,49 @@
+public import TapDiagnosis
+internal import TapRecord
+import XMPPCore
+
+// Which program the client is, remembered for sessions of the same address that fail before it says so.
+extension Session {
+    /// Stanzas that are looked at for it, of each kind that can say it.
+    static let mostSoftwareStanzas: UInt8 = 8
+
+    private static let capabilities = Array("http://jabber.org/protocol/caps".utf8)
+
+    /// What is known of the client of a session whose ClientHello was sent by `library`.
+    public func clientSoftware(_ library: ClientSoftware.Library?) -> ClientSoftware {
+        ClientSoftware(names: remote.map { run.software.names(at: RuleContext.host($0)) } ?? [], library: library)
+    }
+
+    /// Looks whether a stanza of the client says which program it is: its capabilities (XEP-0115), or an answer about its
+    /// version (XEP-0092) or identity (XEP-0030).
+    mutating func noteSoftware(_ event: StreamEvent, isResult: Bool) {
+        guard softwareStanzas > 0, info.kind == .client, !event.isTruncated else { return }
+        switch event.head.kind {
+        case .presence where event.head.type == nil:
+            softwareStanzas -= 1
+            guard directions.bytes(.send).contains(Self.capabilities.span) else { return }
+            noteSoftware(parse(.send)?.child("c", .capabilities)?.attribute("node"))
+        case .iq where isResult:
+            switch event.head.payloadNamespace.namespace {
+            case .version:
+                softwareStanzas -= 1
+                let query = parse(.send)?.child("query", .version)
+                noteSoftware(query?.childText("name", .version))
+            case .discoInfo:
+                softwareStanzas -= 1
+                let query = parse(.send)?.child("query", .discoInfo)
+                let identity = query?.children("identity", .discoInfo).first { $0.attribute("category") == "client" }
+                noteSoftware(identity?.attribute("name"))
+            default: break
+            }
+        default: break
+        }
+    }
+
+    /// The client said that it is this program; nil if it did not.
+    mutating func noteSoftware(_ name: String?) {
+        guard let name, !name.isEmpty, let remote, recording == nil else { return }
+        softwareStanzas = 0
+        run.software.note(name, at: RuleContext.host(remote))
+    }
+}

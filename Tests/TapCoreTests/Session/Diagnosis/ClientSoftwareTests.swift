@@ -1,0 +1,101 @@
+import TapDiagnosis
+import TapRecord
+import TapTestKit
+import Testing
+
+@testable import TapCore
+
+/// Which program a client is, learned in one session and known in the next of its address.
+@Suite struct ClientSoftwareTests {
+    private static let caps = "http://jabber.org/protocol/caps"
+
+    /// The names known of a client at `next`, after these stanzas of one at `first`.
+    private static func names(
+        after stanzas: [String],
+        from first: String = "192.0.2.1:50000",
+        at next: String = "192.0.2.1:50001"
+    ) -> [String] {
+        let run = Run()
+        var harness = SessionHarness(run: run, remote: first)
+        // Up to the presence, exclusively.
+        harness.say(Array(Conversations.plainLogin.prefix(12)))
+        for stanza in stanzas { harness.send(stanza) }
+        return SessionHarness(run: run, remote: next).session.clientSoftware(nil).names
+    }
+
+    @Test(arguments: [
+        "<presence><show>chat</show><c xmlns='http://jabber.org/protocol/caps' hash='sha-1' node='urn:a' ver='x'/></presence>",
+        "<iq type='result' id='v' to='example.org'><query xmlns='jabber:iq:version'><name>urn:a</name></query></iq>",
+        "<iq type='result' id='d' to='example.org'><query xmlns='http://jabber.org/protocol/disco#info'>"
+            + "<identity category='account' name='urn:b'/><identity category='client' type='pc' name='urn:a'/></query></iq>",
+    ])
+    func `a client says what it is, and the next of its address is known`(stanza: String) {
+        #expect(Self.names(after: [stanza]) == ["urn:a"])
+        #expect(Self.names(after: [stanza], at: "192.0.2.2:50001").isEmpty)
+        #expect(Self.names(after: [stanza], from: "[2001:db8::1]:5", at: "[2001:db8::1]:6") == ["urn:a"])
+    }
+
+    @Test func `what others say of themselves is not the client's`() {
+        let run = Run()
+        var harness = SessionHarness(run: run, remote: "192.0.2.1:50000")
+        harness.say(Array(Conversations.plainLogin.prefix(12)))
+        harness.recv("<presence from='romeo@example.net/a'><c xmlns='\(Self.caps)' node='urn:b'/></presence>")
+        #expect(harness.session.clientSoftware(nil).names.isEmpty)
+        // Nor is presence to one other, of a type, or a request.
+        harness.send("<presence type='unavailable'><c xmlns='\(Self.caps)' node='urn:b'/></presence>")
+        harness.send("<iq type='get' id='v'><query xmlns='jabber:iq:version'><name>urn:b</name></query></iq>")
+        #expect(harness.session.clientSoftware(nil).names.isEmpty)
+    }
+
+    @Test func `it is said once, and few stanzas are looked at`() {
+        let said = "<presence><c xmlns='\(Self.caps)' node='urn:a'/></presence>"
+        let silent = [String](repeating: "<presence/>", count: Int(Session.mostSoftwareStanzas))
+        #expect(Self.names(after: silent + [said]).isEmpty)
+        #expect(Self.names(after: silent.dropLast() + [said]) == ["urn:a"])
+    }
+
+    @Test func `the table is bounded`() {
+        let table = ClientSoftwareTable()
+        for number in 0..<10 { table.note("client \(number)", at: "192.0.2.1") }
+        table.note("client 7", at: "192.0.2.1")
+        #expect(table.names(at: "192.0.2.1") == ["client 7", "client 9", "client 8", "client 6"])
+        table.note(String(repeating: "ü", count: 1000), at: "192.0.2.2")
+        #expect(table.names(at: "192.0.2.2").first?.utf8.count == ClientSoftwareTable.longestName)
+        for host in 0..<5 * ClientSoftwareTable.capacity { table.note("a", at: "\(host)") }
+        #expect(table.names(at: "192.0.2.1").isEmpty)
+        table.note("", at: "192.0.2.3")
+        #expect(table.names(at: "192.0.2.3").isEmpty)
+    }
+
+    // MARK: Certificates refused behind the handshake
+
+    /// The diagnosis of a client that leaves once TLS is up, which may have been shown a certificate of xmpptap's.
+    private static func diagnosis(_ trust: Remedy?, _ last: (inout SessionHarness) -> Void) -> LoginDiagnosis? {
+        var options = SessionOptions(level: .trace)
+        options.holdsProceed = true
+        var harness = SessionHarness(options: options)
+        harness.say(Conversations.startTLS)
+        harness.openTLS(.server)
+        var agreement = TLSAgreement(version: 0x0304, details: [:], words: "TLS 1.3 with the client")
+        agreement.trust = trust
+        harness.handle(.tls(.client, .opened(agreement)))
+        last(&harness)
+        return harness.diagnoses.first
+    }
+
+    @Test(arguments: [LegEnd.finished, .reset])
+    func `a client that leaves right after the handshake may have refused the certificate`(end: LegEnd) throws {
+        let remedy = Remedy.trustAuthority(.init(domain: "example.org"))
+        let refused = try #require(Self.diagnosis(remedy) { $0.leave(.client, end) })
+        #expect(refused.cause == .certificateNotAccepted && refused.loginStep == .tls && refused.side == .tap)
+        #expect(refused.advice == SessionHarness.advice(remedy))
+        // The server's own certificate, a server that leaves, and a client that goes on.
+        #expect(Self.diagnosis(nil) { $0.leave(.client, end) }?.cause == .clientGaveUp)
+        #expect(Self.diagnosis(remedy) { $0.leave(.server, end) }?.cause == .serverGone)
+        let later = Self.diagnosis(remedy) { harness in
+            harness.say(Array(Conversations.plainLogin.prefix(3)))
+            harness.leave(.client, end)
+        }
+        #expect(later?.cause != .certificateNotAccepted && later != nil)
+    }
+}
