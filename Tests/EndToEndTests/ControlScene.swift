@@ -63,7 +63,8 @@ final class ControlScene {
     /// How many bytes of the client's session the proxy has read.
     func bytesSent() async throws -> Int {
         let session = try await ask("GET", "/sessions/1")
-        guard session.status == 200, let sent = session.json["sent"] as? [String: Any], let bytes = sent["bytes"] as? Int
+        guard session.status == 200, let sent = session.json["sent"] as? [String: Any],
+            let bytes = sent["bytes"] as? Int
         else { throw KitError("no count of bytes: \(session.body)") }
         return bytes
     }
