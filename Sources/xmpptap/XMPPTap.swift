@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import TapCapture
+internal import TapSecurity
 
 /// Entry point: parses the arguments, runs the command and exits with its status.
 @main
@@ -30,13 +31,14 @@ struct XMPPTap: AsyncParsableCommand {
 
     static func main() async {
         ProcessLimits.prepare()
+        OpenSSLLibrary.leaveCleanupToSystem()
         Processors.limitEventLoops()
         let arguments = Array(CommandLine.arguments.dropFirst())
         if let help = ShortHelp(asked: arguments) {
             Console.print(help.lines(width: ManualCommand.width).joined(separator: "\n"))
             end(with: .success)
         }
-        if let script = CompletionScript.asked(arguments) {
+        if let script = CompletionScript.asked(arguments, of: Self.self) {
             Console.print(script)
             end(with: .success)
         }

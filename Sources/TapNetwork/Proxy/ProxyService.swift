@@ -76,27 +76,30 @@ public final class ProxyService: Service {
         try await makeLoops()
         let listeners = try await open()
         for listener in listeners.open { onListening(listener.endpoint) }
-        readRoots()
+        // The program does not end while they are being read.
+        async let roots: Void = readRoots()
         probe()
         do {
             try await waitForEnd(listeners)
         } catch {
             await listeners.close()
             await end(within: .zero)
+            await roots
             // A cancelled run has been asked to end, and has.
             if !(error is CancellationError) { throw error }
             return
         }
         await listeners.close()
         await end(within: configuration.grace)
+        await roots
     }
 
     /// Reads the roots that servers are verified by before the first session needs them.
-    private func readRoots() {
-        for interception in [configuration.interception, configuration.upstreamInterception] {
-            guard let context = interception?.serverLeg else { continue }
-            // What is wrong with them is an error of the first session.
-            NIOThreadPool.singleton.submit { _ in _ = try? context.readRoots() }
+    private func readRoots() async {
+        let contexts = [configuration.interception, configuration.upstreamInterception].compactMap { $0?.serverLeg }
+        // What is wrong with them is an error of the first session.
+        try? await NIOThreadPool.singleton.runIfActive {
+            for context in contexts { try? context.readRoots() }
         }
     }
 

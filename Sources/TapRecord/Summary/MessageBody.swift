@@ -46,6 +46,6 @@ enum MessageBody {
             case .fault: return false
             }
         }
-        return best < .max && !text.isEmpty && !Placeholder.isPlaceholder(text.span)
+        return body == nil && best < .max && !text.isEmpty && !Placeholder.isPlaceholder(text.span)
     }
 }

@@ -3,8 +3,8 @@ internal import TapManual
 
 /// A completion script, with what the parser's lacks: the topics of `help`, which it takes for a command of its own.
 enum CompletionScript {
-    /// The script that the arguments ask for; nil if they ask for none.
-    static func asked(_ arguments: [String]) -> String? {
+    /// The script that the arguments ask for, of the command with all others; nil if they ask for none.
+    static func asked(_ arguments: [String], of command: any ParsableCommand.Type) -> String? {
         let flag = "--generate-completion-script"
         let name: String? =
             switch arguments.first {
@@ -13,11 +13,10 @@ enum CompletionScript {
                 String(word.dropFirst(flag.count + 1))
             default: nil
             }
-        return name.flatMap { CompletionShell(rawValue: $0) }.map(text)
+        return name.flatMap { CompletionShell(rawValue: $0) }.map { text(for: $0, command.completionScript(for: $0)) }
     }
 
-    private static func text(for shell: CompletionShell) -> String {
-        let script = XMPPTap.completionScript(for: shell)
+    private static func text(for shell: CompletionShell, _ script: String) -> String {
         let words = (Invocation.commands + ManualPage.all.map(\.name)).joined(separator: " ")
         switch shell {
         case .bash:

@@ -94,7 +94,9 @@ enum BottomLine {
         guard state.writers == 0, let text = state.text else { return }
         guard let size else { return remove(&state) }
         let line = paint(Columns.cut(text, to: size.columns - 1), .dim)
-        let drawing = (state.drawn == nil ? "" : removal) + (Console.hasUTF8 ? line : Columns.ascii(line)) + "\r"
+        // Without wrapping (DECAWM): the terminal may have become narrower since it was asked.
+        let shown = "\u{1B}[?7l\(Console.hasUTF8 ? line : Columns.ascii(line))\r\u{1B}[?7h"
+        let drawing = (state.drawn == nil ? "" : removal) + shown
         if write(drawing, patience: 0) { state.drawn = size }
     }
 
@@ -105,8 +107,8 @@ enum BottomLine {
         _ = write(removal, patience: 1000)
     }
 
-    /// Clears what is from the beginning of the line on.
-    private static let removal = "\r\u{1B}[J"
+    /// Clears the line, then what is behind it; tmux saves what is cleared from the top of the screen on for who scrolls back.
+    private static let removal = "\r\u{1B}[K\u{1B}[J"
 
     /// Writes to a terminal, unless it takes nothing within so many milliseconds, or another program is in its foreground.
     private static func write(_ text: String, patience: Int32) -> Bool {

@@ -27,15 +27,15 @@ struct CompletionsTests {
     }
 
     @Test(arguments: ["bash", "zsh", "fish"]) func `a script has the topics of help`(shell: String) throws {
-        let script = try #require(CompletionScript.asked(["--generate-completion-script", shell]))
-        #expect(CompletionScript.asked(["--generate-completion-script=\(shell)"]) == script)
+        let script = try #require(CompletionScript.asked(["--generate-completion-script", shell], of: XMPPTap.self))
+        #expect(CompletionScript.asked(["--generate-completion-script=\(shell)"], of: XMPPTap.self) == script)
         let help = script.split(separator: "\n").filter { $0.contains("tls") && $0.contains("concepts") }
         #expect(help.count == 1 && help.allSatisfy { $0.contains("proxy") && $0.contains("logins") })
     }
 
     @Test(arguments: [["demo"], ["--generate-completion-script"], ["--generate-completion-script", "csh"]])
     func `nothing else is a request for a script`(arguments: [String]) {
-        #expect(CompletionScript.asked(arguments) == nil)
+        #expect(CompletionScript.asked(arguments, of: XMPPTap.self) == nil)
     }
 
     @Test func `nothing is looked for where nothing is asked`() async {
