@@ -144,7 +144,7 @@ final class InputBytes {
                 isWithinMember = false
             case .damaged(let reason):
                 guard step.made == 0 else {
-                    // It is told again by the next step.
+                    // The next step reports it again.
                     mayHaveMore = true
                     break
                 }

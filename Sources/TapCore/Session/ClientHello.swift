@@ -119,7 +119,7 @@ public struct ClientHello: Sendable, Hashable {
     /// The highest version offered.
     public var version: UInt16 { supportedVersions.max() ?? legacyVersion }
 
-    /// The library that sent it; nil if that cannot be told.
+    /// The TLS library that sent it; nil if unknown.
     public var library: ClientSoftware.Library? {
         // Browsers and Apple's systems send what others do, and GREASE.
         guard !hasGREASE else { return nil }

@@ -143,7 +143,7 @@ final class InjectedItem {
     let decoder: StreamDecoder
     /// How many whole stanzas its receiver finds in it: one, unless it is raw.
     let stanzaCount: Int
-    /// It is an iq that is to be answered.
+    /// It is an iq request.
     let isRequest: Bool
 
     /// Whether a rule has put it there.

@@ -3,7 +3,7 @@ import XMPPCore
 
 // Items that this program puts into a stream, between those of the peers.
 extension Session {
-    /// Checks a stanza that is to be injected, and has it wait for an item boundary.
+    /// Checks a stanza to inject, and has it wait for an item boundary.
     ///
     /// A direction whose bytes pass as they come is stored until the stanza is out, and while an answer is expected by it
     /// that must not pass.

@@ -43,7 +43,7 @@ public struct Session: ~Copyable {
     var earlierCounts: EarlierCounts?
     /// Where the session that it continues leaves what it knows; nil where that has.
     var inheritance: Inheritance?
-    /// When a session that is refused is given up, whose client opens no stream to be told so.
+    /// When to give up a refused session whose client opens no stream, so that it gets no stream error.
     var answerDeadline: Int64?
     /// Stanzas of this program's own that are under way.
     var injections: Injections?

@@ -85,7 +85,7 @@ public struct SessionOptions: Sendable {
     /// ``recordLevel`` as it is now.
     public var level: Level { recordLevel.current }
 
-    /// Options with the defaults of each, and a level of their own.
+    /// Options with the defaults of each, and another level.
     public init(
         level: Level = .verbose,
         redaction: RedactionPolicy = .secrets,

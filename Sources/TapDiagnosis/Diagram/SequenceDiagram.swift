@@ -16,7 +16,7 @@ public struct SequenceDiagram: Sendable {
         init(_ leg: Leg) { self = leg == .client ? .client : .server }
     }
 
-    /// Something to draw in a line of its own.
+    /// Something to draw in a separate line.
     struct Row: Sendable, Hashable {
         enum Content: Sendable, Hashable {
             /// An item from one to another.

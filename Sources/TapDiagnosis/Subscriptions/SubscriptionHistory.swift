@@ -121,7 +121,7 @@ public struct SubscriptionChange: Sendable, Hashable, CustomStringConvertible {
 
     /// The states: `none → pending out`, or `both as before`.
     public var states: String {
-        // States that are known alike are told alike.
+        // States that are equally known are worded equally.
         let (before, after) = ("\(before)", outcome)
         return before == after ? "\(before) as before" : "\(before) → \(after)"
     }

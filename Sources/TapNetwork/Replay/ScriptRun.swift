@@ -11,7 +11,7 @@ public struct ScriptRun: Sendable {
 
     /// - Parameters:
     ///   - script: What to run.
-    ///   - server: Against which server, except for characters with a `connect_host` or `connect_port` of their own.
+    ///   - server: Against which server, except for characters that set `connect_host` or `connect_port`.
     ///   - accounts: They go before the passwords of the script.
     /// - Throws: ``ScriptRunError`` for a character without a password.
     public init(

@@ -79,7 +79,7 @@ final class ServeForwarder {
     /// - Throws: The error that the client gets instead of an answer.
     func forward(_ request: Element) throws(StanzaError) {
         guard let id = request.attribute("id"), !requests.contains(where: { $0.id == id }) else {
-            throw .serviceUnavailable.saying("requests without an id of their own are not forwarded")
+            throw .serviceUnavailable.saying("requests without an id are not forwarded")
         }
         let bytes = XMLWriter.bytes {
             $0.element(request, inheriting: Namespace.client.uri.description, setting: ["from": nil])

@@ -15,7 +15,7 @@ public struct ServerSettings: Sendable {
     public var domain = "localhost"
     /// The accounts at the start. They are each other's contacts, and have one more contact, who is never online.
     public var accounts: [Account]
-    /// Whether clients may make accounts of their own (XEP-0077). Default yes.
+    /// Whether clients may register accounts (XEP-0077). Default yes.
     public var allowsRegistration = true
     /// How many accounts there may be, registered ones included. Default 1,000.
     public var accountLimit = 1000

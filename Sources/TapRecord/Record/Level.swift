@@ -35,7 +35,7 @@ public enum Level: UInt8, Sendable, Hashable, Comparable, CaseIterable {
         }
     }
 
-    /// Whether a record of this level is told less readily than `other`.
+    /// Whether a record of this level is shown at fewer settings than one of `other`.
     public static func < (lhs: Level, rhs: Level) -> Bool { lhs.rawValue < rhs.rawValue }
 }
 

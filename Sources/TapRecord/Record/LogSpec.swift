@@ -41,13 +41,13 @@ public struct LogSpec: Sendable, Hashable {
         showsReceive = receive
     }
 
-    /// Gives a part a level of its own; nil takes it back.
+    /// Sets the level of a part; nil removes it.
     public mutating func set(_ level: Level?, part: Part) { parts[part] = level }
 
-    /// Gives a session a level of its own; nil takes it back.
+    /// Sets the level of a session; nil removes it.
     public mutating func set(_ level: Level?, session: UInt64) { sessions[session] = level }
 
-    /// Gives the sessions of a JID a level of their own; nil takes it back.
+    /// Sets the level of the sessions of a JID; nil removes it.
     public mutating func set(_ level: Level?, jid: JID) {
         jids.removeAll { $0.jid == jid }
         if let level { jids.append(JIDLevel(jid: jid, level: level)) }

@@ -47,7 +47,7 @@ public struct TextForm: Sendable {
         _ shown: LogFilter.Shown,
         to line: inout LineBuffer
     ) {
-        // White space is told and not shown; what only the whole XML is worth telling is shown and not told beside it.
+        // White space is summarised, not shown. Where only the XML says it well, there is XML and no summary.
         let showsXML = shown.contains(.xml) && record.kind != .whitespace
         if showsXML, let xml = record.xml, let direction = record.direction {
             begin(record, direction.word, withLevel: false, to: &line)
@@ -167,7 +167,7 @@ extension Span<UInt8> {
 }
 
 extension Record {
-    /// Whether the tap did something about it, which is told before a colon.
+    /// Whether xmpptap acted on it; the action stands before a colon.
     fileprivate var isMarked: Bool { action != nil || origin == .tap }
 }
 
@@ -228,7 +228,7 @@ extension TextForm {
             line.append(" id=")
             appendWire(content.slice(id), to: &line)
         }
-        // Set apart: what is told may end with a size of its own.
+        // Set apart: the summary may end with another size.
         line.append(appendContent(record, content, to: &line) ? "; " : " ")
         line.append(size: record.length)
         if record.kind == .chunk || record.kind == .bytes {
@@ -266,7 +266,7 @@ extension TextForm {
         append(record.sasl, of: name, &isTold, to: &line)
         append(record.tls, of: name, &isTold, to: &line)
         append(record.sm, of: name, &isTold, to: &line)
-        // Details are told in words where there are words for them.
+        // Details are words where there are words for them.
         guard let message = record.message else {
             append(record.details, of: name, &isTold, to: &line)
             return isTold

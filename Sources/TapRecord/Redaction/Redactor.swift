@@ -97,7 +97,7 @@ public final class Redactor {
         return redact(item, isHeader: false)
     }
 
-    /// What may be told of an event's head where its bytes are withheld: everything but the handle of a session, and
+    /// What may be shown of an event's head where its bytes are withheld: everything but the handle of a session, and
     /// addresses where they have pseudonyms, for which there is no place.
     public func disclose(_ head: StanzaHead) -> StanzaHead {
         guard policy != .none else { return head }
@@ -110,9 +110,9 @@ public final class Redactor {
         return head
     }
 
-    /// What may be told of words that came with an error or a failure: all but keys and tokens in URLs.
+    /// What may be shown of words that came with an error or a failure: all but keys and tokens in URLs.
     ///
-    /// For texts that are told beside the item they stood in.
+    /// For texts that are shown beside the item they stood in.
     public func disclose(text: String) -> String {
         guard policy != .none else { return text }
         guard policy != .metadata else { return Placeholder.text(.text, size: text.utf8.count) }
@@ -137,7 +137,7 @@ public final class Redactor {
         return String(decoding: shown + bytes[position...], as: UTF8.self)
     }
 
-    /// What may be told of a line of a log that is no XML: all of it, or that it was there. Nobody knows what stands where
+    /// What may be shown of a line of a log that is no XML: all of it, or that it was there. Nobody knows what stands where
     /// in it, so a line that names anything of the catalogue, or holds XML, is hidden whole.
     public func disclose(line: Span<UInt8>) -> String {
         let text = line.string()
@@ -331,7 +331,7 @@ public final class Redactor {
     }
 }
 
-// Names of people where only metadata may be told: the same address has the same pseudonym throughout a run.
+// Names of people where only metadata may be shown: the same address has the same pseudonym throughout a run.
 extension Redactor {
     /// An address for use outside the items: itself, or its placeholder from the items.
     public func disclose(address: String) -> String {
@@ -339,7 +339,7 @@ extension Redactor {
         return pseudonym(of: address) ?? Placeholder.text(.address, size: address.utf8.count)
     }
 
-    /// Whether an address may be told as it is.
+    /// Whether an address may be shown as it is.
     package func shows(address: String?) -> Bool { address.map { disclose(address: $0) == $0 } ?? true }
 
     /// The name that somebody logs in with, at a domain: the local part of what stands for the address.

@@ -1,7 +1,7 @@
 /// Words for people: they can be printed, stored and put into other words, and nothing can be read from them.
 ///
 /// No code depends on how something is said: it is neither compared nor searched. What a program needs has a field or a
-/// detail of its own.
+/// separate detail.
 public struct Prose: Sendable, ExpressibleByStringInterpolation, TextOutputStreamable {
     @usableFromInline let text: String
 

@@ -6,7 +6,7 @@ public import XMPPCore
 /// The order is that of the whole recording, over all its clients: a stanza is sent when all has arrived that had arrived before
 /// it in the recording. So the steps can wait for each other, but never in a circle.
 public struct ReplayScript: Sendable {
-    /// One connection that is to be played.
+    /// A connection to play.
     public struct Client: Sendable {
         /// The recorded bare JID.
         public let account: JID

@@ -36,7 +36,7 @@ public struct Replayer {
         case finish
 
         /// Whose it is; nil if it is of all.
-        fileprivate var client: Int? {
+        var client: Int? {
             switch self {
             case .connect(let client, _), .send(let client, _), .close(let client), .drop(let client): client
             case .finish: nil
@@ -62,29 +62,10 @@ public struct Replayer {
         var isManaged = false
         /// Stanzas that came since stream management was enabled.
         var handled: UInt32 = 0
-        /// Since when its connection takes no more, and what waits for it.
-        var stalledSince: Int64?
-        var held: [Listed] = []
         /// Another client resumes its session.
         var isSuperseded = false
         /// The divergence from which it follows what does not come, and from which step on.
         var cause: (divergence: Int, step: Int)?
-    }
-
-    /// An action that is to be done, and the steps whose items it sends.
-    private struct Listed {
-        let action: Action
-        var steps = 0..<0
-
-        /// Bytes that it sends.
-        var size: Int { if case .send(_, let bytes) = action { bytes.count } else { 0 } }
-    }
-
-    /// Items of one client that follow each other, and are sent as one; empty if there is none.
-    private struct Batch {
-        var client = 0
-        var bytes: [UInt8] = []
-        var steps = 0..<0
     }
 
     /// A request of a step, which has been sent.
@@ -122,18 +103,9 @@ public struct Replayer {
     /// Added to each id, so that a server that has seen the recorded ones takes them for new.
     private let suffix: String
     private var cursor = 0
-    private var actions: [Listed] = []
-    private var firstAction = 0
-    private var batch = Batch()
-    /// Clients whose connection takes no more, and how many actions wait for them.
-    private var stalled: Set<Int> = []
-    private var heldCount = 0
-    /// Bytes of what is listed, or waits for a connection.
-    private var undoneBytes = 0
+    private var actions: ReplayActions
     /// There is more to do when what is listed has been done.
     private var isPaused = false
-    /// Actions that are listed at most before they are done.
-    private static let mostActions = 256
     private var now: Int64 = 0
     /// Items that came.
     private var received: UInt64 = 0
@@ -198,6 +170,7 @@ public struct Replayer {
     ) {
         self.script = script
         self.options = options
+        actions = ReplayActions(writeSize: options.writeSize)
         let sendings = sendings ?? script.sendings(options, rules: rules)
         self.sendings = sendings
         requests = [Request?](repeating: nil, count: sendings.requests.count)
@@ -234,7 +207,7 @@ public struct Replayer {
     /// When ``tick(at:)`` is due at the latest; nil if never.
     public var nextDeadline: Int64? {
         guard !isFinished else { return nil }
-        let stallDeadline = stalled.compactMap { players[$0].stalledSince }.min().map { $0 + options.wait }
+        let stallDeadline = actions.stalled.map(\.since).min().map { $0 + options.wait }
         guard !isPaused else { return stallDeadline }
         // What waits for a login or an answer goes on when that has come.
         guard connecting == 0, gating.isEmpty, settling.isEmpty else {
@@ -248,23 +221,11 @@ public struct Replayer {
     /// The next thing to do; nil when there is nothing until something happens.
     public mutating func next(at now: Int64) -> Action? {
         while true {
-            if firstAction == actions.count {
-                actions.removeAll(keepingCapacity: true)
-                firstAction = 0
-                if isPaused {
-                    self.now = now
-                    advance()
-                }
-                guard !actions.isEmpty else { return nil }
-            }
-            let listed = actions[firstAction]
-            firstAction += 1
-            guard !stalled.isEmpty, let client = listed.action.client, stalled.contains(client) else {
-                undoneBytes -= listed.size
-                return listed.action
-            }
-            players[client].held.append(listed)
-            heldCount += 1
+            if let action = actions.next() { return action }
+            guard isPaused else { return nil }
+            self.now = now
+            advance()
+            guard !actions.isEmpty else { return nil }
         }
     }
 
@@ -273,11 +234,10 @@ public struct Replayer {
     /// Begins, or goes on because of the time.
     public mutating func tick(at now: Int64) {
         self.now = now
-        for client in stalled.sorted() {
-            guard let since = players[client].stalledSince, now >= since + options.wait else { continue }
+        for (client, since) in actions.stalled where now >= since + options.wait {
             // What is awaited may have been sent into the stalled connection.
             ended(client, "the server took no data for \(LineBuffer.duration(options.wait))", from: gating.min())
-            list(.drop(client))
+            actions.append(.drop(client))
         }
         advance()
     }
@@ -285,14 +245,11 @@ public struct Replayer {
     /// Takes what happened to a client.
     public mutating func handle(_ event: Event, client: Int, at now: Int64) {
         self.now = now
-        if case .stalled = event {
-            if stalled.insert(client).inserted { players[client].stalledSince = now }
-            return
-        }
+        if case .stalled = event { return actions.stall(client, at: now) }
         lastActivity = now
         switch event {
         case .stalled: break
-        case .writable: actions.insert(contentsOf: release(client), at: firstAction)
+        case .writable: actions.release(client)
         case .bound(let jid):
             connecting -= 1
             players[client].state = .open
@@ -310,16 +267,6 @@ public struct Replayer {
         advance()
     }
 
-    /// What waited for a connection that takes bytes again, or is over.
-    private mutating func release(_ client: Int) -> [Listed] {
-        guard stalled.remove(client) != nil else { return [] }
-        let held = players[client].held
-        players[client].stalledSince = nil
-        players[client].held = []
-        heldCount -= held.count
-        return held
-    }
-
     /// The server has bound a resource.
     private mutating func noteLostResumption(_ client: Int) {
         guard let earlier = script.clients[client].resumes else { return }
@@ -335,16 +282,13 @@ public struct Replayer {
 
     /// - Parameter step: From which step on things cannot come; nil is what was left to do of the client.
     private mutating func ended(_ client: Int, _ reason: String?, from step: Int? = nil) {
-        let isStalled = stalled.contains(client)
+        let isStalled = actions.isStalled(client)
         // What is listed, or waits, was not done: the session ends before it.
-        let undone = release(client) + actions[firstAction...].filter { $0.action.client == client }
-        undoneBytes -= undone.reduce(0) { $0 + $1.size }
+        let undone = actions.remove(client)
         let held = undone.flatMap(\.steps).filter { isSending($0, client) && !lacksValue($0) }
         let wasOpen = players[client].state == .open || isStalled || undone.contains { $0.size > 0 }
         if players[client].state == .connecting { connecting -= 1 }
         players[client].state = .over
-        actions = actions[firstAction...].filter { $0.action.client != client }
-        firstAction = 0
         progress.sent -= held.count
         settling = settling.filter { $0.value != client }
         // What of the client was still to come, and to be done.
@@ -411,7 +355,7 @@ public struct Replayer {
         return cause.divergence
     }
 
-    /// Whether a step is an item that somebody who is played was to send, and that has not come.
+    /// Whether a step expects an item that a played client caused, and that has not come.
     private func isMissing(_ step: Int) -> Bool {
         guard case .expect(let client, let item) = script.steps[step], let number = numbers[step] else { return false }
         return players[client].expectations.isWaiting(number) && !script.isOfAbsentPeer(script.items[item])
@@ -537,9 +481,9 @@ public struct Replayer {
             lastActivity = now
         }
         isPaused = false
-        defer { listBatch() }
+        defer { actions.flush() }
         while cursor < script.steps.count {
-            guard !hasListedEnough else {
+            guard !actions.isFull else {
                 isPaused = true
                 return
             }
@@ -559,19 +503,13 @@ public struct Replayer {
             }
             cursor += 1
         }
-        listBatch()
-        guard firstAction == actions.count else {
+        guard actions.isEmpty else {
             isPaused = true
             return
         }
-        guard stalled.isEmpty, isGateOpen(), isQuiet() else { return }
+        guard actions.stalled.isEmpty, isGateOpen(), isQuiet() else { return }
         for client in players.indices { report(players[client].expectations.finish(), client) }
         finish()
-    }
-
-    /// What is listed is to be done first.
-    private var hasListedEnough: Bool {
-        actions.count + heldCount >= Self.mostActions || options.writeSize > 0 && undoneBytes >= options.writeSize
     }
 
     /// Whether an item can be sent without a look at what came before it.
@@ -584,7 +522,7 @@ public struct Replayer {
         divergences.sort { $0.place < $1.place }
         for index in divergences.indices { divergences[index].followed.sort { $0.place < $1.place } }
         isFinished = true
-        list(.finish)
+        actions.append(.finish)
     }
 
     /// Whether nothing that comes before a step has to be waited for.
@@ -637,7 +575,7 @@ public struct Replayer {
     private var gateDeadline: Int64? {
         guard var since = waitingSince, !gating.isEmpty || !settling.isEmpty else { return nil }
         // What a stalled connection has not taken cannot be answered.
-        for client in stalled { since = max(since, players[client].stalledSince ?? since) }
+        for stall in actions.stalled { since = max(since, stall.since) }
         let last = since + options.wait
         let isAnswerDue = gating.contains { step in
             if case .expect(_, let item) = script.steps[step] { script.items[item].isAnswer } else { false }
@@ -649,7 +587,7 @@ public struct Replayer {
     private var quietDeadline: Int64? {
         guard gating.isEmpty, settling.isEmpty, !isFinished else { return nil }
         guard cursor < script.steps.count else {
-            return stalled.isEmpty && players.contains { $0.state == .open } ? quietEnd : nil
+            return actions.stalled.isEmpty && players.contains { $0.state == .open } ? quietEnd : nil
         }
         guard case .close(let client) = script.steps[cursor], players[client].state == .open,
             script.clients[client].role == .recorded
@@ -686,16 +624,16 @@ public struct Replayer {
                 players[client].handled = players[earlier].handled
                 resuming = (id, players[client].handled)
             }
-            list(.connect(client, resuming: resuming))
+            actions.append(.connect(client, resuming: resuming))
         case .send(let client, let item): send(item, client)
         case .close(let client):
             guard players[client].state == .open else { return }
             players[client].state = .closing
-            list(.close(client))
+            actions.append(.close(client))
         case .drop(let client):
             guard players[client].state == .open else { return }
             players[client].state = .over
-            list(.drop(client))
+            actions.append(.drop(client))
         case .prepare(let client, let stanza):
             send(client, context.bindings.substituted(script.stanzas[stanza], .toLive, rules: context.rules))
         case .settle(let client):
@@ -712,21 +650,7 @@ public struct Replayer {
 
     // MARK: Sending
 
-    private mutating func send(_ client: Int, _ bytes: [UInt8]) { list(.send(client, bytes)) }
-
-    private mutating func list(_ action: Action) {
-        listBatch()
-        let listed = Listed(action: action)
-        undoneBytes += listed.size
-        actions.append(listed)
-    }
-
-    private mutating func listBatch() {
-        guard !batch.bytes.isEmpty else { return }
-        undoneBytes += batch.bytes.count
-        actions.append(Listed(action: .send(batch.client, batch.bytes), steps: batch.steps))
-        batch = Batch()
-    }
+    private mutating func send(_ client: Int, _ bytes: [UInt8]) { actions.append(.send(client, bytes)) }
 
     /// Sends an item of the step at the cursor.
     private mutating func send(_ number: Int, _ client: Int) {
@@ -739,15 +663,9 @@ public struct Replayer {
         } else if let delivery = sending.delivery {
             deliveries[Int(delivery)] = now
         }
-        if batch.client != client { listBatch() }
-        if batch.bytes.isEmpty {
-            batch.client = client
-            batch.steps = cursor..<cursor
-            if options.writeSize > 0 { batch.bytes.reserveCapacity(options.writeSize) }
-        }
-        substitution.fill(sendings.templates, Int(sending.template), from: context.bindings, into: &batch.bytes)
-        batch.steps = batch.steps.lowerBound..<(cursor + 1)
-        if batch.bytes.count >= options.writeSize { listBatch() }
+        actions.beginItem(cursor, of: client)
+        substitution.fill(sendings.templates, Int(sending.template), from: context.bindings, into: &actions.gathered)
+        actions.endItem()
     }
 
     /// Reports that an item lacks a value, if that is why it is not sent.

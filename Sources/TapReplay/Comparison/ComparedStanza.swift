@@ -22,7 +22,7 @@ public struct ComparedStanza<Tag>: Expectable {
     public let tag: Tag
     /// The first of ``likeness``.
     public var shape: UInt64 { likeness[0] }
-    /// Of kind, type, payload and sender; of kind and payload; of the kind. Subscriptions are kinds of their own.
+    /// Of kind, type, payload and sender; of kind and payload; of the kind. Subscriptions are separate kinds.
     public let likeness: [UInt64]
     /// In which order the stanza may come.
     public let lane: ExpectationSet<Self>.Lane

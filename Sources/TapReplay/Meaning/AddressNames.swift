@@ -63,7 +63,7 @@ struct AddressNames: Sendable {
         return text[end] == 0x2E && (end + 1 == text.count || !isWordByte(text[end + 1]))
     }
 
-    /// `conference.` before a domain and `romeo@` before it leave it a word of its own; letters and hyphens do not.
+    /// `conference.` before a domain and `romeo@` before it leave it a separate word; letters and hyphens do not.
     static func mayPrecede(_ byte: UInt8) -> Bool { !isWordByte(byte) || byte == 0x2E }
 
     /// Letters, digits, `-`, `_`, `.` and what is beyond ASCII.

@@ -298,7 +298,7 @@ extension TLSEngine {
     /// Messages that are kept until they are taken; those beyond are only missed in a log at trace.
     private static let mostMessages = 256
 
-    /// The library that sent the ClientHello; nil if that cannot be told, or before it has come.
+    /// The TLS library that sent the ClientHello; nil if unknown, and until the ClientHello has come.
     public var clientLibrary: ClientSoftware.Library? { observed.clientLibrary }
 
     /// Has messages kept for ``takeMessages()``. To be called before the first byte; without it nothing is kept.

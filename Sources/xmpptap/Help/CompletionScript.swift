@@ -1,7 +1,8 @@
 internal import ArgumentParser
 internal import TapManual
 
-/// A completion script, with what the parser's lacks: the topics of `help`, which it takes for a command of its own.
+/// A completion script: the one that the argument parser writes, and the topics of `help`. The parser takes `help` for its
+/// built-in command, and completes no topics.
 enum CompletionScript {
     /// The script that the arguments ask for, of the command with all others; nil if they ask for none.
     static func asked(_ arguments: [String], of command: any ParsableCommand.Type) -> String? {

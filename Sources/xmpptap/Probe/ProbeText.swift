@@ -23,7 +23,7 @@ struct ProbeText: Sendable {
 
     private func drawn(_ lines: [String]) -> [String] { lines.map(style.drawn) }
 
-    /// Lines of a text behind a head, which is a line of its own where there is no room.
+    /// Texts with a head: beside the first text, or above it where the terminal is narrow.
     private func lines(_ head: String, _ texts: [String], indent: Int) -> [String] {
         let blank = String(repeating: " ", count: indent)
         let lines = drawn(texts.enumerated().map { ($0 == 0 && !isNarrow ? head : blank) + $1 })

@@ -159,7 +159,7 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
             live: "\(to)",
             failingClasses: failOn.classes
         )
-        // Every mistake in a script is told before anything is played.
+        // Mistakes in scripts are reported before anything is played.
         let scripted = suite.scripts.isEmpty ? nil : try ScriptReplay(suite.scripts, scripts)
         let accounts = try ReplayPlan.accounts(in: accounts)
         var end = try await suite.play(self, into: &report)

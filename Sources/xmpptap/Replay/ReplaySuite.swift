@@ -1,7 +1,7 @@
 internal import Glibc
 internal import TapReplay
 
-/// What `replay` plays one after the other: scripts, and the captures of folders, each a test of its own.
+/// Scripts and the captures of folders. `replay` plays them in turn, each as one test.
 struct ReplaySuite {
     let scripts: [String]
     let captures: [String]

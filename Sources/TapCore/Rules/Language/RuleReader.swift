@@ -94,7 +94,7 @@ struct RuleReader {
         guard isAtEnd else {
             throw fault(
                 "unexpected \"\(rest)\"",
-                "expected the end of the line" + (rest.hasPrefix("#") ? " (comments need a line of their own)" : "")
+                "expected the end of the line" + (rest.hasPrefix("#") ? " (comments need a separate line)" : "")
             )
         }
     }

@@ -112,7 +112,7 @@ struct SASLBridge {
         }
     }
 
-    /// The step that is to be done elsewhere; nil where none is.
+    /// The step that the caller has to do; nil if there is none.
     var work: SlowStep? {
         if case .computing(let work, _, _) = state { return work }
         return nil
