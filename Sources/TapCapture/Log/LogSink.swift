@@ -221,7 +221,7 @@ public final class LogSink: LogOutput {
     ///
     /// - Returns: Whether the log shows anything of it.
     @discardableResult
-    public func write(_ stored: RecordLine) -> Bool {
+    public func write(_ stored: borrowing RecordLine) -> Bool {
         let shown = levels.shown(of: stored.record)
         guard !shown.isEmpty, filter?.matches(stored.record, content: stored.content.span) ?? true else { return false }
         guard triggered?.takesNoMore != true else { return false }

@@ -124,15 +124,16 @@ struct TCPReassembler {
         at time: Timestamp
     ) {
         packets += 1
-        guard let index = connection(of: segment, bytes) else { return }
-        connections[index].lastPacket = packets
-        connections[index].packets += 1
-        let direction: Direction = segment.source == connections[index].client ? .send : .recv
-        receive(segment, bytes, direction, index, time)
-        if connections[index].send.hasEnded, connections[index].recv.hasEnded {
+        guard let index = self.index(of: segment, bytes) else { return }
+        let connection = connections[index]
+        connection.lastPacket = packets
+        connection.packets += 1
+        let direction: Direction = segment.source == connection.client ? .send : .recv
+        receive(segment, bytes, direction, connection, time)
+        if connection.send.hasEnded, connection.recv.hasEnded {
             close(index, .closed(byReset: nil))
         } else if segment.flags.contains(.reset) {
-            flush(index)
+            flush(connection)
             close(index, .closed(byReset: direction))
         }
     }
@@ -147,14 +148,14 @@ struct TCPReassembler {
     /// There are no more packets: what still waits comes by ``next()``.
     mutating func finish() {
         for index in indices.values.sorted(by: { connections[$0].number < connections[$1].number }) {
-            flush(index)
+            flush(connections[index])
             close(index, .lost)
         }
     }
 
     // MARK: Connections
 
-    private mutating func connection(
+    private mutating func index(
         of segment: TCPSegment,
         _ bytes: Span<UInt8>
     ) -> Int? {
@@ -170,7 +171,7 @@ struct TCPReassembler {
                 latest = (key, found)
                 return found
             }
-            flush(found)
+            flush(connections[found])
             close(found, .lost)
         }
         // What comes behind the end of a connection begins no other, nor does its last segment that is sent once more.
@@ -198,7 +199,7 @@ struct TCPReassembler {
         indices[key] = index
         latest = (key, index)
         let server = isClient ? segment.destination : segment.source
-        give(index, .opened(client: connection.client, server: server, isWhole: isWhole))
+        give(connection, .opened(client: connection.client, server: server, isWhole: isWhole))
         return index
     }
 
@@ -239,25 +240,26 @@ struct TCPReassembler {
         }
         let oldest = indices.values.sorted { age($0) < age($1) }
         for index in oldest.prefix(Self.givenUpAtOnce) {
-            flush(index)
+            flush(connections[index])
             close(index, .lost)
         }
     }
 
     private mutating func close(_ index: Int, _ event: Event) {
-        give(index, event)
-        let key = connections[index].key
+        let connection = connections[index]
+        give(connection, event)
+        let key = connection.key
         indices[key] = nil
-        if case .closed = event, let send = connections[index].send.next, let recv = connections[index].recv.next {
+        if case .closed = event, let send = connection.send.next, let recv = connection.recv.next {
             if over.count >= Self.mostOver { over.removeAll(keepingCapacity: true) }
-            over[key] = connections[index].client == key.one ? (send, recv) : (recv, send)
+            over[key] = connection.client == key.one ? (send, recv) : (recv, send)
         }
-        connections[index].clear()
+        connection.clear()
         free.append(index)
         latest = nil
     }
 
-    private mutating func give(_ index: Int, _ event: Event) { events.append((connections[index].number, event)) }
+    private mutating func give(_ connection: Connection, _ event: Event) { events.append((connection.number, event)) }
 
     // MARK: Bytes
 
@@ -265,45 +267,43 @@ struct TCPReassembler {
         _ segment: TCPSegment,
         _ bytes: Span<UInt8>,
         _ direction: Direction,
-        _ index: Int,
+        _ connection: Connection,
         _ time: Timestamp
     ) {
-        guard !connections[index].isForgotten else {
-            if segment.flags.contains(.fin) { connections[index][direction].hasEnded = true }
+        let side = connection[direction]
+        guard !connection.isForgotten else {
+            if segment.flags.contains(.fin) { side.hasEnded = true }
             return
         }
         var sequence = segment.sequence
         if segment.flags.contains(.syn) {
             sequence &+= 1
-            if connections[index][direction].next == nil {
-                connections[index][direction].first = segment.sequence
-                connections[index][direction].next = sequence
+            if side.next == nil {
+                side.first = segment.sequence
+                side.next = sequence
             }
         }
         if segment.flags.contains(.acknowledges) {
-            acknowledge(segment.acknowledgement, direction.opposite, index)
+            Self.acknowledge(segment.acknowledgement, connection[direction.opposite])
         }
         let length = bytes.count + segment.cut
         if length > 0 {
-            if connections[index][direction].next == nil { connections[index][direction].next = sequence }
-            place(sequence, bytes, segment.cut, direction, index, time)
+            if side.next == nil { side.next = sequence }
+            place(sequence, bytes, segment.cut, direction, connection, time)
         }
         if segment.flags.contains(.fin) {
-            if connections[index][direction].next == nil { connections[index][direction].next = sequence }
-            connections[index][direction].end = sequence &+ UInt32(truncatingIfNeeded: length)
+            if side.next == nil { side.next = sequence }
+            side.end = sequence &+ UInt32(truncatingIfNeeded: length)
         }
-        for direction in [Direction.send, .recv] where !connections[index][direction].waiting.isEmpty {
-            giveUpMissing(direction, index, time)
-        }
-        if connections[index][direction].end != nil { noteEnd(direction, index) }
+        // What is missing of the other direction may be given up because of what came in this one.
+        if !connection.send.waiting.isEmpty { giveUpMissing(.send, connection, time) }
+        if !connection.recv.waiting.isEmpty { giveUpMissing(.recv, connection, time) }
+        if side.end != nil { noteEnd(direction, connection) }
     }
 
-    private mutating func acknowledge(_ number: UInt32, _ direction: Direction, _ index: Int) {
-        guard let known = connections[index][direction].acknowledged else {
-            connections[index][direction].acknowledged = number
-            return
-        }
-        if Self.distance(from: known, to: number) > 0 { connections[index][direction].acknowledged = number }
+    private static func acknowledge(_ number: UInt32, _ side: Side) {
+        if let known = side.acknowledged, distance(from: known, to: number) <= 0 { return }
+        side.acknowledged = number
     }
 
     private mutating func place(
@@ -311,26 +311,24 @@ struct TCPReassembler {
         _ bytes: Span<UInt8>,
         _ cut: Int,
         _ direction: Direction,
-        _ index: Int,
+        _ connection: Connection,
         _ time: Timestamp
     ) {
-        guard let next = connections[index][direction].next else { return }
+        let side = connection[direction]
+        guard let next = side.next else { return }
         let distance = Self.distance(from: next, to: sequence)
         if distance <= 0 {
-            deliver(bytes, cut, overlap: -distance, direction, index)
-            if !connections[index][direction].waiting.isEmpty { drain(direction, index) }
+            deliver(bytes, cut, overlap: -distance, direction, connection)
+            if !side.waiting.isEmpty { drain(direction, connection) }
             return
         }
         var copy: [UInt8] = []
         copy.append(bytes)
-        let waiting = connections[index][direction].waiting
         // Behind those that begin at the same place: of these the first counts.
-        let at = waiting.firstIndex { Self.distance(from: sequence, to: $0.sequence) > 0 } ?? waiting.endIndex
-        connections[index][direction].waiting.insert((sequence, copy, cut), at: at)
-        connections[index][direction].waitingBytes += bytes.count
-        if connections[index][direction].since == nil {
-            connections[index][direction].since = (connections[index].packets, time)
-        }
+        let at = side.waiting.firstIndex { Self.distance(from: sequence, to: $0.sequence) > 0 }
+        side.waiting.insert((sequence, copy, cut), at: at ?? side.waiting.endIndex)
+        side.waitingBytes += bytes.count
+        if side.since == nil { side.since = (connection.packets, time) }
     }
 
     /// Gives bytes in their place, without those at their beginning that were there before.
@@ -339,89 +337,87 @@ struct TCPReassembler {
         _ cut: Int,
         overlap: Int,
         _ direction: Direction,
-        _ index: Int
+        _ connection: Connection
     ) {
+        let side = connection[direction]
         guard overlap < bytes.count + cut else { return }
         if overlap < bytes.count {
             var copy: [UInt8] = []
             copy.append(bytes.extracting(droppingFirst: overlap))
-            give(index, .data(direction, copy))
+            give(connection, .data(direction, copy))
         }
         let missing = overlap > bytes.count ? cut - (overlap - bytes.count) : cut
-        if missing > 0 { give(index, .hole(direction, UInt64(missing))) }
+        if missing > 0 { give(connection, .hole(direction, UInt64(missing))) }
         let length = UInt32(truncatingIfNeeded: bytes.count + cut - overlap)
-        connections[index][direction].next = (connections[index][direction].next ?? 0) &+ length
+        side.next = (side.next ?? 0) &+ length
     }
 
     /// Gives what waits, up to the first byte that is missing.
-    private mutating func drain(_ direction: Direction, _ index: Int) {
+    private mutating func drain(_ direction: Direction, _ connection: Connection) {
+        let side = connection[direction]
         var taken = 0
-        let waiting = connections[index][direction].waiting
+        let waiting = side.waiting
         for segment in waiting {
-            guard let next = connections[index][direction].next else { break }
+            guard let next = side.next else { break }
             let distance = Self.distance(from: next, to: segment.sequence)
             guard distance <= 0 else { break }
-            deliver(segment.bytes.span, segment.cut, overlap: -distance, direction, index)
-            connections[index][direction].waitingBytes -= segment.bytes.count
+            deliver(segment.bytes.span, segment.cut, overlap: -distance, direction, connection)
+            side.waitingBytes -= segment.bytes.count
             taken += 1
         }
-        connections[index][direction].waiting.removeFirst(taken)
-        if connections[index][direction].waiting.isEmpty { connections[index][direction].since = nil }
+        side.waiting.removeFirst(taken)
+        if side.waiting.isEmpty { side.since = nil }
     }
 
     /// Makes a hole of what is missing where it will not come.
     private mutating func giveUpMissing(
         _ direction: Direction,
-        _ index: Int,
+        _ connection: Connection,
         _ time: Timestamp
     ) {
-        while let first = connections[index][direction].waiting.first, let since = connections[index][direction].since {
-            let side = connections[index][direction]
+        let side = connection[direction]
+        while let first = side.waiting.first, let since = side.since {
             let isAcknowledged = side.acknowledged.map { Self.distance(from: first.sequence, to: $0) >= 0 } ?? false
             let isOld =
-                connections[index].packets &- since.packet >= Self.patience.packets
+                connection.packets &- since.packet >= Self.patience.packets
                 || time.nanoseconds &- since.time.nanoseconds >= Self.patience.time
             let isFull = side.waiting.count > Self.mostWaiting || side.waitingBytes > Self.mostWaitingBytes
             guard isAcknowledged && isOld || isFull else { return }
-            skipToWaiting(direction, index)
-            if !connections[index][direction].waiting.isEmpty {
-                connections[index][direction].since = (connections[index].packets, time)
-            }
+            skipToWaiting(direction, connection)
+            if !side.waiting.isEmpty { side.since = (connection.packets, time) }
         }
     }
 
-    private mutating func skipToWaiting(
-        _ direction: Direction,
-        _ index: Int
-    ) {
-        guard let first = connections[index][direction].waiting.first, let next = connections[index][direction].next
-        else { return }
-        give(index, .hole(direction, UInt64(Self.distance(from: next, to: first.sequence))))
-        connections[index][direction].next = first.sequence
-        drain(direction, index)
+    private mutating func skipToWaiting(_ direction: Direction, _ connection: Connection) {
+        let side = connection[direction]
+        guard let first = side.waiting.first, let next = side.next else { return }
+        give(connection, .hole(direction, UInt64(Self.distance(from: next, to: first.sequence))))
+        side.next = first.sequence
+        drain(direction, connection)
     }
 
     /// Gives all that waits, with holes before it.
-    private mutating func flush(_ index: Int) {
-        guard !connections[index].isForgotten else { return }
+    private mutating func flush(_ connection: Connection) {
+        guard !connection.isForgotten else { return }
         for direction in [Direction.send, .recv] {
-            while !connections[index][direction].waiting.isEmpty { skipToWaiting(direction, index) }
-            if let end = connections[index][direction].end, let next = connections[index][direction].next {
+            let side = connection[direction]
+            while !side.waiting.isEmpty { skipToWaiting(direction, connection) }
+            if let end = side.end, let next = side.next {
                 let missing = Self.distance(from: next, to: end)
-                if missing > 0 { give(index, .hole(direction, UInt64(missing))) }
-                connections[index][direction].next = end
-                noteEnd(direction, index)
+                if missing > 0 { give(connection, .hole(direction, UInt64(missing))) }
+                side.next = end
+                noteEnd(direction, connection)
             }
         }
     }
 
-    private mutating func noteEnd(_ direction: Direction, _ index: Int) {
-        let side = connections[index][direction]
+    private mutating func noteEnd(_ direction: Direction, _ connection: Connection) {
+        let side = connection[direction]
         guard !side.hasEnded, let end = side.end, let next = side.next, Self.distance(from: next, to: end) <= 0 else {
             return
         }
-        connections[index][direction].hasEnded = true
-        give(index, .ended(direction))
+        side.hasEnded = true
+        give(connection, .ended(direction))
     }
 
     /// How far a number lies behind another, modulo 2^32: negative where it lies before it.

@@ -113,7 +113,9 @@ public struct SourceInput: Sendable {
         /// "inferred:".
         case received(Direction, [UInt8], inferred: String? = nil)
         /// A record of a recording comes next, of an item or of anything else: see ``RecordedSession``.
-        case recorded(RecordLine)
+        ///
+        /// Indirect: a record is ten times as large as all else, and inputs are moved often.
+        indirect case recorded(RecordLine)
         /// What else happened to the session.
         case input(SessionInput)
     }

@@ -117,7 +117,11 @@ public struct Record: Sendable {
 
     /// One where the record has some of it, else none.
     var remarks: [Remarks] = []
+}
 
+// In an extension, so that it calls the memberwise initializer: one that sets the properties itself ends with a copy of the
+// record, and a reference more of each of its texts.
+extension Record {
     /// A record with nothing but what every record has.
     public init(
         sequence: UInt64,
@@ -132,16 +136,19 @@ public struct Record: Sendable {
         domain: String? = nil,
         remote: String? = nil
     ) {
-        self.sequence = sequence
-        self.time = time
-        self.monotonic = monotonic
-        self.kind = kind
-        self.level = level
-        self.part = part
-        self.session = session
-        self.jid = jid
-        self.user = user
-        self.domain = domain
-        self.remote = remote
+        self.init(
+            sequence: sequence,
+            time: time,
+            monotonic: monotonic,
+            kind: kind,
+            level: level,
+            part: part,
+            session: session,
+            jid: jid,
+            user: user,
+            domain: domain,
+            remote: remote,
+            remarks: []
+        )
     }
 }
