@@ -76,7 +76,7 @@ public struct RecordLine: Sendable {
             var reader = JSONReader(line)
             guard try reader.next() == .objectStart else { throw RecordLineError(.noRecord) }
             while case .name(let slice) = try reader.next() {
-                guard let field = Field.all.first(where: { reader.matches(slice, $0.name) })?.field else {
+                guard let field = Field.named(slice, reader) else {
                     // The line's place in the hash chain of its file is its place in no other.
                     if reader.matches(slice, "chain") { _ = try reader.skipValue() } else { try keep(slice, &reader) }
                     continue
@@ -103,8 +103,19 @@ public struct RecordLine: Sendable {
         case condition, code, message, sasl, tls, sm, details, origin, xml, base64, edited
         case roundTrip = "round_trip"
 
-        /// Beside their names as literals, which are compared with the line without making a string.
-        static let all: [(name: [UInt8], field: Field)] = allCases.map { (Array($0.rawValue.utf8), $0) }
+        /// By the length of their names, which are compared with the line without making a string.
+        private static let byLength: [[(name: [UInt8], field: Field)]] = {
+            let names = allCases.map { (name: Array($0.rawValue.utf8), field: $0) }
+            let longest = names.map(\.name.count).max() ?? 0
+            return (0...longest).map { length in names.filter { $0.name.count == length } }
+        }()
+
+        /// The field that a line names; nil if this program does not know it.
+        static func named(_ slice: JSONReader.Slice, _ reader: borrowing JSONReader) -> Field? {
+            guard slice.range.count < byLength.count else { return nil }
+            for entry in byLength[slice.range.count] where reader.matches(slice, entry.name) { return entry.field }
+            return nil
+        }
     }
 
     private mutating func keep(_ name: JSONReader.Slice, _ reader: inout JSONReader) throws(JSONError) {
