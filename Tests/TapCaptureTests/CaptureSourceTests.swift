@@ -421,14 +421,7 @@ import XMPPCore
         let folder = try TemporaryFolder()
         let lines = Scene("login") { $0.say(Conversations.plainLogin) }.recorded()
         var header = LineBuffer()
-        RecordHeader(
-            tool: "test",
-            time: Timestamp(nanoseconds: 0),
-            level: "verbose",
-            isComplete: true,
-            redaction: .secrets,
-            run: "r"
-        ).append(to: &header)
+        RecordHeader.test(run: "r").append(to: &header)
         // Of the client's header, without which its next item would be no stream.
         let damaged = try #require(lines.firstIndex { $0.contains("\"kind\":\"stream-open\"") })
         for place in [nil, damaged, lines.count - 2] {

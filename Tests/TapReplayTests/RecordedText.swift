@@ -7,15 +7,7 @@ struct RecordedText {
     private var reader = ConversationReader()
 
     init(_ text: String) throws {
-        let header = RecordHeader(
-            tool: "test",
-            time: Timestamp(nanoseconds: 0),
-            level: "verbose",
-            isComplete: true,
-            redaction: .secrets,
-            run: "run"
-        )
-        reader.note(header)
+        reader.note(.test())
         for record in RecordedLog(text).records { reader.take(try RecordLine(json: Array(record.utf8).span.bytes)) }
     }
 

@@ -459,16 +459,24 @@ import XMPPCore
         #expect(peer.replayer.divergences.first?.message.hasSuffix("; 1 stanza not sent") == true)
     }
 
-    @Test func `what a stalled connection has not taken goes when it takes data again, in its order`() throws {
-        let sends = (0..<600).map { "\($0 + 2) 1 send <message id='m\($0)'><body>\($0)</body></message>" }
+    /// A replay of a client that sends so many messages, as another account.
+    private static func sender(of count: Int, as live: JID, _ options: ReplayOptions = ReplayOptions()) throws
+        -> Replayer
+    {
+        let sends = (0..<count).map { "\($0 + 2) 1 send <message id='m\($0)'><body>\($0)</body></message>" }
         let text = "1 1 ready juliet@capulet.example/balcony\n" + sends.joined(separator: "\n")
         var generator = ReplayGenerator(seed: 1)
-        let account = (try JID(parsing: "juliet@capulet.example"), try JID(parsing: "juliet@live.example"))
-        var replayer = Replayer(
+        return Replayer(
             ReplayScript(try RecordedText(text).conversations),
-            accounts: [account],
+            accounts: [(try JID(parsing: "juliet@capulet.example"), live)],
+            options: options,
             using: &generator
         )
+    }
+
+    @Test func `what a stalled connection has not taken goes when it takes data again, in its order`() throws {
+        let live = try JID(parsing: "juliet@live.example")
+        var replayer = try Self.sender(of: 600, as: live)
         replayer.tick(at: 0)
         var sent: [String] = []
         var isStalled = false
@@ -476,7 +484,7 @@ import XMPPCore
         for round in 0..<20 {
             while let action = replayer.next(at: Int64(round)) {
                 switch action {
-                case .connect: replayer.handle(.bound(account.1), client: 0, at: 0)
+                case .connect: replayer.handle(.bound(live), client: 0, at: 0)
                 case .send(_, let bytes):
                     #expect(!isStalled)
                     sent.append(String(decoding: bytes, as: UTF8.self))
@@ -510,7 +518,7 @@ import XMPPCore
         var sent: [[UInt8]] = []
         replayer.tick(at: 0)
         while let action = replayer.next(at: 0) {
-            if case .connect = action { replayer.handle(.bound(account.1), client: 0, at: 0) }
+            if case .connect = action { replayer.handle(.bound(live), client: 0, at: 0) }
             if case .send(_, let bytes) = action { sent.append(bytes) }
         }
         #expect(replayer.progress.sent == replayer.progress.total)
@@ -531,22 +539,14 @@ import XMPPCore
     }
 
     @Test func `what is sent as one is counted by its items where the session ends before it is sent`() throws {
-        let sends = (0..<900).map { "\($0 + 2) 1 send <message id='m\($0)'><body>\($0)</body></message>" }
-        let text = "1 1 ready juliet@capulet.example/balcony\n" + sends.joined(separator: "\n")
         var options = ReplayOptions()
         options.writeSize = 4096
-        var generator = ReplayGenerator(seed: 7)
-        let account = (try JID(parsing: "juliet@capulet.example"), try JID(parsing: "juliet@live.example"))
-        var replayer = Replayer(
-            ReplayScript(try RecordedText(text).conversations),
-            accounts: [account],
-            options: options,
-            using: &generator
-        )
+        let live = try JID(parsing: "juliet@live.example")
+        var replayer = try Self.sender(of: 900, as: live, options)
         replayer.tick(at: 0)
         var taken = 0
         while let action = replayer.next(at: 0) {
-            if case .connect = action { replayer.handle(.bound(account.1), client: 0, at: 0) }
+            if case .connect = action { replayer.handle(.bound(live), client: 0, at: 0) }
             guard case .send(_, let bytes) = action else { continue }
             #expect(taken == 0)
             taken = String(decoding: bytes, as: UTF8.self).ranges(of: "</message>").count
@@ -561,22 +561,15 @@ import XMPPCore
     }
 
     @Test func `it is quiet from the last item on, however long sending takes`() throws {
-        let sends = (0..<600).map { "\($0 + 2) 1 send <message id='m\($0)'><body>\($0)</body></message>" }
-        let text = "1 1 ready juliet@capulet.example/balcony\n" + sends.joined(separator: "\n")
-        var generator = ReplayGenerator(seed: 1)
-        let account = (try JID(parsing: "juliet@capulet.example"), try JID(parsing: "juliet@live.example"))
-        var replayer = Replayer(
-            ReplayScript(try RecordedText(text).conversations),
-            accounts: [account],
-            using: &generator
-        )
+        let live = try JID(parsing: "juliet@live.example")
+        var replayer = try Self.sender(of: 600, as: live)
         replayer.tick(at: 0)
         var now: Int64 = 0
         var hasFinished = false
         func perform() {
             while let action = replayer.next(at: now) {
                 now += 1_000_000
-                if case .connect = action { replayer.handle(.bound(account.1), client: 0, at: now) }
+                if case .connect = action { replayer.handle(.bound(live), client: 0, at: now) }
                 if case .finish = action { hasFinished = true }
             }
         }

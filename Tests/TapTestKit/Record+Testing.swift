@@ -1,5 +1,19 @@
 public import TapRecord
 
+extension RecordHeader {
+    /// The header of a complete log of a run, from the beginning of time.
+    public static func test(run: String = "run") -> RecordHeader {
+        RecordHeader(
+            tool: "test",
+            time: Timestamp(nanoseconds: 0),
+            level: "verbose",
+            isComplete: true,
+            redaction: .secrets,
+            run: run
+        )
+    }
+}
+
 extension Record {
     /// The record as a sink gets it where nothing is redacted.
     public var shown: RedactedRecord {

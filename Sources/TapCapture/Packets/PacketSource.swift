@@ -20,8 +20,7 @@ struct PacketSource: Source {
     /// When the capture began, or its first packet was captured.
     private(set) var began: Timestamp?
     private var now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
-    private var found: [SourceInput] = []
-    private var given = 0
+    private var found = Outputs<SourceInput>()
     /// Secrets of TLS, from a key log or the capture itself.
     private let keys: KeyLog
     /// The key log grows beside the packets.
@@ -63,15 +62,7 @@ struct PacketSource: Source {
         return options
     }
 
-    mutating func next() -> SourceInput? {
-        guard given < found.count else {
-            found.removeAll(keepingCapacity: true)
-            given = 0
-            return nil
-        }
-        given += 1
-        return found[given - 1]
-    }
+    mutating func next() -> SourceInput? { found.next() }
 
     /// Takes a packet.
     mutating func take(_ packet: CapturedPacket, _ bytes: Span<UInt8>) {
@@ -268,7 +259,7 @@ final class PacketConnection {
         _ event: TCPReassembler.Event,
         at now: Run.Instant,
         _ count: inout UInt64,
-        _ found: inout [SourceInput]
+        _ found: inout Outputs<SourceInput>
     ) {
         guard tls.isWaitingForSecret else { return read(event, at: now, &count, &found) }
         if case .data(_, let bytes) = event { heldBytes += bytes.count }
@@ -277,7 +268,7 @@ final class PacketConnection {
     }
 
     /// Goes on with what waits for secrets: after the key log has grown, or without them.
-    func goOn(givingUp: Bool, _ count: inout UInt64, _ found: inout [SourceInput]) {
+    func goOn(givingUp: Bool, _ count: inout UInt64, _ found: inout Outputs<SourceInput>) {
         let events = held
         held = []
         heldBytes = 0
@@ -290,12 +281,12 @@ final class PacketConnection {
     }
 
     /// Reads what TLS has now; without secrets that it waits for, if they are given up.
-    private func giveUpSecrets(_ givingUp: Bool, _ count: inout UInt64, _ found: inout [SourceInput]) {
+    private func giveUpSecrets(_ givingUp: Bool, _ count: inout UInt64, _ found: inout Outputs<SourceInput>) {
         if givingUp { tls.giveUpSecrets() }
         readTLS(waitsSince, &count, &found)
     }
 
-    private func readTLS(_ now: Run.Instant, _ count: inout UInt64, _ found: inout [SourceInput]) {
+    private func readTLS(_ now: Run.Instant, _ count: inout UInt64, _ found: inout Outputs<SourceInput>) {
         while let output = tls.next() { take(.stream(output), now, &count, &found) }
         if tls.isWaitingForSecret { waitsSince = now }
     }
@@ -304,7 +295,7 @@ final class PacketConnection {
         _ event: TCPReassembler.Event,
         at now: Run.Instant,
         _ count: inout UInt64,
-        _ found: inout [SourceInput]
+        _ found: inout Outputs<SourceInput>
     ) {
         switch event {
         case .opened: return
@@ -327,7 +318,7 @@ final class PacketConnection {
         _ happening: Happening,
         _ now: Run.Instant,
         _ count: inout UInt64,
-        _ found: inout [SourceInput]
+        _ found: inout Outputs<SourceInput>
     ) {
         switch state {
         case .session(let number): return pass(happening, now, number, &found)
@@ -392,7 +383,7 @@ final class PacketConnection {
 
     // MARK: A session
 
-    private func begin(_ count: inout UInt64, _ found: inout [SourceInput]) {
+    private func begin(_ count: inout UInt64, _ found: inout Outputs<SourceInput>) {
         count += 1
         let number = count
         state = .session(number)
@@ -430,7 +421,7 @@ final class PacketConnection {
         _ happening: Happening,
         _ at: Run.Instant,
         _ number: UInt64,
-        _ found: inout [SourceInput]
+        _ found: inout Outputs<SourceInput>
     ) {
         func tell(_ kind: SourceInput.Kind) { found.append(SourceInput(session: number, at: at, kind)) }
         if case .lost = happening {} else { lastSeen = at }
@@ -462,14 +453,14 @@ final class PacketConnection {
         _ direction: Direction,
         _ at: Run.Instant,
         _ number: UInt64,
-        _ found: inout [SourceInput]
+        _ found: inout Outputs<SourceInput>
     ) {
         guard case .seeks(let skipped) = direction == .send ? send : recv, skipped > 0 else { return }
         found.append(SourceInput(session: number, at: at, .input(.missed(direction, bytes: skipped))))
         set(direction, .seeks(skipped: 0))
     }
 
-    private func end(_ at: Run.Instant, _ number: UInt64, _ found: inout [SourceInput]) {
+    private func end(_ at: Run.Instant, _ number: UInt64, _ found: inout Outputs<SourceInput>) {
         for direction in [Direction.send, .recv] { noteSkipped(direction, at, number, &found) }
         found.append(SourceInput(session: number, at: at, .input(.closed)))
         state = .over
@@ -480,7 +471,7 @@ final class PacketConnection {
         _ bytes: [UInt8],
         _ at: Run.Instant,
         _ number: UInt64,
-        _ found: inout [SourceInput]
+        _ found: inout Outputs<SourceInput>
     ) {
         func tell(_ kind: SourceInput.Kind) { found.append(SourceInput(session: number, at: at, kind)) }
         guard case .seeks(let skipped) = direction == .send ? send : recv else {

@@ -42,23 +42,14 @@ struct PacketTLS {
     /// What came since TLS began, and the consent before it.
     private var held: [Output] = []
     private var heldBytes = 0
-    private var outputs: [Output] = []
-    private var given = 0
+    private var outputs = Outputs<Output>()
 
     init(_ keys: KeyLog, waits: Bool) {
         self.keys = keys
         self.waits = waits
     }
 
-    mutating func next() -> Output? {
-        guard given < outputs.count else {
-            outputs.removeAll(keepingCapacity: true)
-            given = 0
-            return nil
-        }
-        given += 1
-        return outputs[given - 1]
-    }
+    mutating func next() -> Output? { outputs.next() }
 
     /// Takes bytes of the connection.
     mutating func receive(_ direction: Direction, _ bytes: [UInt8]) {
@@ -184,7 +175,7 @@ struct PacketTLS {
     /// What came is handed on as it is.
     private mutating func giveUp(_ why: (Direction, TLSDecryptionFailure)?) {
         state = .opaque
-        outputs += held
+        outputs.append(contentsOf: held)
         held = []
         if let (direction, failure) = why {
             outputs.append(.remark(direction, code: failure.name, "not decrypted: \(failure.words.clause)"))

@@ -99,23 +99,14 @@ struct TCPReassembler {
     private var began = 0
     private var packets: UInt64 = 0
     private var latest: (key: Key, index: Int)?
-    private var events: [(number: Number, event: Event)] = []
-    private var given = 0
+    private var events = Outputs<(number: Number, event: Event)>()
     private let serverPorts: Set<UInt16>
 
     /// - Parameter serverPorts: Ports at which servers are, to tell the client of a connection that had begun before.
     init(serverPorts: Set<UInt16> = TCPReassembler.knownPorts) { self.serverPorts = serverPorts }
 
     /// What is known now, in order; nil until another segment has been taken.
-    mutating func next() -> (number: Number, event: Event)? {
-        guard given < events.count else {
-            events.removeAll(keepingCapacity: true)
-            given = 0
-            return nil
-        }
-        given += 1
-        return events[given - 1]
-    }
+    mutating func next() -> (number: Number, event: Event)? { events.next() }
 
     /// Takes a segment; what it makes known comes by ``next()``.
     mutating func take(

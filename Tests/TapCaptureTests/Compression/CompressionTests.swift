@@ -16,14 +16,7 @@ struct CompressionTests {
     /// The header of a log, and a record for the reader.
     private static let header: String = {
         var line = LineBuffer()
-        RecordHeader(
-            tool: "test",
-            time: Timestamp(nanoseconds: 0),
-            level: "verbose",
-            isComplete: true,
-            redaction: .secrets,
-            run: "r"
-        ).append(to: &line)
+        RecordHeader.test(run: "r").append(to: &line)
         return String(decoding: line.bytes, as: UTF8.self)
     }()
 

@@ -5,17 +5,6 @@ import Testing
 
 /// What records tell of sessions, put together by run and session.
 @Suite struct SessionTimelinesTests {
-    private func header(_ run: String) -> RecordHeader {
-        RecordHeader(
-            tool: "test",
-            time: Timestamp(nanoseconds: 0),
-            level: "verbose",
-            isComplete: true,
-            redaction: .secrets,
-            run: run
-        )
-    }
-
     private func record(_ code: String?, session: UInt64, at monotonic: Int64 = 0) -> Record {
         var record = Record(
             sequence: 1,
@@ -36,7 +25,7 @@ import Testing
             ("a", [Record.Code.sessionBegan, LoginStep.code]), ("b", [Record.Code.sessionBegan]),
             ("a", [LoginStep.code, Record.Code.sessionReady, Record.Code.sessionEnded]), ("b", [LoginStep.code]),
         ] {
-            timelines.note(header(run))
+            timelines.note(.test(run: run))
             for code in codes { timelines.note(record(code, session: 1)) }
         }
         #expect(timelines.runCount == 2)

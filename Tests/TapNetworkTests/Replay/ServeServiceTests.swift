@@ -23,16 +23,7 @@ import XMPPCore
         -> RecordedConversation
     {
         var reader = ConversationReader()
-        reader.note(
-            RecordHeader(
-                tool: "test",
-                time: Timestamp(nanoseconds: 0),
-                level: "verbose",
-                isComplete: true,
-                redaction: .secrets,
-                run: "run"
-            )
-        )
+        reader.note(.test())
         let fields = [
             #""kind":"element","direction":"recv","name":"features","#
                 + #""xml":"<stream:features>\#(features)</stream:features>""#,

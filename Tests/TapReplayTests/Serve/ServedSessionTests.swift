@@ -1,4 +1,5 @@
 import TapRecord
+import TapTestKit
 import Testing
 import XMPPCore
 
@@ -198,16 +199,8 @@ private struct Scene {
 
     /// A session of records with these fields, behind its login.
     private static func conversation(_ records: [String]) throws -> RecordedConversation? {
-        let header = RecordHeader(
-            tool: "test",
-            time: Timestamp(nanoseconds: 0),
-            level: "verbose",
-            isComplete: true,
-            redaction: .secrets,
-            run: "run"
-        )
         var reader = ConversationReader()
-        reader.note(header)
+        reader.note(.test())
         let login = #""kind":"session","code":"session-ready","jid":"romeo@here/old""#
         let common = #""time":"2026-11-22T10:00:00Z","monotonic":0.1,"level":"info","session":1"#
         for (index, fields) in ([login] + records).enumerated() {

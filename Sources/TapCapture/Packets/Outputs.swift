@@ -1,0 +1,20 @@
+/// What came of an input, given out one by one. Emptied when all was given out, so that its memory is used again.
+struct Outputs<Output> {
+    private var list: [Output] = []
+    private var given = 0
+
+    mutating func append(_ output: Output) { list.append(output) }
+
+    mutating func append(contentsOf outputs: [Output]) { list += outputs }
+
+    /// The next one; nil until more was added.
+    mutating func next() -> Output? {
+        guard given < list.count else {
+            list.removeAll(keepingCapacity: true)
+            given = 0
+            return nil
+        }
+        given += 1
+        return list[given - 1]
+    }
+}
