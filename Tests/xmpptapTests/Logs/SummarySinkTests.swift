@@ -58,6 +58,11 @@ import XMPPCore
 
     @Test func `a narrow terminal gets the first parts`() {
         #expect(
+            SummarySink.lines(summary, width: 70)[3]
+                == "round trips    p50 40 ms, p99 1.2 s, slowest 1.2 s (roster: 2 contac…)"
+        )
+        #expect(SummarySink.lines(summary, width: 60)[3] == "round trips    p50 40 ms, p99 1.2 s, slowest 1.2 s …")
+        #expect(
             SummarySink.lines(summary, width: 48)[3] == "round trips    p50 40 ms, p99 1.2 s …"
         )
         #expect(
