@@ -96,6 +96,11 @@ struct CompletionTests {
 
     private func check(_ shell: Shell) async throws {
         let offers = try await Completion(shell)
+        if shell == .zsh {
+            #expect(try await offers("proxy", "--tls=p") == ["passthrough"])
+            #expect(try await offers("proxy", "--log=info,se") == ["info,send", "info,session="])
+            #expect(try await offers("sniff", "-il").contains("lo"))
+        }
         try await checkValues(offers)
         try await checkFiles(offers, shell)
         try await checkSessions(offers)

@@ -1,8 +1,8 @@
 internal import ArgumentParser
 internal import TapManual
 
-/// A completion script: the one that the argument parser writes, with the topics of `help`, and in fish with another search for
-/// files. The parser takes `help` for its built-in command, and completes no topics.
+/// A completion script: the one that the argument parser writes, with the topics of `help`, in zsh with values behind an equals
+/// sign, and in fish with another search for files. The parser takes `help` for its built-in command, and completes no topics.
 enum CompletionScript {
     /// The script that the arguments ask for, of the command with all others; nil if they ask for none.
     static func asked(_ arguments: [String], of command: any ParsableCommand.Type) -> String? {
@@ -31,12 +31,23 @@ enum CompletionScript {
             // The last lines of the script call what is defined before them.
             let help = "_xmpptap_help() {\n    compadd -- \(words)\n}\n\n"
             guard let end = script.firstRange(of: "if [[ \"${funcstack[1]}\"") else { return script }
-            return "\(script[..<end.lowerBound])\(help)\(script[end.lowerBound...])"
+            return zshScript("\(script[..<end.lowerBound])\(help)\(script[end.lowerBound...])")
         case .fish:
             return fishScript(script)
                 + "\ncomplete -c 'xmpptap' -n '__fish_seen_subcommand_from help' -fa '\(words)'"
         default: return script
         }
+    }
+
+    /// The parser's script for zsh with options that take their value also from the same word: `--tls=`, `-ilo`.
+    private static func zshScript(_ script: String) -> String {
+        script.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            // The description of what takes a value has a colon behind it.
+            guard line.contains("]:"), line.hasSuffix("'") else { return line }
+            return line.replacing(#/^(?<start> +'\*?--[a-z-]+)\[/#) { "\($0.start)=[" }
+                .replacing(#/\{(?<short>-[A-Za-z]),(?<long>--[a-z-]+)\}'\[/#) { "{\($0.short)+,\($0.long)=}'[" }
+        }
+        .joined(separator: "\n")
     }
 
     /// The parser's script for fish with files of other folders than the current one, of endings that are patterns, and with the
