@@ -2,36 +2,114 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// What bash offers with the program's completion script, which is driven as bash itself drives it.
-@Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
+/// What shells offer with the program's completion scripts: bash is driven as it drives a script itself, zsh types in a terminal,
+/// fish completes a line.
+@Suite(.timeLimit(.minutes(3)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct CompletionTests {
-    /// What is offered for the last of the words, in `folder`.
-    private func offers(
-        _ words: String...,
-        in folder: String = "/",
-        environment: [String: String] = [:]
-    ) async throws -> [String] {
-        let program = try #require(XMPPTapBinary.path)
-        let script = """
-            program=$1; shift; cd "$1"; shift
-            source <("$program" --generate-completion-script bash)
-            COMP_WORDS=("$program" "$@"); COMP_CWORD=$#
-            COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}
-            _xmpptap "$program" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
-            for word in "${COMPREPLY[@]}"; do printf '%s\\n' "$word"; done
-            """
-        let bash = try ToolProcess(
-            "/bin/bash",
-            ["--norc", "-c", script, "bash", program, folder] + words,
-            environment: environment
-        )
-        let ending = try await bash.ending(within: .seconds(60))
-        #expect(ending == .exited(0))
-        #expect(bash.text(of: .standardError).isEmpty)
-        return bash.lines(of: .standardOutput).sorted()
+    private enum Shell: String {
+        case bash, zsh, fish
     }
 
-    @Test func `values are offered where there is a list of them`() async throws {
+    /// What a shell offers for the last of the words, sorted.
+    private struct Completion {
+        private let shell: Shell
+        private let program: String
+        private let folder: TemporaryFolder
+        private let script: String
+
+        init(_ shell: Shell) async throws {
+            self.shell = shell
+            program = try #require(XMPPTapBinary.path)
+            folder = try TemporaryFolder()
+            let made = try await XMPPTapBinary.run(["--generate-completion-script", shell.rawValue])
+            #expect(made.ending == .exited(0), "\(made.error)")
+            script = try folder.write(made.output, to: "script")
+        }
+
+        func callAsFunction(
+            _ words: String...,
+            in place: String? = nil,
+            environment: [String: String] = [:]
+        ) async throws -> [String] {
+            let place = place ?? folder.path
+            let line = (["xmpptap"] + words).joined(separator: " ")
+            let search = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+            // A home without settings, and the program found by its name.
+            let surroundings = [
+                "PATH": "\(URL(filePath: program).deletingLastPathComponent().path):\(search)", "HOME": folder.path,
+            ].merging(environment) { $1 }
+            let process: ToolProcess
+            switch shell {
+            case .bash:
+                let commands = """
+                    source "$1"; cd "$2"; shift 2
+                    COMP_WORDS=(xmpptap "$@"); COMP_CWORD=$#
+                    COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}
+                    _xmpptap xmpptap "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+                    for word in "${COMPREPLY[@]}"; do printf '%s\\n' "$word"; done
+                    """
+                process = try ToolProcess(
+                    "/bin/bash",
+                    ["--norc", "-c", commands, "bash", script, place] + words,
+                    environment: surroundings
+                )
+            case .zsh:
+                let driver = URL(filePath: #filePath).deletingLastPathComponent()
+                    .appending(path: "../TapTestKit/Clients/zsh_offers.zsh").standardized.path
+                process = try ToolProcess(
+                    TestProgram.zsh.rawValue,
+                    ["-f", driver, script, place, line],
+                    environment: surroundings
+                )
+            case .fish:
+                process = try ToolProcess(
+                    TestProgram.fish.rawValue,
+                    ["--no-config", "-c", "source $argv[1]; cd $argv[2]; complete -C $argv[3]", script, place, line],
+                    environment: surroundings
+                )
+            }
+            let ending = try await process.ending(within: .seconds(60))
+            #expect(ending == .exited(0))
+            #expect(process.text(of: .standardError).isEmpty, "\(line): \(process.text(of: .standardError))")
+            // fish adds a description, and to a folder a slash.
+            let offers = process.lines(of: .standardOutput).map { line in
+                let word = line.split(separator: "\t").first.map(String.init) ?? ""
+                return word.hasSuffix("/") ? String(word.dropLast()) : word
+            }
+            return Set(offers).sorted()
+        }
+    }
+
+    @Test func `bash completes commands, flags, values, files, sessions and topics`() async throws {
+        try await check(.bash)
+    }
+
+    @Test(.enabled(if: TestProgram.zsh.isInstalled, "zsh is missing"))
+    func `zsh completes commands, flags, values, files, sessions and topics`() async throws {
+        try await check(.zsh)
+    }
+
+    @Test(.enabled(if: TestProgram.fish.isInstalled, "fish is missing"))
+    func `fish completes commands, flags, values, files, sessions and topics`() async throws {
+        try await check(.fish)
+    }
+
+    private func check(_ shell: Shell) async throws {
+        let offers = try await Completion(shell)
+        if shell == .zsh {
+            #expect(try await offers("proxy", "--tls=p") == ["passthrough"])
+            #expect(try await offers("proxy", "--log=info,se") == ["info,send", "info,session="])
+            #expect(try await offers("sniff", "-il").contains("lo"))
+        }
+        try await checkValues(offers)
+        try await checkFiles(offers, shell)
+        try await checkSessions(offers)
+    }
+
+    private func checkValues(_ offers: Completion) async throws {
+        #expect(try await offers("pro") == ["probe", "proxy"])
+        #expect(try await offers("sessions", "p") == ["pass", "pause"])
+        #expect(try await offers("read", "--fo") == ["--follow", "--format"])
         #expect(try await offers("proxy", "--tls", "") == ["intercept", "passthrough"])
         #expect(try await offers("proxy", "--tls", "p") == ["passthrough"])
         #expect(try await offers("read", "x.xtap", "--color", "a") == ["always", "auto"])
@@ -45,24 +123,26 @@ struct CompletionTests {
         #expect(try await offers("help", "pro") == ["probe", "proxy"])
     }
 
-    @Test func `files are offered that fit`() async throws {
+    /// Files that fit, and folders.
+    private func checkFiles(_ offers: Completion, _ shell: Shell) async throws {
         let folder = try TemporaryFolder()
         for name in ["a.xtap", "b.log.1", "c.pcap.gz", "d.png", "e.pfw", "f.pem"] { try folder.write("", to: name) }
         try FileManager.default.createDirectory(atPath: folder.path(of: "more"), withIntermediateDirectories: false)
-        func files(_ command: String, _ words: String...) async throws -> [String] {
-            let all = [command] + words
-            return try await all.count == 1
-                ? offers(command, "", in: folder.path) : offers(command, words[0], "", in: folder.path)
-        }
-        #expect(try await files("read") == ["a.xtap", "b.log.1", "c.pcap.gz", "more"])
-        #expect(try await files("explain") == ["a.xtap", "b.log.1", "c.pcap.gz", "more"])
-        #expect(try await files("proxy", "--rules") == ["e.pfw", "more"])
-        #expect(try await files("proxy", "--upstream-ca") == ["f.pem", "more"])
-        #expect(try await files("doctor", "--ca-dir") == ["more"])
-        #expect(try await files("proxy", "--config").contains("d.png"))
+        for name in ["more/g.xtap", "more/h.png"] { try folder.write("", to: name) }
+        let here = folder.path
+        #expect(try await offers("read", "", in: here) == ["a.xtap", "b.log.1", "c.pcap.gz", "more"])
+        #expect(try await offers("explain", "", in: here) == ["a.xtap", "b.log.1", "c.pcap.gz", "more"])
+        #expect(try await offers("proxy", "--rules", "", in: here) == ["e.pfw", "more"])
+        #expect(try await offers("proxy", "--upstream-ca", "", in: here) == ["f.pem", "more"])
+        #expect(try await offers("doctor", "--ca-dir", "", in: here) == ["more"])
+        #expect(try await offers("proxy", "--config", "", in: here).contains("d.png"))
+        // zsh offers what stands behind the folder.
+        let inside = try await offers("read", "more/", in: here)
+        #expect(inside == [shell == .zsh ? "g.xtap" : "more/g.xtap"])
     }
 
-    @Test func `running proxies are offered, and their sessions`() async throws {
+    /// Proxies that run, and their sessions.
+    private func checkSessions(_ offers: Completion) async throws {
         let scene = try await ControlScene()
         let control = ["--control", scene.path]
         #expect(try await offers("sessions", "show", control[0], control[1], "") == ["1"])

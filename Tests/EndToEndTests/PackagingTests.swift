@@ -46,4 +46,24 @@ struct PackagingTests {
         let process = try ToolProcess(Self.analyzer, ["security", "--offline=true", "--threshold=20", unit])
         #expect(try await process.ending() == .exited(0), "\(process.text(of: .standardOutput).suffix(200))")
     }
+
+    /// Without root nobody may raise a priority; the Swift runtime writes a line to the journal for each attempt.
+    @Test func `The unit's answer to setpriority keeps the Swift runtime quiet`() async throws {
+        let unit = try String(contentsOf: Self.packaging.appending(path: "debian/xmpptap.service"), encoding: .utf8)
+        let answer = try #require(unit.firstMatch(of: #/(?m)^SystemCallFilter=~setpriority:(\d+)$/#)).1
+        let program = try #require(XMPPTapBinary.path)
+        let folder = try #require(folder)
+        let script = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../TapTestKit/Clients/setpriority.py").standardized.path
+        // The second one is EPERM.
+        for (number, isQuiet) in [(String(answer), true), ("1", false)] {
+            let process = try ToolProcess(
+                "/usr/bin/python3",
+                [script, number, program, "demo", "--log", "off"],
+                environment: ["HOME": folder.path, "LIBDISPATCH_LOG": "stderr"]
+            )
+            #expect(try await process.ending() == .exited(0), "\(process.text(of: .standardError))")
+            #expect(process.text(of: .standardError).contains("thread priority") != isQuiet)
+        }
+    }
 }

@@ -237,9 +237,15 @@ struct TerminalTests {
         // The session ends with the connection.
         client = nil
         try await pane.wait("end") { Self.hasStatus($0, "0 sessions · ") }
+        try await pane.resize(26, 24)
         try await pane.tmux("send-keys", "C-c")
         let lines = try await pane.wait("summary") { $0.contains { $0.hasPrefix("sessions ") } && pane.hasEnded }
         #expect(!lines.contains { $0.contains("stanzas/s") }, "\(lines)")
+        // What it says at the end fits the terminal, too: each line begins with a name of its own.
+        let summary = lines.drop { !$0.hasPrefix("sessions ") }
+        let names = ["sessions ", "items ", "round trips ", "unanswered ", "failed logins ", "Pane is dead"]
+        #expect(summary.contains { $0.hasPrefix("round trips p50 ") && $0.hasSuffix(" …") }, "\(lines)")
+        #expect(summary.allSatisfy { line in names.contains(where: line.hasPrefix) }, "\(lines)")
         try await pane.tmux("kill-server")
     }
 

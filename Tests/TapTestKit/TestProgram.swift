@@ -28,6 +28,9 @@ public enum TestProgram: String, Sendable {
     case setpriv = "/usr/bin/setpriv"
     /// Edits recordings of packets.
     case editcap = "/usr/bin/editcap"
+    /// The shells, beside bash, that have completions.
+    case zsh = "/usr/bin/zsh"
+    case fish = "/usr/bin/fish"
 
     /// Whether it is there.
     public var isInstalled: Bool {

@@ -4,16 +4,17 @@ internal import XMPPCore
 ///
 /// ```
 /// ── 1 · romeo@localhost/balcony · 127.0.0.1:58884 connected, to be relayed to localhost:5222 ──
-/// 11:30:25.387  ←  features          offers sasl (SCRAM-SHA-256 SCRAM-SHA-1 PLAIN)   257 B
-/// 11:30:25.400  ✓  login             SCRAM-SHA-256                         14 ms
-/// 11:30:25.402  ✓  ready             romeo@localhost/balcony               20 ms
-/// 11:30:25.830  →  iq get            asks for the roster                              65 B  #3
-/// 11:30:25.831  ←  iq result         roster: 2 contacts                   152 µs     257 B  #3
-/// 11:30:28.512  ✗  iq error          service-unavailable: blocklist        74 µs     207 B  #7
+/// 11:30:25.387  ←  features          offers sasl (SCRAM-SHA-256 SCRAM-SHA-1 PLAIN)           257 B
+/// 11:30:25.400  ✓  login             SCRAM-SHA-256                                 14 ms
+/// 11:30:25.402  ✓  ready             romeo@localhost/balcony                       20 ms
+/// 11:30:25.830  →  iq get         #3 asks for the roster                                      65 B
+/// 11:30:25.831  ←  iq result      #3 roster: 2 contacts                           152 µs     257 B
+/// 11:30:28.512  ✗  iq error       #7 service-unavailable: blocklist                74 µs     207 B
 /// ```
 ///
 /// A login that goes well is folded to its outcome, rows that repeat are counted, and a request and its answer share a
-/// number in the place of their id. Nothing is lost by that: the other forms show all. It has to see all records of a log,
+/// number in the place of their id. A text takes the columns of the figures that its row does not have. The session's column
+/// comes with the second session, and has its account where there is room. Nothing is lost by that: the other forms show all. It has to see all records of a log,
 /// in order. Texts from the wire are escaped (``LineBuffer/appendEscaped(_:)-(RawSpan)``).
 public struct CompactForm: Sendable {
     /// How the rows look.
@@ -44,9 +45,12 @@ public struct CompactForm: Sendable {
     private var lastSession: UInt64 = 0
     /// Whether rows name their session, since there have been several.
     private var hasSessionColumn = false
+    /// The columns of the highest session's number.
+    private var sessionColumns = 1
     private var pairs = PairNumbers()
     private var repeated = RepeatedRow()
     // What goes into the columns of the row under way; kept for their memory.
+    private var account = LineBuffer(capacity: 32)
     private var kind = LineBuffer(capacity: 32)
     private var text = LineBuffer(capacity: 256)
     private var figure = LineBuffer(capacity: 16)
@@ -76,8 +80,9 @@ public struct CompactForm: Sendable {
         // Who asks for the XML or for more than summaries asks for the login's steps.
         if showsXML || record.level >= .verbose { unfold(record.session, to: &line) }
         let mark = Mark(record, content)
-        fillKind(record, content, mark)
-        fillText(record, content, mark)
+        fillAccount(record)
+        fillKind(record, content)
+        fillText(record, content)
         let pair = pairs.number(of: record, content)
         if showsXML || !hold(record, mark, pair, to: &line) {
             write(record, mark, pair, countsRepetitions: !showsXML, to: &line)
@@ -109,6 +114,8 @@ public struct CompactForm: Sendable {
         let began: Int64
         /// The words that its line begins with.
         let beginning: String
+        /// The same where there is no room: the client's address.
+        let address: String
         /// Whether its line has been written.
         var isAnnounced = false
         /// Rows of the login; nil once they are written.
@@ -119,8 +126,11 @@ public struct CompactForm: Sendable {
         var authenticationBegan: Int64?
     }
 
+    /// A row of a login, formed once it is known which columns there are.
     private struct HeldRow: Sendable {
-        var bytes: [UInt8]
+        let cells: Cells
+        let kind: [UInt8]
+        let text: [UInt8]
         /// It is shown of a login that goes well, too.
         var isKept: Bool
     }
@@ -135,12 +145,17 @@ public struct CompactForm: Sendable {
         let isBeginning = record.code == Record.Code.sessionBegan
         var rows = SessionRows(
             began: record.monotonic,
-            beginning: isBeginning ? record.message.map { "\($0)" } ?? "" : record.remote ?? ""
+            beginning: isBeginning ? record.message.map { "\($0)" } ?? "" : record.remote ?? "",
+            address: record.remote ?? ""
         )
         // A log that begins within a session has no login to fold.
         if !isBeginning || !style.foldsLogins { rows.held = nil }
         sessions[record.session] = rows
-        if sessions.count > 1 || record.session > 1, lastSession != 0 { hasSessionColumn = true }
+        // Of sessions that begin together, no row may have been written yet.
+        if sessions.count > 1 || lastSession != 0 && lastSession != record.session { hasSessionColumn = true }
+        figure.removeAll()
+        figure.append(decimal: record.session)
+        sessionColumns = max(sessionColumns, min(figure.count, Self.mostSessionColumns))
     }
 
     /// Writes the line with which the rows of a session begin.
@@ -150,16 +165,20 @@ public struct CompactForm: Sendable {
         else { return }
         sessions[session]?.isAnnounced = true
         closeRepetition(to: &line)
-        row.removeAll()
-        row.append("── ")
-        row.append(decimal: session)
-        for words in [who ?? "", rows.beginning] where !words.isEmpty {
-            row.append(" · ")
-            row.appendEscaped(words)
+        let width = max(20, style.width)
+        for beginning in [rows.beginning, rows.address] {
+            row.removeAll()
+            row.append("── ")
+            row.append(decimal: session)
+            for words in [who ?? "", beginning] where !words.isEmpty {
+                row.append(" · ")
+                row.appendEscaped(words)
+            }
+            row.append(0x20)
+            if Columns.fitting(row.utf8, into: width).bytes == row.count { break }
         }
-        row.append(0x20)
         style.paint(.dim, to: &line)
-        let taken = line.append(row, columns: max(20, style.width))
+        let taken = line.append(row, columns: width)
         for _ in 0..<max(0, style.width - taken) { line.append("─") }
         style.unpaint(to: &line)
         line.endLine()
@@ -198,7 +217,7 @@ public struct CompactForm: Sendable {
             }
         }
         var isKept = mark == .warned
-        row.removeAll()
+        var cells = Cells(record, mark, pair)
         if record.kind == .element, kind.utf8.equals("success") {
             isKept = true
             let since = sessions[record.session]?.authenticationBegan.map { record.monotonic &- $0 }
@@ -206,28 +225,49 @@ public struct CompactForm: Sendable {
             kind.append("login")
             text.removeAll()
             if let mechanism = record.sasl?["mechanism"]?.text { text.appendEscaped(mechanism) }
-            formRow(record, .done, nil, since: since, hasSize: false)
-        } else {
-            formRow(record, mark, pair, since: nil)
+            cells.mark = .done
+            cells.trip = since ?? cells.trip
+            cells.size = nil
         }
         if record.kind == .element, kind.utf8.equals("features") { sessions[record.session]?.features = count }
-        sessions[record.session]?.held?.append(HeldRow(bytes: row.bytes, isKept: isKept))
+        let held = HeldRow(cells: cells, kind: kept(kind), text: kept(text), isKept: isKept)
+        sessions[record.session]?.held?.append(held)
         return true
+    }
+
+    /// As much of a cell as a row can show.
+    private func kept(_ cell: borrowing LineBuffer) -> [UInt8] {
+        var kept = LineBuffer(capacity: 0)
+        kept.append(cell, columns: max(20, style.width))
+        return kept.bytes
+    }
+
+    /// Writes a row that was held back.
+    private mutating func append(_ held: HeldRow, to line: inout LineBuffer) {
+        account.removeAll()
+        kind.removeAll()
+        kind.append(bytes: held.kind)
+        text.removeAll()
+        text.append(bytes: held.text)
+        formRow(held.cells)
+        line.append(row)
     }
 
     /// The login went well: its outcome is enough.
     private mutating func fold(_ record: borrowing Record, to line: inout LineBuffer) {
         announce(record.session, record.jid, to: &line)
-        for held in sessions[record.session]?.held ?? [] where held.isKept { line.append(bytes: held.bytes) }
+        for held in sessions[record.session]?.held ?? [] where held.isKept { append(held, to: &line) }
         if !hasSessionColumn { pairs.begin() }
         let began = sessions[record.session]?.began
         sessions[record.session]?.held = nil
+        fillAccount(record)
         kind.removeAll()
         kind.append("ready")
         text.removeAll()
         if let jid = record.jid { text.appendEscaped(jid) }
-        row.removeAll()
-        formRow(record, .done, nil, since: began.map { record.monotonic &- $0 })
+        var cells = Cells(record, .done, nil)
+        cells.trip = began.map { record.monotonic &- $0 }
+        formRow(cells)
         line.append(row)
         lastSession = record.session
     }
@@ -238,7 +278,15 @@ public struct CompactForm: Sendable {
         sessions[session]?.held = nil
         guard !held.isEmpty else { return }
         announce(session, nil, to: &line)
-        for held in held { line.append(bytes: held.bytes) }
+        // The cells of a row under way are kept: this may be called on its behalf.
+        let (account, kind, text) = (account.bytes, kind.bytes, text.bytes)
+        for held in held { append(held, to: &line) }
+        self.account.removeAll()
+        self.account.append(bytes: account)
+        self.kind.removeAll()
+        self.kind.append(bytes: kind)
+        self.text.removeAll()
+        self.text.append(bytes: text)
         lastSession = session
     }
 
@@ -255,8 +303,7 @@ public struct CompactForm: Sendable {
         guard !countsRepetitions || !repeated.counts(kind, text, mark, record) else { return }
         closeRepetition(to: &line)
         repeated.begin(kind, text, mark, record)
-        row.removeAll()
-        formRow(record, mark, pair, since: nil)
+        formRow(Cells(record, mark, pair))
         line.append(row)
         lastSession = record.session
     }
@@ -265,100 +312,167 @@ public struct CompactForm: Sendable {
     private mutating func closeRepetition(to line: inout LineBuffer) {
         let count = repeated.end()
         guard count > 0 else { return }
+        let grid = grid
+        let place = (grid.time > 0 ? grid.time + 2 : 0) + (hasSessionColumn ? sessionColumns(in: grid) : 0)
+        row.removeAll()
+        row.append(spaces: place)
+        row.append("⋮  ")
+        row.append(decimal: UInt64(count))
+        row.append(" more of these")
         style.paint(.dim, to: &line)
-        line.append(spaces: 14 + (hasSessionColumn ? 5 : 0))
-        line.append("⋮  ")
-        line.append(decimal: UInt64(count))
-        line.append(" more of these")
+        line.append(row, columns: max(20, style.width))
         style.unpaint(to: &line)
         line.endLine()
     }
 
     /// Which columns there is room for.
-    private var grid: (time: Int, kind: Int, hasTrip: Bool, hasSize: Bool, hasPair: Bool) {
+    private struct Grid {
+        var time = 12
+        var kind = 14
+        var hasSession = true
+        var hasAccount = false
+        var hasPair = true
+        var hasTrip = true
+        var hasSize = true
+    }
+
+    private var grid: Grid {
         switch style.width {
-        case 76...: (12, 17, true, true, true)
-        case 60...: (12, 14, true, false, true)
-        case 40...: (8, 12, false, false, false)
-        default: (0, 10, false, false, false)
+        case 100...: Grid(kind: 17, hasAccount: true)
+        case 76...: Grid()
+        case 60...: Grid(hasSize: false)
+        case 40...: Grid(time: 8, kind: 12, hasPair: false, hasTrip: false, hasSize: false)
+        default: Grid(time: 0, kind: 10, hasSession: false, hasPair: false, hasTrip: false, hasSize: false)
         }
     }
 
-    /// Forms a row of ``kind`` and ``text`` in ``row``.
-    private mutating func formRow(
-        _ record: borrowing Record,
-        _ mark: Mark,
-        _ pair: Int?,
-        since duration: Int64?,
-        hasSize: Bool = true
-    ) {
+    private static let mostSessionColumns = 8
+    private static let accountColumns = 8
+    private static let figureColumns = 8
+
+    /// The columns of a session's number and account, and the spaces behind them.
+    private func sessionColumns(in grid: Grid) -> Int {
+        guard grid.hasSession else { return 0 }
+        return sessionColumns + 1 + (grid.hasAccount ? Self.accountColumns + 2 : 0)
+    }
+
+    /// What a row shows beside ``account``, ``kind`` and ``text``.
+    private struct Cells: Sendable {
+        let time: Timestamp
+        let session: UInt64
+        var mark: Mark
+        let pair: Int?
+        var trip: Int64?
+        var size: UInt64?
+
+        init(_ record: borrowing Record, _ mark: Mark, _ pair: Int?) {
+            time = record.time
+            session = record.session
+            self.mark = mark
+            self.pair = pair
+            // The text of an end has its time.
+            trip = record.code == Record.Code.sessionEnded ? nil : record.roundTrip
+            size = record.length > 0 ? record.length : nil
+        }
+    }
+
+    /// Forms a row of ``account``, ``kind`` and ``text`` in ``row``.
+    private mutating func formRow(_ cells: Cells) {
         let grid = grid
         let width = max(20, style.width)
         var taken = 0
+        row.removeAll()
         if grid.time > 0 {
             style.paint(.dim, to: &row)
             let end = row.count + grid.time
-            timestamps.appendTimeOfDay(record.time, to: &row)
+            timestamps.appendTimeOfDay(cells.time, to: &row)
             row.truncate(to: end)
             style.unpaint(to: &row)
             row.append("  ")
             taken += grid.time + 2
         }
-        if hasSessionColumn, grid.hasPair {
-            figure.removeAll()
-            figure.append(decimal: record.session)
-            row.append(spaces: 3 - figure.count)
-            taken += max(3, row.append(figure, columns: 8)) + 2
-            row.append("  ")
+        if hasSessionColumn, grid.hasSession {
+            formSession(cells.session, hasAccount: grid.hasAccount)
+            taken += sessionColumns(in: grid)
         }
-        style.paint(mark.colour, to: &row)
-        row.append(mark.literal)
-        row.append("  ")
-        let kindColumns = row.append(kind, columns: grid.kind)
-        style.unpaint(to: &row)
-        row.append(spaces: grid.kind - kindColumns)
-        row.append(0x20)
+        formKind(cells, grid)
         taken += 3 + grid.kind + 1
 
-        // From the right: number of the pair, size, round trip.
-        let trip = duration ?? record.roundTrip
-        let size = hasSize && record.length > 0 ? record.length : nil
-        let pairColumns = grid.hasPair ? 6 : 0
-        let sizeColumns = grid.hasSize ? 8 : 0
-        let tripColumns = grid.hasTrip ? 8 : 0
-        let right = (pair == nil ? 0 : pairColumns) + (size == nil && pair == nil ? 0 : sizeColumns)
-        let hasRight = right > 0 || trip != nil && grid.hasTrip
-        let reserved = hasRight ? pairColumns + sizeColumns + tripColumns : 0
-        let room = max(1, width - taken - reserved)
+        // From the right: size, round trip. The text takes the place of those that are missing at its side.
+        let trip = grid.hasTrip ? cells.trip : nil
+        let size = grid.hasSize ? cells.size : nil
+        let hasTrip = trip != nil
+        let sizeColumns = size != nil || hasTrip && grid.hasSize ? Self.figureColumns : 0
+        let room = max(1, width - taken - sizeColumns - (hasTrip ? Self.figureColumns : 0))
         let textColumns = row.append(text, columns: room)
-        guard hasRight else { return row.endLine() }
-        row.append(spaces: room - textColumns)
-        if grid.hasTrip { appendFigure(columns: tripColumns) { if let trip { $0.append(duration: trip) } } }
-        if grid.hasSize { appendFigure(columns: sizeColumns) { if let size { $0.append(size: size) } } }
-        if grid.hasPair, let pair {
-            row.append("  #")
-            row.append(decimal: UInt64(pair))
-        }
+        if hasTrip || size != nil { row.append(spaces: room - textColumns) }
+        if let trip { appendFigure { $0.append(duration: trip) } }
+        if let size { appendFigure { $0.append(size: size) } }
         row.trimSpaces()
         row.endLine()
     }
 
+    private mutating func formSession(_ session: UInt64, hasAccount: Bool) {
+        figure.removeAll()
+        // A record of no session is the proxy's.
+        if session > 0 { figure.append(decimal: session) }
+        row.append(spaces: sessionColumns - figure.count)
+        row.append(figure, columns: sessionColumns)
+        row.append(0x20)
+        guard hasAccount else { return }
+        row.append(spaces: Self.accountColumns - row.append(account, columns: Self.accountColumns))
+        row.append("  ")
+    }
+
+    /// The mark, the kind, and at the right of its column the number of the pair.
+    private mutating func formKind(_ cells: Cells, _ grid: Grid) {
+        figure.removeAll()
+        if grid.hasPair, let pair = cells.pair {
+            figure.append(" #")
+            figure.append(decimal: UInt64(pair))
+        }
+        style.paint(cells.mark.colour, to: &row)
+        row.append(cells.mark.literal)
+        row.append("  ")
+        let columns = row.append(kind, columns: grid.kind - figure.count)
+        style.unpaint(to: &row)
+        row.append(spaces: grid.kind - figure.count - columns)
+        if !figure.isEmpty {
+            style.paint(.dim, to: &row)
+            row.append(figure)
+            style.unpaint(to: &row)
+        }
+        row.append(0x20)
+    }
+
     /// Appends a figure at the right of its column, which begins with a space.
-    private mutating func appendFigure(columns: Int, _ body: (inout LineBuffer) -> Void) {
+    private mutating func appendFigure(_ body: (inout LineBuffer) -> Void) {
         figure.removeAll()
         body(&figure)
         let taken = Columns.count(figure.utf8)
-        row.append(spaces: max(1, columns - taken))
-        row.append(figure, columns: columns - 1)
+        row.append(spaces: max(1, Self.figureColumns - taken))
+        row.append(figure, columns: Self.figureColumns - 1)
     }
 
-    private mutating func fillKind(_ record: borrowing Record, _ content: Span<UInt8>, _ mark: Mark) {
+    /// The name of the session's account, or its domain.
+    private mutating func fillAccount(_ record: borrowing Record) {
+        account.removeAll()
+        guard hasSessionColumn, let jid = record.jid else { return }
+        let bare = jid.utf8Span.span.untilSlash
+        account.appendEscaped(bare.extracting(0..<(bare.firstIndex(of: 0x40) ?? bare.count)).bytes)
+    }
+
+    private mutating func fillKind(_ record: borrowing Record, _ content: Span<UInt8>) {
         kind.removeAll()
         switch record.kind {
         case .stanza, .element:
             kind.appendEscaped(content.slice(record.name ?? .empty).bytes)
-            if let type = record.type {
-                kind.append(0x20)
+            guard let type = record.type else { break }
+            kind.append(0x20)
+            kind.appendEscaped(content.slice(type).bytes)
+            // `groupchat`, `unsubscribed`: the type of a message or presence says which it is of.
+            if record.kind == .stanza, kind.count > grid.kind {
+                kind.removeAll()
                 kind.appendEscaped(content.slice(type).bytes)
             }
         case .streamOpen: kind.append("stream")
@@ -370,7 +484,7 @@ public struct CompactForm: Sendable {
         }
     }
 
-    private mutating func fillText(_ record: borrowing Record, _ content: Span<UInt8>, _ mark: Mark) {
+    private mutating func fillText(_ record: borrowing Record, _ content: Span<UInt8>) {
         text.removeAll()
         if let action = record.action {
             text.appendEscaped(action)
@@ -584,63 +698,6 @@ private struct RepeatedRow: Sendable {
             }
         }
         return count
-    }
-}
-
-/// Colours pieces of XML: a tag, or a run of text.
-private enum XMLColours {
-    private static let longestValue = 160
-    private static let keptStart = 80
-    private static let keptEnd = 20
-
-    static func append(_ piece: Span<UInt8>, isColoured: Bool, to line: inout LineBuffer) {
-        guard piece.count > 1, piece[0] == 0x3C, piece[1] != 0x21 else { return appendValue(piece, to: &line) }
-        var offset = 1
-        while offset < piece.count, !isDelimiter(piece[offset]) || offset == 1 && piece[1] == 0x2F { offset += 1 }
-        paint("\u{1B}[34m", isColoured, to: &line)
-        appendValue(piece.extracting(0..<offset), to: &line)
-        paint("\u{1B}[0m", isColoured, to: &line)
-        while offset < piece.count {
-            let quote = piece[offset]
-            if quote == 0x22 || quote == 0x27 {
-                var end = offset + 1
-                while end < piece.count, piece[end] != quote { end += 1 }
-                end = min(end + 1, piece.count)
-                paint("\u{1B}[33m", isColoured, to: &line)
-                appendValue(piece.extracting(offset..<end), to: &line)
-                offset = end
-            } else {
-                var end = offset + 1
-                while end < piece.count, piece[end] != 0x22, piece[end] != 0x27 { end += 1 }
-                paint("\u{1B}[2m", isColoured, to: &line)
-                appendValue(piece.extracting(offset..<end), to: &line)
-                offset = end
-            }
-            paint("\u{1B}[0m", isColoured, to: &line)
-        }
-    }
-
-    /// A name, a value or a text, in its middle only its size if it is long.
-    private static func appendValue(_ text: Span<UInt8>, to line: inout LineBuffer) {
-        guard text.count > longestValue else { return line.appendEscaped(text.bytes) }
-        let start = text.characterBoundary(notAfter: keptStart)
-        let end = text.characterBoundary(notAfter: text.count - keptEnd)
-        line.appendEscaped(text.extracting(0..<start).bytes)
-        line.append(" … ")
-        line.append(size: UInt64(end - start))
-        line.append(" … ")
-        line.appendEscaped(text.extracting(end...).bytes)
-    }
-
-    private static func isDelimiter(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x20, 0x09, 0x0A, 0x0D, 0x2F, 0x3E: true
-        default: false
-        }
-    }
-
-    private static func paint(_ sequence: StaticString, _ isColoured: Bool, to line: inout LineBuffer) {
-        if isColoured { line.append(sequence) }
     }
 }
 

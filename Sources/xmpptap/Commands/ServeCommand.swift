@@ -74,7 +74,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
 
     @Option(
         help: ArgumentHelp("PEM trust anchors for that server (default: the system's).", valueName: "file"),
-        completion: .file()
+        completion: .certificates
     )
     var upstreamCa: String?
 

@@ -102,7 +102,9 @@ enum Completions {
 
     /// What can stand at the end of a log specification: a level once, the two directions, a part with its level.
     static func logSpecs(_ typed: String) -> [String] {
-        let items = typed.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        // In zsh the word may begin with the option: `--log=info`.
+        let spec = typed.hasPrefix("--") ? typed.drop { $0 != "=" }.dropFirst() : typed[...]
+        let items = spec.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
         let earlier = items.dropLast()
         let head = earlier.map { "\($0)," }.joined()
         let levels = Level.allCases.map(\.name)

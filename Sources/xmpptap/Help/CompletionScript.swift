@@ -1,8 +1,8 @@
 internal import ArgumentParser
 internal import TapManual
 
-/// A completion script: the one that the argument parser writes, and the topics of `help`. The parser takes `help` for its
-/// built-in command, and completes no topics.
+/// A completion script: the one that the argument parser writes, with the topics of `help`, in zsh with values behind an equals
+/// sign, and in fish with another search for files. The parser takes `help` for its built-in command, and completes no topics.
 enum CompletionScript {
     /// The script that the arguments ask for, of the command with all others; nil if they ask for none.
     static func asked(_ arguments: [String], of command: any ParsableCommand.Type) -> String? {
@@ -31,10 +31,48 @@ enum CompletionScript {
             // The last lines of the script call what is defined before them.
             let help = "_xmpptap_help() {\n    compadd -- \(words)\n}\n\n"
             guard let end = script.firstRange(of: "if [[ \"${funcstack[1]}\"") else { return script }
-            return "\(script[..<end.lowerBound])\(help)\(script[end.lowerBound...])"
+            return zshScript("\(script[..<end.lowerBound])\(help)\(script[end.lowerBound...])")
         case .fish:
-            return script + "\ncomplete -c 'xmpptap' -n '__fish_seen_subcommand_from help' -fa '\(words)'"
+            return fishScript(script)
+                + "\ncomplete -c 'xmpptap' -n '__fish_seen_subcommand_from help' -fa '\(words)'"
         default: return script
         }
+    }
+
+    /// The parser's script for zsh with options that take their value also from the same word: `--tls=`, `-ilo`.
+    private static func zshScript(_ script: String) -> String {
+        script.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            // The description of what takes a value has a colon behind it.
+            guard line.contains("]:"), line.hasSuffix("'") else { return line }
+            return line.replacing(#/^(?<start> +'\*?--[a-z-]+)\[/#) { "\($0.start)=[" }
+                .replacing(#/\{(?<short>-[A-Za-z]),(?<long>--[a-z-]+)\}'\[/#) { "{\($0.short)+,\($0.long)=}'[" }
+        }
+        .joined(separator: "\n")
+    }
+
+    /// The parser's script for fish with files of other folders than the current one, of endings that are patterns, and with the
+    /// place of the cursor also where `complete -C` asks.
+    private static func fishScript(_ script: String) -> String {
+        let search =
+            #/\(set -l exts (?<endings>.*?);for p in .*?;end;__fish_complete_directories \(commandline -t\) \\'\\'\)/#
+        let files = script.replacing(search) { match in
+            "(__xmpptap_complete_files \(match.endings.replacing("[0-9]*", with: "[0-9]+")))"
+        }
+        return files.replacing("(__xmpptap_tokens -tC)", with: #"(string length -- "$(commandline -ct)")"#) + #"""
+
+            # Folders, and files whose names end with one of the arguments, which are regular expressions.
+            function __xmpptap_complete_files
+                set -l folder (string match -r '^.*/' -- (commandline -ct); or printf '\n')
+                set -l place (string replace -r '^~/' "$HOME/" -- "$folder")
+                for path in $place*
+                    set -l name (string sub -s (math (string length -- "$place") + 1) -- $path)
+                    if test -d $path
+                        printf '%s%s/\n' "$folder" $name
+                    else if string match -qr '\.('(string join '|' -- $argv)')$' -- $name
+                        printf '%s%s\n' "$folder" $name
+                    end
+                end
+            end
+            """#
     }
 }

@@ -231,7 +231,11 @@ final class OpenLogs: Sendable {
             Console.complain("warning: \(name) is incomplete: \(lost.records) records (\(lost.bytes) bytes) lost")
             isWhole = isWhole && watch.hasLostReader(place)
         }
-        for line in summary?.lines ?? [] { Console.tell(line) }
+        if let summary = summary?.soFar {
+            let width = Console.width(of: STDERR_FILENO)
+            let lines = SummarySink.lines(summary, width: width, isASCII: width != nil && !Console.hasUTF8)
+            for line in lines { Console.tell(escaped: line) }
+        }
         return isWhole
     }
 

@@ -20,39 +20,82 @@ final class SummarySink: Sink {
     /// What the run has come to so far.
     var soFar: RunSummary { summary.withLock { $0 } }
 
-    /// The lines to end with; none where there was no session.
-    var lines: [String] { Self.lines(summary.withLock { $0 }) }
-
-    static func lines(_ summary: RunSummary) -> [String] {
+    /// Lines that end a run, without control characters, no longer than the terminal is wide; none where there was no session.
+    ///
+    /// - Parameter width: The columns of the terminal; nil where there is none, and lines are whole.
+    static func lines(_ summary: RunSummary, width: Int?, isASCII: Bool = false) -> [String] {
         guard summary.sessions > 0 else { return [] }
-        var rows = [("sessions", counts(summary.endings, of: summary.sessions))]
+        var rows = [Row("sessions", counts(summary.endings, of: summary.sessions))]
         if !summary.failedLogins.isEmpty {
-            rows.append(("failed logins", counts(summary.failedLogins, of: summary.failedLogins.values.reduce(0, +))))
+            rows.append(
+                Row("failed logins", counts(summary.failedLogins, of: summary.failedLogins.values.reduce(0, +)))
+            )
         }
         let kinds = summary.statistics.kinds.map { kind, figures in
             "\(kind.rawValue) \(figures.sent + figures.received)"
         }
-        if !kinds.isEmpty { rows.append(("items", kinds.joined(separator: ", "))) }
+        if !kinds.isEmpty { rows.append(Row("items", parts(kinds))) }
         let trips = summary.statistics.roundTrips
         if let slowest = summary.slowest, trips.count > 0 {
-            var words =
-                "p50 \(LineBuffer.duration(trips.percentile(50))), p99 \(LineBuffer.duration(trips.percentile(99))), "
-                + "slowest \(LineBuffer.duration(slowest.roundTrip))"
-            if let summary = slowest.summary { words += " (\(summary))" }
-            rows.append(("round trips", words))
+            let times = [
+                ("p50", trips.percentile(50)), ("p99", trips.percentile(99)), ("slowest", slowest.roundTrip),
+            ]
+            let words = parts(times.map { "\($0) \(LineBuffer.duration($1))" })
+            rows.append(Row("round trips", words, remark: slowest.summary.map { "\($0)" }))
         }
         if summary.unanswered > 0 {
-            rows.append(("unanswered", "\(Plural.of(Int(clamping: summary.unanswered), "request"))"))
+            rows.append(Row("unanswered", [Plural.of(Int(clamping: summary.unanswered), "request")]))
         }
-        let width = rows.map(\.0.count).max() ?? 0
-        return rows.map { name, words in
-            name + String(repeating: " ", count: width + 2 - name.count) + words
+        let column = (rows.map(\.name.count).max() ?? 0) + 2
+        return rows.map { row in
+            guard let width else { return row.name.padded(to: column) + row.whole }
+            let head = width < narrow ? "\(row.name) " : row.name.padded(to: column)
+            let line = Columns.cut(head + row.fitting(width - head.count), to: width)
+            return isASCII ? Columns.ascii(line) : line
+        }
+    }
+
+    /// A terminal of fewer columns has no room for a column of names.
+    private static let narrow = 48
+
+    private struct Row {
+        let name: String
+        /// What separates them is among them.
+        private let parts: [String]
+        /// It stands in parentheses behind the parts.
+        private let remark: String?
+
+        /// A remark that is cut has room for some words of it.
+        private static let leastRemark = 12
+
+        init(_ name: String, _ parts: [String], remark: String? = nil) {
+            self.name = name
+            self.parts = parts.map(Console.escaped)
+            self.remark = remark.map(Console.escaped)
+        }
+
+        var whole: String { parts.joined() + (remark.map { " (\($0))" } ?? "") }
+
+        /// As many of the parts as fit, the first at least, with an ellipsis for the rest; the remark is cut itself.
+        func fitting(_ columns: Int) -> String {
+            if Columns.count(whole) <= columns { return whole }
+            let head = parts.joined()
+            let room = columns - Columns.count(head) - 3
+            if let remark, room >= Self.leastRemark { return "\(head) (\(Columns.cut(remark, to: room)))" }
+            let counts = (1...max(1, parts.count - (remark == nil ? 1 : 0))).reversed()
+            let cut = counts.lazy.map { "\(parts.prefix($0).joined()) …" }
+            return parts.count > 1 || remark != nil ? cut.first { Columns.count($0) <= columns } ?? whole : whole
         }
     }
 
     /// `3: closed 2, lost 1`, the most frequent first.
-    private static func counts(_ names: [String: UInt64], of total: UInt64) -> String {
-        let parts = names.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.key) \($0.value)" }
-        return "\(total): \(parts.joined(separator: ", "))"
+    private static func counts(_ names: [String: UInt64], of total: UInt64) -> [String] {
+        let sorted = names.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+        return parts(sorted.map { "\($0.key) \($0.value)" }, after: "\(total): ")
+    }
+
+    /// The words with what separates them.
+    private static func parts(_ words: [String], after head: String = "") -> [String] {
+        words.enumerated().map { ($0 == 0 ? head : ", ") + $1 }
     }
 }

@@ -31,6 +31,9 @@ enum Console {
         write(escaped(line), to: STDERR_FILENO)
     }
 
+    /// Writes one line without control characters to standard error.
+    static func tell(escaped line: String) { write(line, to: STDERR_FILENO) }
+
     /// The line with control characters escaped.
     static func escaped(_ line: String) -> String {
         LineBuffer.escaped(line)
@@ -66,9 +69,12 @@ enum Console {
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
     /// Columns of the terminal that is standard output; nil if it is none.
-    static var width: Int? {
+    static var width: Int? { width(of: STDOUT_FILENO) }
+
+    /// Columns of the terminal that a descriptor is of; nil if it is of none.
+    static func width(of descriptor: Int32) -> Int? {
         var size = winsize()
-        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
         return Int(size.ws_col)
     }
 

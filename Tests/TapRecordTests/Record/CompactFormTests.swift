@@ -101,9 +101,9 @@ import XMPPCore
         #expect(
             log.rows() == [
                 "── 1 · romeo@localhost/balcony · 127.0.0.1:58884 connected ─────────────────────",
-                "←  features          offers PLAIN                       11 B",
-                "✓  login             SCRAM-SHA-256             14 ms",
-                "✓  ready             romeo@localhost/balcony   25 ms",
+                "←  features       offers PLAIN                                11 B",
+                "✓  login          SCRAM-SHA-256                      14 ms",
+                "✓  ready          romeo@localhost/balcony            25 ms",
             ]
         )
     }
@@ -187,12 +187,12 @@ import XMPPCore
         #expect(
             log.rows().dropFirst()
                 == [
-                    "→  iq get            ping                                5 B  #1",
-                    "→  iq get            to juliet  version                  5 B  #2",
-                    "←  iq result         from juliet  ok          152 µs     5 B  #2",
-                    "✗  iq error          service-unavailable      152 µs     5 B  #1",
-                    "→  message chat      to a@b.example  body 2…            10 B",
-                    "←  message groupchat from room@muc/nick  bo…            10 B",
+                    "→  iq get      #1 ping                                         5 B",
+                    "→  iq get      #2 to juliet  version                           5 B",
+                    "←  iq result   #2 from juliet  ok                   152 µs     5 B",
+                    "✗  iq error    #1 service-unavailable               152 µs     5 B",
+                    "→  message chat   to a@b.example  body 24 B                   10 B",
+                    "←  groupchat      from room@muc/nick  body 3 B                10 B",
                 ]
         )
     }
@@ -218,7 +218,67 @@ import XMPPCore
         let rows = log.rows()
         #expect(rows.filter { $0.hasPrefix("── ") }.count == 2)
         #expect(rows[1].hasPrefix("→  message"))
-        #expect(rows.last?.hasPrefix("  1  →  message") == true)
+        #expect(rows.last?.hasPrefix("1 →  message") == true)
+    }
+
+    @Test(arguments: [
+        (60, "1 ✓  ready          romeo@localhost/b…   25 ms", "2 ←  iq result   #1 roster: 2 contact…  152 µs"),
+        (
+            80, "1 ✓  ready          romeo@localhost/balcony          25 ms",
+            "2 ←  iq result   #1 roster: 2 contacts, romeo and…  152 µs     5 B"
+        ),
+        (
+            120, "1 romeo     ✓  ready             romeo@localhost/balcony                                     25 ms",
+            "2 romeo     ←  iq result      #1 roster: 2 contacts, romeo and juliet                       152 µs     5 B"
+        ),
+    ])
+    func `Sessions that log in together have their column, and their account where there is room`(
+        width: Int,
+        ready: String,
+        answer: String
+    ) throws {
+        var log = try Log(width: width)
+        log.login(1)
+        log.login(2)
+        log.note(Record.Code.sessionReady, "ready", 1, at: 25)
+        log.note(Record.Code.sessionReady, "ready", 2, at: 26)
+        let roster = log.item(.send, "<iq/>", "iq", "get", summary: "asks for the roster", session: 2)
+        let words: Prose = "roster: 2 contacts, romeo and juliet"
+        log.item(.recv, "<iq/>", "iq", "result", summary: words, answers: roster, session: 2)
+        let rows = log.rows()
+        #expect(rows.count == 10)
+        #expect(rows[3] == ready)
+        #expect(rows.last == answer)
+        let numbered = rows.filter { !$0.hasPrefix("── ") }
+        #expect(numbered.allSatisfy { $0.hasPrefix("1 ") || $0.hasPrefix("2 ") }, "\(rows)")
+    }
+
+    @Test func `A text takes the place of figures that its row lacks, and the line of a session ends with what fits`()
+        throws
+    {
+        let long: Prose = "one two three four five six seven eight nine ten"
+        var log = try Log()
+        log.note("x", long, at: 1)
+        log.item(.send, "<message/>", "message", "chat", summary: long)
+        log.item(.send, "<message/>", "message", "unsubscribed", summary: long) { $0.roundTrip = 1_000_000 }
+        #expect(
+            log.rows().dropFirst() == [
+                "·  session        one two three four five six seven eight nine ten",
+                "→  message chat   one two three four five six seven eight…    10 B",
+                "→  unsubscribed   one two three four five six sev…  1.0 ms    10 B",
+            ]
+        )
+        for (width, words) in [(100, "127.0.0.1:5 connected, to be relayed to 127.0.0.1:6 "), (60, "127.0.0.1:5 ─")] {
+            var log = try Log(width: width)
+            var sample = Sample(.session)
+            sample.record.session = 1
+            sample.record.code = Record.Code.sessionBegan
+            sample.record.remote = "127.0.0.1:5"
+            sample.record.message = "127.0.0.1:5 connected, to be relayed to 127.0.0.1:6"
+            log.add(sample)
+            log.note(Record.Code.sessionReady, "ready", at: 25)
+            #expect(log.rows().first?.hasPrefix("── 1 · romeo@localhost/balcony · \(words)") == true)
+        }
     }
 
     @Test func `XML stands beneath its row, and long values are cut in their middle`() throws {
