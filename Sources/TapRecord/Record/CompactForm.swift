@@ -4,18 +4,18 @@ internal import XMPPCore
 ///
 /// ```
 /// ── 1 · romeo@localhost/balcony · 127.0.0.1:58884 connected, to be relayed to localhost:5222 ──
-/// 11:30:25.387  ←  features          offers sasl (SCRAM-SHA-256 SCRAM-SHA-1 PLAIN)           257 B
-/// 11:30:25.400  ✓  login             SCRAM-SHA-256                                 14 ms
-/// 11:30:25.402  ✓  ready             romeo@localhost/balcony                       20 ms
-/// 11:30:25.830  →  iq get         #3 asks for the roster                                      65 B
-/// 11:30:25.831  ←  iq result      #3 roster: 2 contacts                           152 µs     257 B
-/// 11:30:28.512  ✗  iq error       #7 service-unavailable: blocklist                74 µs     207 B
+/// 11:30:25.387  ←  features          offers sasl (SCRAM-SHA-256 SCRAM-SHA-1 PLAIN)   257 B
+/// 11:30:25.400  ✓  login             SCRAM-SHA-256                         14 ms
+/// 11:30:25.402  ✓  ready             romeo@localhost/balcony               20 ms
+/// 11:30:25.830  →  iq get            asks for the roster                              65 B  #3
+/// 11:30:25.831  ←  iq result         roster: 2 contacts                   152 µs     257 B  #3
+/// 11:30:28.512  ✗  iq error          service-unavailable: blocklist        74 µs     207 B  #7
 /// ```
 ///
 /// A login that goes well is folded to its outcome, rows that repeat are counted, and a request and its answer share a
 /// number in the place of their id. A text takes the columns of the figures that its row does not have. The session's column
-/// comes with the second session, and has its account where there is room. Nothing is lost by that: the other forms show all. It has to see all records of a log,
-/// in order. Texts from the wire are escaped (``LineBuffer/appendEscaped(_:)-(RawSpan)``).
+/// comes with the second session, and has its account where there is room. Nothing is lost by that: the other forms show all.
+/// It has to see all records of a log, in order. Texts from the wire are escaped (``LineBuffer/appendEscaped(_:)-(RawSpan)``).
 public struct CompactForm: Sendable {
     /// How the rows look.
     public struct Style: Sendable, Hashable {
@@ -47,6 +47,8 @@ public struct CompactForm: Sendable {
     private var hasSessionColumn = false
     /// The columns of the highest session's number.
     private var sessionColumns = 1
+    /// Those of the highest number of a pair, with the space before it.
+    private var pairColumns = 5
     private var pairs = PairNumbers()
     private var repeated = RepeatedRow()
     // What goes into the columns of the row under way; kept for their memory.
@@ -398,16 +400,33 @@ public struct CompactForm: Sendable {
         formKind(cells, grid)
         taken += 3 + grid.kind + 1
 
-        // From the right: size, round trip. The text takes the place of those that are missing at its side.
+        // From the right: number of the pair, size, round trip. The text takes the place of those that are missing at its side.
         let trip = grid.hasTrip ? cells.trip : nil
         let size = grid.hasSize ? cells.size : nil
-        let hasTrip = trip != nil
-        let sizeColumns = size != nil || hasTrip && grid.hasSize ? Self.figureColumns : 0
-        let room = max(1, width - taken - sizeColumns - (hasTrip ? Self.figureColumns : 0))
+        let pair = grid.hasPair ? cells.pair : nil
+        if let pair {
+            figure.removeAll()
+            figure.append("  #")
+            figure.append(decimal: UInt64(pair))
+            pairColumns = max(pairColumns, figure.count)
+        }
+        let hasPairColumn = grid.hasPair && (pair != nil || size != nil || trip != nil)
+        let hasSizeColumn = grid.hasSize && (size != nil || trip != nil || pair != nil)
+        let reserved =
+            (hasPairColumn ? pairColumns : 0) + (hasSizeColumn ? Self.figureColumns : 0)
+            + (trip != nil ? Self.figureColumns : 0)
+        let room = max(1, width - taken - reserved)
         let textColumns = row.append(text, columns: room)
-        if hasTrip || size != nil { row.append(spaces: room - textColumns) }
+        guard reserved > 0 else { return row.endLine() }
+        row.append(spaces: room - textColumns)
         if let trip { appendFigure { $0.append(duration: trip) } }
-        if let size { appendFigure { $0.append(size: size) } }
+        if hasSizeColumn { appendFigure { if let size { $0.append(size: size) } } }
+        if let pair {
+            style.paint(.dim, to: &row)
+            row.append("  #")
+            row.append(decimal: UInt64(pair))
+            style.unpaint(to: &row)
+        }
         row.trimSpaces()
         row.endLine()
     }
@@ -424,25 +443,13 @@ public struct CompactForm: Sendable {
         row.append("  ")
     }
 
-    /// The mark, the kind, and at the right of its column the number of the pair.
     private mutating func formKind(_ cells: Cells, _ grid: Grid) {
-        figure.removeAll()
-        if grid.hasPair, let pair = cells.pair {
-            figure.append(" #")
-            figure.append(decimal: UInt64(pair))
-        }
         style.paint(cells.mark.colour, to: &row)
         row.append(cells.mark.literal)
         row.append("  ")
-        let columns = row.append(kind, columns: grid.kind - figure.count)
+        let columns = row.append(kind, columns: grid.kind)
         style.unpaint(to: &row)
-        row.append(spaces: grid.kind - figure.count - columns)
-        if !figure.isEmpty {
-            style.paint(.dim, to: &row)
-            row.append(figure)
-            style.unpaint(to: &row)
-        }
-        row.append(0x20)
+        row.append(spaces: grid.kind - columns + 1)
     }
 
     /// Appends a figure at the right of its column, which begins with a space.

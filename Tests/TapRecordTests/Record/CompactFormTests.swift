@@ -101,9 +101,9 @@ import XMPPCore
         #expect(
             log.rows() == [
                 "── 1 · romeo@localhost/balcony · 127.0.0.1:58884 connected ─────────────────────",
-                "←  features       offers PLAIN                                11 B",
-                "✓  login          SCRAM-SHA-256                      14 ms",
-                "✓  ready          romeo@localhost/balcony            25 ms",
+                "←  features       offers PLAIN                           11 B",
+                "✓  login          SCRAM-SHA-256                 14 ms",
+                "✓  ready          romeo@localhost/balcony       25 ms",
             ]
         )
     }
@@ -187,12 +187,12 @@ import XMPPCore
         #expect(
             log.rows().dropFirst()
                 == [
-                    "→  iq get      #1 ping                                         5 B",
-                    "→  iq get      #2 to juliet  version                           5 B",
-                    "←  iq result   #2 from juliet  ok                   152 µs     5 B",
-                    "✗  iq error    #1 service-unavailable               152 µs     5 B",
-                    "→  message chat   to a@b.example  body 24 B                   10 B",
-                    "←  groupchat      from room@muc/nick  body 3 B                10 B",
+                    "→  iq get         ping                                    5 B  #1",
+                    "→  iq get         to juliet  version                      5 B  #2",
+                    "←  iq result      from juliet  ok              152 µs     5 B  #2",
+                    "✗  iq error       service-unavailable          152 µs     5 B  #1",
+                    "→  message chat   to a@b.example  body 24 B              10 B",
+                    "←  groupchat      from room@muc/nick  body 3 B           10 B",
                 ]
         )
     }
@@ -222,14 +222,14 @@ import XMPPCore
     }
 
     @Test(arguments: [
-        (60, "1 ✓  ready          romeo@localhost/b…   25 ms", "2 ←  iq result   #1 roster: 2 contact…  152 µs"),
+        (60, "1 ✓  ready          romeo@localh…   25 ms", "2 ←  iq result      roster: 2 co…  152 µs  #1"),
         (
-            80, "1 ✓  ready          romeo@localhost/balcony          25 ms",
-            "2 ←  iq result   #1 roster: 2 contacts, romeo and…  152 µs     5 B"
+            80, "1 ✓  ready          romeo@localhost/balcony     25 ms",
+            "2 ←  iq result      roster: 2 contacts, rome…  152 µs     5 B  #1"
         ),
         (
-            120, "1 romeo     ✓  ready             romeo@localhost/balcony                                     25 ms",
-            "2 romeo     ←  iq result      #1 roster: 2 contacts, romeo and juliet                       152 µs     5 B"
+            120, "1 romeo     ✓  ready             romeo@localhost/balcony                                25 ms",
+            "2 romeo     ←  iq result         roster: 2 contacts, romeo and juliet                  152 µs     5 B  #1"
         ),
     ])
     func `Sessions that log in together have their column, and their account where there is room`(
@@ -264,8 +264,8 @@ import XMPPCore
         #expect(
             log.rows().dropFirst() == [
                 "·  session        one two three four five six seven eight nine ten",
-                "→  message chat   one two three four five six seven eight…    10 B",
-                "→  unsubscribed   one two three four five six sev…  1.0 ms    10 B",
+                "→  message chat   one two three four five six seven …    10 B",
+                "→  unsubscribed   one two three four five si…  1.0 ms    10 B",
             ]
         )
         for (width, words) in [(100, "127.0.0.1:5 connected, to be relayed to 127.0.0.1:6 "), (60, "127.0.0.1:5 ─")] {
