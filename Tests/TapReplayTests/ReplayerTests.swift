@@ -518,7 +518,7 @@ import XMPPCore
         var sent: [[UInt8]] = []
         replayer.tick(at: 0)
         while let action = replayer.next(at: 0) {
-            if case .connect = action { replayer.handle(.bound(live), client: 0, at: 0) }
+            if case .connect = action { replayer.handle(.bound(account.1), client: 0, at: 0) }
             if case .send(_, let bytes) = action { sent.append(bytes) }
         }
         #expect(replayer.progress.sent == replayer.progress.total)
