@@ -17,6 +17,14 @@ protocol ServerResponder: AnyObject {
     func opened(_ connection: ConnectionID)
     /// Takes a stanza whose `from` was checked, or another element.
     func handle(_ element: Element, from sender: ServerSender)
+    /// Has a connection go on with a session that lost its own (XEP-0198), and gives its full address; nil if it cannot.
+    ///
+    /// - Parameter request: The client's `<resume/>`.
+    func resume(_ connection: ConnectionID, _ request: Element, of account: JID) -> JID?
     /// The connection is gone.
-    func unbind(_ connection: ConnectionID)
+    ///
+    /// - Parameter isLost: The stream was not closed before.
+    func unbind(_ connection: ConnectionID, isLost: Bool)
+    /// The server goes down, and all connections are gone.
+    func stop()
 }

@@ -153,11 +153,13 @@ final class ServerSession {
         end()
     }
 
-    /// The stream is over, said or unsaid; those who saw the client's presence learn of it.
-    func end() {
+    /// The stream is over; those who saw the client's presence learn of it.
+    ///
+    /// - Parameter isLost: Neither side has closed it.
+    func end(isLost: Bool = false) {
         if case .bound(let jid) = state {
             if let responder = directory.responder {
-                responder.unbind(connection)
+                responder.unbind(connection, isLost: isLost)
             } else {
                 directory.unbind(connection, jid)
             }
@@ -212,8 +214,12 @@ final class ServerSession {
 
     /// The one request that is allowed before a resource is bound (RFC 6120 §7).
     private func bind(_ iq: Element, _ account: JID) {
-        // There is no session to resume, and a resource can be bound instead (XEP-0198 §5).
         if iq.matches("resume", .streamManagement) || iq.matches("resume", .streamManagement2) {
+            if let jid = directory.responder?.resume(connection, iq, of: account) {
+                state = .bound(jid)
+                return directory.responder?.opened(connection) ?? ()
+            }
+            // A resource can be bound instead (XEP-0198 §5).
             return send {
                 $0.element("failed", xmlns: iq.namespaceURI) { $0.element("item-not-found", .stanzaErrors) }
             }

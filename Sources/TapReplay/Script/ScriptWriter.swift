@@ -4,7 +4,8 @@ internal import XMPPCore
 /// Writes a scansion script of recorded conversations: what each client sent, and what it received, with wildcards where a
 /// server makes up another value each time.
 ///
-/// Logins and stream management are left out, since scripts have no words for them; so are pings of the server, which clients
+/// Logins and stream management are left out, since scripts have no words for them: a client that resumed its session stays
+/// connected. So are pings of the server, which clients
 /// answer by themselves, answers to its other requests, whose ids are others each time, and what the proxy made.
 public struct ScriptWriter {
     /// One action of the script.
@@ -25,7 +26,7 @@ public struct ScriptWriter {
     ///   - conversations: Those without a JID are left out.
     ///   - rules: Where values vary.
     public init(_ conversations: [RecordedConversation], rules: NoiseRules = NoiseRules()) {
-        self.conversations = conversations.filter { $0.jid != nil }
+        self.conversations = RecordedConversation.joined(conversations.filter { $0.jid != nil })
         self.rules = rules
         var names: [String] = []
         for conversation in self.conversations {

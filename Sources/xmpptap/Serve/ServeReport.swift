@@ -9,6 +9,8 @@ enum ServeReport {
         switch event {
         case .began(let jid, let session): LineBuffer.escaped("\(jid) logged in and gets session \(session)")
         case .notForwarded(let jid, let reason): LineBuffer.escaped("\(jid): not forwarded: \(reason)")
+        case .lost(let jid): LineBuffer.escaped("\(jid) lost its connection, and can resume its session")
+        case .resumed(let jid): LineBuffer.escaped("\(jid) resumed its session")
         case .ended(let jid): LineBuffer.escaped("\(jid) is gone")
         case .diverged(let jid, let divergence): LineBuffer.escaped("\(jid): \(words(divergence, forwards))")
         }

@@ -60,6 +60,8 @@ import XMPPCore
             let word =
                 switch event {
                 case .began(let jid, _): "began \(jid)"
+                case .lost(let jid): "lost \(jid)"
+                case .resumed(let jid): "resumed \(jid)"
                 case .ended(let jid): "ended \(jid)"
                 case .diverged(_, let divergence): divergence.code.rawValue
                 case .notForwarded(_, let reason): "not forwarded: \(reason)"
