@@ -402,7 +402,7 @@ import XMPPCore
         try peer.run()
         #expect(peer.found == [])
         let counts = peer.replayer.progress.latencies.mapValues(\.count)
-        #expect(counts == ["iq query": 2, "message": 1])
+        #expect(counts == ["iq query jabber:iq:version": 2, "message": 1])
     }
 
     @Test func `a subscription is not what became of presence`() throws {

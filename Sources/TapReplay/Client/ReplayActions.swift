@@ -95,7 +95,9 @@ struct ReplayActions {
     // MARK: Connections
 
     /// A client's connection takes no more.
-    mutating func stall(_ client: Int, at now: Int64) { if stalls[client] == nil { stalls[client] = Stall(since: now) } }
+    mutating func stall(_ client: Int, at now: Int64) {
+        if stalls[client] == nil { stalls[client] = Stall(since: now) }
+    }
 
     /// Clients whose connection takes no more, and since when.
     var stalled: [(client: Int, since: Int64)] {
