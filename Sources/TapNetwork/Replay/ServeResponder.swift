@@ -135,7 +135,10 @@ final class ServeResponder: ServerResponder {
 
     func unbind(_ connection: ConnectionID, isLost: Bool) {
         guard let client = clients[connection] else { return }
-        guard isLost, client.session.isResumable else { return finish(client) }
+        let lost = resumable.values.count { $0.connection == nil }
+        guard isLost, client.session.isResumable, lost < directory?.settings.connectionLimit ?? 0 else {
+            return finish(client)
+        }
         clients[connection] = nil
         client.connection = nil
         client.session.suspend()

@@ -737,6 +737,10 @@ public struct Replayer {
         }
         if case .step(let step)? = recorded?.tag, case .expect(_, let item) = script.steps[step] {
             divergence.recorded = shown(step)
+            // What the server had kept when the recording began is not there again.
+            if code == .missing, let form = recorded?.form, Divergence.isDelayed(form), !script.sends(form.id) {
+                divergence.divergenceClass = .state
+            }
             if script.isOfAbsentPeer(script.items[item]) { divergence.divergenceClass = .peerAbsent }
             if code == .missing, let cause = lost(at: step) { return add(divergence, client, cause) }
         }

@@ -117,7 +117,7 @@ extension Divergence {
 
     /// Whether a server hands on what it got earlier (XEP-0203): from before the recording or the replay, if nothing like it was
     /// expected.
-    private static func isDelayed(_ form: StanzaForm) -> Bool { form.element.child("delay", .delay) != nil }
+    static func isDelayed(_ form: StanzaForm) -> Bool { form.element.child("delay", .delay) != nil }
 
     /// Whether an item is an answer or a push with a roster, an archived message, a card or another stored thing.
     private static func tellsStoredData(_ form: StanzaForm) -> Bool {

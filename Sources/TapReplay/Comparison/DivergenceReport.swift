@@ -103,11 +103,13 @@ public struct DivergenceReport: Sendable {
         omittedMayFail || !errors.isEmpty || cases.contains { $0.divergences.contains { $0.isOf(failingClasses) } }
     }
 
-    /// `3 changed, 1 missing`; empty where there is nothing.
+    /// `3 changed, 1 missing, 1 session differs`; empty where there is nothing.
     func counts(_ divergences: [Divergence]) -> String {
         Divergence.Code.allCases.compactMap { code in
             let count = divergences.count { $0.code == code }
-            return count == 0 ? nil : "\(count) \(code.rawValue)"
+            guard code == .session else { return count == 0 ? nil : "\(count) \(code.rawValue)" }
+            // The number of sessions stands in the same line.
+            return count == 0 ? nil : "\(count) \(count == 1 ? "session differs" : "sessions differ")"
         }.joined(separator: ", ")
     }
 

@@ -6,7 +6,8 @@ internal import XMPPCore
 ///
 /// Logins and stream management are left out, since scripts have no words for them: a client that resumed its session stays
 /// connected. So are pings of the server, which clients
-/// answer by themselves, answers to its other requests, whose ids are others each time, and what the proxy made.
+/// answer by themselves, answers to its other requests, whose ids are others each time, messages that the server had kept when the recording began, and
+/// what the proxy made.
 public struct ScriptWriter {
     /// One action of the script.
     private struct Entry {
@@ -88,6 +89,11 @@ public struct ScriptWriter {
                     if item.type == "get", item.payloadNamespace == .ping { continue }
                 }
                 if item.direction == .send, item.isAnswer, let id = item.id, served.contains(id) { continue }
+                if item.kind == .message, item.direction == .recv, element.child("delay", .delay) != nil,
+                    let id = item.id, !isOwn(id)
+                {
+                    continue
+                }
                 var writer = Writer(script: self, isSent: item.direction == .send)
                 writer.write(
                     element,

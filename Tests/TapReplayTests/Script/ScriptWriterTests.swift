@@ -69,6 +69,19 @@ import Testing
         #expect(script.characters.map(\.name) == ["Romeo", "Juliet"] && script.steps.count == 8)
     }
 
+    @Test func aMessageFromBeforeTheRecordingIsLeftOut() throws {
+        let delay = "<delay xmlns='urn:xmpp:delay' stamp='2026-11-22T10:00:00Z'/>"
+        let recording = """
+            1 1 ready romeo@localhost/r1
+            2 1 recv <message id='old' from='juliet@localhost'>\(delay)</message>
+            3 1 send <message id='own' to='romeo@localhost'/>
+            4 1 recv <message id='own' from='romeo@localhost/r1'>\(delay)</message>
+            5 1 ended
+            """
+        let text = try #require(ScriptWriter(try RecordedText(recording).conversations).script(title: "a"))
+        #expect(!text.contains("old") && text.ranges(of: "id=\"own\"").count == 2, "\(text)")
+    }
+
     @Test func aClientThatResumedItsSessionStaysConnected() throws {
         let recording = """
             1 1 ready romeo@localhost/r1
