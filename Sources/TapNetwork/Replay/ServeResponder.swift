@@ -56,6 +56,8 @@ final class ServeResponder: ServerResponder {
         return authenticator.serverExchange(mechanism, domain: plan.domain, leg)
     }
 
+    func refused(_ refusal: ServerRefusal) { tell(.refused(refusal)) }
+
     func features(of account: JID) -> [UInt8] {
         let conversation = plan.conversations[choice(for: account)]
         return ServedFeatures.bytes(recorded: conversation.features, parser: parser)

@@ -76,6 +76,8 @@ public enum ServeEvent: Sendable {
     case diverged(JID, Divergence)
     /// A request was not forwarded, or no more can be; why, as a clause.
     case notForwarded(JID, String)
+    /// A client was refused, or its stream ended with an error.
+    case refused(ServerRefusal)
     /// A client lost its connection, and can resume its session (XEP-0198).
     case lost(JID)
     /// It has resumed it.

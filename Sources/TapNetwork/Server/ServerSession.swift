@@ -140,6 +140,9 @@ final class ServerSession {
     /// Ends the stream with an error (RFC 6120 §4.9).
     func fail(_ condition: StreamErrorCondition, _ text: String? = nil) {
         guard !isClosed else { return }
+        if condition != .systemShutdown, condition != .conflict {
+            directory.responder?.refused(.stream(condition: condition.rawValue, text: text))
+        }
         // Where the fault lies in the header itself, an answer to it goes before the error (§4.9.1.2).
         if !hasAnswered { answerHeader() }
         let bytes = XMLWriter.bytes {
@@ -367,6 +370,7 @@ extension ServerSession {
     private func refuse(_ condition: SASLCondition, _ text: String?) {
         state = .negotiating
         failures += 1
+        directory.responder?.refused(.login(condition: condition.description))
         send {
             $0.element("failure", .sasl) {
                 $0.element(condition.description)
