@@ -80,6 +80,26 @@ import Testing
         try await server.stop()
     }
 
+    @Test func `a replay that cannot log in leaves the recording, and says how to play it`() async throws {
+        chmod(try folder.write("wrong\n", to: Account.juliet.user), 0o600)
+        let recording = try record("kept")
+        let juliet = try ScriptedClient(
+            .slixmpp,
+            as: .juliet,
+            port: try await recording.port(),
+            startTLS: true,
+            options: ["--ca", authority.certificate]
+        )
+        try await juliet.finish()
+        recording.process.signal(SIGINT)
+        #expect(try await recording.process.ending() == .exited(5))
+        let error = recording.process.text(of: .standardError)
+        let play = (["xmpptap", "replay", folder.path(of: "kept.xtap")] + (try replayed) + ["--prepare", "--update"])
+        #expect(error.contains("kept.xtap is kept; play it with '\(play.joined(separator: " "))'"), "\(error)")
+        #expect(error.contains("check its password file"), "\(error)")
+        try await server.stop()
+    }
+
     @Test func `what has no login is no test, and says what to do`() async throws {
         let recording = try record("nothing")
         _ = try await recording.port()

@@ -1,11 +1,12 @@
 import Foundation
 import TapTestKit
 
-/// A talk of Juliet and Romeo by slixmpp through a proxy to a Prosody: she has him for a contact, and gets one message of his.
+/// A talk of Juliet and Romeo by slixmpp through a proxy to a Prosody: she has him for a contact, loses her connection and
+/// resumes it, and gets one message of his.
 enum RecordedTalk {
     /// Records it.
     ///
-    /// - Returns: Path of the capture; Juliet's is session 1.
+    /// - Returns: Path of the capture; Juliet's are sessions 1 and 2.
     static func record(_ message: String, into folder: TemporaryFolder) async throws -> String {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
@@ -14,7 +15,7 @@ enum RecordedTalk {
             as: .juliet,
             port: tap.port,
             .init(ping: true, receive: 1),
-            options: ["--add", Account.romeo.jid]
+            options: ["--add", Account.romeo.jid, "--resume"]
         )
         try await juliet.event("ready")
         let romeo = try ScriptedClient(

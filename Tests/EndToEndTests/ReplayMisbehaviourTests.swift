@@ -66,7 +66,8 @@ struct ReplayMisbehaviourTests {
             exit: 1,
             said: [
                 "session (behaviour): the session ended: the server closed the connection; 1 stanza not sent",
-                "→ missing #4 <iq id='a'", "→ missing #7 <iq id='c'", "1 session, and 3 that follow", "2 stanzas sent",
+                "→ missing #4 <iq id='a'", "→ missing #7 <iq id='c'", "1 session differs, and 3 that follow",
+                "2 stanzas sent",
             ]
         ),
         Case(

@@ -28,7 +28,7 @@ private struct ServeScene {
     /// `serve` with these arguments, once it listens.
     func serve(_ arguments: [String]) async throws -> (binary: XMPPTapBinary, port: UInt16) {
         let binary = try XMPPTapBinary(
-            ["serve", capture, "--listen", "127.0.0.1:0", "--session", "1"] + authority + arguments
+            ["serve", capture, "--listen", "127.0.0.1:0", "--session", "1", "--session", "2"] + authority + arguments
         )
         return (binary, try await binary.port())
     }
@@ -60,13 +60,20 @@ private struct ServeScene {
             port: port,
             startTLS: true,
             .init(receive: 1),
-            options: ["--ca", scene.trusted, "--add", Account.romeo.jid]
+            options: ["--ca", scene.trusted, "--add", Account.romeo.jid, "--resume"]
         )
         let events = try await juliet.finish()
+        #expect(events.contains { $0.event == "resumed" }, "\(events)")
         #expect(events.first { $0.event == "roster" }?.items == [Account.romeo.jid])
         #expect(events.first { $0.event == "received" }?.body == Self.text)
         let report = try await scene.stop(binary)
-        #expect(report.split(separator: "\n").count == 2, "\(report)")
+        let words = report.split(separator: "\n").map { $0.drop { $0 != " " }.dropFirst() }
+        #expect(
+            words == [
+                "logged in and gets session 1", "lost its connection, and can resume its session",
+                "resumed its session", "is gone",
+            ]
+        )
     }
 
     @Test func `another client of another account gets the same, and what differs is named`() async throws {
@@ -100,7 +107,7 @@ private struct ServeScene {
             options: ["--ca", scene.trusted]
         )
         await #expect(throws: KitError.self) { try await stranger.finish() }
-        #expect(try await scene.stop(other).isEmpty)
+        #expect(try await scene.stop(other).contains("a client could not log in: not-authorized"))
     }
 
     @Test func `a message that was split within a character is split again, and breaks the client that it broke`()
@@ -189,7 +196,11 @@ private struct ServeScene {
         )
         try await juliet.event("bound")
         try await juliet.kill()
-        #expect(try await scene.stop(binary).contains("logged in and gets session 1"))
+        let told = try await scene.stop(binary)
+        for words in [
+            "logged in and gets session 1", "a client could not log in: encryption-required",
+            "a client's stream ended with ",
+        ] { #expect(told.contains(words), "\(told)") }
     }
 
     @Test func `what cannot be served is refused`() async throws {

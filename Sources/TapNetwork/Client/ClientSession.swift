@@ -145,8 +145,9 @@ struct ClientSession: ~Copyable {
     mutating func disconnected(_ reason: String) {
         guard !isOver else { return }
         if case .closing = state { return finish() }
+        let fault = fault(.broken, reason)
         state = .finished
-        queue.append(.failed(fault(.broken, reason)))
+        queue.append(.failed(fault))
     }
 
     /// No answer has come in time.

@@ -147,18 +147,19 @@ struct Listeners {
             return Listener(channel: channel, address: channel.localAddress ?? address)
         } catch {
             throw ProxyError(
-                code: Self.code(error, address),
+                code: Self.code(error, isLoopback: address.isLoopback),
                 address: address.endpoint?.description ?? "?"
             )
         }
     }
 
-    private static func code(_ error: any Error, _ address: SocketAddress) -> ProxyError.Code {
+    /// Why an address cannot be listened on.
+    static func code(_ error: any Error, isLoopback: Bool) -> ProxyError.Code {
         guard let error = error as? IOError else { return .cannotListen("\(error)") }
         switch error.errnoCode {
         case EADDRINUSE: return .portInUse
         case EACCES: return .portNotAllowed
-        case EADDRNOTAVAIL where address.isLoopback, EAFNOSUPPORT where address.isLoopback: return .noLoopback
+        case EADDRNOTAVAIL where isLoopback, EAFNOSUPPORT where isLoopback: return .noLoopback
         default: return .cannotListen(error.words)
         }
     }

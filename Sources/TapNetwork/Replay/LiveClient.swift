@@ -225,7 +225,9 @@ final class LiveClient: ClientOwner {
     }
 
     func tlsOpened(_ parameters: TLSParameters) -> Bool { true }
-    func tlsFailed(_ fault: TLSFault) {}
+    func tlsFailed(_ fault: TLSFault) {
+        if case .untrusted = fault.code { end(.untrusted(fault.words(peer: "\(server.endpoint)"))) }
+    }
     func tlsBegins(directly: Bool) {}
     func passes(_ direction: Direction, _ bytes: Span<UInt8>) {}
 

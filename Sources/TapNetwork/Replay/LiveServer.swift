@@ -59,6 +59,8 @@ enum LiveEnd: Sendable, Hashable {
     case closed
     /// The server cannot be reached: a line for people.
     case unreachable(String)
+    /// The server's certificate is not trusted: a line for people.
+    case untrusted(String)
     /// What went wrong, before or after the login.
     case failed(ClientFault)
 }

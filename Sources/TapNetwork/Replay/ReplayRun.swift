@@ -36,8 +36,24 @@ public struct ReplayRun: Sendable {
 
     /// Why a replay was not played to its end.
     public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
-        /// Whether the server could not be reached; otherwise a login or the preparation failed.
-        public let isOfNetwork: Bool
+        /// What failed.
+        public enum Code: Sendable, Hashable {
+            /// The server could not be reached.
+            case unreachable
+            /// Its certificate is not trusted.
+            case untrusted
+            /// It did not answer.
+            case silent
+            /// It refused the user name or the password.
+            case notAuthorized
+            /// Another failure of a login, or of the preparation.
+            case other
+            /// The replay was cancelled.
+            case interrupted
+        }
+
+        /// What failed.
+        public let code: Code
         /// One line for people.
         public let description: String
     }
@@ -74,7 +90,7 @@ public struct ReplayRun: Sendable {
     ///   - copies: The accounts of each.
     ///   - ramp: The time over which their beginnings are spread.
     ///   - tell: Called now and then with the figures of the first copy, on an event loop.
-    /// - Returns: What came of each copy, in their order.
+    /// - Returns: What came of each copy, in their order. When the task is cancelled, the clients close their streams.
     public func outcomes(
         of copies: [[Account]],
         ramp: TimeAmount = .zero,
@@ -82,7 +98,8 @@ public struct ReplayRun: Sendable {
         tell: @escaping @Sendable (Replayer.Progress) -> Void = { _ in }
     ) async throws -> [Outcome] {
         let loop = group.next()
-        return try await loop.flatSubmit {
+        let drivers = NIOLoopBoundBox<[ReplayDriver]>.makeBoxSendingValue([], eventLoop: loop)
+        let outcomes = loop.flatSubmit {
             let parser = StanzaParser()
             var options = options
             options.writeSize = LiveClient.writeSize
@@ -100,10 +117,16 @@ public struct ReplayRun: Sendable {
                     using: &generator
                 )
                 let driver = ReplayDriver(replayer, accounts, server, parser, on: loop, tell: index == 0 ? tell : nil)
+                drivers.value.append(driver)
                 return driver.run(after: .nanoseconds(Int64(index) * step))
             }
             return EventLoopFuture.whenAllSucceed(outcomes, on: loop)
-        }.get()
+        }
+        return try await withTaskCancellationHandler {
+            try await outcomes.get()
+        } onCancel: {
+            loop.execute { for driver in drivers.value { driver.interrupt() } }
+        }
     }
 }
 
@@ -172,14 +195,14 @@ private final class ReplayDriver {
             if !client.isWritable { replayer.handle(.stalled, client: index, at: Self.now) }
         case .close(let client): clients[client]?.close()
         case .drop(let client): if let client = clients.removeValue(forKey: client) { closing.append(client.drop()) }
-        case .finish: finish(replayer.failure.map { .init(isOfNetwork: false, description: $0) })
+        case .finish: finish(replayer.failure.map { .init(code: .other, description: $0) })
         }
     }
 
     private func connect(_ index: Int, _ resuming: (id: String, handled: UInt32)?) {
         let recorded = replayer.script.clients[index]
         guard let account = accounts[recorded.account] else {
-            return finish(.init(isOfNetwork: false, description: "no account for \(recorded.account)"))
+            return finish(.init(code: .other, description: "no account for \(recorded.account)"))
         }
         let live = LiveAccount(
             jid: account.live,
@@ -221,15 +244,36 @@ private final class ReplayDriver {
 
     private static func failure(_ end: LiveEnd, _ account: JID) -> ReplayRun.Failure {
         switch end {
-        case .unreachable(let words): .init(isOfNetwork: true, description: words)
-        case .closed:
-            .init(isOfNetwork: false, description: "\(account): the server closed the stream during the login")
+        case .unreachable(let words): .init(code: .unreachable, description: words)
+        case .untrusted(let words): .init(code: .untrusted, description: "\(account): login failed at tls: \(words)")
+        case .closed: .init(code: .other, description: "\(account): the server closed the stream during the login")
         case .failed(let fault):
             .init(
-                isOfNetwork: false,
+                code: code(of: fault),
                 description: "\(account): login failed at \(fault.step.rawValue): \(fault.reason)"
             )
         }
+    }
+
+    private static func code(of fault: ClientFault) -> ReplayRun.Failure.Code {
+        switch fault.code {
+        case .refused("not-authorized"): .notAuthorized
+        case .silent: .silent
+        case .refused, .altered, .unproven, .given, .broken: .other
+        }
+    }
+
+    /// Ends before all is played.
+    func interrupt() {
+        guard !isOver else { return }
+        replayer.stop()
+        let progress = replayer.progress
+        finish(
+            .init(
+                code: .interrupted,
+                description: "interrupted after \(progress.sent + progress.matched) of \(progress.total) stanzas"
+            )
+        )
     }
 
     /// The timer is only moved when it fires, or to an earlier time.
@@ -246,13 +290,13 @@ private final class ReplayDriver {
     }
 
     private func finish(_ failure: ReplayRun.Failure?) {
+        guard !isOver else { return }
         isOver = true
         timer?.cancel()
         let ended = Array(clients.values)
         clients = [:]
-        for client in ended {
-            if failure == nil { client.close() } else { client.drop() }
-        }
+        // A session that is not closed may go on at the server, and get what others are sent in the next replay.
+        for client in ended { client.close() }
         let outcome = ReplayRun.Outcome(
             failure: failure,
             divergences: replayer.divergences,
@@ -260,8 +304,7 @@ private final class ReplayDriver {
             bindings: replayer.bindings
         )
         // The process may end with the outcome, and what waits for a slow server is not to be lost.
-        let sending = failure == nil ? closing + ended.map { $0.written() } : []
-        let written = EventLoopFuture.andAllComplete(sending, on: loop)
+        let written = EventLoopFuture.andAllComplete(closing + ended.map { $0.written() }, on: loop)
         written.assumeIsolated().whenComplete { [promise] _ in promise.succeed(outcome) }
     }
 }

@@ -155,7 +155,7 @@ extension LiveEnd {
     var words: String {
         switch self {
         case .closed: "the server closed the stream"
-        case .unreachable(let words): words
+        case .unreachable(let words), .untrusted(let words): words
         case .failed(let fault): fault.reason
         }
     }

@@ -9,12 +9,15 @@ final class ServeResponder: ServerResponder {
     private final class Client {
         var session: ServedSession
         let jid: JID
+        /// Nil while the connection is lost.
+        var connection: ConnectionID?
         var timer: Scheduled<Void>?
         var forwarder: ServeForwarder?
 
-        init(_ session: ServedSession, _ jid: JID) {
+        init(_ session: ServedSession, _ jid: JID, _ connection: ConnectionID) {
             self.session = session
             self.jid = jid
+            self.connection = connection
         }
     }
 
@@ -25,6 +28,10 @@ final class ServeResponder: ServerResponder {
     private weak var directory: ServerDirectory?
     private weak var state: ServerState?
     private var clients: [ConnectionID: Client] = [:]
+    /// All clients that may resume their sessions, by what they are resumed by.
+    private var resumable: [String: Client] = [:]
+    /// How long a client may be without a connection.
+    private static let resumptionTime = TimeAmount.minutes(5)
     /// Indices of conversations that were served.
     private var served: Set<Int> = []
 
@@ -49,6 +56,8 @@ final class ServeResponder: ServerResponder {
         return authenticator.serverExchange(mechanism, domain: plan.domain, leg)
     }
 
+    func refused(_ refusal: ServerRefusal) { tell(.refused(refusal)) }
+
     func features(of account: JID) -> [UInt8] {
         let conversation = plan.conversations[choice(for: account)]
         return ServedFeatures.bytes(recorded: conversation.features, parser: parser)
@@ -60,9 +69,10 @@ final class ServeResponder: ServerResponder {
         guard let jid = try? account.with(resource: resource ?? conversation.jid?.resource ?? "xmpptap") else {
             throw .badRequest
         }
+        for client in resumable.values where client.connection == nil && client.jid == jid { finish(client) }
         if let (old, _) = clients.first(where: { $0.value.jid == jid }), let directory {
             // A connection that was lost may look open for long (RFC 6120 §7.7.2.2).
-            unbind(old)
+            unbind(old, isLost: false)
             directory.command(.terminate(old, .conflict))
         } else if let limit = directory?.settings.resourceLimit,
             clients.values.count(where: { $0.jid.bare == jid.bare }) >= limit
@@ -70,15 +80,19 @@ final class ServeResponder: ServerResponder {
             throw .resourceConstraint
         }
         served.insert(index)
+        let resumptionID = directory.flatMap { try? randomName(bytes: 8, $0.cryptography) }
         let session = ServedSession(
             conversation,
             live: jid,
+            resumptionID: resumptionID,
             settings: plan.settings,
             rules: plan.rules,
             parser: parser,
             at: now
         )
-        clients[connection] = Client(session, jid)
+        let client = Client(session, jid, connection)
+        clients[connection] = client
+        if let resumptionID { resumable[resumptionID] = client }
         tell(.began(jid, session: conversation.number))
         return jid
     }
@@ -93,48 +107,93 @@ final class ServeResponder: ServerResponder {
 
     // MARK: Behind the login
 
-    func opened(_ connection: ConnectionID) { perform(connection) }
-
-    func handle(_ element: Element, from sender: ServerSender) {
-        clients[sender.connection]?.session.receive(element, at: now)
-        perform(sender.connection)
+    func opened(_ connection: ConnectionID) {
+        if let client = clients[connection] { perform(client) }
     }
 
-    func unbind(_ connection: ConnectionID) {
+    func handle(_ element: Element, from sender: ServerSender) {
+        guard let client = clients[sender.connection] else { return }
+        client.session.receive(element, at: now)
+        perform(client)
+    }
+
+    func resume(_ connection: ConnectionID, _ request: Element, of account: JID) -> JID? {
+        guard let client = request.attribute("previd").flatMap({ resumable[$0] }), client.jid.bare == account.bare,
+            let handled = request.attribute("h").flatMap({ UInt32($0) })
+        else { return nil }
+        if let old = client.connection {
+            // The server may not know yet that the earlier connection is lost.
+            unbind(old, isLost: true)
+            directory?.command(.terminate(old, .conflict))
+        }
+        guard client.connection == nil,
+            client.session.resume(handled: handled, xmlns: request.namespaceURI, at: now)
+        else { return nil }
+        client.connection = connection
+        clients[connection] = client
+        tell(.resumed(client.jid))
+        return client.jid
+    }
+
+    func unbind(_ connection: ConnectionID, isLost: Bool) {
         guard let client = clients[connection] else { return }
+        let lost = resumable.values.count { $0.connection == nil }
+        guard isLost, client.session.isResumable, lost < directory?.settings.connectionLimit ?? 0 else {
+            return finish(client)
+        }
+        clients[connection] = nil
+        client.connection = nil
+        client.session.suspend()
+        client.timer?.cancel()
+        client.timer = loop.assumeIsolated().scheduleTask(in: Self.resumptionTime) { [weak self, weak client] in
+            if let client { self?.finish(client) }
+        }
+        tell(.lost(client.jid))
+    }
+
+    func stop() {
+        for client in resumable.values.sorted(by: { $0.jid.description < $1.jid.description }) { finish(client) }
+    }
+
+    /// The client's session is over.
+    private func finish(_ client: Client) {
         client.forwarder?.close()
         client.session.end()
-        perform(connection)
-        clients[connection] = nil
+        perform(client)
+        if let connection = client.connection { clients[connection] = nil }
+        resumable = resumable.filter { $0.value !== client }
         client.timer?.cancel()
         tell(.ended(client.jid))
     }
 
-    private func perform(_ connection: ConnectionID) {
-        guard let client = clients[connection], let directory else { return }
+    private func perform(_ client: Client) {
+        guard let directory else { return }
         while let event = client.session.next() {
+            if case .report(let divergence) = event { tell(.diverged(client.jid, divergence)) }
+            guard let connection = client.connection else { continue }
             switch event {
             case .send(let bytes): directory.send(bytes, to: connection)
-            case .ask(let iq): ask(iq, for: client, connection)
-            case .report(let divergence): tell(.diverged(client.jid, divergence))
+            case .ask(let iq): ask(iq, for: client)
+            case .report: break
             case .close:
                 directory.send(Array("</stream:stream>".utf8), to: connection)
                 directory.command(.close(connection))
             case .overflow: directory.command(.terminate(connection, .policyViolation))
             }
         }
+        guard client.connection != nil else { return }
         client.timer?.cancel()
         client.timer = client.session.deadline.map { deadline in
-            loop.assumeIsolated().scheduleTask(in: .nanoseconds(max(0, deadline - now))) { [weak self] in
-                self?.tick(connection)
+            loop.assumeIsolated().scheduleTask(in: .nanoseconds(max(0, deadline - now))) { [weak self, weak client] in
+                if let client { self?.tick(client) }
             }
         }
     }
 
     // MARK: Requests without a recorded answer
 
-    private func ask(_ iq: Element, for client: Client, _ connection: ConnectionID) {
-        guard let forwarder = forwarder(of: client, connection) else { return refuse(iq, .serviceUnavailable, client) }
+    private func ask(_ iq: Element, for client: Client) {
+        guard let forwarder = forwarder(of: client) else { return refuse(iq, .serviceUnavailable, client) }
         do {
             try forwarder.forward(iq)
             client.session.await(iq)
@@ -150,7 +209,7 @@ final class ServeResponder: ServerResponder {
     }
 
     /// Who forwards a client's requests; nil where nobody does.
-    private func forwarder(of client: Client, _ connection: ConnectionID) -> ServeForwarder? {
+    private func forwarder(of client: Client) -> ServeForwarder? {
         guard let forwarding = plan.forwarding, let password = forwarding.passwords[client.jid.bare] else { return nil }
         if let forwarder = client.forwarder, !forwarder.isLost { return forwarder }
         let account = LiveAccount(jid: client.jid.bare, password: password, resource: nil, resumption: nil)
@@ -169,16 +228,16 @@ final class ServeResponder: ServerResponder {
             case .ended(let reason):
                 tell(.notForwarded(client.jid, "the connection to \(forwarding.server.endpoint) ended: \(reason)"))
             }
-            perform(connection)
+            perform(client)
             state?.settle()
         }
         client.forwarder = forwarder
         return forwarder
     }
 
-    private func tick(_ connection: ConnectionID) {
-        clients[connection]?.session.tick(at: now)
-        perform(connection)
+    private func tick(_ client: Client) {
+        client.session.tick(at: now)
+        perform(client)
         state?.settle()
     }
 }

@@ -32,6 +32,7 @@ public struct ServePlan: Sendable {
         authenticator: (any Authenticator)? = nil
     ) throws(ServePlanError) {
         let recorded = Set(conversations.compactMap(\.account))
+        let conversations = RecordedConversation.joined(conversations)
         let known = accounts.filter { recorded.contains($0.recorded) }
         guard authenticator == nil || !known.isEmpty else { throw .unknownAccounts }
         guard let domain = known.first?.live.domain ?? conversations.first(where: { $0.jid != nil })?.domain else {
@@ -75,6 +76,12 @@ public enum ServeEvent: Sendable {
     case diverged(JID, Divergence)
     /// A request was not forwarded, or no more can be; why, as a clause.
     case notForwarded(JID, String)
+    /// A client was refused, or its stream ended with an error.
+    case refused(ServerRefusal)
+    /// A client lost its connection, and can resume its session (XEP-0198).
+    case lost(JID)
+    /// It has resumed it.
+    case resumed(JID)
     /// A client is gone.
     case ended(JID)
 }
@@ -92,7 +99,7 @@ public final class ServeService: Sendable {
     ///   - identity: The certificate shown to clients; TLS is required of them. Nil offers none.
     ///   - group: One event loop of it is used.
     ///   - tell: Called on the event loop.
-    /// - Throws: `IOError` if the port cannot be had; ``JIDError``; ``TLSContextError``.
+    /// - Throws: ``ProxyError`` if the port cannot be had; ``JIDError``; ``TLSContextError``.
     public static func start(
         _ plan: ServePlan,
         at endpoint: Endpoint,
@@ -108,16 +115,20 @@ public final class ServeService: Sendable {
         settings.offersStartTLS = identity != nil
         settings.requiresTLS = identity != nil
         settings.connectionLimit = 1000
-        return ServeService(
-            try await BuiltInServer.start(
-                host: endpoint.host,
-                port: endpoint.port,
-                settings: settings,
-                identity: identity,
-                cryptography: cryptography,
-                group: group
-            ) { ServeResponder(plan, on: $0, tell: tell) }
-        )
+        do {
+            return ServeService(
+                try await BuiltInServer.start(
+                    host: endpoint.host,
+                    port: endpoint.port,
+                    settings: settings,
+                    identity: identity,
+                    cryptography: cryptography,
+                    group: group
+                ) { ServeResponder(plan, on: $0, tell: tell) }
+            )
+        } catch let error as IOError {
+            throw ProxyError(code: Listeners.code(error, isLoopback: endpoint.isLoopback), address: "\(endpoint)")
+        }
     }
 
     /// Where it listens.

@@ -46,6 +46,8 @@ final class ServerState {
         onIdle = nil
     }
 
+    func refused(_ refusal: ServerRefusal) { core.directory.responder?.refused(refusal) }
+
     /// Performs what was caused by no connection, as by a timer.
     func settle() { perform(core.settle()) }
 
@@ -162,7 +164,10 @@ final class ServerConnectionHandler: ChannelInboundHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if case .failed? = event as? TLSHandler.Event { return context.close(promise: nil) }
+        if case .failed(let fault)? = event as? TLSHandler.Event {
+            state.refused(.tls(fault))
+            return context.close(promise: nil)
+        }
         guard case .some(ChannelEvent.inputClosed) = event as? ChannelEvent else {
             return context.fireUserInboundEventTriggered(event)
         }

@@ -30,7 +30,7 @@ struct ServerCore {
 
     /// A client's connection is gone, whether or not its stream was closed before.
     mutating func disconnected(_ connection: ConnectionID) -> [ServerCommand] {
-        sessions.removeValue(forKey: connection)?.end()
+        sessions.removeValue(forKey: connection)?.end(isLost: true)
         return settle()
     }
 
@@ -45,7 +45,9 @@ struct ServerCore {
         for connection in sessions.keys.sorted(by: { $0.number < $1.number }) {
             directory.command(.terminate(connection, .systemShutdown))
         }
-        return settle()
+        let commands = settle()
+        directory.responder?.stop()
+        return commands
     }
 
     /// Performs what sessions ask to be done to each other, which may cause more of the same.

@@ -1,4 +1,5 @@
 internal import TapCore
+public import TapSecurity
 internal import XMPPCore
 
 /// Takes the place of the ``ServerDirectory`` for logins and everything behind them. Belongs to the server's event loop.
@@ -11,12 +12,32 @@ protocol ServerResponder: AnyObject {
     func exchange(_ mechanism: String) -> (any SASLExchange)?
     /// The stream features for a client that has logged in.
     func features(of account: JID) -> [UInt8]
+    /// A client was refused, or its stream ended with an error.
+    func refused(_ refusal: ServerRefusal)
     /// Binds a connection to a resource and gives its full address.
     func bind(_ connection: ConnectionID, to account: JID, resource: String?) throws(StanzaError) -> JID
     /// The client knows its full address now.
     func opened(_ connection: ConnectionID)
     /// Takes a stanza whose `from` was checked, or another element.
     func handle(_ element: Element, from sender: ServerSender)
+    /// Has a connection go on with a session that lost its own (XEP-0198), and gives its full address; nil if it cannot.
+    ///
+    /// - Parameter request: The client's `<resume/>`.
+    func resume(_ connection: ConnectionID, _ request: Element, of account: JID) -> JID?
     /// The connection is gone.
-    func unbind(_ connection: ConnectionID)
+    ///
+    /// - Parameter isLost: The stream was not closed before.
+    func unbind(_ connection: ConnectionID, isLost: Bool)
+    /// The server goes down, and all connections are gone.
+    func stop()
+}
+
+/// Why a client could not log in, or its stream could not go on.
+public enum ServerRefusal: Sendable, Hashable {
+    /// The client ended TLS, or did not speak it; most often it does not trust the certificate.
+    case tls(TLSFault)
+    /// A login, with the condition of SASL.
+    case login(condition: String)
+    /// The stream ended with this error, whose text says more.
+    case stream(condition: String, text: String?)
 }

@@ -140,6 +140,9 @@ final class ServerSession {
     /// Ends the stream with an error (RFC 6120 §4.9).
     func fail(_ condition: StreamErrorCondition, _ text: String? = nil) {
         guard !isClosed else { return }
+        if condition != .systemShutdown, condition != .conflict {
+            directory.responder?.refused(.stream(condition: condition.rawValue, text: text))
+        }
         // Where the fault lies in the header itself, an answer to it goes before the error (§4.9.1.2).
         if !hasAnswered { answerHeader() }
         let bytes = XMLWriter.bytes {
@@ -153,11 +156,13 @@ final class ServerSession {
         end()
     }
 
-    /// The stream is over, said or unsaid; those who saw the client's presence learn of it.
-    func end() {
+    /// The stream is over; those who saw the client's presence learn of it.
+    ///
+    /// - Parameter isLost: Neither side has closed it.
+    func end(isLost: Bool = false) {
         if case .bound(let jid) = state {
             if let responder = directory.responder {
-                responder.unbind(connection)
+                responder.unbind(connection, isLost: isLost)
             } else {
                 directory.unbind(connection, jid)
             }
@@ -212,8 +217,12 @@ final class ServerSession {
 
     /// The one request that is allowed before a resource is bound (RFC 6120 §7).
     private func bind(_ iq: Element, _ account: JID) {
-        // There is no session to resume, and a resource can be bound instead (XEP-0198 §5).
         if iq.matches("resume", .streamManagement) || iq.matches("resume", .streamManagement2) {
+            if let jid = directory.responder?.resume(connection, iq, of: account) {
+                state = .bound(jid)
+                return directory.responder?.opened(connection) ?? ()
+            }
+            // A resource can be bound instead (XEP-0198 §5).
             return send {
                 $0.element("failed", xmlns: iq.namespaceURI) { $0.element("item-not-found", .stanzaErrors) }
             }
@@ -361,6 +370,7 @@ extension ServerSession {
     private func refuse(_ condition: SASLCondition, _ text: String?) {
         state = .negotiating
         failures += 1
+        directory.responder?.refused(.login(condition: condition.description))
         send {
             $0.element("failure", .sasl) {
                 $0.element(condition.description)

@@ -24,3 +24,21 @@ public struct ReplayOptions: Sendable {
     /// The defaults of each.
     public init() {}
 }
+
+extension Replayer {
+    /// Figures of a replay.
+    public struct Progress: Sendable, Hashable {
+        /// Items of the script in all: sent and expected.
+        public var total = 0
+        /// Items that were sent.
+        public var sent = 0
+        /// Items that came as they were recorded.
+        public var matched = 0
+        /// Nanoseconds that answers took, by the kind of the request, and that messages and presence took to get to another client
+        /// that is played.
+        public var latencies: [String: [Int64]] = [:]
+
+        /// Of one that has not begun.
+        public init() {}
+    }
+}

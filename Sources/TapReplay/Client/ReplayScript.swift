@@ -346,6 +346,12 @@ public struct ReplayScript: Sendable {
         return Sendings(templates: templates, sendings: sendings, requests: requests, deliveries: deliveries)
     }
 
+    /// Whether a client sends an item with this id; so it may be where there is none.
+    func sends(_ id: String?) -> Bool {
+        guard let id else { return true }
+        return items.contains { $0.direction == .send && $0.id == id }
+    }
+
     /// Whether who sent a recorded item, or was to answer it, is a user that is not played.
     func isOfAbsentPeer(_ item: RecordedItem) -> Bool {
         guard let from = item.from.map({ Address($0) }), from.local != nil else { return false }

@@ -136,22 +136,6 @@ public struct Replayer {
     private var numbers: [Int: Int] = [:]
     private var isFinished = false
 
-    /// Figures of a replay.
-    public struct Progress: Sendable, Hashable {
-        /// Items of the script in all: sent and expected.
-        public var total = 0
-        /// Items that were sent.
-        public var sent = 0
-        /// Items that came as they were recorded.
-        public var matched = 0
-        /// Nanoseconds that answers took, by the kind of the request, and that messages and presence took to get to another client
-        /// that is played.
-        public var latencies: [String: [Int64]] = [:]
-
-        /// Of one that has not begun.
-        public init() {}
-    }
-
     /// - Parameters:
     ///   - script: What to play.
     ///   - accounts: The live bare JID for each recorded one that is played.
@@ -240,6 +224,16 @@ public struct Replayer {
             actions.append(.drop(client))
         }
         advance()
+    }
+
+    /// Ends before all is played: what differs so far is a divergence, and what has not come is none.
+    public mutating func stop() {
+        guard !isFinished else { return }
+        for client in players.indices {
+            let findings = players[client].expectations.finish()
+            report(findings.filter { if case .missing = $0 { false } else { true } }, client)
+        }
+        finish()
     }
 
     /// Takes what happened to a client.
@@ -456,7 +450,7 @@ public struct Replayer {
         else { return nil }
         requests[number] = nil
         if case .send(_, let item) = script.steps[request.step] {
-            progress.latencies["iq \(script.items[item].payload ?? "")", default: []].append(now - request.at)
+            progress.latencies[script.items[item].requestKind, default: []].append(now - request.at)
         }
         return (now - request.at, request.step)
     }
@@ -743,6 +737,10 @@ public struct Replayer {
         }
         if case .step(let step)? = recorded?.tag, case .expect(_, let item) = script.steps[step] {
             divergence.recorded = shown(step)
+            // What the server had kept when the recording began is not there again.
+            if code == .missing, let form = recorded?.form, Divergence.isDelayed(form), !script.sends(form.id) {
+                divergence.divergenceClass = .state
+            }
             if script.isOfAbsentPeer(script.items[item]) { divergence.divergenceClass = .peerAbsent }
             if code == .missing, let cause = lost(at: step) { return add(divergence, client, cause) }
         }

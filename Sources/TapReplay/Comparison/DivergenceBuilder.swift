@@ -110,9 +110,14 @@ extension Divergence {
         case .late, .slower: divergenceClass = .timing
         case .reordered: divergenceClass = form?.kind == .message ? .behaviour : .timing
         case .missing, .unexpected, .changed, .collision, .session:
-            divergenceClass = form.map(Self.tellsStoredData) == true && code != .session ? .state : .behaviour
+            let isState = form.map { Self.tellsStoredData($0) || code == .unexpected && Self.isDelayed($0) } == true
+            divergenceClass = isState && code != .session ? .state : .behaviour
         }
     }
+
+    /// Whether a server hands on what it got earlier (XEP-0203): from before the recording or the replay, if nothing like it was
+    /// expected.
+    static func isDelayed(_ form: StanzaForm) -> Bool { form.element.child("delay", .delay) != nil }
 
     /// Whether an item is an answer or a push with a roster, an archived message, a card or another stored thing.
     private static func tellsStoredData(_ form: StanzaForm) -> Bool {

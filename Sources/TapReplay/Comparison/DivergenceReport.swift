@@ -103,11 +103,13 @@ public struct DivergenceReport: Sendable {
         omittedMayFail || !errors.isEmpty || cases.contains { $0.divergences.contains { $0.isOf(failingClasses) } }
     }
 
-    /// `3 changed, 1 missing`; empty where there is nothing.
+    /// `3 changed, 1 missing, 1 session differs`; empty where there is nothing.
     func counts(_ divergences: [Divergence]) -> String {
         Divergence.Code.allCases.compactMap { code in
             let count = divergences.count { $0.code == code }
-            return count == 0 ? nil : "\(count) \(code.rawValue)"
+            guard code == .session else { return count == 0 ? nil : "\(count) \(code.rawValue)" }
+            // The number of sessions stands in the same line.
+            return count == 0 ? nil : "\(count) \(count == 1 ? "session differs" : "sessions differ")"
         }.joined(separator: ", ")
     }
 
@@ -158,15 +160,7 @@ extension DivergenceReport {
             let text = LineBuffer.escaped(text)
             return coloured ? "\u{1B}[\(colour)m\(text)\u{1B}[0m" : text
         }
-        var head = "  \(divergence.code.rawValue) (\(divergence.divergenceClass.rawValue))"
-        if let direction = (divergence.recorded ?? divergence.live)?.direction {
-            head += " \(direction == .send ? "SEND" : "RECV")"
-        }
-        if let step = divergence.scriptStep { head += " \(step.file):\(step.line)" }
-        if !divergence.message.isEmpty { head += ": \(divergence.message)" }
-        if divergence.consequences > 0 {
-            head += " (and \(divergence.consequences) \(divergence.consequences == 1 ? "answer" : "answers") to it)"
-        }
+        let head = "  \(Self.head(divergence))"
         lines.append(coloured ? "\u{1B}[1m\(LineBuffer.escaped(head))\u{1B}[0m" : LineBuffer.escaped(head))
         for difference in divergence.differences {
             let values = [
@@ -187,6 +181,20 @@ extension DivergenceReport {
         }
         let more = divergence.followed.count - Self.mostFollowed
         if more > 0 { lines.append(paint("    → and \(more) more", 2)) }
+    }
+
+    /// `changed (behaviour) RECV`, with the place and what else there is to say.
+    private static func head(_ divergence: Divergence) -> String {
+        var head = "\(divergence.code.rawValue) (\(divergence.divergenceClass.rawValue))"
+        if let direction = (divergence.recorded ?? divergence.live)?.direction {
+            head += " \(direction == .send ? "SEND" : "RECV")"
+        }
+        if let step = divergence.scriptStep { head += " \(step.file):\(step.line)" }
+        if !divergence.message.isEmpty { head += ": \(divergence.message)" }
+        if divergence.consequences > 0 {
+            head += " (and \(divergence.consequences) \(divergence.consequences == 1 ? "answer" : "answers") to it)"
+        }
+        return head
     }
 
     /// How many consequences of a divergence are shown to people.
@@ -231,9 +239,7 @@ extension DivergenceReport {
         for entry in cases where !entry.divergences.isEmpty {
             page += "<h2>\(Self.escaped(entry.name))</h2>\n"
             for divergence in entry.divergences {
-                let head = "\(divergence.code.rawValue) (\(divergence.divergenceClass.rawValue))"
-                let place = divergence.scriptStep.map { "\($0.file):\($0.line): " } ?? ""
-                page += "<h3>\(head) \(Self.escaped(place + divergence.message))</h3>\n"
+                page += "<h3>\(Self.escaped(Self.head(divergence)))</h3>\n"
                 if !divergence.differences.isEmpty {
                     page += "<ul>"
                     for difference in divergence.differences {

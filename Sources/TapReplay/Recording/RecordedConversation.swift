@@ -82,3 +82,49 @@ public struct RecordedConversation: Sendable {
         self.number = number
     }
 }
+
+extension RecordedConversation {
+    /// Conversations where one that resumed another (XEP-0198) is the rest of that one: to both peers they are one stream.
+    ///
+    /// What was sent again behind the resumption is there once.
+    public static func joined(_ conversations: [RecordedConversation]) -> [RecordedConversation] {
+        struct Key: Hashable {
+            let run: Int
+            let number: UInt64
+        }
+        var joined: [RecordedConversation] = []
+        var places: [Key: Int] = [:]
+        for conversation in conversations {
+            let earlier = conversation.resumes.flatMap { places[Key(run: conversation.run, number: $0)] }
+            guard let earlier, joined[earlier].jid == conversation.jid else {
+                places[Key(run: conversation.run, number: conversation.number)] = joined.count
+                joined.append(conversation)
+                continue
+            }
+            places[Key(run: conversation.run, number: conversation.number)] = earlier
+            joined[earlier].append(conversation)
+        }
+        return joined
+    }
+
+    /// Adds the conversation that resumed this one.
+    private mutating func append(_ later: RecordedConversation) {
+        struct Sent: Hashable {
+            let direction: Direction
+            let kind: RecordedItem.Kind
+            let addresses: [String?]
+
+            init(_ item: RecordedItem) {
+                (direction, kind) = (item.direction, item.kind)
+                addresses = [item.id, item.type, item.from, item.to]
+            }
+        }
+        // The connection ended, and the stream did not.
+        items.removeAll { $0.kind == .end || $0.kind == .nonza && $0.name == "error" }
+        let sent = Set(items.lazy.filter { $0.id != nil }.map { Sent($0) })
+        items += later.items.filter { !sent.contains(Sent($0)) }
+        (ended, ending) = (later.ended, later.ending)
+        roster = roster ?? later.roster
+        faults += later.faults
+    }
+}

@@ -91,6 +91,14 @@ public struct RecordedItem: Sendable {
     }
 }
 
+extension RecordedItem {
+    /// `iq ping`, `iq query jabber:iq:roster`: many payloads are queries.
+    var requestKind: String {
+        let words = ["iq", payload ?? "", payload == "query" ? payloadNamespace.uri.description : ""]
+        return words.filter { !$0.isEmpty }.joined(separator: " ")
+    }
+}
+
 extension Record {
     /// Where the item stands as the receiving peer got it; nil if it did not, or the recording lacks it.
     public var delivered: ByteRange? {

@@ -4,8 +4,10 @@ internal import XMPPCore
 /// Writes a scansion script of recorded conversations: what each client sent, and what it received, with wildcards where a
 /// server makes up another value each time.
 ///
-/// Logins and stream management are left out, since scripts have no words for them; so are pings of the server, which clients
-/// answer by themselves, answers to its other requests, whose ids are others each time, and what the proxy made.
+/// Logins and stream management are left out, since scripts have no words for them: a client that resumed its session stays
+/// connected. So are pings of the server, which clients
+/// answer by themselves, answers to its other requests, whose ids are others each time, messages that the server had kept when the recording began, and
+/// what the proxy made.
 public struct ScriptWriter {
     /// One action of the script.
     private struct Entry {
@@ -25,7 +27,7 @@ public struct ScriptWriter {
     ///   - conversations: Those without a JID are left out.
     ///   - rules: Where values vary.
     public init(_ conversations: [RecordedConversation], rules: NoiseRules = NoiseRules()) {
-        self.conversations = conversations.filter { $0.jid != nil }
+        self.conversations = RecordedConversation.joined(conversations.filter { $0.jid != nil })
         self.rules = rules
         var names: [String] = []
         for conversation in self.conversations {
@@ -87,6 +89,11 @@ public struct ScriptWriter {
                     if item.type == "get", item.payloadNamespace == .ping { continue }
                 }
                 if item.direction == .send, item.isAnswer, let id = item.id, served.contains(id) { continue }
+                if item.kind == .message, item.direction == .recv, element.child("delay", .delay) != nil,
+                    let id = item.id, !isOwn(id)
+                {
+                    continue
+                }
                 var writer = Writer(script: self, isSent: item.direction == .send)
                 writer.write(
                     element,

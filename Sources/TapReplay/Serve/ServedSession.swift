@@ -51,6 +51,8 @@ public struct ServedSession {
         /// When it is sent.
         var due: Int64
         var content: Content
+        /// The stanza of which it is all, or the first piece.
+        var stanza: [UInt8]?
         /// It is sent directly behind what was sent before it: nothing comes between the pieces of an item.
         var isBound = false
     }
@@ -100,16 +102,24 @@ public struct ServedSession {
     private var now: Int64
     /// The client's stanzas since it enabled stream management; nil before.
     private var handled: UInt32?
+    /// The id by which the client may resume the session.
+    private let resumptionID: String?
+    /// The stanzas that were sent since it enabled that, and that it has not acknowledged; nil before.
+    private var unacknowledged: ArraySlice<[UInt8]>?
+    /// How many it has acknowledged.
+    private var acknowledged: UInt32 = 0
     private var received: UInt64 = 0
 
     /// A session whose client has bound a resource.
     ///
     /// - Parameters:
     ///   - live: The client's full JID.
+    ///   - resumptionID: By what the client may resume the session; nil is not at all.
     ///   - parser: For the recorded items.
     public init(
         _ conversation: RecordedConversation,
         live: JID,
+        resumptionID: String? = nil,
         settings: Settings = Settings(),
         rules: NoiseRules = NoiseRules(),
         parser: StanzaParser,
@@ -118,6 +128,7 @@ public struct ServedSession {
         items = conversation.items.map { Self.resolved($0, parser) }
         client = live
         session = conversation.number
+        self.resumptionID = resumptionID
         self.settings = settings
         self.rules = rules
         var bindings = ValueBindings()
@@ -238,7 +249,11 @@ public struct ServedSession {
         self.now = max(self.now, now)
         let id = request.attribute("id")
         let place = waiting.firstIndex { if case .answer(id) = $0.content { true } else { false } }
-        if let place { waiting[place].content = .send(bytes) } else { sendLive(bytes) }
+        if let place {
+            (waiting[place].content, waiting[place].stanza) = (.send(bytes), bytes)
+        } else {
+            sendLive(bytes, isStanza: true)
+        }
         advance()
     }
 
@@ -248,13 +263,64 @@ public struct ServedSession {
         (pushes, waiting) = ([], [])
     }
 
+    // MARK: Resumption
+
+    /// Whether the client has enabled resumption.
+    public var isResumable: Bool { unacknowledged != nil }
+
+    /// The connection is lost; ``resume(handled:xmlns:at:)`` may follow. Nothing is due until then.
+    public mutating func suspend() {
+        // The rest of an item cannot follow on another connection: all of it is sent again.
+        let rest = waiting.prefix(while: \.isBound)
+        for stanza in rest.compactMap(\.stanza) { unacknowledged?.append(stanza) }
+        waiting = waiting.dropFirst(rest.count)
+        events = []
+    }
+
+    /// The client has another connection, and has got so many stanzas.
+    ///
+    /// - Parameter xmlns: The namespace of its request.
+    /// - Returns: Whether the session goes on; it does not if the client counts what was not sent.
+    public mutating func resume(handled count: UInt32, xmlns: String, at now: Int64) -> Bool {
+        guard let resumptionID, acknowledge(count) else { return false }
+        self.now = max(self.now, now)
+        lastHeard = self.now
+        let own = handled ?? 0
+        events.append(
+            .send(XMLWriter.bytes { $0.element("resumed", xmlns: xmlns, ["previd": resumptionID, "h": "\(own)"]) })
+        )
+        for stanza in unacknowledged ?? [] { events.append(.send(stanza)) }
+        advance()
+        return true
+    }
+
+    /// - Returns: False if so many were not sent.
+    private mutating func acknowledge(_ count: UInt32) -> Bool {
+        let number = Int(count &- acknowledged)
+        guard let sent = unacknowledged, number <= sent.count else { return false }
+        unacknowledged = sent.dropFirst(number)
+        acknowledged = count
+        return true
+    }
+
+    private mutating func sending(_ stanza: [UInt8]?) {
+        guard let stanza, let count = unacknowledged?.count else { return }
+        // A client that never acknowledges cannot resume when so much waits.
+        if count < items.count + Self.mostRepeated { unacknowledged?.append(stanza) } else { unacknowledged = nil }
+    }
+
     // MARK: The client's items
 
     private mutating func receive(nonza element: Element) {
         switch (element.name, element.namespace) {
         case ("enable", .streamManagement), ("enable", .streamManagement2):
             handled = 0
-            send { $0.element("enabled", xmlns: element.namespaceURI) }
+            let resumes = ["true", "1"].contains(element.attribute("resume")) && resumptionID != nil
+            let attributes: KeyValuePairs<String, String?> = [
+                "id": resumes ? resumptionID : nil, "resume": resumes ? "true" : nil,
+            ]
+            send { $0.element("enabled", xmlns: element.namespaceURI, attributes) }
+            if resumes { (unacknowledged, acknowledged) = ([], 0) }
         case ("r", .streamManagement), ("r", .streamManagement2):
             let count = handled ?? 0
             send { $0.element("a", xmlns: element.namespaceURI, ["h": "\(count)"]) }
@@ -262,18 +328,29 @@ public struct ServedSession {
             send {
                 $0.element("failed", xmlns: element.namespaceURI) { $0.element("item-not-found", .stanzaErrors) }
             }
-        case ("a", .streamManagement), ("a", .streamManagement2), (_, .clientState): break
+        case ("a", .streamManagement), ("a", .streamManagement2):
+            if let count = element.attribute("h").flatMap({ UInt32($0) }) { _ = acknowledge(count) }
+        case (_, .clientState): break
         default: report(.unexpected, live: StanzaForm(element), message: "this element is not served")
         }
     }
 
-    private mutating func send(_ content: (inout XMLWriter) -> Void) { sendLive(XMLWriter.bytes(content)) }
+    private mutating func send(isStanza: Bool = false, _ content: (inout XMLWriter) -> Void) {
+        sendLive(XMLWriter.bytes(content), isStanza: isStanza)
+    }
 
     /// What is live waits for nothing but the last piece of an item that is being sent.
-    private mutating func sendLive(_ bytes: [UInt8]) {
+    private mutating func sendLive(_ bytes: [UInt8], isStanza: Bool) {
         let bound = waiting.prefix(while: \.isBound)
-        guard let last = bound.last else { return events.append(.send(bytes)) }
-        waiting.insert(Waiting(due: last.due, content: .send(bytes), isBound: true), at: bound.endIndex)
+        let stanza = isStanza ? bytes : nil
+        guard let last = bound.last else {
+            sending(stanza)
+            return events.append(.send(bytes))
+        }
+        waiting.insert(
+            Waiting(due: last.due, content: .send(bytes), stanza: stanza, isBound: true),
+            at: bound.endIndex
+        )
     }
 
     private mutating func receive(_ live: StanzaForm) {
@@ -283,7 +360,7 @@ public struct ServedSession {
             match(index)
         } else if live.payload?.namespace == .ping || live.payload?.namespace == .session, isRequest {
             let client = client.description
-            send { $0.element("iq", ["type": "result", "id": live.id, "from": live.to, "to": client]) }
+            send(isStanza: true) { $0.element("iq", ["type": "result", "id": live.id, "from": live.to, "to": client]) }
         } else if let (index, differences) = likeness(live) {
             report(.changed, expected[index], live: live, differences)
             match(index)
@@ -373,7 +450,9 @@ public struct ServedSession {
         while let first = waiting.first, first.due <= now {
             switch first.content {
             case .answer: return
-            case .send(let bytes): events.append(.send(bytes))
+            case .send(let bytes):
+                sending(first.stanza)
+                events.append(.send(bytes))
             case .close: events.append(.close)
             }
             waiting.removeFirst()
@@ -400,7 +479,10 @@ public struct ServedSession {
         let boundaries = settings.keepsChunks ? Self.boundaries(item.chunks, from: recorded, to: live) : []
         var start = 0
         for end in boundaries + [live.count] where end > start {
-            waiting.append(Waiting(due: due, content: .send(Array(live[start..<end])), isBound: start > 0))
+            let stanza = start == 0 && item.kind != .nonza ? live : nil
+            waiting.append(
+                Waiting(due: due, content: .send(Array(live[start..<end])), stanza: stanza, isBound: start > 0)
+            )
             start = end
             due += settings.chunkGap
         }

@@ -172,7 +172,29 @@ extension AdviceTable {
     }
 
     /// For a replay that could not send what was redacted.
-    static let missingValues = "give the values that the recording lacks with --value"
+    ///
+    /// - Parameter placeholder: One of those that lack a value, `[redacted:token#3]`.
+    static func missingValue(_ placeholder: String) -> String {
+        let name = placeholder.hasPrefix("[redacted:") ? String(placeholder.dropFirst(10).dropLast()) : placeholder
+        return "give each value that the recording lacks with a file: --value \(name)=@FILE"
+    }
+
+    /// For divergences that `--update` cannot allow.
+    static func unlearned(_ count: Int, _ path: String) -> String {
+        "\(count) \(count == 1 ? "divergence" : "divergences") not added to \(path): stanzas that are missing, unexpected or "
+            + "became other ones are no noise; mend the server, or record again"
+    }
+
+    /// For a replay that was not played to its end.
+    static func words(for code: ReplayRun.Failure.Code) -> String? {
+        switch code {
+        case .unreachable: "check --to, and that the server runs"
+        case .untrusted: "name the certificate of its CA with --ca FILE"
+        case .silent: "check that --to is a port for clients that begin without TLS"
+        case .notAuthorized: "check its password file, or create the account with --register"
+        case .other, .interrupted: nil
+        }
+    }
 
     static func words(for code: ReaderFault.Code) -> String? {
         switch code {

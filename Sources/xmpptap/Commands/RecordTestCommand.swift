@@ -79,7 +79,12 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
         for round in ["first", "second"] {
             let result = try await replay()
             Console.tell("\(round) replay: \(result.summary)")
-            try result.checkPlayed()
+            do throws(Failure) {
+                try result.checkPlayed()
+            } catch {
+                Console.tell("\(capture) is kept; play it with '\(command) --update'")
+                throw error
+            }
             let learned = try result.learn(into: noise, onlyFailing: true)
             rules += learned.rules
             guard round == "second" else { continue }
@@ -113,14 +118,18 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
             + (prepare ? ["--prepare"] : [])
     }
 
+    /// What plays the recording.
+    private var command: String {
+        (["xmpptap", "replay", capture] + options).map { AuthorityFolder.word($0) }.joined(separator: " ")
+    }
+
     /// A step as GitHub and Forgejo have it.
     private var snippet: String {
-        let words = ["xmpptap", "replay", capture] + options + ["--junit", "\(name).xml"]
         return """
             # The password files that \(accounts) names have to be there, too.
             - name: 'Replay \(capture.replacing("'", with: "''"))'
               run: |
-                \(words.map { AuthorityFolder.word($0) }.joined(separator: " "))
+                \(command) --junit \(AuthorityFolder.word("\(name).xml"))
 
             """
     }

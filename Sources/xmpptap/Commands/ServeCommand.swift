@@ -14,8 +14,8 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
         discussion: """
             Clients log in over TLS, with a certificate of the local CA (see 'xmpptap ca export'), and get what the \
             recorded client got: answers to the same requests, and presence, messages and pushes where they came in the \
-            recording. Pings and stream management work as with any server. A request that was not recorded is answered \
-            with service-unavailable, and reported.
+            recording. Pings and stream management work as with any server, and a session can be resumed. A request \
+            that was not recorded is answered with service-unavailable, and reported.
 
             With the passwords of --accounts, clients log in with SCRAM. Without, every password is accepted, by PLAIN, \
             which some clients refuse.
@@ -106,6 +106,8 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
                 cryptography: cryptography,
                 group: MultiThreadedEventLoopGroup.singleton
             ) { [forwards = plan.forwarding != nil] in Console.show(ServeReport.line($0, forwards: forwards)) }
+        } catch let error as ProxyError {
+            throw Failure(error)
         } catch {
             throw Failure.network("cannot listen on \(listen): \(error)")
         }

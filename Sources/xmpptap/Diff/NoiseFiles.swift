@@ -4,8 +4,11 @@ internal import TapReplay
 
 /// Noise files: which ones there are, and how they are written.
 enum NoiseFiles {
-    /// Where a recording's noise file lies: beside it, with `.noise` in the place of its ending.
+    /// Where a recording's noise file lies: beside it, with `.noise` in the place of its ending; compressing it changes
+    /// nothing.
     static func path(beside recording: String) -> String {
+        let ending = Compression(path: recording)?.ending ?? ""
+        let recording = String(recording.dropLast(ending.count))
         let slash = recording.lastIndex(of: "/").map { recording.index(after: $0) } ?? recording.startIndex
         guard let dot = recording[slash...].lastIndex(of: "."), dot > slash else { return recording + ".noise" }
         return recording[..<dot] + ".noise"

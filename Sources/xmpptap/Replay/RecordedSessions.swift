@@ -37,6 +37,16 @@ enum RecordedSessions {
             guard let fault = session.faults.first else { continue }
             throw .file("\(name): session \(session.number) cannot be replayed: \(words(fault)); \(advice)")
         }
+        if !wanted.isEmpty {
+            // What was asked for is not there; that is said already.
+            guard !sessions.isEmpty else { throw .reported(.file) }
+            for session in sessions {
+                guard let earlier = session.resumes, !wanted.contains(earlier) else { continue }
+                Console.complain(
+                    "session \(session.number) resumed session \(earlier), which is left out; add --session \(earlier)"
+                )
+            }
+        }
         guard !sessions.isEmpty else { throw .file("\(name): no session with a completed login; \(advice)") }
         return sessions
     }

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import NIOCore
 internal import NIOPosix
+internal import Synchronization
 internal import TapNetwork
 internal import TapReplay
 internal import TapSecurity
@@ -143,9 +144,13 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
     func run() async throws {
         if let suite = try ReplaySuite(files) { return try await run(suite) }
         let result = try await played()
-        try write(result.report)
         if !json { result.tell() }
+        try write(result.report)
         if update { try result.update() }
+        if result.isInterrupted {
+            Console.complain(result.report.errors.first ?? "interrupted")
+            Interruption.interruptsProgram()
+        }
         try result.end()
     }
 
@@ -162,8 +167,8 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
         // Mistakes in scripts are reported before anything is played.
         let scripted = suite.scripts.isEmpty ? nil : try ScriptReplay(suite.scripts, scripts)
         let accounts = try ReplayPlan.accounts(in: accounts)
-        var end = try await suite.play(self, into: &report)
-        if let scripted {
+        var (end, isInterrupted) = try await suite.play(self, into: &report)
+        if let scripted, !isInterrupted {
             var settings = ScriptPlay.Settings()
             (settings.wait, settings.quiet) = (wait, quiet)
             if suite.captures.isEmpty { report.subject = .script }
@@ -182,6 +187,7 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
             if copies > 1 { for line in report.latencyLines { Console.show(line) } }
         }
         try write(report)
+        if isInterrupted { Interruption.interruptsProgram() }
         if end != .success { throw Failure.reported(end) }
     }
 
@@ -199,14 +205,19 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
             seed: seed ?? UInt64.random(in: 0...UInt64(Int64.max))
         )
         let progress = ProgressLine()
-        let outcomes = try await run.outcomes(
-            of: plan.copies,
-            ramp: .nanoseconds(ramp),
-            on: MultiThreadedEventLoopGroup.singleton,
-            tell: { progress.note("\($0.sent + $0.matched) of \($0.total) stanzas") }
-        )
+        let outcomes = Mutex<[ReplayRun.Outcome]>([])
+        try await Interruption.cancels { [ramp] in
+            let played = try await run.outcomes(
+                of: plan.copies,
+                ramp: .nanoseconds(ramp),
+                on: MultiThreadedEventLoopGroup.singleton,
+                tell: { progress.note("\($0.sent + $0.matched) of \($0.total) stanzas") }
+            )
+            outcomes.withLock { $0 = played }
+        }
+        Interruption.endsProgram()
         progress.clear()
-        return ReplayResult(outcomes, plan, server: "\(to)", failing: failOn.classes)
+        return ReplayResult(outcomes.withLock { $0 }, plan, server: "\(to)", failing: failOn.classes)
     }
 
     /// Writes a report to the files of the flags, and prints it if it is wanted as JSON.
@@ -220,7 +231,7 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
     private var recordingFlags: [String] {
         [
             ("--session", !play.session.isEmpty), ("--pace", play.pace != .causal), ("--value", !value.isEmpty),
-            ("--without-edits", withoutEdits), ("--prepare", prepare), ("--copies", copies > 1),
+            ("--without-edits", withoutEdits), ("--prepare", prepare), ("--copies", copies > 1), ("--ramp", ramp > 0),
             ("--seed", seed != nil), ("--keylog", keylog.keylog != nil),
             ("--noise", !noise.isEmpty), ("--update", update), ("--fail-on", failOn.classes != [.behaviour]),
         ].filter(\.1).map(\.0)

@@ -1,4 +1,5 @@
 internal import TapNetwork
+internal import TapRecord
 internal import TapReplay
 
 /// What came of a replay: shown, written, and as an exit code.
@@ -6,6 +7,8 @@ struct ReplayResult {
     let report: DivergenceReport
     private let progress: [Replayer.Progress]
     private let failures: [ReplayRun.Failure]
+    /// A placeholder whose value was lacking to send a stanza.
+    private let placeholder: String?
     /// The file that was played, whose name its noise file has.
     let file: String
 
@@ -32,6 +35,8 @@ struct ReplayResult {
             report.undecided += outcome.divergences.count { $0.code == .undecided }
         }
         for outcome in outcomes { report.add(times: outcome.progress.latencies) }
+        let unsent = outcomes.lazy.flatMap(\.divergences).first { $0.code == .undecided && $0.live == nil }?.recorded
+        placeholder = unsent.flatMap { Placeholder.all(in: Array($0.text.utf8).span).first }
         failures = outcomes.compactMap(\.failure)
         report.errors = failures.map(\.description)
         self.report = report
@@ -42,8 +47,7 @@ struct ReplayResult {
     /// Prints the report.
     func tell() {
         for line in report.lines(coloured: Paint.forOutput().isOn) { Console.print(line) }
-        let lacksValues = report.cases.flatMap(\.divergences).contains { $0.code == .undecided && $0.live == nil }
-        if lacksValues { Console.show(AdviceTable.missingValues) }
+        if let placeholder { Console.show(AdviceTable.missingValue(placeholder)) }
         Console.show("\(progress.map(\.sent).reduce(0, +)) stanzas sent")
         if progress.count > 1 { for line in report.latencyLines { Console.show(line) } }
     }
@@ -62,9 +66,13 @@ struct ReplayResult {
     /// Adds what differed to the noise file beside the recording.
     func update() throws(Failure) {
         let path = NoiseFiles.path(beside: file)
-        let rules = try learn(into: path).rules
+        let (rules, unlearned) = try learn(into: path)
         if rules > 0 { Console.complain("\(rules) rules added to \(path)") }
+        if unlearned > 0 { Console.complain(AdviceTable.unlearned(unlearned, path)) }
     }
+
+    /// The user has ended it.
+    var isInterrupted: Bool { failures.contains { $0.code == .interrupted } }
 
     /// How much was compared, and what came of it.
     var summary: String { report.summary }
@@ -93,7 +101,22 @@ struct ReplayResult {
     func checkPlayed() throws(Failure) {
         if let failure = failures.first {
             let others = failures.count > 1 ? " (and \(failures.count - 1) more)" : ""
-            throw Failure(status: failure.isOfNetwork ? .network : .preparation, message: failure.description + others)
+            let advice = AdviceTable.words(for: failure.code).map { "; \($0)" } ?? ""
+            // A server's words may end with a full stop.
+            let words = failure.description.hasSuffix(".") ? failure.description.dropLast() : failure.description[...]
+            throw Failure(status: ExitStatus(failure.code), message: words + others + advice)
         }
+    }
+}
+
+extension ExitStatus {
+    /// Of a replay that was not played to its end.
+    fileprivate init(_ code: ReplayRun.Failure.Code) {
+        self =
+            switch code {
+            case .unreachable: .network
+            case .untrusted, .silent, .notAuthorized, .other: .preparation
+            case .interrupted: .checkFailed
+            }
     }
 }

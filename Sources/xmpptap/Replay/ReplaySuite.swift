@@ -62,10 +62,13 @@ struct ReplaySuite {
     /// - Parameters:
     ///   - command: With the flags that hold for all.
     ///   - report: Gets a case for each session, and an error for each capture that could not be played.
-    /// - Returns: The exit status: of what could not be played before that of what differed.
-    func play(_ command: ReplayCommand, into report: inout DivergenceReport) async throws -> ExitStatus {
+    /// - Returns: The exit status: of what could not be played before that of what differed; and whether the user has ended it.
+    func play(_ command: ReplayCommand, into report: inout DivergenceReport) async throws -> (
+        ExitStatus, isInterrupted: Bool
+    ) {
         var end = ExitStatus.success
-        for path in captures {
+        var isInterrupted = false
+        for path in captures where !isInterrupted {
             var one = command
             one.files = [path]
             var isPlayed = false
@@ -78,6 +81,7 @@ struct ReplaySuite {
                 }
                 result.add(to: &report)
                 if command.update { try result.update() }
+                if result.isInterrupted { isInterrupted = true }
                 try result.end()
             } catch let failure as Failure {
                 if !failure.message.isEmpty { Console.complain(failure.message) }
@@ -85,6 +89,6 @@ struct ReplaySuite {
                 if end == .success || end == .checkFailed { end = failure.status }
             }
         }
-        return end
+        return (end, isInterrupted)
     }
 }

@@ -1,6 +1,7 @@
 internal import TapNetwork
 internal import TapRecord
 internal import TapReplay
+internal import TapSecurity
 
 /// What `serve` prints while clients are served, one line an event.
 enum ServeReport {
@@ -9,8 +10,21 @@ enum ServeReport {
         switch event {
         case .began(let jid, let session): LineBuffer.escaped("\(jid) logged in and gets session \(session)")
         case .notForwarded(let jid, let reason): LineBuffer.escaped("\(jid): not forwarded: \(reason)")
+        case .refused(let refusal): LineBuffer.escaped(words(refusal))
+        case .lost(let jid): LineBuffer.escaped("\(jid) lost its connection, and can resume its session")
+        case .resumed(let jid): LineBuffer.escaped("\(jid) resumed its session")
         case .ended(let jid): LineBuffer.escaped("\(jid) is gone")
         case .diverged(let jid, let divergence): LineBuffer.escaped("\(jid): \(words(divergence, forwards))")
+        }
+    }
+
+    private static func words(_ refusal: ServerRefusal) -> String {
+        switch refusal {
+        case .tls(let fault):
+            "TLS failed: \(fault.words(peer: "the client")); clients must trust the CA, see 'xmpptap ca export'"
+        case .login(let condition): "a client could not log in: \(condition)"
+        case .stream(let condition, let text):
+            "a client's stream ended with \(condition)\(text.map { ": \($0)" } ?? "")"
         }
     }
 

@@ -29,4 +29,15 @@ enum Interruption {
 
     /// Has them end the program again, behind work that took them for itself.
     static func endsProgram() { for number in [SIGINT, SIGTERM, SIGHUP] { signal(number, SIG_DFL) } }
+
+    /// Ends the program as Ctrl-C ends one that does not take it for itself: a shell's loop ends, too.
+    static func interruptsProgram() {
+        endsProgram()
+        // The threads of Swift's tasks block signals.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGINT)
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+        raise(SIGINT)
+    }
 }

@@ -51,6 +51,9 @@ import XMPPCore
             let word =
                 switch event {
                 case .began(let jid, _): "began \(jid)"
+                case .refused(let refusal): "\(refusal)"
+                case .lost(let jid): "lost \(jid)"
+                case .resumed(let jid): "resumed \(jid)"
                 case .ended(let jid): "ended \(jid)"
                 case .diverged(_, let divergence): divergence.code.rawValue
                 case .notForwarded(_, let reason): "not forwarded: \(reason)"

@@ -1,11 +1,21 @@
 import TapRecord
 import Testing
+import XMPPCore
 
 @testable import TapReplay
 
 @Suite struct DivergenceReportTests {
     private func item(_ text: String) -> Divergence.Item {
         Divergence.Item(session: 1, sequence: 2, at: 0, direction: .recv, text: text)
+    }
+
+    @Test(arguments: [("unexpected", "state"), ("missing", "behaviour"), ("changed", "behaviour")])
+    func `what a server had kept from before is its data`(_ code: String, _ expected: String) throws {
+        let delayed =
+            "<message from='a@b'><body>x</body><delay xmlns='urn:xmpp:delay' stamp='2026-11-22T10:00:00Z'/></message>"
+        var divergence = Divergence(.behaviour, try #require(Divergence.Code(rawValue: code)))
+        divergence.classify(StanzaForm(Array(delayed.utf8), parser: StanzaParser()))
+        #expect(divergence.divergenceClass.rawValue == expected)
     }
 
     @Test func `A page holds nothing of a stanza as markup, and needs nothing from elsewhere`() throws {

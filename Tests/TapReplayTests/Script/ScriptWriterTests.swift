@@ -69,6 +69,36 @@ import Testing
         #expect(script.characters.map(\.name) == ["Romeo", "Juliet"] && script.steps.count == 8)
     }
 
+    @Test func aMessageFromBeforeTheRecordingIsLeftOut() throws {
+        let delay = "<delay xmlns='urn:xmpp:delay' stamp='2026-11-22T10:00:00Z'/>"
+        let recording = """
+            1 1 ready romeo@localhost/r1
+            2 1 recv <message id='old' from='juliet@localhost'>\(delay)</message>
+            3 1 send <message id='own' to='romeo@localhost'/>
+            4 1 recv <message id='own' from='romeo@localhost/r1'>\(delay)</message>
+            5 1 ended
+            """
+        let text = try #require(ScriptWriter(try RecordedText(recording).conversations).script(title: "a"))
+        #expect(!text.contains("old") && text.ranges(of: "id=\"own\"").count == 2, "\(text)")
+    }
+
+    @Test func aClientThatResumedItsSessionStaysConnected() throws {
+        let recording = """
+            1 1 ready romeo@localhost/r1
+            2 1 recv <message id='m1' from='juliet@localhost'/>
+            3 1 recv <message id='m2' from='juliet@localhost'/>
+            4 1 ended
+            5 2 resumed 1 romeo@localhost/r1
+            6 2 recv <message id='m2' from='juliet@localhost'/>
+            7 2 recv <message id='m3' from='juliet@localhost'/>
+            8 2 send </stream:stream>
+            9 2 ended
+            """
+        let text = try #require(ScriptWriter(try RecordedText(recording).conversations).script(title: "a"))
+        let script = try Script(Array(text.utf8), file: "a.scs")
+        #expect(script.characters.map(\.name) == ["Romeo"] && script.steps.count == 5, "\(text)")
+    }
+
     @Test func clientsOfOneAccountHaveNamesOfTheirOwn() throws {
         let recording = "0 1 ready a-b@c/1\n0 2 ready a-b@c/2\n0 3 ready 王@c/1\n0 1 ended\n0 2 ended\n0 3 ended"
         let text = try #require(ScriptWriter(try RecordedText(recording).conversations).script(title: "a\nb"))

@@ -16,7 +16,20 @@ private struct Scene {
         let text = try RecordedText("0 1 ready romeo@here/old\n\(lines)\n999 1 ended")
         let conversation = try #require(text.conversations.first)
         let live = try JID(parsing: "live@there/new")
-        session = ServedSession(conversation, live: live, settings: settings, parser: parser, at: 0)
+        session = ServedSession(
+            conversation,
+            live: live,
+            resumptionID: "id",
+            settings: settings,
+            parser: parser,
+            at: 0
+        )
+    }
+
+    /// The connection is lost, and the client comes back; nil if it cannot go on.
+    mutating func resume(_ handled: UInt32) -> [String]? {
+        session.suspend()
+        return session.resume(handled: handled, xmlns: "urn:xmpp:sm:3", at: now) ? drain() : nil
     }
 
     /// What the server does after the client has sent an item.
@@ -137,6 +150,65 @@ private struct Scene {
         _ = try scene.receive("<a xmlns='urn:xmpp:sm:3' h='1'/>")
         #expect(try scene.receive("<r xmlns='urn:xmpp:sm:3'/>") == ["<a xmlns='urn:xmpp:sm:3' h='1'/>"])
         #expect(try scene.receive("<inactive xmlns='urn:xmpp:csi:0'/>") == [])
+    }
+
+    @Test func aClientThatLostItsConnectionResumesAndGetsWhatItDidNotGet() throws {
+        var scene = try Scene(Self.roster)
+        #expect(!scene.session.isResumable)
+        #expect(
+            try scene.receive("<enable xmlns='urn:xmpp:sm:3' resume='true'/>")
+                == ["<enabled xmlns='urn:xmpp:sm:3' id='id' resume='true'/>"]
+        )
+        #expect(scene.session.isResumable)
+        _ = try scene.receive("<iq id='x9' type='get'><query xmlns='jabber:iq:roster'/></iq>")
+        let got = try scene.receive("<presence/>")
+        #expect(got.count == 2)
+        _ = try scene.receive("<a xmlns='urn:xmpp:sm:3' h='1'/>")
+        let resumed = "<resumed xmlns='urn:xmpp:sm:3' previd='id' h='2'/>"
+        let (first, second) = (scene.resume(2), scene.resume(3))
+        #expect(first == [resumed, got[1]] && second == [resumed])
+        // It can have got no more than was sent, and no less than it said.
+        let impossible = [scene.resume(4), scene.resume(2)]
+        #expect(impossible == [nil, nil])
+    }
+
+    @Test func anItemThatWasCutIsSentAgainWithWhatWaitedBehindIt() throws {
+        var settings = ServedSession.Settings()
+        settings.keepsChunks = true
+        let message = "<message from='a@b'><body>né</body></message>"
+        let conversation = try #require(
+            try Self.conversation([
+                #""kind":"stanza","direction":"send","name":"presence","xml":"<presence/>""#,
+                #""kind":"stanza","direction":"recv","name":"message","chunks":[28],"xml":"\#(message)""#,
+            ])
+        )
+        let live = try JID(parsing: "romeo@here/x")
+        var session = ServedSession(
+            conversation,
+            live: live,
+            resumptionID: "id",
+            settings: settings,
+            parser: StanzaParser(),
+            at: 0
+        )
+        for item in [
+            "<enable xmlns='urn:xmpp:sm:3' resume='1'/>", "<presence/>",
+            "<iq type='get' id='p'><ping xmlns='urn:xmpp:ping'/></iq>",
+        ] {
+            let element = try StanzaParser().parse(Array(item.utf8).span, root: StanzaForm.clientDeclarations)
+            session.receive(element, at: 0)
+        }
+        func sent() -> String {
+            var text = ""
+            while case .send(let bytes)? = session.next() { text += String(decoding: bytes, as: UTF8.self) }
+            return text
+        }
+        #expect(!sent().contains("</message>"))
+        session.suspend()
+        let goesOn = session.resume(handled: 0, xmlns: "urn:xmpp:sm:3", at: 1)
+        #expect(goesOn)
+        #expect(sent().hasSuffix("\(message)<iq type='result' id='p' to='romeo@here/x'/>"))
+        #expect(session.deadline == nil)
     }
 
     @Test func recordedDelaysComeAgain() throws {
