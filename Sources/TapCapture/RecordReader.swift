@@ -52,6 +52,8 @@ public final class RecordReader {
     public var follows = false {
         didSet { for file in files { file.follows = follows } }
     }
+    /// The file of the entry given out last.
+    public private(set) var path = ""
     private let files: [Part]
     private var tracks: [Track] = []
     /// The track that was read last.
@@ -136,6 +138,7 @@ public final class RecordReader {
             }
             let isOther = current !== track
             current = track
+            path = found.part.path
             if isOther, let header = track.header { continuity.select(LogIdentity(header)) }
             continuity.note(found.skipped)
             switch found.entry {

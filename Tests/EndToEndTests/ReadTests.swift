@@ -74,6 +74,16 @@ struct ReadTests {
 
                 """
         )
+        // Where several files are merged, each part says whose it is.
+        let folder = try #require(folder)
+        let client = try folder.write("2026-11-21 17:22:42.500 SEND: <presence/>\n", to: "client.log")
+        let merged = try await XMPPTapBinary.run(["read", file, client])
+        let files = merged.output.matches(of: /^#.*, file (.*)$/.anchorsMatchLineEndings()).map { String($0.1) }
+        #expect(files == [client, file], "\(merged)")
+        // A log without times has no beginning.
+        let undated = try folder.write("SEND: <presence/>\n", to: "undated.log")
+        let began = try await XMPPTapBinary.run(["read", undated, "--sessions"])
+        #expect(began.output.contains(#/\n +1  - +- +- +0 s /#), "\(began)")
         let both = try await XMPPTapBinary.run(["read", file, "--stats", "--sessions"])
         #expect(both.ending == .exited(2) && both.error.contains("choose one of --sessions and --stats"))
     }
