@@ -82,8 +82,11 @@ struct ClientLogSource: Source {
         return options
     }
 
-    /// A source whose secrets are numbered with others of its run.
-    init(_ secrets: SecretRegistry) { redactor = Redactor(policy: Self.options.redaction, registry: secrets) }
+    /// A source whose secrets are numbered with others of its run; `day` is that of the first line of a log without days.
+    init(_ secrets: SecretRegistry, day: Timestamp? = nil) {
+        redactor = Redactor(policy: Self.options.redaction, registry: secrets)
+        if let day { clock.begin(day) }
+    }
 
     /// When the first line was written that names a time.
     var began: Timestamp { clock.began }

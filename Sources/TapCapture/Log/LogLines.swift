@@ -61,7 +61,8 @@ final class LogLines: Sendable {
         timestamps.append(header.time, to: &line)
         line.append(0x20)
         line.appendEscaped(header.tool)
-        line.append(" log ")
+        // Of a client's log it says already that it is one.
+        line.append(header.tool.hasSuffix(" log") ? " " : " log ")
         line.appendEscaped(header.level)
         if let filter = header.filter {
             line.append(", filter ")
