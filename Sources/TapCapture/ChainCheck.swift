@@ -47,6 +47,15 @@ public struct ChainCheck: Sendable {
         heads = order.compactMap { chains[$0] }.map { String(decoding: HashChain.hex($0), as: UTF8.self) }
     }
 
+    /// Whether a capture begins with a place in a chain.
+    ///
+    /// - Throws: ``ReaderFault`` if the file cannot be opened.
+    public static func isChained(_ path: String) throws(ReaderFault) -> Bool {
+        var lines = try lines(path)
+        guard case .whole(let range) = lines.next() else { return false }
+        return lines.withBytes(of: range) { HashChain.parts(of: $0) != nil }
+    }
+
     private static func lines(_ path: String) throws(ReaderFault) -> LineReader {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw ReaderFault(code: .cannotOpen(errno: errno), path: path) }

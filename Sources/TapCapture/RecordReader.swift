@@ -52,6 +52,8 @@ public final class RecordReader {
     public var follows = false {
         didSet { for file in files { file.follows = follows } }
     }
+    /// The file of the entry given out last.
+    public private(set) var path = ""
     private let files: [Part]
     private var tracks: [Track] = []
     /// The track that was read last.
@@ -79,6 +81,13 @@ public final class RecordReader {
     ) throws(ReaderFault) {
         var opened: [Part] = []
         for path in paths { opened.append(try Part(path: path, advice, keys)) }
+        // A client's log without days is of the day of the others: else nothing could be merged by time.
+        if let began = opened.map(\.header.time).filter({ !ClientLogClock.lacksDay($0) }).min() {
+            for (place, part) in opened.enumerated() where part.lacksDay {
+                let day = ClientLogClock.day(of: part.header.time, near: began)
+                opened[place] = try Part(path: paths[place], advice, keys, day: day)
+            }
+        }
         try self.init(opened, advice)
     }
 
@@ -136,6 +145,7 @@ public final class RecordReader {
             }
             let isOther = current !== track
             current = track
+            path = found.part.path
             if isOther, let header = track.header { continuity.select(LogIdentity(header)) }
             continuity.note(found.skipped)
             switch found.entry {
@@ -300,6 +310,11 @@ private final class Part {
     private var skipped: UInt64 = 0
     let header: RecordHeader
     private var content: Content
+    /// It is a log that names times and no day, and can be read again.
+    var lacksDay: Bool {
+        guard case .clientLog = content, size != nil else { return false }
+        return ClientLogClock.lacksDay(header.time) && header.time.nanoseconds > 0
+    }
     var isForeign: Bool { if case .records = content { false } else { true } }
 
     /// What a file is.
@@ -310,12 +325,13 @@ private final class Part {
         case packets(PacketPart)
     }
 
-    init(path: String, _ advice: Advice?, _ keys: KeyLog) throws(ReaderFault) {
+    /// - Parameter day: That of the first line of a client's log without days.
+    init(path: String, _ advice: Advice?, _ keys: KeyLog, day: Timestamp? = nil) throws(ReaderFault) {
         let name = path == "-" ? "standard input" : path
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw ReaderFault(code: .cannotOpen(errno: errno), path: name) }
         var lines = LineReader(descriptor: descriptor, owned: path != "-", longestLine: RecordReader.longestLine)
-        (header, content) = try Self.beginning(&lines, name, advice, keys)
+        (header, content) = try Self.beginning(&lines, name, advice, keys, day)
         first = header
         self.lines = lines
         self.path = name
@@ -353,7 +369,8 @@ private final class Part {
         _ lines: inout LineReader,
         _ path: String,
         _ advice: Advice?,
-        _ keys: KeyLog
+        _ keys: KeyLog,
+        _ day: Timestamp?
     ) throws(ReaderFault) -> (RecordHeader, Content) {
         let signature = lines.beginning(Self.signature)
         if let format = PacketFormat(signature) {
@@ -366,7 +383,7 @@ private final class Part {
         }
         if let format = FileFormat.ofBytes(signature) { throw ReaderFault(code: .otherFormat(format), path: path) }
         do throws(ReaderFault) {
-            return try log(&lines, path, advice)
+            return try log(&lines, path, advice, day)
         } catch {
             guard error.code == .notOurs, let format = FileFormat.ofText(signature) else { throw error }
             throw ReaderFault(code: .otherFormat(format), path: path)
@@ -376,7 +393,8 @@ private final class Part {
     private static func log(
         _ lines: inout LineReader,
         _ path: String,
-        _ advice: Advice?
+        _ advice: Advice?,
+        _ day: Timestamp?
     ) throws(ReaderFault) -> (RecordHeader, Content) {
         switch lines.next(passesOver: false) {
         case .whole(let range):
@@ -384,7 +402,7 @@ private final class Part {
             guard !isOurs else {
                 return (try lines.withBytes(of: range) { line throws(ReaderFault) in try header(line, path) }, .records)
             }
-            let client = try ClientLogPart(first: range, &lines, path, advice)
+            let client = try ClientLogPart(first: range, &lines, path, advice, day)
             return (client.header, .clientLog(client))
         case .torn(let range):
             // A header that was being written when the program was killed is ours, and there is nothing behind it.

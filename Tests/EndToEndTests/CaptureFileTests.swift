@@ -60,6 +60,9 @@ struct CaptureFileTests {
             try files().filter { $0.hasPrefix("sessions") }
                 == ["sessions-1-romeo@localhost%2Fdemo-2.xtap", "sessions-1-romeo@localhost%2Fdemo.xtap"]
         )
+        // Where none can be made it is said at once, not with the first session.
+        let nowhere = try await demo("--capture", folder.path(of: "nowhere/%j.xtap"))
+        #expect(nowhere.ending == .exited(3) && nowhere.error.contains("nowhere/ does not exist"), "\(nowhere)")
     }
 
     @Test func `A chain tells whether a capture is what was recorded`() async throws {
@@ -93,6 +96,11 @@ struct CaptureFileTests {
         #expect(try await verify("chain.xtap", "--head", String(head), "--head", String(second)).ending == .exited(0))
         let plain = try await self.demo("--capture", folder.path(of: "plain.xtap"))
         #expect(plain.ending == .exited(0))
+        // Records of either kind in a file of the other would look like a change.
+        let late = try await self.demo("--capture", folder.path(of: "plain.xtap"), "--append", "--hash-chain")
+        #expect(late.ending == .exited(3) && late.error.contains("plain.xtap has no hash chain"))
+        let bare = try await self.demo("--capture", file, "--append")
+        #expect(bare.ending == .exited(3) && bare.error.contains("chain.xtap has a hash chain"))
         #expect(try await verify("plain.xtap").error.contains("--hash-chain"))
         #expect(try await self.demo("--hash-chain").ending == .exited(2))
     }

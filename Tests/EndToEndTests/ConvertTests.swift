@@ -76,6 +76,15 @@ struct ConvertTests {
             let refused = try await XMPPTapBinary.run(["convert", text, folder.path(of: "c.\(ending)")])
             #expect(refused.ending == .exited(3), "\(ending): \(refused.error)")
         }
+        // No room: the file that was asked for is named, and no part of it stays.
+        let path = try #require(XMPPTapBinary.path)
+        let full = folder.path(of: "full.xtap")
+        let limited = try ToolProcess(
+            "/bin/sh",
+            ["-c", "ulimit -S -f 1; exec \"$0\" convert \"$1\" \"$2\"", path, log, full]
+        )
+        #expect(try await limited.ending() == .exited(3))
+        #expect(limited.text(of: .standardError) == "xmpptap: cannot write \(full): File too large\n")
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
         #expect(names == ["a.pcapng", "a.txt", "b.log", "damaged.jsonl", "info.jsonl"])
     }

@@ -113,6 +113,30 @@ struct LogFileTests {
         #expect(try await process.terminate() == .exited(0))
     }
 
+    @Test func `Where the required file of a session cannot be made, sessions are closed until it can`() async throws {
+        let captures = try #require(folder).path(of: "captures")
+        try FileManager.default.createDirectory(atPath: captures, withIntermediateDirectories: false)
+        let process = try proxy(after: ":", ["--log", "off", "--log-required", "--capture", "\(captures)/%s.xtap"])
+        let port = try await port(of: process)
+        try FileManager.default.removeItem(atPath: captures)
+        let client = try PlainSocket(port: port)
+        do {
+            try client.openStream()
+            for number in 0..<100_000 { try ask(client, "q\(number)") }
+            Issue.record("the session goes on")
+        } catch {
+            #expect(client.received.contains("<resource-constraint"))
+        }
+        try FileManager.default.createDirectory(atPath: captures, withIntermediateDirectories: false)
+        _ = try await process.line(of: .standardError, within: .seconds(20)) {
+            $0 == "xmpptap: --log-required: the log can be written again; sessions are accepted"
+        }
+        let again = try PlainSocket(port: port)
+        try again.openStream()
+        try ask(again, "again")
+        #expect(try await process.terminate() == .exited(0))
+    }
+
     @Test func `A second signal ends the program, also while a log's reader sleeps`() async throws {
         let pipe = try #require(folder).path(of: "pipe")
         try #require(mkfifo(pipe, 0o600) == 0)

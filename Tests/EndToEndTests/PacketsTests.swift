@@ -145,6 +145,8 @@ struct PacketsTests {
         let closed = try await records([])
         #expect(Set(closed.compactMap(\.remote)) == remotes)
         #expect(!closed.contains { $0.name == "message" })
+        #expect(closed.count { $0.code == "no-secret" && $0.message == "not decrypted: no key log was given" } == 3)
+        #expect(!closed.contains { $0.message?.contains("passed through") == true })
         // With those of one connection, the others name the reason.
         let lines = folder.read("keys").split(separator: "\n")
         var decrypted = 0

@@ -74,6 +74,22 @@ struct ReadTests {
 
                 """
         )
+        // Where several files are merged, each part says whose it is.
+        let folder = try #require(folder)
+        let client = try folder.write("2026-11-21 17:22:42.500 SEND: <presence/>\n", to: "client.log")
+        let merged = try await XMPPTapBinary.run(["read", file, client])
+        let files = merged.output.matches(of: /^#.*, file (.*)$/.anchorsMatchLineEndings()).map { String($0.1) }
+        #expect(files == [client, file], "\(merged)")
+        // One without days is of the day of the others, or of the night behind it.
+        for (time, day) in [("17:22:42.900", 21), ("00:10:00.000", 22)] {
+            let timed = try folder.write("\(time) SEND: <presence id='timed'/>\n", to: "timed.log")
+            let three = try await XMPPTapBinary.run(["read", timed, file, client, "--json", "--filter", "id:timed"])
+            #expect(three.output.contains("\"time\":\"2026-11-\(day)T\(time)"), "\(three)")
+        }
+        // A log without times has no beginning.
+        let undated = try folder.write("SEND: <presence/>\n", to: "undated.log")
+        let began = try await XMPPTapBinary.run(["read", undated, "--sessions"])
+        #expect(began.output.contains(#/\n +1  - +- +- +0 s /#), "\(began)")
         let both = try await XMPPTapBinary.run(["read", file, "--stats", "--sessions"])
         #expect(both.ending == .exited(2) && both.error.contains("choose one of --sessions and --stats"))
     }

@@ -14,10 +14,17 @@ struct ClientLogPart {
 
     /// Reads up to the first line that shows an item.
     ///
+    /// - Parameter day: That of the first line, of a log without days.
     /// - Throws: ``ReaderFault`` if none of the first ``ClientLogSource/patience`` lines does, or reading fails.
-    init(first: Range<Int>, _ lines: inout LineReader, _ path: String, _ advice: Advice?) throws(ReaderFault) {
+    init(
+        first: Range<Int>,
+        _ lines: inout LineReader,
+        _ path: String,
+        _ advice: Advice?,
+        _ day: Timestamp?
+    ) throws(ReaderFault) {
         let run = Run()
-        source = ClientLogSource(run.secrets)
+        source = ClientLogSource(run.secrets, day: day)
         var options = ClientLogSource.options
         options.advice = advice
         runner = SourceRunner(run: run, options: options)

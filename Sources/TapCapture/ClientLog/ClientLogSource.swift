@@ -16,6 +16,8 @@ struct ClientLogSource: Source {
     private var clock = ClientLogClock()
     /// The sessions that are open, by what tells them apart in the log.
     private var open: [[UInt8]: Open] = [:]
+    /// Those whose streams both sides have closed.
+    private var closed: [[UInt8]] = []
     /// The session of the item that was read last; 0 is none.
     private var latest: UInt64 = 0
     /// Whose log it is, once its header or the first item was seen.
@@ -37,11 +39,15 @@ struct ClientLogSource: Source {
         let number: UInt64
         /// Items of the log up to its last one.
         var latest: UInt64 = 0
+        /// When its last item was written.
+        var at: Run.Instant
         var streams = ClientLogStreams()
     }
 
     /// Sessions that are followed: beyond them those longest silent are given up.
     private static let mostSessions = 16_384
+    /// Time after both ends of a session's streams in which what it has sent behind them may follow, in nanoseconds.
+    private static let farewell: Int64 = 1_000_000_000
     /// Bytes of an item: what is longer is none.
     private static let mostBytes = 64 << 20
 
@@ -76,8 +82,11 @@ struct ClientLogSource: Source {
         return options
     }
 
-    /// A source whose secrets are numbered with others of its run.
-    init(_ secrets: SecretRegistry) { redactor = Redactor(policy: Self.options.redaction, registry: secrets) }
+    /// A source whose secrets are numbered with others of its run; `day` is that of the first line of a log without days.
+    init(_ secrets: SecretRegistry, day: Timestamp? = nil) {
+        redactor = Redactor(policy: Self.options.redaction, registry: secrets)
+        if let day { clock.begin(day) }
+    }
 
     /// When the first line was written that names a time.
     var began: Timestamp { clock.began }
@@ -98,6 +107,7 @@ struct ClientLogSource: Source {
             if shape == nil { shape = line.stamp?.shape ?? [] }
             hasLevels = hasLevels || line.hasLevel
             now = clock.instant(of: line.stamp)
+            endClosed()
             known = line.writer
             pending = Pending(session: line.session, direction: direction, at: now, bytes: Array(line.item))
             return
@@ -115,6 +125,7 @@ struct ClientLogSource: Source {
         }
         flush()
         now = clock.instant(of: line.stamp)
+        endClosed()
         note(bytes)
     }
 
@@ -130,6 +141,7 @@ struct ClientLogSource: Source {
     /// There are no more lines.
     mutating func finish() {
         flush()
+        closed = []
         for session in open.keys.sorted(by: { (open[$0]?.number ?? 0) < (open[$1]?.number ?? 0) }) { end(session) }
     }
 
@@ -181,15 +193,19 @@ struct ClientLogSource: Source {
         if open[item.session] == nil {
             if open.count >= Self.mostSessions { endSilent() }
             count += 1
-            open[item.session] = Open(number: count)
+            open[item.session] = Open(number: count, at: item.at)
             tell(.began(writer.beginning), count, at: item.at)
             tell(.input(.took(.connect, .skipped("not in a \(writer.log)"))), count, at: item.at)
         }
         guard let number = open[item.session]?.number else { return }
         open[item.session]?.latest = items
+        open[item.session]?.at = item.at
         latest = number
         for input in open[item.session]?.streams.take(item.direction, item.bytes) ?? [] {
             tell(input, number, at: item.at)
+        }
+        if open[item.session]?.streams.isClosedByBoth == true, !closed.contains(item.session) {
+            closed.append(item.session)
         }
     }
 
@@ -199,11 +215,21 @@ struct ClientLogSource: Source {
         for session in bySilence.prefix(Self.mostSessions / 16) { end(session) }
     }
 
+    /// Ends the sessions whose streams both sides have closed a while ago: their log goes on with others.
+    private mutating func endClosed() {
+        while let session = closed.first,
+            open[session].map({ now.monotonic - $0.at.monotonic > Self.farewell }) ?? true
+        { end(session) }
+    }
+
     private mutating func end(_ session: [UInt8]) {
-        guard let number = open.removeValue(forKey: session)?.number else { return }
-        tell(.input(.unrecorded), number, at: now)
-        tell(.input(.closed), number, at: now)
-        if latest == number { latest = 0 }
+        if closed.first == session { closed.removeFirst() } else { closed.removeAll { $0 == session } }
+        guard let ended = open.removeValue(forKey: session) else { return }
+        // Lines that show no item are of the latest session, as far as anybody can tell; of another one nothing came later.
+        let end = ended.number == latest && !ended.streams.isClosedByBoth ? now : ended.at
+        tell(.input(.unrecorded), ended.number, at: end)
+        tell(.input(.closed), ended.number, at: end)
+        if latest == ended.number { latest = 0 }
     }
 }
 

@@ -138,13 +138,24 @@ struct ClientLogClock {
         shift = time.nanoseconds &- ((time.nanoseconds % Self.day) &+ Self.day) % Self.day
     }
 
+    /// Whether the beginning of a log names no day.
+    static func lacksDay(_ began: Timestamp) -> Bool { (0..<day).contains(began.nanoseconds) }
+
+    /// The day of a log that names none, beside a recording that began at `other`: the same one, or the next one where it would
+    /// have begun long before.
+    static func day(of time: Timestamp, near other: Timestamp) -> Timestamp {
+        let start = other.nanoseconds &- ((other.nanoseconds % day) &+ day) % day
+        let isNext = start &+ time.nanoseconds < other.nanoseconds &- day / 2
+        return Timestamp(nanoseconds: isNext ? start &+ day : start)
+    }
+
     /// The first time seen; 1970 before.
     var began: Timestamp { first ?? Timestamp(nanoseconds: 0) }
 
     /// The moment of a line; one without a time happened when the one before it did.
     mutating func instant(of stamp: ClientLogStamp?) -> Run.Instant {
         if let stamp {
-            var time = Timestamp(nanoseconds: stamp.time.nanoseconds &+ shift)
+            var time = Timestamp(nanoseconds: stamp.time.nanoseconds &+ (stamp.hasDay ? 0 : shift))
             if !stamp.hasDay, first != nil, last.nanoseconds &- time.nanoseconds > Self.day / 2 {
                 shift &+= Self.day
                 time = Timestamp(nanoseconds: time.nanoseconds &+ Self.day)

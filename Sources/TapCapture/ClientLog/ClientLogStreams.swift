@@ -9,6 +9,10 @@ struct ClientLogStreams {
     /// A `<success/>` or `<proceed/>` has passed: the client's next header belongs to this session.
     private var isRestartDue = true
     private var isClosed = false
+    /// The directions whose stream was closed.
+    private var ended: Set<Direction> = []
+    /// Whether both sides have closed their streams.
+    var isClosedByBoth: Bool { ended.count == 2 }
     /// The log shows the client's own headers, and will show that of its next session too.
     private var hasHeaders = false
     /// Declarations that wait for their headers.
@@ -69,7 +73,10 @@ struct ClientLogStreams {
 
     /// After `<proceed/>` and after `<success/>` the streams restart (RFC 6120 §4.3.3).
     private mutating func noteRestart(_ text: ArraySlice<UInt8>, _ direction: Direction) {
-        if Self.isEnd(text) { isClosed = true }
+        if Self.isEnd(text) {
+            isClosed = true
+            ended.insert(direction)
+        }
         guard direction == .recv else { return }
         let tag = text.prefix { $0 != 0x3E }
         let isSASL = Self.holds("urn:ietf:params:xml:ns:xmpp-sasl", tag)

@@ -45,11 +45,14 @@ final class LogLines: Sendable {
 
     /// Appends a header in the form of a log: as JSON, or as a comment.
     ///
-    /// - Parameter hasLoss: Whether a text log says that it is incomplete.
+    /// - Parameters:
+    ///   - hasLoss: Whether a text log says that it is incomplete.
+    ///   - file: The file that a text log names.
     static func append(
         _ header: RecordHeader,
         in form: LogSink.Form,
         hasLoss: Bool = false,
+        file: String? = nil,
         to line: inout LineBuffer
     ) {
         guard form != .json else { return header.append(to: &line) }
@@ -58,7 +61,8 @@ final class LogLines: Sendable {
         timestamps.append(header.time, to: &line)
         line.append(0x20)
         line.appendEscaped(header.tool)
-        line.append(" log ")
+        // Of a client's log it says already that it is one.
+        line.append(header.tool.hasSuffix(" log") ? " " : " log ")
         line.appendEscaped(header.level)
         if let filter = header.filter {
             line.append(", filter ")
@@ -71,6 +75,10 @@ final class LogLines: Sendable {
         case .metadata: line.append(", metadata only")
         }
         if hasLoss { line.append(", incomplete") }
+        if let file {
+            line.append(", file ")
+            line.appendEscaped(file)
+        }
         line.endLine()
     }
 

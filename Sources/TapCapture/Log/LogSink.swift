@@ -256,9 +256,11 @@ public final class LogSink: LogOutput {
     }
 
     /// Writes the header of the following records, from another run.
-    public func write(header: RecordHeader) {
+    ///
+    /// - Parameter file: The file that they are from, which a text log names; nil is one that needs no name.
+    public func write(header: RecordHeader, file: String? = nil) {
         var line = LineBuffer()
-        LogLines.append(header, in: form, to: &line)
+        LogLines.append(header, in: form, file: file, to: &line)
         writer.append(line)
     }
 

@@ -65,6 +65,7 @@ struct PacketTLS {
         held.append(.bytes(.recv, Array(bytes[consent])))
         startDecision()
         if consent.upperBound < bytes.count { receiveBehindStart(.recv, Array(bytes[consent.upperBound...])) }
+        explainLack()
     }
 
     /// Bytes of a direction were not captured.
@@ -121,10 +122,19 @@ struct PacketTLS {
         watch = nil
         startDecision()
         receiveBehindStart(direction, bytes)
+        explainLack()
+    }
+
+    private var hasSecrets: Bool { keys.count > 0 || waits }
+
+    /// Says of TLS that has just begun that there is nothing to decrypt it with.
+    private mutating func explainLack() {
+        guard !hasSecrets else { return }
+        outputs.append(.remark(.send, code: "no-secret", "not decrypted: no key log was given"))
     }
 
     private mutating func startDecision() {
-        guard keys.count > 0 || waits else { return giveUp(nil) }
+        guard hasSecrets else { return giveUp(nil) }
         state = .deciding(TLSDecryptor(keyLog: keys, patience: waits ? .max : 0))
     }
 

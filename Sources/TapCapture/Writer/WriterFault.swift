@@ -50,6 +50,20 @@ public struct WriterFault: Error, Sendable, Hashable {
         self.errno = errno
     }
 
+    /// Why no file can be created at a path, so far as its folder says so; nil where it allows it.
+    public static func creating(_ path: String) -> WriterFault? {
+        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+        guard access(folder, W_OK | X_OK) != 0 else { return nil }
+        return WriterFault(.cannotOpen, path, Glibc.errno)
+    }
+
+    /// The folder that a path names and nobody has made; nil where it is there.
+    private var missingFolder: String? {
+        guard errno == ENOENT || errno == EISDIR, let slash = path.lastIndex(of: "/") else { return nil }
+        let folder = String(path[...slash])
+        return FileStatus(path: folder) == nil ? folder : nil
+    }
+
     /// The fault of a failed write.
     ///
     /// - Parameters:
@@ -71,6 +85,8 @@ extension WriterFault: CustomStringConvertible {
     public var description: String {
         let reason = errno == 0 ? "" : String(cString: strerror(errno))
         return switch code {
+        case .cannotOpen where missingFolder != nil:
+            "cannot open \(path) for writing: the folder \(missingFolder ?? "") does not exist; create it first"
         case .cannotOpen: "cannot open \(path) for writing: \(reason)"
         case .isLink: "\(path) is a symbolic link, which logs do not follow; name the file itself"
         case .notOwned: "\(path) belongs to another user; choose another name or remove it"

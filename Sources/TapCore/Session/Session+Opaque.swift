@@ -71,14 +71,15 @@ extension Session {
         let at = directions.send.decoder.position
         var record = makeRecord(.tls, .info, part: .tls)
         record.code = Self.tlsBeganCode
-        record.message =
-            directly
-            ? "direct TLS, passed through without decryption"
-            : "TLS from byte \(at) of the client, passed through without decryption"
+        let what: Prose = directly ? "direct TLS" : "TLS from byte \(at) of the client"
+        // Of what was only observed nothing was passed through.
+        record.message = options.isObserved ? what : "\(what.clause), passed through without decryption"
         emit(consume record)
         finish(
             .tls,
-            .skipped("passed through; the rest is not decrypted"),
+            .skipped(
+                options.isObserved ? "the rest is not decrypted" : "passed through; the rest is not decrypted"
+            ),
             details: ["begins": directly ? "directly" : "starttls"]
         )
         turnOpaque(.send, .tls)
@@ -102,7 +103,7 @@ extension Session {
         record.code = isTLS ? "tls-passed" : why.code
         record.message =
             isTLS
-            ? "\(record.length) bytes of TLS passed through"
+            ? "\(record.length) bytes of TLS \(options.isObserved ? "not decrypted" : "passed through")"
             : "\(record.length) bytes \(drops(why) ? "dropped without decoding" : "relayed without decoding")"
         record.digest = takeDigest(direction)
         emit(consume record)

@@ -206,7 +206,9 @@ extension AdviceTable {
 
     private static func words(for format: FileFormat) -> String {
         switch format {
-        case .textLog: "record with --log verbose, or with --capture FILE or --log-to FILE,format=json"
+        case .textLog:
+            "record in the form text at level verbose (pretty and compact cannot be read), or with --capture FILE or --log-to "
+                + "FILE,format=json"
         case .headerless: "add the first line of the original log"
         case .zstd: "install libzstd.so.1, or unpack it first, as in zstd -dc FILE | xmpptap read -"
         case .gzip, .bzip2, .xz: "unpack it first, as in \(format) -dc FILE | xmpptap read -"

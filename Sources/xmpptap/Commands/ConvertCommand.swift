@@ -101,7 +101,10 @@ struct ConvertCommand: ParsableCommand, Configurable {
                 try ReadRun(plan).run(reader)
             } catch let failure as Failure {
                 // What could be read is kept, and the exit code says that it is not everything.
-                guard failure.message.isEmpty else { throw failure }
+                guard failure.message.isEmpty else {
+                    // The draft is gone, and its name says nothing to anybody.
+                    throw Failure(status: failure.status, message: failure.message.replacing(draft, with: output))
+                }
                 ending = failure
             } catch {
                 throw .file("\(error)")

@@ -42,6 +42,16 @@ final class OpenLogs: Sendable {
             }
         }
 
+        /// A file of a log could not be opened. Sessions to come try again, from when the folder allows it.
+        func failed(_ log: Int, until isPossible: @escaping @Sendable () -> Bool) {
+            // Sessions may wait for the lock that the caller holds.
+            Task.detached {
+                self.changed(log, isFailing: true)
+                repeat { try? await Task.sleep(for: .seconds(1)) } while !isPossible()
+                self.changed(log, isFailing: false)
+            }
+        }
+
         /// Prints what befalls a log, and tracks it under a number.
         func observer(of log: LogPlan.Log, _ place: Int) -> @Sendable (RecordWriter.Event) -> Void {
             { event in
@@ -136,9 +146,11 @@ final class OpenLogs: Sendable {
                 configuration.destination = path.destination
                 return try LogSink(configuration, run: run, onEvent: watch.observer(of: log, place))
             }
+            // The files come later, with the sessions: that none can be created is to be known before.
+            if let fault = WriterFault.creating(path.name(session: 1)) { throw fault }
             return sessionLogs(log, path, configuration, run, watch, place)
         } catch {
-            let advice = error.code == .exists ? ", or --append" : ""
+            let advice = error.code == .exists ? ", or add --append" : ""
             throw .file("\(log.flag): \(error)\(advice)")
         }
     }
@@ -166,6 +178,7 @@ final class OpenLogs: Sendable {
                 )
             } catch {
                 Console.complain("warning: \(log.flag): session \(session) is not recorded: \(error)")
+                watch.failed(place, until: { [log] in log.path.flatMap(WriterFault.creating) == nil })
                 return nil
             }
         }
@@ -180,8 +193,9 @@ final class OpenLogs: Sendable {
         let foreign = Failure.file(
             "\(log.flag): \(path) exists and is not a JSON log of xmpptap; choose another name"
         )
+        let isForeign: Bool
         do throws(ReaderFault) {
-            guard try RecordReader([path]).isForeign else { return }
+            isForeign = try RecordReader([path]).isForeign
         } catch {
             switch error.code {
             case .notOurs, .otherFormat, .packets, .compressed, .newerVersion: throw foreign
@@ -189,8 +203,20 @@ final class OpenLogs: Sendable {
             case .cannotOpen, .cannotRead, .empty: return
             }
         }
+        guard isForeign else { return try refuseHalfChained(log, path) }
         // A client log and packets can be read, but not appended to.
         throw foreign
+    }
+
+    /// Refuses to add records without a chain to a file with one, and the reverse: no check could tell them from a change.
+    private static func refuseHalfChained(_ log: LogPlan.Log, _ path: String) throws(Failure) {
+        guard log.flag == "--capture", log.appends, let isChained = try? ChainCheck.isChained(path) else { return }
+        guard isChained != log.hasChain else { return }
+        throw .file(
+            isChained
+                ? "\(log.flag): \(path) has a hash chain, which other records would break; add --hash-chain"
+                : "\(log.flag): \(path) has no hash chain, so that read --verify would refuse it; choose another name"
+        )
     }
 
     /// Calls `tell` with true when a log cannot be written, immediately if that is already the case, and with false when all

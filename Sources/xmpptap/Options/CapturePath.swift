@@ -22,12 +22,17 @@ struct CapturePath {
         isPerSession = hasJID || places.contains("s")
     }
 
-    /// Refuses placeholders that do not exist.
+    /// Refuses placeholders that do not exist, and those of a session in a folder: it would have to be made.
     static func check(_ template: String) throws(Failure) {
-        guard let wrong = places(in: template).first(where: { !"tsj%".contains($0) }) else { return }
-        throw .usage(
-            "--capture: %\(wrong) is no placeholder; write %t (time), %s (session), %j (JID) or %% (a percent sign)"
-        )
+        if let wrong = places(in: template).first(where: { !"tsj%".contains($0) }) {
+            throw .usage(
+                "--capture: %\(wrong) is no placeholder; write %t (time), %s (session), %j (JID) or %% (a percent sign)"
+            )
+        }
+        let folder = template.lastIndex(of: "/").map { String(template[...$0]) } ?? ""
+        guard !isPerSession(folder) else {
+            throw .usage("--capture: %s and %j belong in the name of the file, not in that of its folder")
+        }
     }
 
     /// Whether a template gives each session a file.

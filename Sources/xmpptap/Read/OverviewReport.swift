@@ -64,13 +64,18 @@ struct OverviewReport {
 
     // MARK: Sessions
 
+    /// A moment for people; a client's log without times has none.
+    private static func day(_ time: Timestamp) -> String {
+        time.nanoseconds == 0 ? "-" : "\(time.text.prefix(19))Z"
+    }
+
     private func table(_ width: Int?) -> [String] {
         guard !overview.all.isEmpty else { return [] }
         let hasRuns = overview.runCount > 1
         let rows = overview.all.map { session in
             (hasRuns ? ["\(session.run)"] : []) + [
                 "\(session.number)", session.jid.map { session.loginFailure == nil ? $0 : "~\($0)" } ?? "-",
-                session.remote ?? "-", "\(session.began.text.prefix(19))Z", LineBuffer.duration(session.duration),
+                session.remote ?? "-", Self.day(session.began), LineBuffer.duration(session.duration),
                 session.loginFailure ?? session.closeReason ?? "-", "\(session.sent.stanzas)",
                 "\(session.received.stanzas)", "\(session.errors)",
                 session.slowest.map { "\(LineBuffer.duration($0.roundTrip)) \($0.summary.map { "\($0)" } ?? "")" }

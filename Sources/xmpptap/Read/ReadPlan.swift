@@ -14,6 +14,10 @@ struct ReadPlan {
     let header: RecordHeader
     /// Everything that the files hold up to verbose is shown, with what a capture has beside.
     let keepsAll: Bool
+    /// Records may be looked at for long of which none is shown.
+    var selects: Bool {
+        output.filter != nil || times != nil || !sessions.isEmpty || LogFilter(output.spec).level < .info
+    }
     /// What the user should know beforehand.
     let note: String?
     /// What was asked for; nil is all there is.

@@ -73,7 +73,8 @@ struct ReadRun {
         var sessions = SessionsFound()
         var parts = ShownParts(plan, sink)
         // Records on the same terminal show by themselves how far it is.
-        let progress = plan.output.isTerminal ? nil : ProgressLine(after: .seconds(1))
+        let showsItself = plan.output.isTerminal && (!plan.selects || reader.follows)
+        let progress = showsItself ? nil : ProgressLine(after: .seconds(1))
         var count = 0
         do {
             defer { progress?.clear() }
@@ -87,7 +88,7 @@ struct ReadRun {
                 switch entry {
                 case .header(let header):
                     sessions.note(run: header.run)
-                    parts.begin(header)
+                    parts.begin(header, of: reader.path)
                 case .record(let record):
                     sessions.note(session: record.record.session)
                     capture?.take(record)

@@ -21,14 +21,15 @@ struct ShownParts {
         self.sink = sink
     }
 
-    /// Begins the records of a header. The text form shows the header only if another run begins.
-    mutating func begin(_ header: RecordHeader) {
+    /// Begins the records of a header in a file. The text form shows the header only if another run begins.
+    mutating func begin(_ header: RecordHeader, of file: String) {
         if hasGap { torn.insert(header.run) }
         hasGap = false
         let isOtherRun = self.header.map { $0.run != header.run } ?? false
         write(
             plan.header(of: header, isWhole: !torn.contains(header.run)),
-            isShown: plan.output.form == .json || isOtherRun
+            isShown: plan.output.form == .json || isOtherRun,
+            file: plan.files.count > 1 ? file : nil
         )
     }
 
@@ -46,12 +47,12 @@ struct ShownParts {
         write(header, isShown: plan.output.form == .json)
     }
 
-    private mutating func write(_ header: RecordHeader, isShown: Bool) {
+    private mutating func write(_ header: RecordHeader, isShown: Bool, file: String? = nil) {
         if let last = self.header { counts[LogIdentity(last), default: 0] += count }
         count = 0
         var header = header
         header.recordsBefore = counts[LogIdentity(header)] ?? 0
         self.header = header
-        if isShown { sink.write(header: header) }
+        if isShown { sink.write(header: header, file: file) }
     }
 }

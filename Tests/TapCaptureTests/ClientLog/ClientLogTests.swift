@@ -336,6 +336,33 @@ struct ClientLogTests {
         #expect(told.compactMap { LoginDiagnosis($0.record)?.cause } == [.notAuthorized, .notAuthorized])
     }
 
+    @Test func `A session ends where its streams did, not where the log does`() throws {
+        let header =
+            "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='example.org' version='1.0'>"
+        let (_, told) = try Self.read(
+            """
+            12:00:00.000 [1] SEND: \(header)
+            12:00:00.100 [1] RECV: \(Self.features)
+            12:00:00.200 [2] SEND: \(header)
+            12:00:00.300 [3] SEND: \(header)
+            12:00:00.400 [1] SEND: </stream:stream>
+            12:00:00.500 [1] RECV: </stream:stream>
+            12:00:01.000 [3] SEND: <presence/>
+            12:00:30.000 [3] SEND: <presence/>
+            13:00:00.000 info [3] net: a line of the program
+
+            """
+        )
+        let ends = told.filter { $0.record.code == "session-ended" }
+        #expect(ends.map(\.record.session) == [1, 2, 3])
+        #expect(
+            ends.map { $0.record.time.text.prefix(23).suffix(12) } == ["12:00:00.500", "12:00:00.200", "13:00:00.000"]
+        )
+        // Told before what comes later, so that files can be merged by time.
+        let first = try #require(told.firstIndex { $0.record.code == "session-ended" })
+        #expect(told[first...].contains { $0.record.kind == .stanza })
+    }
+
     @Test func `What a client sends behind the end of its stream is no session`() throws {
         let header =
             "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='example.org' version='1.0'>"

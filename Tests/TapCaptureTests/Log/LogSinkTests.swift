@@ -190,7 +190,7 @@ struct LogSinkTests {
         #expect {
             try LogSink(LogSink.Configuration(.path("/nowhere/log"), form: .json, spec: LogSpec()), run: run())
         } throws: {
-            "\($0)" == "cannot open /nowhere/log for writing: No such file or directory"
+            "\($0)" == "cannot open /nowhere/log for writing: the folder /nowhere/ does not exist; create it first"
         }
         #expect {
             try LogSink(LogSink.Configuration(.path("/dev/full"), form: .json, spec: LogSpec()), run: run())

@@ -351,7 +351,7 @@ import Testing
             #expect(refusal(path) == "\(path) contains no records yet")
         }
         #expect(refusal(folder.file("no")) == "cannot open \(folder.file("no")): No such file or directory")
-        #expect(refusal(folder.path) == "cannot read \(folder.path): Is a directory")
+        #expect(refusal(folder.path) == "\(folder.path) is a folder; name its files")
     }
 
     @Test func otherFormatsAreNamed() throws {

@@ -173,7 +173,13 @@ import Testing
         let folder = try Folder()
         #expect(message(folder.path) == "\(folder.path) is not a file, pipe or terminal; choose another name")
         let missing = folder.file("missing/x.log")
-        #expect(message(missing) == "cannot open \(missing) for writing: No such file or directory")
+        let absent = "the folder \(folder.file("missing"))/ does not exist; create it first"
+        #expect(message(missing) == "cannot open \(missing) for writing: \(absent)")
+        // As typed for a capture of numbered files.
+        let numbered = folder.file("missing") + "/"
+        #expect(message(numbered) == "cannot open \(numbered) for writing: \(absent)")
+        #expect(WriterFault.creating(missing)?.description == message(missing))
+        #expect(WriterFault.creating(folder.file("x.log")) == nil)
         let below = folder.file("file/x.log")
         try folder.write("", "file")
         #expect(message(below) == "cannot open \(below) for writing: Not a directory")

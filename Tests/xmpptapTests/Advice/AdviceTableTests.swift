@@ -122,7 +122,11 @@ struct AdviceTableTests {
 
     @Test(arguments: [
         (ReaderFault.Code.notOurs, "record one with --capture FILE or --log-to FILE,format=json"),
-        (.otherFormat(.textLog), "record with --log verbose, or with --capture FILE or --log-to FILE,format=json"),
+        (
+            .otherFormat(.textLog),
+            "record in the form text at level verbose (pretty and compact cannot be read), or with --capture FILE or --log-to "
+                + "FILE,format=json"
+        ),
         (.otherFormat(.headerless), "add the first line of the original log"),
         (.otherFormat(.gzip), "unpack it first, as in gzip -dc FILE | xmpptap read -"),
         (.otherFormat(.zip), "unpack it first, as in unzip -p FILE | xmpptap read -"),

@@ -37,6 +37,14 @@ struct CapturePathTests {
         #expect(CapturePath.encoded(String(repeating: "é", count: 1000)).utf8.count == 180)
     }
 
+    @Test func `A folder for each session is refused: nobody makes it`() {
+        #expect(
+            refusal { try CapturePath.check("caps/%j/x.xtap") }
+                == "--capture: %s and %j belong in the name of the file, not in that of its folder"
+        )
+        #expect(throws: Never.self) { try CapturePath.check("caps/%t/%j.xtap") }
+    }
+
     @Test(arguments: [("x-%d.xtap", "%d"), ("x%", "% ")])
     func `Another placeholder is refused`(template: String, placeholder: String) {
         #expect(
