@@ -521,6 +521,8 @@ public struct CompactForm: Sendable {
         let words = text.count
         if !texts.appendContent(record, content, to: &text) {
             text.truncate(to: start)
+            // Only what was done with it is there to say.
+            if record.condition == nil, text.count > 2 { text.truncate(to: text.count - 2) }
         } else if start == words {
             text.drop(0x20, at: start)
         }
