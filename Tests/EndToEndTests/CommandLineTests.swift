@@ -137,7 +137,7 @@ struct CommandLineTests {
         #expect(nowhere.ending == .exited(3))
         #expect(
             nowhere.line
-                == "xmpptap: --log-to: cannot open /nowhere/tap.log for writing: No such file or directory"
+                == "xmpptap: --log-to: cannot open /nowhere/tap.log for writing: the folder /nowhere/ does not exist; create it first"
         )
         let full = try await mistake("proxy", "--listen", "0", "--capture", "/dev/full", "--log", "off")
         #expect(full.ending == .exited(3))
