@@ -30,6 +30,8 @@ public final class RecordReader {
     public let firstHeader: RecordHeader
     /// Whether any of the files is none of this program's: its records are made while it is read.
     public let isForeign: Bool
+    /// The first of the files that holds records, which are given out as they are stored.
+    public let storedPath: String?
     /// Whether the entry given out last is of such a file.
     var isForeignPart: Bool { current?.isForeign == true }
     /// Whether everything read so far is complete: every header says so, nothing was dropped or is missing, no line was
@@ -73,19 +75,22 @@ public final class RecordReader {
     ///   - paths: The files; none is a mistake of the caller and reads as an empty file.
     ///   - advice: The words for what to try, of logins that are read from their items; nil leaves them out.
     ///   - keys: Secrets of TLS in packets.
+    ///   - redaction: What is hidden of packets and clients' logs; default secrets. Stored records are as they were recorded.
     /// - Throws: ``ReaderFault`` if a file cannot be read, is not a supported log, or was written by a newer program.
     public convenience init(
         _ paths: [String],
         advice: Advice? = nil,
-        keys: KeyLog = KeyLog()
+        keys: KeyLog = KeyLog(),
+        redaction: RedactionPolicy = .secrets
     ) throws(ReaderFault) {
+        let decoding = Decoding(advice: advice, redaction: redaction)
         var opened: [Part] = []
-        for path in paths { opened.append(try Part(path: path, advice, keys)) }
+        for path in paths { opened.append(try Part(path: path, decoding, keys)) }
         // A client's log without days is of the day of the others: else nothing could be merged by time.
         if let began = opened.map(\.header.time).filter({ !ClientLogClock.lacksDay($0) }).min() {
             for (place, part) in opened.enumerated() where part.lacksDay {
                 let day = ClientLogClock.day(of: part.header.time, near: began)
-                opened[place] = try Part(path: paths[place], advice, keys, day: day)
+                opened[place] = try Part(path: paths[place], decoding, keys, day: day)
             }
         }
         try self.init(opened, advice)
@@ -97,8 +102,13 @@ public final class RecordReader {
     /// - Parameters:
     ///   - capture: The interface.
     ///   - advice: The words for what to try, of logins that are read from their items; nil leaves them out.
-    public convenience init(_ capture: LiveCapture, advice: Advice? = nil) throws(ReaderFault) {
-        try self.init([Part(capture, advice)], advice)
+    ///   - redaction: What is hidden; default secrets.
+    public convenience init(
+        _ capture: LiveCapture,
+        advice: Advice? = nil,
+        redaction: RedactionPolicy = .secrets
+    ) throws(ReaderFault) {
+        try self.init([Part(capture, Decoding(advice: advice, redaction: redaction))], advice)
     }
 
     private init(_ opened: [Part], _ advice: Advice?) throws(ReaderFault) {
@@ -108,6 +118,7 @@ public final class RecordReader {
         guard let first = ordered.first else { throw ReaderFault(code: .empty, path: "-") }
         firstHeader = first.header
         isForeign = opened.contains(where: \.isForeign)
+        storedPath = opened.first { !$0.isForeign }?.path
         isComplete = (first.header.recordsBefore ?? 0) == 0
         files = opened
         // Files that are merged share the key log, and are read in turns.
@@ -326,12 +337,12 @@ private final class Part {
     }
 
     /// - Parameter day: That of the first line of a client's log without days.
-    init(path: String, _ advice: Advice?, _ keys: KeyLog, day: Timestamp? = nil) throws(ReaderFault) {
+    init(path: String, _ decoding: Decoding, _ keys: KeyLog, day: Timestamp? = nil) throws(ReaderFault) {
         let name = path == "-" ? "standard input" : path
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw ReaderFault(code: .cannotOpen(errno: errno), path: name) }
         var lines = LineReader(descriptor: descriptor, owned: path != "-", longestLine: RecordReader.longestLine)
-        (header, content) = try Self.beginning(&lines, name, advice, keys, day)
+        (header, content) = try Self.beginning(&lines, name, decoding, keys, day)
         first = header
         self.lines = lines
         self.path = name
@@ -345,8 +356,8 @@ private final class Part {
         if case .packets(let packets) = content { packets.readAhead() }
     }
 
-    init(_ capture: LiveCapture, _ advice: Advice?) {
-        let packets = PacketPart(capture, advice)
+    init(_ capture: LiveCapture, _ decoding: Decoding) {
+        let packets = PacketPart(capture, decoding)
         header = packets.header
         first = header
         content = .packets(packets)
@@ -368,14 +379,14 @@ private final class Part {
     private static func beginning(
         _ lines: inout LineReader,
         _ path: String,
-        _ advice: Advice?,
+        _ decoding: Decoding,
         _ keys: KeyLog,
         _ day: Timestamp?
     ) throws(ReaderFault) -> (RecordHeader, Content) {
         let signature = lines.beginning(Self.signature)
         if let format = PacketFormat(signature) {
             do throws(PacketFault) {
-                let packets = try PacketPart(format, lines.bytes(), path, advice, keys)
+                let packets = try PacketPart(format, lines.bytes(), path, decoding, keys)
                 return (packets.header, .packets(packets))
             } catch {
                 throw ReaderFault(code: .packets(error), path: path)
@@ -383,7 +394,7 @@ private final class Part {
         }
         if let format = FileFormat.ofBytes(signature) { throw ReaderFault(code: .otherFormat(format), path: path) }
         do throws(ReaderFault) {
-            return try log(&lines, path, advice, day)
+            return try log(&lines, path, decoding, day)
         } catch {
             guard error.code == .notOurs, let format = FileFormat.ofText(signature) else { throw error }
             throw ReaderFault(code: .otherFormat(format), path: path)
@@ -393,7 +404,7 @@ private final class Part {
     private static func log(
         _ lines: inout LineReader,
         _ path: String,
-        _ advice: Advice?,
+        _ decoding: Decoding,
         _ day: Timestamp?
     ) throws(ReaderFault) -> (RecordHeader, Content) {
         switch lines.next(passesOver: false) {
@@ -402,7 +413,7 @@ private final class Part {
             guard !isOurs else {
                 return (try lines.withBytes(of: range) { line throws(ReaderFault) in try header(line, path) }, .records)
             }
-            let client = try ClientLogPart(first: range, &lines, path, advice, day)
+            let client = try ClientLogPart(first: range, &lines, path, decoding, day)
             return (client.header, .clientLog(client))
         case .torn(let range):
             // A header that was being written when the program was killed is ours, and there is nothing behind it.

@@ -120,6 +120,21 @@ struct PacketsTests {
                 }
             }
         }
+        // Whoever reads the packets decides what is hidden.
+        func shows(_ records: [LogRecord], _ text: String) -> Bool {
+            records.contains { $0.xml?.contains(text) == true || $0.jid?.contains(text) == true }
+        }
+        #expect(shows(found, "what light") && shows(found, "[redacted:sasl-"))
+        for (flags, hidden) in [
+            (["--redact", "bodies"], ["what light", "But, soft!"]), (["--redact", "metadata"], ["what light", "romeo"]),
+            (["--no-redact"], ["[redacted:"]),
+        ] {
+            let others = try await records(["--keylog", keys] + flags)
+            #expect(others.count == found.count && others.count { $0.name == "message" } == 8, "\(flags)")
+            for text in hidden { #expect(!shows(others, text), "\(flags): \(text)") }
+        }
+        let stored = try await XMPPTapBinary.run(["read", folder.path(of: "soft.xtap"), "--redact", "bodies"])
+        #expect(stored.ending == .exited(2) && stored.error.contains("a capture is redacted when it is recorded"))
         // The capture around a match has that, and the logins of its sessions, as they were shown.
         let soft = folder.read("soft.xtap").split(separator: "\n")
         #expect(soft.first?.contains(#""when":"body:soft","before":0,"after":0,"complete":false"#) == true)

@@ -20,14 +20,12 @@ struct ClientLogPart {
         first: Range<Int>,
         _ lines: inout LineReader,
         _ path: String,
-        _ advice: Advice?,
+        _ decoding: Decoding,
         _ day: Timestamp?
     ) throws(ReaderFault) {
         let run = Run()
-        source = ClientLogSource(run.secrets, day: day)
-        var options = ClientLogSource.options
-        options.advice = advice
-        runner = SourceRunner(run: run, options: options)
+        source = ClientLogSource(run.secrets, decoding.redaction, day: day)
+        runner = SourceRunner(run: run, options: decoding.applied(to: ClientLogSource.options))
         var line = Self.copy(first, lines)
         var count = 0
         while true {
@@ -48,7 +46,7 @@ struct ClientLogPart {
             time: source.began,
             level: "verbose",
             isComplete: false,
-            redaction: ClientLogSource.options.redaction,
+            redaction: decoding.redaction,
             run: Self.word(path, line)
         )
     }

@@ -83,8 +83,8 @@ struct ClientLogSource: Source {
     }
 
     /// A source whose secrets are numbered with others of its run; `day` is that of the first line of a log without days.
-    init(_ secrets: SecretRegistry, day: Timestamp? = nil) {
-        redactor = Redactor(policy: Self.options.redaction, registry: secrets)
+    init(_ secrets: SecretRegistry, _ redaction: RedactionPolicy, day: Timestamp? = nil) {
+        redactor = Redactor(policy: redaction, registry: secrets)
         if let day { clock.begin(day) }
     }
 

@@ -31,20 +31,20 @@ final class PacketPart {
         _ format: PacketFormat,
         _ bytes: InputBytes,
         _ path: String,
-        _ advice: Advice?,
+        _ decoding: Decoding,
         _ keys: KeyLog
     ) throws(PacketFault) {
         let reader: any PacketReader = format == .pcapng ? PcapngFile(bytes) : try PcapFile(bytes)
         input = PacketInput(reader, PacketSource(keys: keys), bytes)
         live = nil
-        options = Self.options(advice)
+        options = decoding.applied(to: PacketSource.options)
         runner = SourceRunner(run: Run(), options: options)
         input.readOn()
-        header = Self.header(path, input.source.began ?? Timestamp(nanoseconds: 0))
+        header = Self.header(path, input.source.began ?? Timestamp(nanoseconds: 0), decoding.redaction)
     }
 
     /// Reads an interface, from now on.
-    init(_ live: LiveCapture, _ advice: Advice?) {
+    init(_ live: LiveCapture, _ decoding: Decoding) {
         let began = LiveCapture.now
         let source = PacketSource(
             keys: live.keys?.log ?? KeyLog(),
@@ -54,24 +54,18 @@ final class PacketPart {
         )
         input = PacketInput(live, source, nil)
         self.live = live
-        options = Self.options(advice)
+        options = decoding.applied(to: PacketSource.options)
         runner = SourceRunner(run: Run(), options: options)
-        header = Self.header(live.interface, began)
+        header = Self.header(live.interface, began, decoding.redaction)
     }
 
-    private static func options(_ advice: Advice?) -> SessionOptions {
-        var options = PacketSource.options
-        options.advice = advice
-        return options
-    }
-
-    private static func header(_ name: String, _ time: Timestamp) -> RecordHeader {
+    private static func header(_ name: String, _ time: Timestamp, _ redaction: RedactionPolicy) -> RecordHeader {
         RecordHeader(
             tool: "packets",
             time: time,
             level: "verbose",
             isComplete: false,
-            redaction: PacketSource.options.redaction,
+            redaction: redaction,
             run: "packets-" + name
         )
     }
@@ -91,6 +85,8 @@ final class PacketPart {
     /// - Parameter workers: Threads that make sessions, 2 or more; nil is what the machine has processors for.
     func readAhead(workers: Int? = nil) {
         guard live == nil, pipeline == nil, !hasBegun, !input.hasEnded else { return }
+        // Pseudonyms are numbered as they come up, which is the order of the packets in one thread only.
+        guard options.redaction != .metadata else { return }
         pipeline = PacketPipeline(input, options, workers: workers ?? PacketPipeline.usualWorkers)
     }
 

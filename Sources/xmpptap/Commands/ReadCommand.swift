@@ -35,6 +35,7 @@ struct ReadCommand: ParsableCommand, Configurable {
     @OptionGroup var shown: ShownLogOption
     @OptionGroup var filter: FilterOption
     @OptionGroup var form: FormOptions
+    @OptionGroup var redaction: RedactionOptions
 
     @Option(
         help: ArgumentHelp(
@@ -122,7 +123,13 @@ struct ReadCommand: ParsableCommand, Configurable {
         guard !sessions, !stats else { return try report() }
         guard !follow || !reanalyse else { throw Failure.usage("--reanalyse is not for --follow") }
         do {
-            let reader = try RecordReader(files, advice: AdviceTable.words(for:), keys: keylog.keys())
+            let reader = try RecordReader(
+                files,
+                advice: AdviceTable.words(for:),
+                keys: keylog.keys(),
+                redaction: redaction.policy(showsBodies: form.bodies)
+            )
+            try redaction.check(reader)
             if follow {
                 reader.follows = true
                 Interruption.note()
@@ -202,7 +209,12 @@ struct ReadCommand: ParsableCommand, Configurable {
             throw Failure.usage("\(follow ? "--follow" : "--log") is not for \(flag)")
         }
         var report = OverviewReport(sessions ? .sessions : .statistics, of: choice)
-        let stored = try StoredRecords(files, isReanalysed: reanalyse, keys: keylog.keys()) { report.note($0) }
+        let stored = try StoredRecords(
+            files,
+            isReanalysed: reanalyse,
+            keys: keylog.keys(),
+            redaction: redaction
+        ) { report.note($0) }
         stored.remark(on: choice.sessions)
         let lines = report.lines(isJSON: json, width: Console.width)
         if lines.isEmpty { Console.complain("no sessions found") }

@@ -43,6 +43,7 @@ struct SniffCommand: ParsableCommand, Configurable {
     @OptionGroup var shown: ShownLogOption
     @OptionGroup var filter: FilterOption
     @OptionGroup var form: FormOptions
+    @OptionGroup var redaction: RedactionOptions
 
     @Flag(help: "Print JSON, one record per line.")
     var json = false
@@ -78,6 +79,7 @@ struct SniffCommand: ParsableCommand, Configurable {
         guard keylog.keylog != nil || !embedKeys else {
             throw Failure.usage("--embed-keys is used only with --keylog; add it")
         }
+        let policy = try redaction.policy(showsBodies: form.bodies)
         let trigger = try trigger.trigger(of: self.capture)
         let keys = try keylog.followed()
         let capture = try openCapture(keys)
@@ -85,7 +87,7 @@ struct SniffCommand: ParsableCommand, Configurable {
         Interruption.note()
         let reader: RecordReader
         do {
-            reader = try RecordReader(capture, advice: AdviceTable.words(for:))
+            reader = try RecordReader(capture, advice: AdviceTable.words(for:), redaction: policy)
         } catch {
             throw Failure(error)
         }

@@ -153,12 +153,11 @@ struct LogPlan: Equatable {
             logs[index].showsBodies = request.showsBodies
             logs[index].isColoured = request.colour.isColoured(in: surroundings) && logs[index].form != .json
         }
-        if request.showsSecrets, let policy = request.redact {
-            throw .usage("--redact \(policy.rawValue) and --no-redact contradict each other; leave one out")
-        }
-        if request.showsBodies, let policy = request.redact, policy.hidesTexts {
-            throw .usage("--bodies and --redact \(policy.rawValue) contradict each other; leave one out")
-        }
+        try RedactionPolicy.refuseContradiction(
+            request.redact,
+            showsSecrets: request.showsSecrets,
+            showsBodies: request.showsBodies
+        )
         guard !request.isRequired || !logs.isEmpty else {
             throw .usage("--log-required needs a log; add --log-to or --capture")
         }

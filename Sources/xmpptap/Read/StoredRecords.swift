@@ -15,15 +15,24 @@ struct StoredRecords {
     ///   - files: JSON logs, captures, clients' logs or packets; `-` is standard input.
     ///   - isReanalysed: Without it, the records are those that are stored.
     ///   - keys: Secrets of TLS in packets.
+    ///   - redaction: What to hide in packets and clients' logs; nil is what is usual.
     /// - Throws: A ``Failure`` that names the file that cannot be read.
     init(
         _ files: [String],
         isReanalysed: Bool = true,
         keys: KeyLog = KeyLog(),
+        redaction: RedactionOptions? = nil,
         _ body: (RecordReader.Entry) -> Void
     ) throws(Failure) {
+        let policy = try redaction?.policy(showsBodies: false) ?? .secrets
+        let reader: RecordReader
         do throws(ReaderFault) {
-            let reader = try RecordReader(files, advice: AdviceTable.words(for:), keys: keys)
+            reader = try RecordReader(files, advice: AdviceTable.words(for:), keys: keys, redaction: policy)
+        } catch {
+            throw Failure(error)
+        }
+        try redaction?.check(reader)
+        do throws(ReaderFault) {
             let reanalysis = isReanalysed ? Reanalysis(reader) : nil
             var count = 0
             let progress = ProgressLine(after: .seconds(1))
