@@ -126,8 +126,8 @@ struct PacketsTests {
         }
         #expect(shows(found, "what light") && shows(found, "[redacted:sasl-"))
         for (flags, hidden) in [
-            (["--redact", "bodies"], ["what light", "But, soft!"]), (["--redact", "metadata"], ["what light", "romeo"]),
-            (["--no-redact"], ["[redacted:"]),
+            (["--redact", "bodies"], ["what light", "But, soft!"]),
+            (["--redact", "metadata"], ["what light", "romeo"]), (["--no-redact"], ["[redacted:"]),
         ] {
             let others = try await records(["--keylog", keys] + flags)
             #expect(others.count == found.count && others.count { $0.name == "message" } == 8, "\(flags)")

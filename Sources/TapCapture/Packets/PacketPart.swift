@@ -22,6 +22,8 @@ final class PacketPart {
     @exclusivity(unchecked) private var hasBegun = false
     private let records = RecordBatch()
     private var isFaultTold = false
+    /// Nothing is left of what was found up to the end.
+    private var isDrained = false
 
     /// Packets of a busy interface after which its state is looked at.
     private static let mostUntold = 1_024
@@ -98,8 +100,13 @@ final class PacketPart {
         while true {
             if let record = records.next() { return record }
             records.clear()
-            guard !input.hasEnded else { return nil }
-            readOn()
+            if !input.hasEnded {
+                readOn()
+            } else {
+                // A file without packets has ended before anything was asked for.
+                guard !isDrained else { return nil }
+                isDrained = true
+            }
             runner.take(&input.source) { records.append($0) }
             if input.isIdle, !input.hasEnded, records.count == 0 { return nil }
         }

@@ -17,6 +17,8 @@ struct PacketSource: Source {
     /// Connections that were not XMPP.
     private var others: UInt64 = 0
     private var packets: UInt64 = 0
+    /// Packets of TCP of which only the beginning was captured.
+    private var cut: UInt64 = 0
     /// When the capture began, or its first packet was captured.
     private(set) var began: Timestamp?
     private var now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
@@ -73,6 +75,7 @@ struct PacketSource: Source {
         let elapsed = Run.Instant(time, since: began ?? time).monotonic
         now = Run.Instant(time: time, monotonic: max(now.monotonic, elapsed))
         guard let segment = decoder.decode(packet, bytes) else { return }
+        if segment.cut > 0 { cut += 1 }
         switch segment.payload {
         case .range(let range): reassembler.take(segment, bytes.extracting(range), at: time)
         case .joined(let payload): reassembler.take(segment, payload.span, at: time)
@@ -83,7 +86,7 @@ struct PacketSource: Source {
     /// There are no more packets.
     mutating func finish() {
         reassembler.finish()
-        readConnections()
+        readConnections(atLast: true)
         goOn(givingUp: true)
         tellSummary()
     }
@@ -101,7 +104,8 @@ struct PacketSource: Source {
         settle(number, connection)
     }
 
-    private mutating func readConnections() {
+    /// - Parameter atLast: What comes now has come of a connection when it was seen last.
+    private mutating func readConnections(atLast: Bool = false) {
         while let (number, event) = reassembler.next() {
             if case .opened(let client, let server, let isWhole) = event {
                 connections[number] = PacketConnection(
@@ -114,7 +118,7 @@ struct PacketSource: Source {
                 continue
             }
             guard let connection = connections[number] else { continue }
-            connection.take(event, at: now, &count, &found)
+            connection.take(event, at: atLast ? connection.lastSeen ?? now : now, &count, &found)
             settle(number, connection)
         }
     }
@@ -164,12 +168,15 @@ struct PacketSource: Source {
         for (link, packets) in decoder.unknownLinks.sorted(by: { $0.key < $1.key }) {
             parts.append("\(packets) packet\(packets == 1 ? "" : "s") of link type \(link), which is not supported")
         }
+        if cut > 0 {
+            parts.append("\(cut) packet\(cut == 1 ? "" : "s") cut short; capture whole packets, as tcpdump -s 0 does")
+        }
         guard !parts.isEmpty else { return }
-        let isLoss = count == 0 || !decoder.unknownLinks.isEmpty
+        let isLoss = count == 0 || cut > 0 || !decoder.unknownLinks.isEmpty
         tell(
             "packets-read",
             isLoss ? .warn : .verbose,
-            Prose("\(packets) packets: \(parts.joined(separator: ", "))")
+            Prose("\(packets) packet\(packets == 1 ? "" : "s"): \(parts.joined(separator: ", "))")
         )
     }
 }
@@ -223,7 +230,7 @@ final class PacketConnection {
     private var waiting: [(happening: Happening, at: Run.Instant)] = []
     private var waitingBytes = 0
     /// When something came of it.
-    private var lastSeen: Run.Instant?
+    private(set) var lastSeen: Run.Instant?
 
     /// Bytes that are held while TLS waits for its secrets: 4 records of the longest, or hundreds of usual ones.
     private static let mostHeld = 64 << 10

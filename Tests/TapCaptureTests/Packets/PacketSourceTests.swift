@@ -160,6 +160,18 @@ struct PacketSourceTests {
         #expect(other.first?.record.message?.description == "5 packets: no XMPP found, 1 TCP connection without XMPP")
     }
 
+    @Test func `A file without packets says so, and one of packets that were cut says what to do`() throws {
+        let none = try Self.records(PacketBuilder.pcap([]))
+        #expect(none.map { $0.record.message?.description } == ["0 packets: no XMPP found"])
+        let segment = PacketBuilder.tcp(.client, .server, sequence: 1, acknowledgement: 1, flags: [], Array("GET /".utf8))
+        let whole = PacketBuilder.version4(.client, .server, segment)
+        let cut = try Self.records(PacketBuilder.pcap([(1_700_000_000_000_000_000, Array(whole.dropLast(2)))]))
+        let words =
+            "1 packet: no XMPP found, 1 TCP connection without XMPP, 1 packet cut short; capture whole packets, "
+            + "as tcpdump -s 0 does"
+        #expect(cut.map { $0.record.message?.description } == [words] && cut.first?.record.level == .warn)
+    }
+
     @Test("A connection of which nothing but headers was captured is given up, not kept")
     func headersAlone() {
         let end = PacketEndpoint(high: 0, low: 1, port: 5222, isIPv6: false)
