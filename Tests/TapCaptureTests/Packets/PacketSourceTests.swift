@@ -163,7 +163,8 @@ struct PacketSourceTests {
     @Test func `A file without packets says so, and one of packets that were cut says what to do`() throws {
         let none = try Self.records(PacketBuilder.pcap([]))
         #expect(none.map { $0.record.message?.description } == ["0 packets: no XMPP found"])
-        let segment = PacketBuilder.tcp(.client, .server, sequence: 1, acknowledgement: 1, flags: [], Array("GET /".utf8))
+        let text = Array("GET /".utf8)
+        let segment = PacketBuilder.tcp(.client, .server, sequence: 1, acknowledgement: 1, flags: [], text)
         let whole = PacketBuilder.version4(.client, .server, segment)
         let cut = try Self.records(PacketBuilder.pcap([(1_700_000_000_000_000_000, Array(whole.dropLast(2)))]))
         let words =
