@@ -187,7 +187,8 @@ def main():
     files = index.IndexStore(arguments.store).files(sources)
     missing = sorted(find_sources(sources) - set(files))
     if missing:
-        print(f"cycles: the index is older than these files, build in debug first: {' '.join(missing)}", file=sys.stderr)
+        others = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        print(f"cycles: not in the index, build in debug first: {' '.join(missing[:3])}{others}", file=sys.stderr)
         return 2
 
     found, new = set(), 0
