@@ -59,8 +59,8 @@ public struct LoginDiagnosis: Sendable {
         ]
         details["rule"] = rule.map { .string($0) }
         details["proxy_is_cause"] = isProxyTheCause.map { .boolean($0) }
-        details["finding"] = .string("\(finding)")
-        details["try"] = advice.map { .string($0) }
+        details[Record.Detail.finding] = .string("\(finding)")
+        details[Record.Detail.advice] = advice.map { .string($0) }
         return details
     }
 
@@ -76,8 +76,8 @@ public struct LoginDiagnosis: Sendable {
         self.side = side
         rule = details["rule"]?.text
         isProxyTheCause = details["proxy_is_cause"].map { $0 == true }
-        finding = Prose(details["finding"]?.text ?? "")
-        advice = details["try"]?.text
+        finding = Prose(details[Record.Detail.finding]?.text ?? "")
+        advice = details[Record.Detail.advice]?.text
         remedy = .usual(cause)
         condition = record.condition
     }

@@ -84,8 +84,8 @@ public struct CompactForm: Sendable {
         let mark = Mark(record, content)
         fillAccount(record)
         fillKind(record, content)
-        fillText(record, content)
         let pair = pairs.number(of: record, content)
+        fillText(record, content, isPaired: pair != nil && grid.hasPair)
         if showsXML || !hold(record, mark, pair, to: &line) {
             write(record, mark, pair, countsRepetitions: !showsXML, to: &line)
             if showsXML { appendXML(record, content, to: &line) }
@@ -486,12 +486,14 @@ public struct CompactForm: Sendable {
         case .streamClose: kind.append("end of stream")
         case .declaration: kind.append("XML declaration")
         case .session: kind.append(record.code == Record.Code.sessionEnded ? "end" : "session")
+        case .note where record.code == Record.Code.loginFailed: kind.append("login failed")
         case .note, .error: kind.append(record.part.literal)
         case .tls, .bytes, .chunk, .whitespace: kind.append(record.kind.literal)
         }
     }
 
-    private mutating func fillText(_ record: borrowing Record, _ content: Span<UInt8>) {
+    /// - Parameter isPaired: Whether the row has the number of a request and its answer.
+    private mutating func fillText(_ record: borrowing Record, _ content: Span<UInt8>, isPaired: Bool) {
         text.removeAll()
         if let action = record.action {
             text.appendEscaped(action)
@@ -504,11 +506,20 @@ public struct CompactForm: Sendable {
             text.append("tap; ")
         }
         guard record.direction != nil, record.kind.isStreamItem || record.kind == .bytes || record.kind == .chunk else {
+            if record.code == Record.Code.loginFailed, let finding = record.details?[Record.Detail.finding]?.text {
+                text.appendEscaped(finding)
+                if let advice = record.details?[Record.Detail.advice]?.text {
+                    text.append("; try: ")
+                    text.appendEscaped(advice)
+                }
+                return
+            }
             texts.appendRemark(record, to: &text)
             text.drop(0x20, at: 0)
             return
         }
-        if record.kind == .stanza { appendPeer(record, content) }
+        // The row of the request names the other side, too.
+        if record.kind == .stanza, !(isPaired && record.answers != nil) { appendPeer(record, content) }
         if let condition = record.condition {
             text.appendEscaped(condition)
             if let message = record.message {

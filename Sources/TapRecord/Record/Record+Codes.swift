@@ -30,6 +30,10 @@ extension Record {
     public enum Detail {
         /// Of ``Code/loginFailed``: the code of the cause.
         public static let cause = "cause"
+        /// Of ``Code/loginFailed``: what happened, as a clause.
+        public static let finding = "finding"
+        /// Of ``Code/loginFailed``: what to try.
+        public static let advice = "try"
         /// Of ``Code/sessionEnded``: why it ended, a stable word.
         public static let closeReason = "close_reason"
         /// Requests that had no answer when the session ended.

@@ -157,6 +157,20 @@ import XMPPCore
         #expect(rows.last?.contains("failed") == true)
     }
 
+    @Test func `Why a login failed stands before what to try, and without what explain says beside it`() throws {
+        var log = try Log(width: 120)
+        var sample = Sample(.note, .error)
+        sample.record.session = 1
+        sample.record.code = Record.Code.loginFailed
+        sample.record.message = "the login failed at sasl: the password is wrong (RFC 6120 §6.5.10); try: another"
+        sample.record.details = [
+            Record.Detail.cause: "not-authorized", Record.Detail.finding: "the password is\nwrong",
+            Record.Detail.advice: "another",
+        ]
+        log.add(sample)
+        #expect(log.rows().last == "✗  login failed      the password is\\nwrong; try: another")
+    }
+
     @Test func `A login under way is shown at the end of the log, when it takes long, and where the XML is asked for`()
         throws
     {
@@ -182,6 +196,8 @@ import XMPPCore
         log.item(.recv, "<iq/>", "iq", "error", from: "localhost", answers: ping) {
             $0.condition = "service-unavailable"
         }
+        // The row of its request is not shown.
+        log.item(.recv, "<iq/>", "iq", "result", from: "juliet@localhost/chamber", summary: "ok", answers: 99)
         log.item(.send, "<message/>", "message", "chat", to: "a@b.example/c", summary: "body 24 B")
         log.item(.recv, "<message/>", "message", "groupchat", from: "room@muc/nick", summary: "body 3 B")
         #expect(
@@ -189,8 +205,9 @@ import XMPPCore
                 == [
                     "→  iq get         ping                                    5 B  #1",
                     "→  iq get         to juliet  version                      5 B  #2",
-                    "←  iq result      from juliet  ok              152 µs     5 B  #2",
+                    "←  iq result      ok                           152 µs     5 B  #2",
                     "✗  iq error       service-unavailable          152 µs     5 B  #1",
+                    "←  iq result      from juliet  ok              152 µs     5 B",
                     "→  message chat   to a@b.example  body 24 B              10 B",
                     "←  groupchat      from room@muc/nick  body 3 B           10 B",
                 ]
