@@ -185,6 +185,21 @@ struct PacketsTests {
         try #expect(await cut.ending() == .exited(0), "\(cut.text(of: .standardError))")
         let rest = try await records(["--keylog", keys], of: late)
         #expect(rest.count { $0.code == "tls-decrypted" } == 2)
+        // One that began within the first connection, before its TLS: what that carries is read whole.
+        func stanzas(_ records: [LogRecord]) -> [String: [String?]] {
+            Dictionary(grouping: records.filter { $0.kind == "stanza" }) { "\($0.remote ?? "") \($0.direction ?? "")" }
+                .mapValues { $0.map(\.xml) }
+        }
+        for count in [1, 3, 4, 5, 6] {
+            let part = folder.path(of: "part.pcap")
+            let cut = try ToolProcess(TestProgram.editcap.rawValue, ["-F", "pcap", packets, part, "1-\(count)"])
+            try #expect(await cut.ending() == .exited(0), "\(cut.text(of: .standardError))")
+            let read = try await records(["--keylog", keys], of: part)
+            #expect(read.count { $0.code == "tls-decrypted" } == 3, "\(count)")
+            #expect(stanzas(read) == stanzas(found), "\(count)")
+            #expect(read.compactMap { $0.details?.step }.count { $0 == "ready" } == 3, "\(count)")
+            #expect(!read.contains { $0.code == "bytes-missed" || $0.code == "unexpected-restart" }, "\(count)")
+        }
         let last = rest.last?.message
         #expect(last?.hasSuffix("1 TCP connection without XMPP") == true, "\(last ?? "")")
     }

@@ -113,7 +113,7 @@ struct PacketSource: Source {
                     server: server,
                     isWhole: isWhole,
                     hasKnownPort: ports.contains(server.port),
-                    tls: PacketTLS(keys, waits: waits)
+                    tls: PacketTLS(keys, waits: waits, isWhole: isWhole)
                 )
                 continue
             }
@@ -382,7 +382,7 @@ final class PacketConnection {
             guard first == 0x3C || !isWhole else { continue }
             isText = true
             if bytes.span.contains(Self.streams.span) { return true }
-            if !isWhole, StanzaStart.first(in: bytes.span) != nil { return true }
+            if !isWhole, StreamPlace.first(in: bytes.span) != nil { return true }
         }
         if isText, !isFinal { return nil }
         return isFinal || !waiting.isEmpty && waitingBytes > 0 && !isText ? false : nil
@@ -399,25 +399,30 @@ final class PacketConnection {
         tell(.began(Record.Beginning.packets, remote: client.description))
         if isWhole {
             tell(.input(.connected(server.description)))
-        } else {
-            tell(.input(.joined))
-            for direction in [Direction.send, .recv] where !startsStream(direction) {
-                set(direction, .seeks(skipped: 0))
+        } else if isUndecryptedTLS {
+            tell(.input(.joined(inTLS: true)))
+            if !hasRemark {
+                let failure = TLSDecryptionFailure.noHandshake
+                tell(.input(.remark(.send, code: failure.name, "not decrypted: \(failure.words.clause)")))
             }
-        }
-        if !isWhole, [Direction.send, .recv].contains(where: { beginning($0).first.map { 0x14...0x17 ~= $0 } == true })
-        {
-            let failure = TLSDecryptionFailure.noHandshake
-            tell(.input(.remark(.send, code: failure.name, "not decrypted: \(failure.words.clause)")))
+        } else {
+            // A login that begins here is followed like any other.
+            let isBeginning = StreamPlace.first(in: beginning(.send).span)?.isHeader == true
+            tell(.input(isBeginning ? .connected(server.description) : .joined()))
+            for direction in [Direction.send, .recv] { set(direction, .seeks(skipped: 0)) }
         }
         for entry in waiting { pass(entry.happening, entry.at, number, &found) }
     }
 
-    /// Whether a direction's first bytes are those of a stream or of TLS.
-    private func startsStream(_ direction: Direction) -> Bool {
-        let bytes = beginning(direction)
-        let text = bytes.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 }
-        return bytes.first == 0x16 || text.starts(with: "<?xml".utf8) || text.starts(with: "<stream:".utf8)
+    /// Whether a connection that was under way has TLS, which is not decrypted.
+    private var isUndecryptedTLS: Bool {
+        let isTLS = [Direction.send, .recv].contains { Self.isTLS(beginning($0), isWhole: false) }
+        return isTLS && !waiting.contains { if case .stream(.decrypts) = $0.happening { true } else { false } }
+    }
+
+    /// Whether TLS itself has said why it is not decrypted.
+    private var hasRemark: Bool {
+        waiting.contains { if case .stream(.remark) = $0.happening { true } else { false } }
     }
 
     private func set(_ direction: Direction, _ mode: Mode) {
@@ -437,7 +442,14 @@ final class PacketConnection {
         case .stream(.missed(let direction, let count)):
             tell(.input(.missed(direction, bytes: count)))
             set(direction, .seeks(skipped: 0))
-        case .stream(.decrypts(let details)): tell(.input(.decrypts(details)))
+        case .stream(.decrypts(let details, let consent)):
+            tell(.input(.decrypts(details, consentFollows: consent != nil)))
+            if let consent { data(.recv, consent, at, number, &found) }
+            // TLS carries streams from their beginning.
+            for direction in [Direction.send, .recv] {
+                noteSkipped(direction, at, number, &found)
+                set(direction, .reads)
+            }
         case .stream(.remark(let direction, let code, let words)):
             tell(.input(.remark(direction, code: code, words)))
         case .ended(let direction):
@@ -450,6 +462,7 @@ final class PacketConnection {
         case .lost:
             // No later than what was seen of it last.
             let last = lastSeen ?? at
+            for direction in [Direction.send, .recv] { noteSkipped(direction, last, number, &found) }
             found.append(SourceInput(session: number, at: last, .input(.unrecorded)))
             end(last, number, &found)
         }
@@ -463,7 +476,7 @@ final class PacketConnection {
         _ found: inout Outputs<SourceInput>
     ) {
         guard case .seeks(let skipped) = direction == .send ? send : recv, skipped > 0 else { return }
-        found.append(SourceInput(session: number, at: at, .input(.missed(direction, bytes: skipped))))
+        found.append(SourceInput(session: number, at: at, .input(.missed(direction, bytes: skipped, isSkipped: true))))
         set(direction, .seeks(skipped: 0))
     }
 
@@ -484,39 +497,54 @@ final class PacketConnection {
         guard case .seeks(let skipped) = direction == .send ? send : recv else {
             return tell(.received(direction, bytes))
         }
-        guard let start = StanzaStart.first(in: bytes.span) else {
+        guard let place = StreamPlace.first(in: bytes.span) else {
             return set(direction, .seeks(skipped: skipped + UInt64(bytes.count)))
         }
-        if skipped + UInt64(start) > 0 {
-            tell(.input(.missed(direction, bytes: skipped + UInt64(start))))
-        }
+        let passed = skipped + UInt64(place.offset)
+        if passed > 0 { tell(.input(.missed(direction, bytes: passed, isSkipped: true))) }
         set(direction, .reads)
-        tell(.received(direction, InferredHeader.bytes(direction), inferred: "the header was not captured"))
-        tell(.received(direction, Array(bytes.dropFirst(start))))
+        if !place.isHeader {
+            tell(.received(direction, InferredHeader.bytes(direction), inferred: "the header was not captured"))
+        }
+        tell(.received(direction, Array(bytes.dropFirst(place.offset))))
     }
 }
 
-/// Finds the beginning of a stanza, or the end of the stream, in the middle of a stream.
-enum StanzaStart {
-    private static let names: [StaticString] = ["<message", "<presence", "<iq", "<r", "<a", "</stream:stream"]
+/// Where a stream can be read from, in bytes of its middle.
+struct StreamPlace: Equatable {
+    var offset: Int
+    /// The stream begins there; else a stanza, another element or the end of the stream.
+    var isHeader: Bool
+
+    private static let headers: [StaticString] = ["<?xml", "<stream:stream"]
+    private static let stanzas: [StaticString] = ["<message", "<presence", "<iq", "<r", "<a", "</stream:stream"]
+    /// Elements of a login, which begin a segment.
+    private static let others: [StaticString] = [
+        "<stream:features", "<stream:error", "<starttls", "<proceed", "<auth", "<challenge", "<response", "<success",
+        "<failure",
+    ]
     private static let ends: [StaticString] = ["</message>", "</presence>", "</iq>"]
 
-    /// Where the first one begins: with the bytes, or behind the end of another. One in the middle of a segment that has
+    /// The first one: with the bytes, or of stanzas behind the end of another. One in the middle of a segment that has
     /// none before it may be within another, as forwarded ones are (XEP-0297).
-    static func first(in bytes: Span<UInt8>) -> Int? {
-        if isStart(bytes, at: 0) { return 0 }
+    static func first(in bytes: Span<UInt8>) -> StreamPlace? {
         var at = 0
+        while at < bytes.count, [0x20, 0x0A, 0x0D, 0x09].contains(bytes[at]) { at += 1 }
+        if begins(bytes, at: at, with: headers) { return StreamPlace(offset: at, isHeader: true) }
+        if begins(bytes, at: at, with: stanzas) || begins(bytes, at: at, with: others) {
+            return StreamPlace(offset: at, isHeader: false)
+        }
         while let found = bytes.firstIndex(of: 0x3E, from: at) {
             at = found + 1
             guard at < bytes.count else { return nil }
             let head = bytes.extracting(..<at)
-            guard ends.contains(where: { head.hasSuffix($0) }), isStart(bytes, at: at) else { continue }
-            return at
+            guard ends.contains(where: { head.hasSuffix($0) }), begins(bytes, at: at, with: stanzas) else { continue }
+            return StreamPlace(offset: at, isHeader: false)
         }
         return nil
     }
 
-    private static func isStart(_ bytes: Span<UInt8>, at offset: Int) -> Bool {
+    private static func begins(_ bytes: Span<UInt8>, at offset: Int, with names: [StaticString]) -> Bool {
         let rest = bytes.extracting(offset...)
         return names.contains { name in
             let length = name.utf8CodeUnitCount

@@ -13,8 +13,8 @@ struct PacketTLS {
         case bytes(Direction, [UInt8])
         /// So many bytes are missing.
         case missed(Direction, UInt64)
-        /// From here on bytes are what TLS carried: what was agreed on.
-        case decrypts(Attributes)
+        /// From here on bytes are what TLS carried: what was agreed on, and the server's consent to STARTTLS before it.
+        case decrypts(Attributes, consent: [UInt8]?)
         /// Something that people should know of the direction.
         case remark(Direction, code: String, Prose)
     }
@@ -36,7 +36,7 @@ struct PacketTLS {
     /// The key log may get the secrets later.
     private let waits: Bool
     private var state = State.clear
-    private var watch: ConsentWatch? = ConsentWatch()
+    private var watch: ConsentWatch?
     /// Whether anything has come in a direction.
     private var hasBegun = (send: false, recv: false)
     /// What came since TLS began, and the consent before it.
@@ -44,9 +44,11 @@ struct PacketTLS {
     private var heldBytes = 0
     private var outputs = Outputs<Output>()
 
-    init(_ keys: KeyLog, waits: Bool) {
+    /// - Parameter isWhole: What comes first is the beginning of the connection.
+    init(_ keys: KeyLog, waits: Bool, isWhole: Bool) {
         self.keys = keys
         self.waits = waits
+        watch = ConsentWatch(isWhole: isWhole)
     }
 
     mutating func next() -> Output? { outputs.next() }
@@ -171,25 +173,30 @@ struct PacketTLS {
         switch output {
         case .handshake(let handshake) where handshake.hasSecrets:
             state = .decrypting(decryptor)
-            outputs.append(.decrypts(handshake.details))
-            // The consent; what came behind it has gone to the decryptor.
-            if case .bytes(.recv, let bytes)? = held.first, bytes.first == 0x3C {
-                outputs.append(.bytes(.recv, bytes))
-            }
+            // What came behind the consent has gone to the decryptor.
+            outputs.append(.decrypts(handshake.details, consent: takeConsent()))
             held = []
         case .failed(let direction, let failure): giveUp((direction, failure))
         case .handshake, .plaintext, .alert, .closeNotify, .hole: break
         }
     }
 
+    /// The consent, if what came begins with it.
+    private mutating func takeConsent() -> [UInt8]? {
+        guard case .bytes(.recv, let bytes)? = held.first, bytes.first == 0x3C else { return nil }
+        held.removeFirst()
+        return bytes
+    }
+
     /// What came is handed on as it is.
     private mutating func giveUp(_ why: (Direction, TLSDecryptionFailure)?) {
         state = .opaque
-        outputs.append(contentsOf: held)
-        held = []
+        if let consent = takeConsent() { outputs.append(.bytes(.recv, consent)) }
         if let (direction, failure) = why {
             outputs.append(.remark(direction, code: failure.name, "not decrypted: \(failure.words.clause)"))
         }
+        outputs.append(contentsOf: held)
+        held = []
     }
 
     private mutating func take(_ output: TLSDecryptor.Output) {
@@ -230,12 +237,32 @@ private final class ConsentWatch {
 
     private var stream = Stream()
     private var received: UInt64 = 0
+    /// Its stream was under way: it is read from an element on.
+    private var seeks: Bool
     private(set) var isOver = false
+
+    init(isWhole: Bool) { seeks = !isWhole }
 
     /// Takes bytes of the server; where in them the consent stands, of which a part may have come before.
     func append(_ bytes: [UInt8]) -> Range<Int>? {
         guard !isOver else { return nil }
+        var skipped = 0
+        if seeks {
+            guard let place = StreamPlace.first(in: bytes.span) else { return nil }
+            seeks = false
+            skipped = place.offset
+            if !place.isHeader { read(InferredHeader.bytes(.recv)[...]) }
+        }
         let base = received
+        guard let consent = read(bytes[skipped...]) else { return nil }
+        let start = consent.position < base ? 0 : consent.position - base
+        let end = Int(clamping: consent.position + consent.length - base)
+        return skipped + Int(clamping: start)..<skipped + end
+    }
+
+    /// Reads on; gives the consent.
+    @discardableResult
+    private func read(_ bytes: ArraySlice<UInt8>) -> (position: UInt64, length: UInt64)? {
         received += UInt64(bytes.count)
         stream.decoder.append(bytes.span)
         while let event = stream.decoder.next() {
@@ -243,8 +270,7 @@ private final class ConsentWatch {
             case .item(.element):
                 if stream.isConsent(event) {
                     isOver = true
-                    let start = event.position < base ? 0 : event.position - base
-                    return Int(clamping: start)..<Int(clamping: event.position + event.length - base)
+                    return (event.position, event.length)
                 }
                 // Who has authenticated does not begin TLS.
                 let namespace = event.head.namespace.namespace

@@ -214,6 +214,11 @@ enum Negotiation {
         return true
     }
 
+    /// Stanzas were taken to flow, and a login comes.
+    mutating func reopen() {
+        if case .open = self { self = .opening(Login(tls: .clear(nil), bridged: nil)) }
+    }
+
     mutating func closeStream() {
         if case .open = self { self = .closing }
     }

@@ -19,10 +19,10 @@ extension Session {
         case .ended(let leg, let end, let failure):
             if tls != nil { negotiateTLS(failure.map { .ended(leg, $0) } ?? .stopped(nil)) }
             ended(leg, end)
-        case .joined: join()
-        case .decrypts(let details): decrypts(details)
+        case .joined(let inTLS): join(inTLS)
+        case .decrypts(let details, let consentFollows): decrypts(details, consentFollows)
         case .remark(let direction, let code, let words): note(code: code, words, direction: direction, part: .tls)
-        case .missed(let direction, let count): missed(direction, count)
+        case .missed(let direction, let count, let isSkipped): missed(direction, count, isSkipped)
         case .tls(let leg, let event): handle(event, leg)
         case .identityFound(let isServersOwn): negotiateTLS(.found(isServersOwn: isServersOwn))
         case .identityNotFound(let failure): negotiateTLS(.notFound(failure))
@@ -110,36 +110,57 @@ extension Session {
         if direction == .send, !negotiation.isConnected, end != .finished { finish(reset: true) }
     }
 
-    private mutating func decrypts(_ details: Attributes) {
+    private mutating func decrypts(_ details: Attributes, _ consentFollows: Bool) {
         decryptedTLS = details
         var record = makeRecord(.tls, .info, part: .tls)
         record.code = "tls-decrypted"
         record.message = "TLS, decrypted with its secrets"
         record.tls = details
         emit(consume record)
-        // Where it began by STARTTLS the consent comes next.
-        if directions.recv.received == 0 {
-            finish(.tls, .ok, details: details)
-            negotiation.enterTLS()
+        if isJoined {
+            // A login begins, whatever had been before.
+            isJoined = false
+            login = LoginObserver()
+            negotiation.reopen()
+        }
+        guard !consentFollows else { return }
+        finish(.tls, .ok, details: details)
+        negotiation.enterTLS()
+        for direction in Direction.allCases where directions[direction].received > 0 {
+            giveUpItem(direction)
+            directions[direction].enterTLS()
         }
     }
 
-    private mutating func join() {
+    private mutating func join(_ inTLS: Bool) {
         isJoined = negotiation.open()
         login = nil
         finish(.connect, .skipped("before the capture began"))
+        guard inTLS else { return }
+        finish(.tls, .skipped("begun before the capture; it is not decrypted"))
+        negotiation.turnOpaque(nil)
+        for direction in Direction.allCases { turnOpaque(direction, .tls) }
     }
 
-    private mutating func missed(_ direction: Direction, _ count: UInt64) {
-        guard !negotiation.isFinished else { return }
+    /// What has begun in a direction does not go on.
+    private mutating func giveUpItem(_ direction: Direction) {
         if !directions[direction].isOpaque, let event = directions[direction].finish() { handle(event, direction) }
+    }
+
+    private mutating func missed(_ direction: Direction, _ count: UInt64, _ isSkipped: Bool) {
+        guard !negotiation.isFinished else { return }
+        giveUpItem(direction)
         var record = makeRecord(.bytes, .warn, part: .net)
         record.code = Self.missedCode
         record.direction = direction
         record.leg = direction.source
         record.offset = directions[direction].received
         record.length = count
-        record.message = "\(count) byte\(count == 1 ? "" : "s") not captured; the item they belong to is incomplete"
+        let bytes = "\(count) byte\(count == 1 ? "" : "s")"
+        record.message =
+            isSkipped
+            ? "\(bytes) skipped: the middle of an item, whose beginning was not captured"
+            : "\(bytes) not captured; the item they belong to is incomplete"
         emit(consume record)
         // The counts of the peers cover what was not seen.
         streamManagement = nil

@@ -20,16 +20,17 @@ public enum SessionInput: Sendable {
     case took(LoginStep.Name, LoginStep.Outcome)
     /// A step that takes long was performed: the answer to ``Command/compute(_:)``.
     case computed(SlowStep)
-    /// The session was under way before anything of it was seen: its login is not known and not waited for.
-    case joined
-    /// What comes is what TLS carries, which was decrypted elsewhere: what was agreed on. Told before the server's consent to
-    /// STARTTLS, or before any bytes.
-    case decrypts(Attributes)
+    /// The session was under way before anything of it was seen: its login is not known and not waited for. `inTLS`: what
+    /// comes is TLS, which is not decrypted.
+    case joined(inTLS: Bool = false)
+    /// What comes is what TLS carries, which was decrypted elsewhere: what was agreed on. `consentFollows`: the server's
+    /// consent to STARTTLS comes before that.
+    case decrypts(Attributes, consentFollows: Bool)
     /// Something that people should know of what was seen in a direction.
     case remark(Direction, code: String, Prose)
     /// So many bytes of a direction were not seen, of a session that is only observed: what had begun there is lost, and the
-    /// next bytes are a stream header.
-    case missed(Direction, bytes: UInt64)
+    /// next bytes are a stream header. `isSkipped`: they were seen, and nobody knows what they are the middle of.
+    case missed(Direction, bytes: UInt64, isSkipped: Bool = false)
     /// No more bytes will come on a leg. Told a second time where a peer that had only ceased to send is gone.
     /// The failure is what that means where TLS is under way on the leg; nil where it is not.
     case ended(Leg, LegEnd, inHandshake: TLSFailure? = nil)

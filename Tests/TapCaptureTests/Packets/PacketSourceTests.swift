@@ -181,7 +181,7 @@ struct PacketSourceTests {
             server: end,
             isWhole: true,
             hasKnownPort: true,
-            tls: PacketTLS(KeyLog(), waits: false)
+            tls: PacketTLS(KeyLog(), waits: false, isWhole: false)
         )
         let now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
         var count: UInt64 = 0
@@ -247,22 +247,46 @@ struct PacketSourceTests {
         let lines = try Self.records(Self.file(parts, isWhole: false))
         let codes = lines.compactMap { line in line.record.code.map { "\($0)" } }
         #expect(codes.contains("no-handshake"), "\(codes)")
-        #expect(lines.filter { $0.record.code == "bytes-missed" }.map(\.record.length) == [9, 6])
+        #expect(lines.filter { $0.record.code == "tls-passed" }.map(\.record.length) == [9, 6])
         // Elsewhere it may be anything.
         #expect(try Self.records(Self.file(parts, port: 443, isWhole: false)).map(\.record.session) == [0])
     }
 
     @Test(
-        "Where a stanza begins",
+        "Where a stream can be read from",
         arguments: [
             ("<message/>", 0), ("<iq id='a'>", 0), ("<iqx>", nil), ("text</message><presence/>", 14), ("<a h='1'/>", 0),
             // Within another: what begins there cannot be read on its own.
             ("<forwarded xmlns='urn:xmpp:forward:0'><message to='a'/>", nil), ("</body></message>", nil), ("", nil),
-            ("x</iq></stream:stream>", 6),
+            ("x</iq></stream:stream>", 6), ("\n<iq/>", 1), ("<stream:features/>", 0), ("<proceed/>", 0),
+            // In a stanza they are nothing to begin with.
+            ("x</iq><failure/>", nil),
         ] as [(String, Int?)]
     )
     func starts(text: String, offset: Int?) {
         let bytes = Array(text.utf8)
-        #expect(StanzaStart.first(in: bytes.span) == offset)
+        #expect(StreamPlace.first(in: bytes.span) == offset.map { StreamPlace(offset: $0, isHeader: false) })
+        for header in ["<?xml version='1.0'?>", "<stream:stream to='a'>"] {
+            let stream = Array((header + text).utf8)
+            #expect(StreamPlace.first(in: stream.span) == StreamPlace(offset: 0, isHeader: true))
+        }
+    }
+
+    @Test("A login whose connection was opened before the capture began is followed like any other")
+    func withoutOpening() throws {
+        let parts: [(Direction, String)] = [
+            (.send, Self.header),
+            (.recv, Self.header + "<stream:features/>"),
+            (.send, "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGEAYg==</auth>"),
+            (.recv, "<failure xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><not-authorized/></failure>"),
+        ]
+        let lines = try Self.records(Self.file(parts, isWhole: false))
+        let codes = lines.compactMap(\.record.code)
+        #expect(codes.contains(Record.Code.loginFailed) && !codes.contains("inferred"), "\(codes)")
+        // From the server's answer on: it is read, and what was before it is not known.
+        let late = try Self.records(Self.file(Array(parts[2...]), isWhole: false))
+        let names = late.compactMap { line in line.record.name.map { line.content.span.slice($0).string() } }
+        #expect(names.contains("auth") && names.last == "failure", "\(names)")
+        #expect(!late.contains { $0.record.code == "bytes-missed" })
     }
 }
