@@ -32,14 +32,15 @@ extension Session {
         return "\(message); \(advice(remedy))"
     }
 
-    mutating func noteBeginning(_ beginning: Record.Beginning?, relay: String?, upstream: String) {
+    mutating func noteBeginning(_ beginning: Record.Beginning) {
         guard options.level >= .info else { return }
         var record = makeRecord(.session, .info, part: .net)
         record.code = Record.Code.sessionBegan
-        record.message =
-            beginning?.words
-            ?? "\(remote ?? "a client") connected\(relay.map { " by way of \($0)" } ?? ""), to be relayed to \(upstream)"
-        if let source = beginning?.source { record.details = [Record.Detail.source: .string(source)] }
+        record.message = beginning.words
+        var details: Attributes = [:]
+        details[Record.Detail.source] = beginning.source.map { .string($0) }
+        details[Record.Detail.upstream] = beginning.upstream.map { .string($0) }
+        if !details.entries.isEmpty { record.details = details }
         emit(consume record)
     }
 

@@ -127,7 +127,7 @@ public struct Session: ~Copyable {
             outline: options.level >= .info || options.rules != nil ? tools.outline : nil
         )
         beginRules()
-        noteBeginning(beginning, relay: relay, upstream: upstream)
+        noteBeginning(beginning ?? Record.Beginning(client: remote, relay: relay, upstream: upstream))
         noteClearLegs()
     }
 

@@ -3,7 +3,7 @@ internal import XMPPCore
 /// Writes records as rows of columns for a terminal, each cut to its width.
 ///
 /// ```
-/// ── 1 · romeo@localhost/balcony · 127.0.0.1:58884 connected, to be relayed to localhost:5222 ──
+/// ── 1 · romeo@localhost/balcony ← 127.0.0.1:58884 → localhost:5222 ──────────────
 /// 11:30:25.387  ←  features          offers sasl (SCRAM-SHA-256 SCRAM-SHA-1 PLAIN)   257 B
 /// 11:30:25.400  ✓  login             SCRAM-SHA-256                         14 ms
 /// 11:30:25.402  ✓  ready             romeo@localhost/balcony               20 ms
@@ -114,10 +114,14 @@ public struct CompactForm: Sendable {
     private struct SessionRows: Sendable {
         /// When its first record was made, in nanoseconds of the run.
         let began: Int64
-        /// The words that its line begins with.
+        /// Where it comes from: the client's address, and the server's behind it; else what it is, as its record says.
         let beginning: String
         /// The same where there is no room: the client's address.
         let address: String
+        /// Whether ``beginning`` is the way of a session that is relayed.
+        let isRelayed: Bool
+        /// Who logs in, until that is known for certain.
+        var user: String?
         /// Whether its line has been written.
         var isAnnounced = false
         /// Rows of the login; nil once they are written.
@@ -145,10 +149,14 @@ public struct CompactForm: Sendable {
     private mutating func begin(_ record: borrowing Record) {
         if sessions.count >= Self.mostSessions { sessions.removeAll() }
         let isBeginning = record.code == Record.Code.sessionBegan
+        let address = record.remote ?? ""
+        let upstream = isBeginning ? record.details?[Record.Detail.upstream]?.text : nil
         var rows = SessionRows(
             began: record.monotonic,
-            beginning: isBeginning ? record.message.map { "\($0)" } ?? "" : record.remote ?? "",
-            address: record.remote ?? ""
+            beginning: upstream.map { "\(address) → \($0)" }
+                ?? (isBeginning ? record.message.map { "\($0)" } ?? "" : address),
+            address: address,
+            isRelayed: upstream != nil
         )
         // A log that begins within a session has no login to fold.
         if !isBeginning || !style.foldsLogins { rows.held = nil }
@@ -172,10 +180,14 @@ public struct CompactForm: Sendable {
             row.removeAll()
             row.append("── ")
             row.append(decimal: session)
-            for words in [who ?? "", beginning] where !words.isEmpty {
+            if let name = who ?? rows.user {
+                row.append(who == nil ? " · ~" : " · ")
+                row.appendEscaped(name)
+                row.append(rows.isRelayed ? " ← " : " · ")
+            } else {
                 row.append(" · ")
-                row.appendEscaped(words)
             }
+            row.appendEscaped(beginning)
             row.append(0x20)
             if Columns.fitting(row.utf8, into: width).bytes == row.count { break }
         }
@@ -197,6 +209,7 @@ public struct CompactForm: Sendable {
             return false
         }
         let began = sessions.values[place].began
+        if let user = record.user { sessions[record.session]?.user = user }
         if record.code == Record.Code.sessionReady {
             fold(record, to: &line)
             return true
@@ -497,13 +510,14 @@ public struct CompactForm: Sendable {
         text.removeAll()
         if let action = record.action {
             text.appendEscaped(action)
+            if action == Record.answered { text.append(" by xmpptap") }
             if let rule = record.rule {
                 text.append(0x20)
                 text.appendEscaped(rule)
             }
             text.append("; ")
         } else if record.origin == .tap {
-            text.append("tap; ")
+            text.append("by xmpptap; ")
         }
         guard record.direction != nil, record.kind.isStreamItem || record.kind == .bytes || record.kind == .chunk else {
             if record.code == Record.Code.loginFailed, let finding = record.details?[Record.Detail.finding]?.text {

@@ -42,6 +42,8 @@ extension Record {
         public static let resumes = "resumes"
         /// Of ``Code/sessionBegan``: what the session is read or made from, where it is not relayed.
         public static let source = "source"
+        /// Of ``Code/sessionBegan``: where the session is relayed to, as the user has named it.
+        public static let upstream = "upstream"
         /// Of ``Code/subscription``: the contact's bare JID; what is no JID as it was written.
         public static let contact = "contact"
         /// Of ``Code/subscription``: the state before.
@@ -56,6 +58,8 @@ extension Record {
         public let words: Prose
         /// The ``Detail/source``; nil where a client connected to this program.
         public let source: String?
+        /// The ``Detail/upstream``; nil where the session is not relayed.
+        public let upstream: String?
 
         /// The session is read from a client's log.
         public static let ownLog = Beginning(words: "a session by the client's own log", source: "client-log")
@@ -70,12 +74,28 @@ extension Record {
 
         /// The session was recorded.
         public init(of record: Record) {
-            self.init(words: record.message ?? "", source: record.details?[Detail.source]?.text)
+            self.init(
+                words: record.message ?? "",
+                source: record.details?[Detail.source]?.text,
+                upstream: record.details?[Detail.upstream]?.text
+            )
         }
 
-        private init(words: Prose, source: String?) {
+        /// The session of a client that has connected to this program, to be relayed.
+        /// - Parameter relay: The address of the proxy whose header named the client.
+        public init(client: String?, relay: String?, upstream: String) {
+            let way = relay.map { " by way of \($0)" } ?? ""
+            self.init(
+                words: "\(client ?? "a client") connected\(way), to be relayed to \(upstream)",
+                source: nil,
+                upstream: upstream
+            )
+        }
+
+        private init(words: Prose, source: String?, upstream: String? = nil) {
             self.words = words
             self.source = source
+            self.upstream = upstream
         }
     }
 

@@ -446,7 +446,7 @@ extension Record {
     fileprivate func tellsInWords(_ entry: Attributes.Entry) -> Bool {
         let detail = entry.name
         return switch code {
-        case Code.sessionBegan: detail == Detail.source
+        case Code.sessionBegan: detail == Detail.source || detail == Detail.upstream
         case LoginStep.code: LoginStep.toldDetails.contains(detail)
         case Code.subscription: detail == Detail.contact || detail == Detail.before || detail == Detail.after
         case Code.sessionEnded: !Self.tellsInFigures(entry)

@@ -285,16 +285,25 @@ import XMPPCore
                 "→  unsubscribed   one two three four five si…  1.0 ms    10 B",
             ]
         )
-        for (width, words) in [(100, "127.0.0.1:5 connected, to be relayed to 127.0.0.1:6 "), (60, "127.0.0.1:5 ─")] {
+        for (width, words) in [(100, "127.0.0.1:5 → 127.0.0.1:6 ─"), (50, "127.0.0.1:5 ─")] {
             var log = try Log(width: width)
             var sample = Sample(.session)
             sample.record.session = 1
             sample.record.code = Record.Code.sessionBegan
             sample.record.remote = "127.0.0.1:5"
             sample.record.message = "127.0.0.1:5 connected, to be relayed to 127.0.0.1:6"
+            sample.record.details = [Record.Detail.upstream: "127.0.0.1:6"]
             log.add(sample)
+            var failed = log
             log.note(Record.Code.sessionReady, "ready", at: 25)
-            #expect(log.rows().first?.hasPrefix("── 1 · romeo@localhost/balcony · \(words)") == true)
+            #expect(log.rows().first?.hasPrefix("── 1 · romeo@localhost/balcony ← \(words)") == true)
+            // Of a login that fails, who wanted to log in.
+            failed.item(.send, "<auth/>", "auth", kind: .element) {
+                $0.jid = nil
+                $0.user = "romeo"
+            }
+            failed.note(Record.Code.loginFailed, "failed", 1, .error, at: 26)
+            #expect(failed.rows().first?.hasPrefix("── 1 · ~romeo ← 127.0.0.1:5 → 127.0.0.1:6 ─") == true)
         }
     }
 

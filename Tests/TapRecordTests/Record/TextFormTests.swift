@@ -154,6 +154,7 @@ import XMPPCore
             ),
             (Record.Code.subscription, "a@b: none → both", ["contact": "a@b", "before": "none", "after": "both"]),
             (Record.Code.sessionBegan, "a session by the client's own log", ["source": "client-log"]),
+            (Record.Code.sessionBegan, "a connected, to be relayed to b", ["upstream": "b"]),
         ] as [(String, Prose, Attributes)]
     )
     func `What the message tells is not told again by its details`(code: String, message: Prose, details: Attributes)
