@@ -187,6 +187,18 @@ public final class RecordReader {
         return nil
     }
 
+    /// Has lines made of the records where these are made, if that is quicker: all that follow are then given out by
+    /// ``nextLines()``, and ``next()`` gives what comes behind them. To be asked behind the first header.
+    ///
+    /// - Returns: Whether there is anything to be given out in that way.
+    public func formLines(_ makers: LineMaker.Factory?) -> Bool {
+        guard let makers, held == nil else { return false }
+        return onlyPackets?.formLines(makers) ?? false
+    }
+
+    /// The next lines, in order; nil at the end of the records.
+    public func nextLines() -> FormedLines? { onlyPackets?.nextLines() }
+
     /// The track whose next entry is the earliest; nil at the end of all. Of one moment, the track goes on that was read last.
     private func earliestTrack() throws(ReaderFault) -> Track? {
         guard tracks.count > 1 else { return tracks.first }

@@ -90,6 +90,12 @@ public final class RecordWriter: Sendable {
         queue.append(record.span)
     }
 
+    /// Appends several records.
+    @discardableResult
+    public func append(_ lines: borrowing FormedLines) -> Outcome {
+        queue.append(lines)
+    }
+
     /// Whether so much waits that the sources should stop reading until ``Event/room``. Cheap: no lock.
     public var isCongested: Bool { queue.isCongested }
 

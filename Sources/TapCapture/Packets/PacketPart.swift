@@ -11,6 +11,10 @@ final class PacketPart {
     /// What stands for the header that such a file does not have.
     let header: RecordHeader
     private let input: PacketInput
+    @exclusivity(unchecked) private var decoder: PacketDecoder
+    @exclusivity(unchecked) private var source: PacketSource
+    private let keys: KeyLog
+    private let tally: SessionTally
     /// The interface, where it is none of a file.
     private let live: LiveCapture?
     private let options: SessionOptions
@@ -20,6 +24,8 @@ final class PacketPart {
     private var runner: SourceRunner
     @exclusivity(unchecked) private var pipeline: PacketPipeline?
     @exclusivity(unchecked) private var hasBegun = false
+    /// How several threads read, until they do.
+    private var reading: (workers: Int, makers: LineMaker.Factory?)?
     private let records = RecordBatch()
     private var isFaultTold = false
     /// Nothing is left of what was found up to the end.
@@ -37,24 +43,25 @@ final class PacketPart {
         _ keys: KeyLog
     ) throws(PacketFault) {
         let reader: any PacketReader = format == .pcapng ? PcapngFile(bytes) : try PcapFile(bytes)
-        input = PacketInput(reader, PacketSource(keys: keys), bytes)
+        input = PacketInput(reader, bytes)
+        decoder = PacketDecoder()
+        tally = SessionTally()
+        source = PacketSource(keys: keys, tally: tally)
+        self.keys = keys
         live = nil
         options = decoding.applied(to: PacketSource.options)
         runner = SourceRunner(run: Run(), options: options)
-        input.readOn()
-        header = Self.header(path, input.source.began ?? Timestamp(nanoseconds: 0), decoding.redaction)
+        header = Self.header(path, input.peek() ?? Timestamp(nanoseconds: 0), decoding.redaction)
     }
 
     /// Reads an interface, from now on.
     init(_ live: LiveCapture, _ decoding: Decoding) {
         let began = LiveCapture.now
-        let source = PacketSource(
-            keys: live.keys?.log ?? KeyLog(),
-            waits: live.keys != nil,
-            ports: live.ports,
-            began: began
-        )
-        input = PacketInput(live, source, nil)
+        decoder = PacketDecoder(began: began)
+        keys = live.keys?.log ?? KeyLog()
+        tally = SessionTally()
+        source = PacketSource(keys: keys, waits: live.keys != nil, ports: live.ports, tally: tally)
+        input = PacketInput(live, nil)
         self.live = live
         options = decoding.applied(to: PacketSource.options)
         runner = SourceRunner(run: Run(), options: options)
@@ -89,25 +96,42 @@ final class PacketPart {
         guard live == nil, pipeline == nil, !hasBegun, !input.hasEnded else { return }
         // Pseudonyms are numbered as they come up, which is the order of the packets in one thread only.
         guard options.redaction != .metadata else { return }
-        pipeline = PacketPipeline(input, options, workers: workers ?? PacketPipeline.usualWorkers)
+        reading = (workers ?? PacketPipeline.usualWorkers, nil)
+    }
+
+    /// Has lines made of the records where these are made, which are given out by ``nextLines()`` and not by ``next()``; false
+    /// where one thread reads, or where records were given out.
+    func formLines(_ makers: @escaping LineMaker.Factory) -> Bool {
+        guard let workers = reading?.workers, workers > 1, !hasBegun else { return false }
+        reading = (workers, makers)
+        return true
+    }
+
+    /// The next lines, in the order of their records; nil at the end, as of ``next()``.
+    func nextLines() -> FormedLines? {
+        begin()
+        return pipeline?.nextLines()
+    }
+
+    /// Starts the threads, if there are to be any.
+    private func begin() {
+        guard !hasBegun else { return }
+        hasBegun = true
+        guard let reading else { return }
+        pipeline = PacketPipeline(input, keys, options, workers: reading.workers, makers: reading.makers)
     }
 
     /// The next record; nil at the end of the file, or where the rest cannot be read: then ``takeFault()`` says why. Of one
     /// that ``isLive``, nil is that nothing more is there yet.
     func next() -> RecordLine? {
-        hasBegun = true
+        begin()
         if let pipeline { return pipeline.next() }
         while true {
             if let record = records.next() { return record }
             records.clear()
-            if !input.hasEnded {
-                readOn()
-            } else {
-                // A file without packets has ended before anything was asked for.
-                guard !isDrained else { return nil }
-                isDrained = true
-            }
-            runner.take(&input.source) { records.append($0) }
+            guard !isDrained else { return nil }
+            if input.hasEnded { finish() } else { readOn() }
+            take()
             if input.isIdle, !input.hasEnded, records.count == 0 { return nil }
         }
     }
@@ -120,11 +144,33 @@ final class PacketPart {
     }
 
     private func readOn() {
-        input.readOn()
+        input.readOn { entry, bytes in
+            switch entry {
+            case .keys(let lines): source.take(keys: lines)
+            case .packet(let packet): source.take(packet, bytes, &decoder)
+            }
+        }
         if let live { takeStock(of: live) }
         guard let live, input.isIdle, input.fault != nil || live.isDrained else { return }
         live.finish()
         input.finish()
+    }
+
+    /// Has records made of what was found.
+    private func take() { runner.take(&source) { records.append($0) } }
+
+    private func finish() {
+        source.finish()
+        take()
+        if let summary = CaptureNote.summary(decoder.counts, tally, at: decoder.now) {
+            runner.take(summary) { records.append($0) }
+        }
+        isDrained = true
+    }
+
+    private func tell(_ code: String, _ level: Level, _ message: Prose, details: Attributes? = nil) {
+        take()
+        runner.take(CaptureNote.note(code, level, message, details: details, at: decoder.now)) { records.append($0) }
     }
 
     /// Takes the secrets that have come in the meantime, says what the kernel has dropped, and writes what was captured: where
@@ -133,10 +179,10 @@ final class PacketPart {
         untold += 1
         guard input.isIdle || untold >= Self.mostUntold else { return }
         untold = 0
-        if live.readKeys() { input.source.retrySecrets() }
+        if live.readKeys() { source.retrySecrets() }
         let dropped = live.takeDropped()
         if dropped > 0 {
-            input.source.tell(
+            tell(
                 "packets-dropped",
                 .warn,
                 "\(dropped) packet\(dropped == 1 ? "" : "s") dropped by the kernel: they came faster than they were read",
@@ -146,7 +192,7 @@ final class PacketPart {
         live.flush()
         guard isRecording, let fault = live.recordingFault else { return }
         isRecording = false
-        input.source.tell(
+        tell(
             "packets-not-written",
             .error,
             "\(Prose("\(fault)").clause); the packets before are in the file"
@@ -154,34 +200,52 @@ final class PacketPart {
     }
 }
 
-/// The packets of a file or an interface, and what is found in them; of one thread at a time.
+/// The packets of a file or an interface; of one thread at a time.
 final class PacketInput {
     private let reader: any PacketReader
     private let bytes: InputBytes?
-    /// What was found so far.
-    @exclusivity(unchecked) var source: PacketSource
+    /// What was read before it was asked for.
+    private var ahead: [(entry: PacketEntry, bytes: [UInt8])] = []
+    /// There is nothing behind what was read ahead.
+    private var isSpent = false
     /// Nothing more is there yet, or ever.
     private(set) var isIdle = false
-    private(set) var hasEnded = false
+    var hasEnded: Bool { isSpent && ahead.isEmpty }
     /// Why the rest could not be read.
     private(set) var fault: PacketFault?
 
     /// - Parameter bytes: Those of a file; nil is an interface, which has no end by itself.
-    init(_ reader: any PacketReader, _ source: PacketSource, _ bytes: InputBytes?) {
+    init(_ reader: any PacketReader, _ bytes: InputBytes?) {
         self.reader = reader
-        self.source = source
         self.bytes = bytes
     }
 
-    /// Reads the next packet.
-    func readOn() {
-        do throws(PacketFault) {
-            let isThere = try reader.next { entry, bytes in
-                switch entry {
-                case .packet(let packet): source.take(packet, bytes)
-                case .keys(let lines): source.take(keys: lines)
-                }
+    /// Reads up to the first packet of a file, which comes later all the same; when it was captured.
+    func peek() -> Timestamp? {
+        var time: Timestamp?
+        while time == nil, !isSpent {
+            read { entry, bytes in
+                if case .packet(let packet) = entry { time = packet.time }
+                var copy: [UInt8] = []
+                copy.append(bytes)
+                ahead.append((entry, copy))
             }
+        }
+        return time
+    }
+
+    /// Reads the next packet, or lines of a key log.
+    func readOn(_ take: (PacketEntry, Span<UInt8>) -> Void) {
+        guard ahead.isEmpty else {
+            let (entry, bytes) = ahead.removeFirst()
+            return take(entry, bytes.span)
+        }
+        read(take)
+    }
+
+    private func read(_ take: (PacketEntry, Span<UInt8>) -> Void) {
+        do throws(PacketFault) {
+            let isThere = try reader.next(take)
             isIdle = !isThere
             guard !isThere, let bytes else { return }
             fault = bytes.takeTruncation().map { .compressed($0) }
@@ -191,12 +255,9 @@ final class PacketInput {
             // An interface says first what it has to say.
             if bytes == nil { return }
         }
-        finish()
+        isSpent = true
     }
 
     /// There are no more packets.
-    func finish() {
-        hasEnded = true
-        source.finish()
-    }
+    func finish() { isSpent = true }
 }

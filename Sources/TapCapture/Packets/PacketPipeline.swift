@@ -3,50 +3,72 @@ internal import Glibc
 internal import Synchronization
 internal import TapCore
 internal import TapRecord
+internal import TapSecurity
 internal import XMPPCore
 
 /// Reads a file of packets by several threads.
 ///
 /// ```
-///                        ┌─→ worker: sessions 1, 3, 5 … ─┐
-/// reader: packets, TCP, TLS                              ├─→ who asks: records in order, numbered
-///                        └─→ worker: sessions 2, 4, 6 … ─┘
+///                      ┌─→ worker: TCP, TLS, sessions of connections a, c, d … ─┐
+/// reader: TCP segments                                                          ├─→ who asks: records or lines, in order
+///                      └─→ worker: TCP, TLS, sessions of connections b, e, f … ─┘
 /// ```
 ///
-/// The reader hands out what was found in rounds of some hundred inputs; each worker makes its sessions of its part of a
-/// round. The records come in the order of the inputs, with the numbers that one thread would have given them: a worker
-/// counts its own, and how many each input has brought. What sessions know of each other (numbers of secrets, resumption)
-/// is asked for in the order of the inputs too: see ``PacketTurns``. Bounded by the rounds that can wait in each queue.
+/// The reader hands out segments in rounds; which worker has a connection follows from its ends. A worker makes the sessions
+/// of its connections, and their records or the lines of these. They come in the order of the packets, with the numbers that
+/// one thread would have given them: a worker counts its own, and how many each packet has brought. What sessions know of
+/// each other (their numbers, those of secrets, resumption) is asked for in the order of the packets too: see
+/// ``PacketTurns``. Bounded by the rounds that can wait in each queue, and by what ``TCPReassembler`` keeps, in each worker.
 final class PacketPipeline {
     /// Sessions are made by at most so many threads: the reader keeps no more of them busy.
     private static let mostWorkers = 4
-    /// Inputs of a round, and bytes.
-    private static let roundInputs = 256
-    private static let roundBytes = 128 << 10
+    /// Segments of a round, and bytes.
+    private static let roundSegments = 1024
+    private static let roundBytes = 256 << 10
     /// Rounds that wait for a worker, and whose records wait.
     private static let waitingRounds = 2
 
-    /// What was found next, of a worker's sessions.
+    /// What was read next for a worker.
     fileprivate struct Round: Sendable {
-        var inputs: [SourceInput] = []
-        /// The place of each in the file.
-        var places: [UInt64] = []
-        /// The place behind the round.
-        var end: UInt64 = 0
+        struct Entry: Sendable {
+            /// The number of the packet.
+            let place: UInt64
+            let at: Run.Instant
+            let segment: TCPSegment
+            /// Where its bytes end among those of the round.
+            let end: Int
+        }
+
+        var entries: [Entry] = []
+        /// The bytes of the segments, one behind the other.
+        var bytes: [UInt8] = []
+        /// Lines of a key log, each before the entry of this index.
+        var keys: [(before: Int, lines: [UInt8])] = []
+        /// The number of the last packet that was read.
+        var place: UInt64 = 0
+        /// What else was in the packets, behind the last of them.
+        var ending: (counts: PacketDecoder.Counts, at: Run.Instant)?
+
+        mutating func append(_ segment: TCPSegment, _ payload: Span<UInt8>, _ place: UInt64, at: Run.Instant) {
+            bytes.append(payload)
+            entries.append(Entry(place: place, at: at, segment: segment, end: bytes.count))
+        }
     }
 
     /// What a worker has made of its part of a round.
     fileprivate struct Made: Sendable {
         struct Step {
+            /// The number of the packet; of what comes behind the last one, a larger number.
             let place: UInt64
             /// Numbers that records have taken, also those that are not told.
             let numbers: UInt64
-            /// How many of the records are there up to the end of this one.
+            /// How many of the records, or of those with lines, are there up to the end of this one.
             let records: Int
         }
 
         var steps: [Step] = []
-        var records: RecordBatch
+        var records: RecordBatch?
+        var lines: FormedLines?
     }
 
     private let rounds: [Handoff<Round>]
@@ -60,7 +82,7 @@ final class PacketPipeline {
     /// What comes of a worker, and how far it was given out.
     fileprivate struct Lane {
         let made: Handoff<Made>
-        var batch = Made(records: RecordBatch())
+        var batch = Made()
         var step = 0
         /// Numbers that the worker has counted before the step.
         var counted: UInt64 = 0
@@ -75,18 +97,34 @@ final class PacketPipeline {
     }
 
     /// Starts the threads; nil where that fails, or where a single worker would gain nothing.
-    init?(_ input: PacketInput, _ options: SessionOptions, workers: Int) {
+    ///
+    /// - Parameters:
+    ///   - keys: Secrets of TLS. It is not to be used by others any more.
+    ///   - makers: Make lines of the records, for ``nextLines()``; nil has the records given out by ``next()``.
+    init?(
+        _ input: PacketInput,
+        _ keys: KeyLog,
+        _ options: SessionOptions,
+        workers: Int,
+        makers: LineMaker.Factory? = nil
+    ) {
         guard workers > 1 else { return nil }
         let turns = PacketTurns(workers)
         let rounds = (0..<workers).map { _ in Handoff<Round>(capacity: Self.waitingRounds) }
         let made = (0..<workers).map { _ in Handoff<Made>(capacity: Self.waitingRounds) }
         self.rounds = rounds
         lanes = made.map { Lane(made: $0) }
-        let run = Run()
-        for worker in 0..<workers {
-            let (incoming, outgoing) = (rounds[worker], made[worker])
-            let result = WorkerThread.start(named: "packets-\(worker)") {
-                Self.work(worker, incoming, outgoing, turns, run, options)
+        let (run, tally) = (Run(), SessionTally())
+        for number in 0..<workers {
+            let (incoming, outgoing) = (rounds[number], made[number])
+            // Each is confined to its thread from here on. The first has the caller's key log, the others a copy.
+            nonisolated(unsafe) let own = number == 0 ? keys : keys.copy()
+            let result = WorkerThread.start(named: "packets-\(number)") {
+                let maker = makers?()
+                var options = options
+                if let maker { options.recordLevel = RecordLevel(min(options.level, maker.level)) }
+                var worker = PacketWorker(number, turns, run, tally, own, options, maker)
+                worker.work(incoming, outgoing)
             }
             guard result == 0 else {
                 abandon()
@@ -109,76 +147,64 @@ final class PacketPipeline {
         for lane in lanes { lane.made.abandon() }
     }
 
-    // MARK: Threads
-
     private static func read(_ input: PacketInput, _ queues: [Handoff<Round>]) {
-        var parts = queues.map { _ in Round() }
-        var place: UInt64 = 0
-        var (count, bytes) = (0, 0)
-        while true {
-            while let found = input.source.next() {
-                if case .received(_, let content, _) = found.kind { bytes += content.count }
-                let part = Int(found.session % UInt64(queues.count))
-                parts[part].places.append(place)
-                parts[part].inputs.append(found)
-                place += 1
-                count += 1
-            }
-            if count >= roundInputs || bytes >= roundBytes || input.hasEnded {
-                for (queue, part) in zip(queues, parts) {
-                    var round = part
-                    round.end = place
-                    guard queue.push(round) else { return }
-                }
-                for index in parts.indices {
-                    parts[index] = Round()
-                    parts[index].inputs.reserveCapacity(count)
-                    parts[index].places.reserveCapacity(count)
-                }
-                (count, bytes) = (0, 0)
-            }
-            guard !input.hasEnded else { break }
-            input.readOn()
+        let found = FoundSegments(parts: queues.count)
+        while !input.hasEnded {
+            input.readOn { found.take($0, $1) }
+            guard found.isFull, !input.hasEnded else { continue }
+            guard found.push(to: queues, isLast: false) else { return }
         }
+        guard found.push(to: queues, isLast: true) else { return }
         for queue in queues { queue.finish() }
     }
 
-    private static func work(
-        _ worker: Int,
-        _ rounds: Handoff<Round>,
-        _ queue: Handoff<Made>,
-        _ turns: PacketTurns,
-        _ run: Run,
-        _ options: SessionOptions
-    ) {
-        let own = Run(partOf: run) { turns.wait(worker) }
-        var runner = SourceRunner(run: own, options: options)
-        // Whoever waits for this one need not wait any more.
-        defer { turns.end(worker) }
-        var capacity = 0
-        while let round = rounds.pop() {
-            let records = RecordBatch(capacity: capacity)
-            var made = Made(records: records)
-            made.steps.reserveCapacity(round.inputs.count)
-            // Borrowed: each copy would count a reference more of an input's bytes.
-            let inputs = round.inputs.span
-            for index in inputs.indices {
-                let place = round.places[index]
-                turns.reach(place, worker)
-                let before = own.lastSequence
-                runner.take(inputs[index]) { records.append($0) }
-                let numbers = own.lastSequence - before
-                guard numbers > 0 else { continue }
-                made.steps.append(Made.Step(place: place, numbers: numbers, records: records.count))
+    /// The segments that the reader has found since it handed some out. Of one thread, so exclusive access is not checked.
+    private final class FoundSegments {
+        @exclusivity(unchecked) private var decoder = PacketDecoder()
+        @exclusivity(unchecked) private var parts: [Round]
+        @exclusivity(unchecked) private var count = 0
+        @exclusivity(unchecked) private var bytes = 0
+
+        init(parts: Int) { self.parts = (0..<parts).map { _ in Round() } }
+
+        var isFull: Bool { count >= PacketPipeline.roundSegments || bytes >= PacketPipeline.roundBytes }
+
+        func take(_ entry: PacketEntry, _ packet: Span<UInt8>) {
+            switch entry {
+            case .keys(let lines):
+                for index in parts.indices { parts[index].keys.append((parts[index].entries.count, lines)) }
+            case .packet(let head):
+                guard let (segment, payload) = decoder.decode(head, packet) else { return }
+                let part = segment.part(of: parts.count)
+                let (at, place) = (decoder.now, decoder.counts.packets)
+                switch payload {
+                case .range(let range): parts[part].append(segment, packet.extracting(range), place, at: at)
+                case .joined(let bytes): parts[part].append(segment, bytes.span, place, at: at)
+                }
+                count += 1
+                bytes += packet.count
             }
-            turns.reach(round.end, worker)
-            capacity = records.count
-            guard queue.push(made) else { return }
         }
-        queue.finish()
+
+        /// - Returns: False where nobody takes them any more.
+        func push(to queues: [Handoff<Round>], isLast: Bool) -> Bool {
+            for (index, queue) in queues.enumerated() {
+                let sizes = (entries: parts[index].entries.count, bytes: parts[index].bytes.count)
+                var round = Round()
+                swap(&round, &parts[index])
+                round.place = decoder.counts.packets
+                if isLast { round.ending = (decoder.counts, decoder.now) }
+                guard queue.push(round) else { return false }
+                guard !isLast else { continue }
+                parts[index].entries.reserveCapacity(sizes.entries + sizes.entries / 4)
+                parts[index].bytes.reserveCapacity(sizes.bytes + sizes.bytes / 4)
+            }
+            (count, bytes) = (0, 0)
+            return true
+        }
     }
 
-    // MARK: Records
+    // MARK: Records and lines
 
     /// The next record; nil at the end.
     func next() -> RecordLine? {
@@ -189,6 +215,15 @@ final class PacketPipeline {
             if current == nil { takeRound() }
         }
         return nil
+    }
+
+    /// The lines of a round; nil at the end.
+    func nextLines() -> FormedLines? {
+        takeRound()
+        guard !hasEnded else { return nil }
+        var merged = FormedLines(capacity: lanes.reduce(0) { $0 + ($1.batch.lines?.text.count ?? 0) })
+        while let lane = earliest() { lanes[lane].appendStep(to: &merged) }
+        return merged
     }
 
     /// The lane whose step comes next; nil at the end of the round.
@@ -210,6 +245,119 @@ final class PacketPipeline {
     }
 }
 
+extension TCPSegment {
+    /// Which of several parts a connection belongs to, the same for both directions.
+    fileprivate func part(of count: Int) -> Int { Int(((source.mixed ^ destination.mixed) >> 32) % UInt64(count)) }
+}
+
+/// One of the threads that make sessions.
+private struct PacketWorker {
+    private let number: Int
+    private let turns: PacketTurns
+    private let run: Run
+    private let tally: SessionTally
+    private let maker: LineMaker?
+    private var runner: SourceRunner
+    private var source: PacketSource
+
+    init(
+        _ number: Int,
+        _ turns: PacketTurns,
+        _ run: Run,
+        _ tally: SessionTally,
+        _ keys: KeyLog,
+        _ options: SessionOptions,
+        _ maker: LineMaker?
+    ) {
+        self.number = number
+        self.turns = turns
+        self.tally = SessionTally(partOf: tally) { turns.wait(number) }
+        self.run = Run(partOf: run) { turns.wait(number) }
+        self.maker = maker
+        runner = SourceRunner(run: self.run, options: options)
+        source = PacketSource(keys: keys, tally: self.tally)
+    }
+
+    mutating func work(_ rounds: Handoff<PacketPipeline.Round>, _ queue: Handoff<PacketPipeline.Made>) {
+        // Whoever waits for this one need not wait any more.
+        defer { turns.end(number) }
+        var size = 0
+        while let round = rounds.pop() {
+            let made: PacketPipeline.Made
+            if let maker {
+                var batch = LineBatch(maker, capacity: size + size / 4)
+                let steps = read(round, into: &batch) { $0.lines.ends.count }
+                size = batch.lines.text.count
+                made = PacketPipeline.Made(steps: steps, lines: batch.lines)
+            } else {
+                var batch = RecordBatch(capacity: size)
+                let steps = read(round, into: &batch) { $0.count }
+                size = batch.count
+                made = PacketPipeline.Made(steps: steps, records: batch)
+            }
+            guard queue.push(made) else { return }
+        }
+        queue.finish()
+    }
+
+    /// - Parameter count: How many records there are, or records with lines.
+    private mutating func read<Batch: RecordConsumer>(
+        _ round: borrowing PacketPipeline.Round,
+        into batch: inout Batch,
+        _ count: (Batch) -> Int
+    ) -> [PacketPipeline.Made.Step] {
+        var steps: [PacketPipeline.Made.Step] = []
+        steps.reserveCapacity(round.entries.count)
+        var before = run.lastSequence
+        /// Ends the step that what was at a place has made.
+        func endStep(_ place: UInt64) {
+            let last = run.lastSequence
+            guard last > before else { return }
+            steps.append(PacketPipeline.Made.Step(place: place, numbers: last - before, records: count(batch)))
+            before = last
+        }
+        var keys = round.keys[...]
+        let entries = round.entries.span
+        let bytes = round.bytes.span
+        var start = 0
+        for index in entries.indices {
+            let place = entries[index].place
+            turns.reach(place, number)
+            while let lines = keys.first, lines.before <= index {
+                source.take(keys: lines.lines)
+                keys.removeFirst()
+            }
+            let (at, end) = (entries[index].at, entries[index].end)
+            source.take(entries[index].segment, bytes.extracting(start..<end), at: at, as: place) {
+                connection,
+                direction,
+                bytes in
+                if connection.runner == nil { connection.runner = connection.session.flatMap { runner.runner(of: $0) } }
+                connection.runner?.receive(direction, bytes, at: at, to: &batch)
+            }
+            start = end
+            while let input = source.next() { runner.take(input, to: &batch) }
+            endStep(place)
+        }
+        for lines in keys { source.take(keys: lines.lines) }
+        turns.reach(round.place &+ 1, number)
+        guard let (counts, at) = round.ending else { return steps }
+        // Of connections that are still open, in the order in which they began.
+        while let connection = source.finishNext() {
+            let place = round.place &+ 1 &+ connection
+            turns.reach(place, number)
+            while let input = source.next() { runner.take(input, to: &batch) }
+            endStep(place)
+        }
+        guard number == 0 else { return steps }
+        turns.reach(.max - 1, number)
+        turns.wait(number)
+        if let summary = CaptureNote.summary(counts, tally, at: at) { runner.take(summary, to: &batch) }
+        endStep(.max - 1)
+        return steps
+    }
+}
+
 extension PacketPipeline.Lane {
     /// Where in the file the next step stands.
     var place: UInt64? { step < batch.steps.count ? batch.steps[step].place : nil }
@@ -221,9 +369,9 @@ extension PacketPipeline.Lane {
 
     /// The next record of the step, with its number in the file; nil at the end of the step.
     mutating func next(after sequence: UInt64) -> RecordLine? {
-        guard batch.records.given < batch.steps[step].records else { return nil }
+        guard let records = batch.records, records.given < batch.steps[step].records else { return nil }
         let offset = sequence &- counted
-        return batch.records.next { $0.renumber(&numbers, offset) }
+        return records.next { $0.renumber(&numbers, offset) }
     }
 
     /// Goes on to the next step; gives how many numbers this one has taken.
@@ -232,6 +380,13 @@ extension PacketPipeline.Lane {
         counted += taken
         step += 1
         return taken
+    }
+
+    /// Appends the lines of the step, and goes on to the next one.
+    mutating func appendStep(to lines: inout FormedLines) {
+        let start = step == 0 ? 0 : batch.steps[step - 1].records
+        if let made = batch.lines { lines.append(start..<batch.steps[step].records, of: made) }
+        step += 1
     }
 }
 

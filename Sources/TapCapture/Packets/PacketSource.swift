@@ -1,3 +1,4 @@
+internal import Synchronization
 internal import TapCore
 internal import TapRecord
 internal import TapSecurity
@@ -9,18 +10,8 @@ internal import XMPPCore
 /// began before the capture did. Of the others nothing is kept but how many there were. Bytes that were not captured are
 /// told in their place, and the stream goes on with the next stanza.
 struct PacketSource: Source {
-    private var decoder = PacketDecoder()
     private var reassembler: TCPReassembler
     private var connections: [TCPReassembler.Number: PacketConnection] = [:]
-    /// Sessions so far.
-    private var count: UInt64 = 0
-    /// Connections that were not XMPP.
-    private var others: UInt64 = 0
-    private var packets: UInt64 = 0
-    /// Packets of TCP of which only the beginning was captured.
-    private var cut: UInt64 = 0
-    /// When the capture began, or its first packet was captured.
-    private(set) var began: Timestamp?
     private var now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
     private var found = Outputs<SourceInput>()
     /// Secrets of TLS, from a key log or the capture itself.
@@ -31,6 +22,8 @@ struct PacketSource: Source {
     private var waiting: Set<TCPReassembler.Number> = []
     /// Ports on which TLS is XMPP's.
     private let ports: Set<UInt16>
+    private let tally: SessionTally
+    private var isFinishing = false
 
     /// The most connections that wait for secrets. One more, and the oldest continues without secrets.
     static let mostWaiting = 256
@@ -41,13 +34,12 @@ struct PacketSource: Source {
     ///   - keys: Secrets of TLS.
     ///   - waits: They may come later than the packets: ``retrySecrets()``.
     ///   - ports: Ports of servers, beside those that XMPP has.
-    ///   - began: When the capture began; nil is with the first packet.
-    init(keys: KeyLog, waits: Bool = false, ports: [UInt16] = [], began: Timestamp? = nil) {
+    ///   - tally: Numbers the sessions.
+    init(keys: KeyLog, waits: Bool = false, ports: [UInt16] = [], tally: SessionTally = SessionTally()) {
         self.keys = keys
-        self.began = began
-        if let began { now.time = began }
         self.waits = waits
         self.ports = TCPReassembler.knownPorts.union(ports)
+        self.tally = tally
         reassembler = TCPReassembler(serverPorts: self.ports)
     }
 
@@ -66,21 +58,48 @@ struct PacketSource: Source {
 
     mutating func next() -> SourceInput? { found.next() }
 
-    /// Takes a packet.
-    mutating func take(_ packet: CapturedPacket, _ bytes: Span<UInt8>) {
-        packets += 1
-        let time = packet.time
-        if began == nil { began = time }
-        // Packets of several interfaces may go back in time.
-        let elapsed = Run.Instant(time, since: began ?? time).monotonic
-        now = Run.Instant(time: time, monotonic: max(now.monotonic, elapsed))
-        guard let segment = decoder.decode(packet, bytes) else { return }
-        if segment.cut > 0 { cut += 1 }
-        switch segment.payload {
-        case .range(let range): reassembler.take(segment, bytes.extracting(range), at: time)
-        case .joined(let payload): reassembler.take(segment, payload.span, at: time)
+    /// Takes a packet, from one thread that reads all of them; what comes of it comes by ``next()``.
+    mutating func take(_ packet: CapturedPacket, _ bytes: Span<UInt8>, _ decoder: inout PacketDecoder) {
+        guard let (segment, payload) = decoder.decode(packet, bytes) else { return }
+        switch payload {
+        case .range(let range):
+            take(segment, bytes.extracting(range), at: decoder.now, as: decoder.counts.packets)
+        case .joined(let bytes): take(segment, bytes.span, at: decoder.now, as: decoder.counts.packets)
         }
+    }
+
+    /// Takes a segment; what comes of it comes by ``next()``.
+    ///
+    /// - Parameter number: That of a connection that begins with it; later ones have larger numbers.
+    mutating func take(
+        _ segment: TCPSegment,
+        _ bytes: Span<UInt8>,
+        at time: Run.Instant,
+        as number: TCPReassembler.Number
+    ) {
+        now = time
+        reassembler.take(segment, bytes, at: time.time, as: number)
         readConnections()
+    }
+
+    /// The same, but bytes of a session that only have to be handed on are handed to `receive`, and not copied. Everything that
+    /// came before is to be taken by ``next()`` first.
+    mutating func take(
+        _ segment: TCPSegment,
+        _ bytes: Span<UInt8>,
+        at time: Run.Instant,
+        as number: TCPReassembler.Number,
+        _ receive: (PacketConnection, Direction, Span<UInt8>) -> Void
+    ) {
+        guard let (next, direction, connection) = reassembler.takeNext(segment, bytes.count) else {
+            return take(segment, bytes, at: time, as: number)
+        }
+        now = time
+        if connection.passesOn(direction, bytes, at: time) { return receive(connection, direction, bytes) }
+        var copy: [UInt8] = []
+        copy.append(bytes)
+        connection.take(.data(direction, copy), at: time, &found)
+        settle(next, connection)
     }
 
     /// There are no more packets.
@@ -88,7 +107,16 @@ struct PacketSource: Source {
         reassembler.finish()
         readConnections(atLast: true)
         goOn(givingUp: true)
-        tellSummary()
+    }
+
+    /// The same, one connection after the other, in the order in which they began: call it until there are none. What comes of
+    /// it is to be taken by ``next()`` each time.
+    ///
+    /// - Returns: The number of the connection.
+    mutating func finishNext() -> TCPReassembler.Number? {
+        if !isFinishing { reassembler.finish() }
+        isFinishing = true
+        return readConnection(atLast: true)
     }
 
     /// The key log has grown.
@@ -100,34 +128,42 @@ struct PacketSource: Source {
 
     private mutating func goOn(_ number: TCPReassembler.Number, givingUp: Bool) {
         guard let connection = connections[number] else { return }
-        connection.goOn(givingUp: givingUp, &count, &found)
+        connection.goOn(givingUp: givingUp, &found)
         settle(number, connection)
     }
 
-    /// - Parameter atLast: What comes now has come of a connection when it was seen last.
     private mutating func readConnections(atLast: Bool = false) {
-        while let (number, event) = reassembler.next() {
-            if case .opened(let client, let server, let isWhole) = event {
-                connections[number] = PacketConnection(
-                    client: client,
-                    server: server,
-                    isWhole: isWhole,
-                    hasKnownPort: ports.contains(server.port),
-                    tls: PacketTLS(keys, waits: waits, isWhole: isWhole)
-                )
-                continue
-            }
-            guard let connection = connections[number] else { continue }
-            connection.take(event, at: atLast ? connection.lastSeen ?? now : now, &count, &found)
+        while readConnection(atLast: atLast) != nil {}
+    }
+
+    /// Takes what happened next to a connection; gives which one that is.
+    ///
+    /// - Parameter atLast: What comes now has come of a connection when it was seen last.
+    private mutating func readConnection(atLast: Bool = false) -> TCPReassembler.Number? {
+        guard let (number, event) = reassembler.next() else { return nil }
+        if case .opened(let client, let server, let isWhole) = event {
+            let connection = PacketConnection(
+                client: client,
+                server: server,
+                isWhole: isWhole,
+                hasKnownPort: ports.contains(server.port),
+                tls: PacketTLS(keys, waits: waits, isWhole: isWhole),
+                tally: tally
+            )
+            connections[number] = connection
+            reassembler.attach(connection, to: number)
+        } else if let connection = connections[number] {
+            connection.take(event, at: atLast ? connection.lastSeen ?? now : now, &found)
             settle(number, connection)
         }
+        return number
     }
 
     /// Does what a connection's state asks for.
     private mutating func settle(_ number: TCPReassembler.Number, _ connection: PacketConnection) {
         switch connection.fate {
         case .other:
-            others += 1
+            tally.countOther()
             connections[number] = nil
             reassembler.forget(number)
         case .over: connections[number] = nil
@@ -140,9 +176,54 @@ struct PacketSource: Source {
         }
         goOn(oldest, givingUp: true)
     }
+}
 
-    /// Says what happened to the capture itself.
-    mutating func tell(_ code: String, _ level: Level, _ message: Prose, details: Attributes? = nil) {
+/// Numbers the sessions that are found in packets, and counts the connections that are none.
+final class SessionTally: Sendable {
+    private final class Counts: Sendable {
+        let sessions = Atomic<UInt64>(0)
+        let others = Atomic<UInt64>(0)
+    }
+
+    private let counts: Counts
+    private let turn: (@Sendable () -> Void)?
+
+    init() {
+        counts = Counts()
+        turn = nil
+    }
+
+    /// The same for one of several threads.
+    ///
+    /// - Parameter turn: Returns when the others have done all that comes before what this thread does now.
+    init(partOf whole: SessionTally, inTurn turn: @escaping @Sendable () -> Void) {
+        counts = whole.counts
+        self.turn = turn
+    }
+
+    /// The number of a session that begins, from 1.
+    func nextSession() -> UInt64 {
+        turn?()
+        return counts.sessions.add(1, ordering: .relaxed).newValue
+    }
+
+    func countOther() { counts.others.add(1, ordering: .relaxed) }
+
+    /// Sessions so far.
+    var sessions: UInt64 { counts.sessions.load(ordering: .relaxed) }
+    /// Connections that were not XMPP.
+    var others: UInt64 { counts.others.load(ordering: .relaxed) }
+}
+
+/// What is said about a capture itself, as records of no session.
+enum CaptureNote {
+    static func note(
+        _ code: String,
+        _ level: Level,
+        _ message: Prose,
+        details: Attributes? = nil,
+        at now: Run.Instant
+    ) -> SourceInput {
         var record = Record(
             sequence: 0,
             time: now.time,
@@ -156,27 +237,29 @@ struct PacketSource: Source {
         record.details = details
         let nothing: [UInt8] = []
         let line = RecordLine(Redactor(policy: .none, registry: SecretRegistry()).redact(record), content: nothing.span)
-        found.append(SourceInput(session: 0, at: now, .recorded(line)))
+        return SourceInput(session: 0, at: now, .recorded(line))
     }
 
-    /// What was in the packets beside XMPP.
-    private mutating func tellSummary() {
+    /// What was in the packets beside XMPP, if there was anything.
+    static func summary(_ counts: PacketDecoder.Counts, _ tally: SessionTally, at now: Run.Instant) -> SourceInput? {
+        let (packets, cut, others) = (counts.packets, counts.cut, tally.others)
         var parts: [String] = []
-        if count == 0 { parts.append("no XMPP found") }
+        if tally.sessions == 0 { parts.append("no XMPP found") }
         if others > 0 { parts.append("\(others) TCP connection\(others == 1 ? "" : "s") without XMPP") }
-        if decoder.damaged > 0 { parts.append("\(decoder.damaged) damaged packet\(decoder.damaged == 1 ? "" : "s")") }
-        for (link, packets) in decoder.unknownLinks.sorted(by: { $0.key < $1.key }) {
+        if counts.damaged > 0 { parts.append("\(counts.damaged) damaged packet\(counts.damaged == 1 ? "" : "s")") }
+        for (link, packets) in counts.unknownLinks.sorted(by: { $0.key < $1.key }) {
             parts.append("\(packets) packet\(packets == 1 ? "" : "s") of link type \(link), which is not supported")
         }
         if cut > 0 {
             parts.append("\(cut) packet\(cut == 1 ? "" : "s") cut short; capture whole packets, as tcpdump -s 0 does")
         }
-        guard !parts.isEmpty else { return }
-        let isLoss = count == 0 || cut > 0 || !decoder.unknownLinks.isEmpty
-        tell(
+        guard !parts.isEmpty else { return nil }
+        let isLoss = tally.sessions == 0 || cut > 0 || !counts.unknownLinks.isEmpty
+        return note(
             "packets-read",
             isLoss ? .warn : .verbose,
-            Prose("\(packets) packet\(packets == 1 ? "" : "s"): \(parts.joined(separator: ", "))")
+            Prose("\(packets) packet\(packets == 1 ? "" : "s"): \(parts.joined(separator: ", "))"),
+            at: now
         )
     }
 }
@@ -218,6 +301,7 @@ final class PacketConnection {
     private let isWhole: Bool
     private let hasKnownPort: Bool
     private var tls: PacketTLS
+    private let tally: SessionTally
     /// What came while TLS waits for its secrets, and its bytes.
     private var held: [(event: TCPReassembler.Event, at: Run.Instant)] = []
     private var heldBytes = 0
@@ -230,7 +314,13 @@ final class PacketConnection {
     private var waiting: [(happening: Happening, at: Run.Instant)] = []
     private var waitingBytes = 0
     /// When something came of it.
-    private(set) var lastSeen: Run.Instant?
+    @exclusivity(unchecked) private(set) var lastSeen: Run.Instant?
+    /// Whether bytes of a direction are handed on to a session as they come.
+    @exclusivity(unchecked) private var isOpen = (send: false, recv: false)
+    /// What runs the session, for who hands bytes on to it.
+    @exclusivity(unchecked) var runner: SessionRunner?
+    /// The number of its session, once it is one.
+    var session: UInt64? { if case .session(let number) = state { number } else { nil } }
 
     /// Bytes that are held while TLS waits for its secrets: 4 records of the longest, or hundreds of usual ones.
     private static let mostHeld = 64 << 10
@@ -242,12 +332,39 @@ final class PacketConnection {
     /// What a client asks for by ALPN (XEP-0368 §4).
     private static let protocolName = Array("xmpp-client".utf8)
 
-    init(client: PacketEndpoint, server: PacketEndpoint, isWhole: Bool, hasKnownPort: Bool, tls: PacketTLS) {
+    init(
+        client: PacketEndpoint,
+        server: PacketEndpoint,
+        isWhole: Bool,
+        hasKnownPort: Bool,
+        tls: PacketTLS,
+        tally: SessionTally
+    ) {
         self.client = client
         self.server = server
         self.isWhole = isWhole
         self.hasKnownPort = hasKnownPort
         self.tls = tls
+        self.tally = tally
+    }
+
+    /// Whether bytes that come now only have to be handed on to the session.
+    func passesOn(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Bool {
+        let isSend = direction == .send
+        guard isSend ? isOpen.send : isOpen.recv, !bytes.isEmpty else { return false }
+        // TLS may begin where the server's consent was not captured.
+        guard !isSend || bytes[0] != 0x16 || tls.isOver else { return false }
+        lastSeen = now
+        return true
+    }
+
+    /// Takes note of which directions hand bytes on to a session as they come.
+    private func noteOpen() {
+        guard case .session = state else { return isOpen = (false, false) }
+        func reads(_ direction: Direction, _ mode: Mode) -> Bool {
+            if case .reads = mode { tls.passesOn(direction) } else { false }
+        }
+        isOpen = (reads(.send, send), reads(.recv, recv))
     }
 
     /// Whether its TLS waits for secrets, and everything that comes behind it.
@@ -261,47 +378,47 @@ final class PacketConnection {
         }
     }
 
-    /// Takes what happened; what it means for a session is added to `found`, and a session that begins to `count`.
+    /// Takes what happened; what it means for a session is added to `found`.
     func take(
         _ event: TCPReassembler.Event,
         at now: Run.Instant,
-        _ count: inout UInt64,
         _ found: inout Outputs<SourceInput>
     ) {
-        guard tls.isWaitingForSecret else { return read(event, at: now, &count, &found) }
+        defer { noteOpen() }
+        guard tls.isWaitingForSecret else { return read(event, at: now, &found) }
         if case .data(_, let bytes) = event { heldBytes += bytes.count }
         held.append((event, now))
-        if heldBytes > Self.mostHeld { goOn(givingUp: true, &count, &found) }
+        if heldBytes > Self.mostHeld { goOn(givingUp: true, &found) }
     }
 
     /// Goes on with what waits for secrets: after the key log has grown, or without them.
-    func goOn(givingUp: Bool, _ count: inout UInt64, _ found: inout Outputs<SourceInput>) {
+    func goOn(givingUp: Bool, _ found: inout Outputs<SourceInput>) {
+        defer { noteOpen() }
         let events = held
         held = []
         heldBytes = 0
         if !givingUp { tls.retry() }
-        giveUpSecrets(givingUp, &count, &found)
+        giveUpSecrets(givingUp, &found)
         for (event, at) in events {
-            take(event, at: at, &count, &found)
-            giveUpSecrets(givingUp, &count, &found)
+            take(event, at: at, &found)
+            giveUpSecrets(givingUp, &found)
         }
     }
 
     /// Reads what TLS has now; without secrets that it waits for, if they are given up.
-    private func giveUpSecrets(_ givingUp: Bool, _ count: inout UInt64, _ found: inout Outputs<SourceInput>) {
+    private func giveUpSecrets(_ givingUp: Bool, _ found: inout Outputs<SourceInput>) {
         if givingUp { tls.giveUpSecrets() }
-        readTLS(waitsSince, &count, &found)
+        readTLS(waitsSince, &found)
     }
 
-    private func readTLS(_ now: Run.Instant, _ count: inout UInt64, _ found: inout Outputs<SourceInput>) {
-        while let output = tls.next() { take(.stream(output), now, &count, &found) }
+    private func readTLS(_ now: Run.Instant, _ found: inout Outputs<SourceInput>) {
+        while let output = tls.next() { take(.stream(output), now, &found) }
         if tls.isWaitingForSecret { waitsSince = now }
     }
 
     private func read(
         _ event: TCPReassembler.Event,
         at now: Run.Instant,
-        _ count: inout UInt64,
         _ found: inout Outputs<SourceInput>
     ) {
         switch event {
@@ -312,19 +429,18 @@ final class PacketConnection {
         case .closed, .lost:
             for direction in [Direction.send, .recv] { tls.finish(direction) }
         }
-        readTLS(now, &count, &found)
+        readTLS(now, &found)
         switch event {
         case .opened, .data, .hole: break
-        case .ended(let direction): take(.ended(direction), now, &count, &found)
-        case .closed(let direction): take(.closed(direction), now, &count, &found)
-        case .lost: take(.lost, now, &count, &found)
+        case .ended(let direction): take(.ended(direction), now, &found)
+        case .closed(let direction): take(.closed(direction), now, &found)
+        case .lost: take(.lost, now, &found)
         }
     }
 
     private func take(
         _ happening: Happening,
         _ now: Run.Instant,
-        _ count: inout UInt64,
         _ found: inout Outputs<SourceInput>
     ) {
         switch state {
@@ -346,7 +462,7 @@ final class PacketConnection {
         switch decide(isFinal) {
         case nil: return
         case false?: state = .other
-        case true?: begin(&count, &found)
+        case true?: begin(&found)
         }
         waiting = []
     }
@@ -390,9 +506,8 @@ final class PacketConnection {
 
     // MARK: A session
 
-    private func begin(_ count: inout UInt64, _ found: inout Outputs<SourceInput>) {
-        count += 1
-        let number = count
+    private func begin(_ found: inout Outputs<SourceInput>) {
+        let number = tally.nextSession()
         state = .session(number)
         let at = waiting.first?.at ?? Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
         func tell(_ kind: SourceInput.Kind) { found.append(SourceInput(session: number, at: at, kind)) }

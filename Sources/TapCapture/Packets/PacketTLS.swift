@@ -70,6 +70,19 @@ struct PacketTLS {
         explainLack()
     }
 
+    /// Whether bytes of a direction are handed on as they come and change nothing here; but for the client's that begin TLS,
+    /// unless it ``isOver``.
+    func passesOn(_ direction: Direction) -> Bool {
+        switch state {
+        case .opaque: true
+        case .deciding, .decrypting: false
+        case .clear: watch == nil && (direction == .send ? hasBegun.send : hasBegun.recv)
+        }
+    }
+
+    /// TLS has begun, and is not decrypted.
+    var isOver: Bool { if case .opaque = state { true } else { false } }
+
     /// Bytes of a direction were not captured.
     mutating func hole(_ direction: Direction, _ count: UInt64) {
         switch state {

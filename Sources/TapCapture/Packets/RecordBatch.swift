@@ -1,8 +1,11 @@
+internal import TapCore
 internal import TapRecord
 
 /// Records that are made in one place and given out in another, each once: without a copy, which would count a reference
 /// more of each of a record's texts.
-final class RecordBatch: @unchecked Sendable {  // Sendable: one thread fills it, and then another empties it.
+///
+/// Sendable: one thread fills it, and then another empties it.
+final class RecordBatch: RecordConsumer, @unchecked Sendable {
     @exclusivity(unchecked) private var place: UnsafeMutablePointer<RecordLine>
     @exclusivity(unchecked) private var capacity: Int
     /// Records that were put in.
@@ -20,6 +23,12 @@ final class RecordBatch: @unchecked Sendable {  // Sendable: one thread fills it
         (place + given).deinitialize(count: count - given)
         place.deallocate()
     }
+
+    func take(_ record: consuming RedactedRecord, content: Span<UInt8>) {
+        append(RecordLine(record, content: content))
+    }
+
+    func take(_ line: consuming RecordLine) { append(line) }
 
     /// Puts one in behind the others.
     func append(_ line: consuming RecordLine) {

@@ -8,8 +8,10 @@ internal import XMPPCore
 /// hole: it is given in its place, and what follows goes on. Sequence numbers wrap, connections may have begun before the
 /// capture, and ports may be used again.
 struct TCPReassembler {
-    /// A connection, by the order in which they began, from 0.
-    typealias Number = Int
+    /// A connection: a later one has a larger number.
+    typealias Number = UInt64
+    /// Bytes that come next, and who reads them.
+    typealias Next = (number: Number, direction: Direction, reader: PacketConnection)
 
     enum Event {
         /// A connection was seen for the first time. `isWhole`: with its beginning.
@@ -43,8 +45,18 @@ struct TCPReassembler {
     private static let mostRepeated = 1 << 24
 
     private struct Key: Hashable {
-        var one: PacketEndpoint
-        var other: PacketEndpoint
+        let one: PacketEndpoint
+        let other: PacketEndpoint
+
+        /// The same for both directions.
+        init(_ segment: TCPSegment) {
+            let (source, destination) = (segment.source, segment.destination)
+            let isForward =
+                (source.high, source.low, source.port) <= (destination.high, destination.low, destination.port)
+            (one, other) = isForward ? (source, destination) : (destination, source)
+        }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(one.mixed ^ other.mixed) }
     }
 
     /// A direction. A class, as the connection is: they are changed where they are, and never copied. What asks for them is
@@ -75,6 +87,7 @@ struct TCPReassembler {
         @exclusivity(unchecked) var lastPacket: UInt64 = 0
         /// Nobody wants its bytes.
         @exclusivity(unchecked) var isForgotten = false
+        @exclusivity(unchecked) var reader: PacketConnection?
 
         init(number: Number, key: Key, client: PacketEndpoint) {
             self.number = number
@@ -96,7 +109,6 @@ struct TCPReassembler {
     private var over: [Key: (one: UInt32, other: UInt32)] = [:]
     private var connections: [Connection] = []
     private var free: [Int] = []
-    private var began = 0
     private var packets: UInt64 = 0
     private var latest: (key: Key, index: Int)?
     private var events = Outputs<(number: Number, event: Event)>()
@@ -108,14 +120,47 @@ struct TCPReassembler {
     /// What is known now, in order; nil until another segment has been taken.
     mutating func next() -> (number: Number, event: Event)? { events.next() }
 
+    /// Takes the segment of a connection that goes on where it was, and so most segments; false leaves it to
+    /// ``take(_:_:at:as:)``.
+    ///
+    /// - Returns: Whose bytes they are: they are the next ones, and not copied.
+    @inline(__always)
+    mutating func takeNext(_ segment: TCPSegment, _ count: Int) -> Next? {
+        guard count > 0, segment.cut == 0, segment.flags.isSubset(of: [.acknowledges, .push]) else { return nil }
+        let key = Key(segment)
+        guard let index = latest?.key == key ? latest?.index : indices[key] else { return nil }
+        let connection = connections[index]
+        let direction: Direction = segment.source == connection.client ? .send : .recv
+        let (side, other) = (connection[direction], connection[direction.opposite])
+        guard side.next == segment.sequence, side.end == nil, side.waiting.isEmpty, other.waiting.isEmpty,
+            let reader = connection.reader
+        else { return nil }
+        packets += 1
+        latest = (key, index)
+        connection.lastPacket = packets
+        connection.packets += 1
+        if segment.flags.contains(.acknowledges) { Self.acknowledge(segment.acknowledgement, other) }
+        side.next = segment.sequence &+ UInt32(truncatingIfNeeded: count)
+        return (connection.number, direction, reader)
+    }
+
+    /// Has ``takeNext(_:_:)`` name the reader of a connection, if the last segment was of it.
+    func attach(_ reader: PacketConnection, to number: Number) {
+        guard let latest, connections[latest.index].number == number else { return }
+        connections[latest.index].reader = reader
+    }
+
     /// Takes a segment; what it makes known comes by ``next()``.
+    ///
+    /// - Parameter number: That of a connection that begins with it; nil is the number of segments so far.
     mutating func take(
         _ segment: TCPSegment,
         _ bytes: Span<UInt8>,
-        at time: Timestamp
+        at time: Timestamp,
+        as number: Number? = nil
     ) {
         packets += 1
-        guard let index = self.index(of: segment, bytes) else { return }
+        guard let index = self.index(of: segment, bytes, number ?? packets) else { return }
         let connection = connections[index]
         connection.lastPacket = packets
         connection.packets += 1
@@ -133,6 +178,7 @@ struct TCPReassembler {
     mutating func forget(_ number: Number) {
         guard let latest, connections[latest.index].number == number else { return }
         connections[latest.index].isForgotten = true
+        connections[latest.index].reader = nil
         connections[latest.index].clear()
     }
 
@@ -148,15 +194,10 @@ struct TCPReassembler {
 
     private mutating func index(
         of segment: TCPSegment,
-        _ bytes: Span<UInt8>
+        _ bytes: Span<UInt8>,
+        _ number: Number
     ) -> Int? {
-        let isForward =
-            (segment.source.high, segment.source.low, segment.source.port)
-            <= (segment.destination.high, segment.destination.low, segment.destination.port)
-        let key =
-            isForward
-            ? Key(one: segment.source, other: segment.destination)
-            : Key(one: segment.destination, other: segment.source)
+        let key = Key(segment)
         if let found = latest?.key == key ? latest?.index : indices[key] {
             guard isNew(segment, found) else {
                 latest = (key, found)
@@ -174,11 +215,10 @@ struct TCPReassembler {
         let isClient = isFromClient(segment)
         let isWhole = segment.flags.contains(.syn)
         let connection = Connection(
-            number: began,
+            number: number,
             key: key,
             client: isClient ? segment.source : segment.destination
         )
-        began += 1
         let index: Int
         if let place = free.popLast() {
             connections[place] = connection
@@ -246,6 +286,7 @@ struct TCPReassembler {
             over[key] = connection.client == key.one ? (send, recv) : (recv, send)
         }
         connection.clear()
+        connection.reader = nil
         free.append(index)
         latest = nil
     }

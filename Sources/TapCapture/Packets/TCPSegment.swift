@@ -1,3 +1,5 @@
+internal import TapCore
+internal import TapRecord
 internal import XMPPCore
 
 /// An end of a TCP connection.
@@ -7,6 +9,20 @@ struct PacketEndpoint: Hashable, Sendable {
     var low: UInt64
     var port: UInt16
     var isIPv6: Bool
+}
+
+extension PacketEndpoint {
+    /// Unpredictable, so that nobody can choose addresses that all have one hash.
+    private static let (seed, factor) = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max) | 1)
+
+    /// A hash that is quick to make.
+    var mixed: UInt64 {
+        func folded(_ one: UInt64, _ other: UInt64) -> UInt64 {
+            let product = one.multipliedFullWidth(by: other)
+            return product.high ^ product.low
+        }
+        return folded(folded(low ^ Self.seed, high ^ Self.factor) ^ UInt64(port) ^ Self.seed, Self.factor)
+    }
 }
 
 extension PacketEndpoint: CustomStringConvertible {
@@ -37,8 +53,8 @@ extension PacketEndpoint: CustomStringConvertible {
 }
 
 /// A TCP segment, beside its bytes.
-struct TCPSegment {
-    struct Flags: OptionSet {
+struct TCPSegment: Sendable {
+    struct Flags: OptionSet, Sendable {
         let rawValue: UInt8
         static let fin = Flags(rawValue: 0x01)
         static let syn = Flags(rawValue: 0x02)
@@ -54,31 +70,58 @@ struct TCPSegment {
     var flags: Flags
     /// Bytes at its end that were sent and not captured.
     var cut: Int
-    var payload: Payload
+}
 
-    /// Where its bytes stand.
-    enum Payload {
-        /// In the packet.
-        case range(Range<Int>)
-        /// They came in several fragments.
-        case joined([UInt8])
-    }
+/// Where the bytes of a segment stand.
+enum SegmentPayload {
+    /// In the packet.
+    case range(Range<Int>)
+    /// They came in several fragments.
+    case joined([UInt8])
 }
 
 /// Finds the TCP segments in packets: what is before IP, IPv4 with fragments, IPv6 with extension headers.
 ///
 /// What is no TCP, or is damaged, is passed over and counted.
 struct PacketDecoder {
-    /// Packets that are too short for what their headers say.
-    private(set) var damaged: UInt64 = 0
-    /// Packets of a kind of frame that is not known, by its number.
-    private(set) var unknownLinks: [UInt32: UInt64] = [:]
+    typealias Found = (segment: TCPSegment, payload: SegmentPayload)
+
+    /// What was in a capture beside segments.
+    struct Counts: Sendable {
+        var packets: UInt64 = 0
+        /// Packets that are too short for what their headers say.
+        var damaged: UInt64 = 0
+        /// Packets of a kind of frame that is not known, by its number.
+        var unknownLinks: [UInt32: UInt64] = [:]
+        /// Packets of TCP of which only the beginning was captured.
+        var cut: UInt64 = 0
+    }
+
+    private(set) var counts = Counts()
+    /// When the capture began, or its first packet was captured.
+    private(set) var began: Timestamp?
+    /// When the last packet was captured. Those of several interfaces may go back in time.
+    private(set) var now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
     private var fragments = IPFragments()
 
+    /// - Parameter began: When the capture began; nil is with the first packet.
+    init(began: Timestamp? = nil) {
+        self.began = began
+        if let began { now.time = began }
+    }
+
     /// The segment that a packet contains or completes; nil where it does neither.
-    mutating func decode(_ packet: CapturedPacket, _ bytes: Span<UInt8>) -> TCPSegment? {
-        guard let head = networkLayer(packet, bytes) else { return nil }
-        return network(bytes, at: head)
+    mutating func decode(_ packet: CapturedPacket, _ bytes: Span<UInt8>) -> Found? {
+        counts.packets += 1
+        let began = began ?? packet.time
+        self.began = began
+        now = Run.Instant(
+            time: packet.time,
+            monotonic: max(now.monotonic, Run.Instant(packet.time, since: began).monotonic)
+        )
+        guard let head = networkLayer(packet, bytes), let found = network(bytes, at: head) else { return nil }
+        if found.segment.cut > 0 { counts.cut += 1 }
+        return found
     }
 
     // MARK: Link layer
@@ -92,7 +135,7 @@ struct PacketDecoder {
         case .cooked2: return isInternet(bytes, at: 0) ? 20 : nil
         case .loopback: return bytes.count >= 4 ? 4 : nil
         case .other(let number):
-            unknownLinks[number, default: 0] += 1
+            counts.unknownLinks[number, default: 0] += 1
             return nil
         }
     }
@@ -111,7 +154,7 @@ struct PacketDecoder {
             default: return nil
             }
         }
-        damaged += 1
+        counts.damaged += 1
         return nil
     }
 
@@ -121,7 +164,7 @@ struct PacketDecoder {
 
     // MARK: IP
 
-    private mutating func network(_ bytes: Span<UInt8>, at start: Int) -> TCPSegment? {
+    private mutating func network(_ bytes: Span<UInt8>, at start: Int) -> Found? {
         guard bytes.count - start >= 20 else { return damagedPacket() }
         switch bytes[start] >> 4 {
         case 4: return version4(bytes, at: start)
@@ -130,12 +173,12 @@ struct PacketDecoder {
         }
     }
 
-    private mutating func damagedPacket() -> TCPSegment? {
-        damaged += 1
+    private mutating func damagedPacket() -> Found? {
+        counts.damaged += 1
         return nil
     }
 
-    private mutating func version4(_ bytes: Span<UInt8>, at start: Int) -> TCPSegment? {
+    private mutating func version4(_ bytes: Span<UInt8>, at start: Int) -> Found? {
         let head = Int(bytes[start] & 0x0F) * 4
         let captured = bytes.count - start
         // A length of 0 is what is captured before the network card cuts a large packet into segments.
@@ -158,7 +201,7 @@ struct PacketDecoder {
         return joined(fragments.take(part, key, offset: Int(place & 0x1FFF) * 8, hasMore: place & 0x2000 != 0), pair)
     }
 
-    private mutating func version6(_ bytes: Span<UInt8>, at start: Int) -> TCPSegment? {
+    private mutating func version6(_ bytes: Span<UInt8>, at start: Int) -> Found? {
         guard bytes.count - start >= 40 else { return damagedPacket() }
         let stated = Int(bytes.number16(at: start + 4))
         let end = stated == 0 ? bytes.count : start + 40 + stated
@@ -200,10 +243,10 @@ struct PacketDecoder {
 
     // MARK: TCP
 
-    private mutating func joined(_ bytes: [UInt8]?, _ pair: AddressPair) -> TCPSegment? {
-        guard let bytes, var segment = segment(bytes.span, 0..<bytes.count, pair, cut: 0) else { return nil }
-        if case .range(let range) = segment.payload { segment.payload = .joined(Array(bytes[range])) }
-        return segment
+    private mutating func joined(_ bytes: [UInt8]?, _ pair: AddressPair) -> Found? {
+        guard let bytes, let (segment, payload) = segment(bytes.span, 0..<bytes.count, pair, cut: 0) else { return nil }
+        guard case .range(let range) = payload else { return nil }
+        return (segment, .joined(Array(bytes[range])))
     }
 
     private mutating func segment(
@@ -211,20 +254,20 @@ struct PacketDecoder {
         _ range: Range<Int>,
         _ pair: AddressPair,
         cut: Int
-    ) -> TCPSegment? {
+    ) -> Found? {
         let at = range.lowerBound
         guard range.count >= 20 else { return damagedPacket() }
         let head = Int(bytes[at + 12] >> 4) * 4
         guard head >= 20, head <= range.count else { return damagedPacket() }
-        return TCPSegment(
+        let segment = TCPSegment(
             source: pair.source(port: bytes.number16(at: at)),
             destination: pair.destination(port: bytes.number16(at: at + 2)),
             sequence: bytes.number32(at: at + 4),
             acknowledgement: bytes.number32(at: at + 8),
             flags: TCPSegment.Flags(rawValue: bytes[at + 13]),
-            cut: cut,
-            payload: .range(at + head..<range.upperBound)
+            cut: cut
         )
+        return (segment, .range(at + head..<range.upperBound))
     }
 }
 

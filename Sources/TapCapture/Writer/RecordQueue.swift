@@ -1,5 +1,6 @@
 internal import Glibc
 internal import Synchronization
+internal import TapRecord
 
 /// The bounded double buffer between those who append records and the one thread that writes them.
 ///
@@ -15,6 +16,12 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
             line.withUnsafeBytes { bytes.append(contentsOf: $0) }
             if bytes.last != 0x0A { bytes.append(0x0A) }
             ends.append(bytes.count)
+        }
+
+        mutating func add(_ lines: borrowing FormedLines) {
+            let start = bytes.count
+            lines.text.span.withUnsafeBytes { bytes.append(contentsOf: $0) }
+            for end in lines.ends { ends.append(start + end) }
         }
 
         /// Empties the batch and keeps its memory: under load the next one is as large.
@@ -118,8 +125,18 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     }
 
     func append(_ line: RawSpan) -> RecordWriter.Outcome {
+        append(bytes: line.byteCount, records: 1) { $0.add(line) }
+    }
+
+    func append(_ lines: borrowing FormedLines) -> RecordWriter.Outcome {
+        append(bytes: lines.text.count, records: lines.ends.count) { $0.add(lines) }
+    }
+
+    @inline(__always)
+    private func append(bytes: Int, records: Int, _ add: (inout Batch) -> Void) -> RecordWriter.Outcome {
         monitor.withLock {
-            let size = line.byteCount + 1
+            // A newline may be added.
+            let size = bytes + 1
             // The sources were asked to stop at half the capacity; who comes this far all the same has to wait. The
             // thread itself, which may append from a callback, would wait for itself.
             while state.mode == .working, !state.closes, state.pending > 0, state.pending + size > options.capacity,
@@ -130,13 +147,13 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
             }
             let isFull = state.mode == .failing && (!state.loss.isEmpty || state.pending + size > options.capacity)
             guard !isFull, state.mode != .broken, !state.closes else {
-                state.drop(records: 1, bytes: line.byteCount)
+                state.drop(records: records, bytes: bytes)
                 return .dropped
             }
             let before = state.filling.bytes.count
             if before == 0 { state.fillingSince = Monitor.now }
-            state.filling.add(line)
-            state.accepted &+= 1
+            add(&state.filling)
+            state.accepted &+= UInt64(records)
             let after = state.filling.bytes.count
             if state.isIdle && before == 0
                 || state.isCollecting && before < options.flushSize && after >= options.flushSize

@@ -10,6 +10,17 @@ public final class SessionRunner {
     /// Runs a session.
     public init(_ session: consuming Session) { self.session = session }
 
+    /// Has the session take bytes that are not kept, as ``SourceInput/Kind/received(_:_:inferred:)`` has it take a copy.
+    public func receive(
+        _ direction: Direction,
+        _ bytes: Span<UInt8>,
+        at now: Run.Instant,
+        to consumer: inout some RecordConsumer
+    ) {
+        _ = session.receive(direction, bytes, at: now)
+        drain { consumer.take($0, content: $1) }
+    }
+
     /// Hands on the records that what happened last has brought.
     public func drain(_ tell: (consuming RedactedRecord, Span<UInt8>) -> Void) {
         while let command = session.next() {
@@ -19,6 +30,22 @@ public final class SessionRunner {
             }
         }
     }
+}
+
+/// Who takes the records of sessions that are run, in order.
+public protocol RecordConsumer {
+    /// Takes a record beside its texts, which are gone when this returns.
+    mutating func take(_ record: consuming RedactedRecord, content: Span<UInt8>)
+    /// Takes a record with its texts.
+    mutating func take(_ line: consuming RecordLine)
+}
+
+/// Hands each record on with a copy of its texts.
+private struct LineConsumer: RecordConsumer {
+    let tell: (consuming RecordLine) -> Void
+
+    func take(_ record: consuming RedactedRecord, content: Span<UInt8>) { tell(RecordLine(record, content: content)) }
+    func take(_ line: consuming RecordLine) { tell(line) }
 }
 
 /// Runs the sessions of a source, and gives out their records.
@@ -47,10 +74,21 @@ public struct SourceRunner {
 
     /// Has a session made of the next of a source's inputs.
     public mutating func take(_ input: SourceInput, _ tell: (consuming RecordLine) -> Void) {
+        withoutActuallyEscaping(tell) { tell in
+            var consumer = LineConsumer(tell: tell)
+            take(input, to: &consumer)
+        }
+    }
+
+    /// What runs a session that has begun and not ended.
+    public func runner(of session: UInt64) -> SessionRunner? { sessions[session]?.runner }
+
+    /// The same for one who takes records as they are made.
+    public mutating func take(_ input: SourceInput, to consumer: inout some RecordConsumer) {
         var inferred: String?
         let runner: SessionRunner
         switch input.kind {
-        case .recorded(let line): return take(line, input, tell)
+        case .recorded(let line): return take(line, input, to: &consumer)
         case .began(let words, let remote):
             runner = begin(words, remote, input)
             sessions[input.session] = (runner, options.isRecorded ? RecordedSession(runner, run) : nil)
@@ -67,15 +105,17 @@ public struct SourceRunner {
         }
         runner.drain { record, content in
             guard let inferred, record.record.kind == .streamOpen else {
-                return tell(RecordLine(record, content: content))
+                return consumer.take(record, content: content)
             }
-            tell(RecordLine(record, content: content).inferred(inferred))
+            consumer.take(RecordLine(record, content: content).inferred(inferred))
         }
     }
 
-    private mutating func take(_ line: RecordLine, _ input: SourceInput, _ tell: (consuming RecordLine) -> Void) {
-        guard let recorded = sessions[input.session]?.recorded else { return tell(line.numbered(run.nextSequence())) }
-        if recorded.take(line, at: input.at, tell) == .ended { sessions[input.session] = nil }
+    private mutating func take(_ line: RecordLine, _ input: SourceInput, to consumer: inout some RecordConsumer) {
+        guard let recorded = sessions[input.session]?.recorded else {
+            return consumer.take(line.numbered(run.nextSequence()))
+        }
+        if recorded.take(line, at: input.at, { consumer.take($0) }) == .ended { sessions[input.session] = nil }
     }
 
     private func begin(_ beginning: Record.Beginning, _ remote: String?, _ input: SourceInput) -> SessionRunner {

@@ -108,6 +108,15 @@ package enum Escape {
                 written &+= 8
                 continue
             }
+            // The last bytes, together with clean ones before them that were written as they are.
+            if offset &+ 8 > end, end &- start >= 8,
+                case let word = source.loadUnaligned(fromByteOffset: end &- 8, as: UInt64.self), isClean(word, form)
+            {
+                raw.storeBytes(of: word, toByteOffset: written &- (8 &- (end &- offset)), as: UInt64.self)
+                written &+= end &- offset
+                offset = end
+                continue
+            }
             // One character at a time: what is not clean, those beyond ASCII that follow it, and the last few bytes.
             repeat {
                 let byte = source[offset]

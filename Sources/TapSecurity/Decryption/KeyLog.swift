@@ -78,6 +78,13 @@ public final class KeyLog {
         finish()
     }
 
+    /// Another key log with the same secrets.
+    public func copy() -> KeyLog {
+        let copy = KeyLog(limit: limit)
+        copy.secrets = secrets
+        return copy
+    }
+
     /// How many secrets there are.
     public var count: Int { secrets.count }
 

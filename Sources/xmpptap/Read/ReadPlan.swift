@@ -72,6 +72,9 @@ struct ReadPlan {
         }
     }
 
+    /// Whether all sessions and times are shown.
+    var includesAll: Bool { sessions.isEmpty && times == nil }
+
     /// Whether a record is of the sessions and times that are shown.
     func includes(_ record: Record) -> Bool {
         (sessions.isEmpty || sessions.contains(record.session)) && times?.contains(record.time) ?? true

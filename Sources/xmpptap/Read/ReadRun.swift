@@ -89,6 +89,14 @@ struct ReadRun {
                 case .header(let header):
                     sessions.note(run: header.run)
                     parts.begin(header, of: reader.path)
+                    // Every record is for this output alone, and nothing else is to be known of it.
+                    guard reanalysis == nil, capture == nil, plan.includesAll, reader.formLines(sink.lineMakers) else {
+                        continue
+                    }
+                    while trouble.fault == nil, let lines = reader.nextLines() {
+                        sink.write(lines)
+                        progress?.note(reader)
+                    }
                 case .record(let record):
                     sessions.note(session: record.record.session)
                     capture?.take(record)

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TapCore
 import TapRecord
 import TapSecurity
@@ -124,7 +125,10 @@ struct LiveCaptureTests {
 
     /// A connection whose packets are given to a source one by one.
     private struct Connection {
+        private static let packets = Atomic<UInt64>(0)
+
         var client: PacketBuilder.End
+        var decoder = PacketDecoder()
         var sent: UInt32 = 1
         var received: UInt32 = 1
 
@@ -149,7 +153,7 @@ struct LiveCaptureTests {
         ) {
             let isSent = leg == .client
             let (one, other) = isSent ? (client, .server) : (.server, client)
-            let segment = PacketBuilder.tcp(
+            let whole = PacketBuilder.tcp(
                 one,
                 other,
                 sequence: isSent ? sent : received,
@@ -157,7 +161,7 @@ struct LiveCaptureTests {
                 flags: flags,
                 bytes
             )
-            let packet = PacketBuilder.version4(one, other, segment)
+            let packet = PacketBuilder.version4(one, other, whole)
             let captured = CapturedPacket(
                 time: Timestamp(nanoseconds: 1_700_000_000_000_000_000),
                 link: .raw,
@@ -166,7 +170,12 @@ struct LiveCaptureTests {
             )
             let count = UInt32(bytes.count) + (flags == .syn ? 1 : 0)
             if isSent { sent += count } else { received += count }
-            source.take(captured, packet.span)
+            guard let (segment, payload) = decoder.decode(captured, packet.span), case .range(let range) = payload
+            else {
+                return
+            }
+            let number = Self.packets.add(1, ordering: .relaxed).newValue
+            source.take(segment, packet.span.extracting(range), at: decoder.now, as: number)
         }
     }
 

@@ -24,8 +24,8 @@ struct PacketDecoderTests {
             originalLength: original ?? bytes.count,
             number: 1
         )
-        guard let segment = decoder.decode(packet, bytes.span) else { return nil }
-        switch segment.payload {
+        guard let (segment, payload) = decoder.decode(packet, bytes.span) else { return nil }
+        switch payload {
         case .range(let range): return (segment, Array(bytes[range]))
         case .joined(let bytes): return (segment, bytes)
         }
@@ -60,7 +60,7 @@ struct PacketDecoderTests {
                 == (found.segment.source.isIPv6 ? "[2001:db8::1]:40000" : "192.0.2.1:40000")
         )
         #expect(found.segment.destination.port == 5222)
-        #expect(decoder.damaged == 0)
+        #expect(decoder.counts.damaged == 0)
     }
 
     @Test(
@@ -143,9 +143,9 @@ struct PacketDecoderTests {
     func damaged() {
         var decoder = PacketDecoder()
         for length in 0..<40 { _ = Self.decode(Array(Self.packet4.prefix(length)), .raw, by: &decoder) }
-        #expect(decoder.damaged == 40)
+        #expect(decoder.counts.damaged == 40)
         _ = Self.decode(Self.packet4, LinkType(147), by: &decoder)
-        #expect(decoder.unknownLinks == [147: 1])
+        #expect(decoder.counts.unknownLinks == [147: 1])
     }
 
     @Test("Whatever the bytes are, nothing crashes")

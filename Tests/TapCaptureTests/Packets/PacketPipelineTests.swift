@@ -150,6 +150,38 @@ struct PacketPipelineTests {
         }
     }
 
+    @Test(
+        "The lines that several threads form are those of the records of one",
+        arguments: ["info", "send,recv", "warn"]
+    )
+    func lines(_ words: String) throws {
+        let file = Self.conversation().file
+        let spec = try LogSpec(words)
+        let filter = try RecordFilter("not payload:{urn:xmpp:ping}ping")
+        let alone = try Self.part(file)
+        var form = TextForm()
+        var expected = LineBuffer()
+        while let line = alone.next() {
+            let (shown, content) = (LogFilter(spec).shown(of: line.record), line.content.span)
+            guard !shown.isEmpty, filter.matches(line.record, content: content) else { continue }
+            form.append(line.record, content: content, shown, to: &expected)
+        }
+        for _ in 0..<10 {
+            let part = try Self.part(file)
+            part.readAhead(workers: 3)
+            try #require(part.formLines { LineMaker(LogFilter(spec), filter, TextForm.Style()) })
+            var text = ""
+            var records = 0
+            while let lines = part.nextLines() {
+                text += lines.text.text
+                #expect(lines.ends.allSatisfy { lines.text.bytes[$0 - 1] == 0x0A })
+                records += lines.ends.count
+            }
+            #expect(text == expected.text)
+            #expect(records > (words == "warn" ? 0 : 1000) && part.next() == nil && part.takeFault() == nil)
+        }
+    }
+
     @Test("A file that ends within a packet is read up to there, and the fault told behind that")
     func truncated() throws {
         let file = Array(Self.conversation().file.dropLast(5))

@@ -56,8 +56,7 @@ struct TCPReassemblerTests {
             sequence: sequence,
             acknowledgement: ack ?? 0,
             flags: ack == nil ? flags : flags.union(.acknowledges),
-            cut: cut,
-            payload: .range(0..<bytes.count)
+            cut: cut
         )
         reassembler.take(segment, bytes.span, at: Timestamp(nanoseconds: clock))
     }
@@ -74,7 +73,7 @@ struct TCPReassemblerTests {
         take(.recv, 20, ack: 11, .syn)
         take(.send, 11, ack: 21, [], [1, 2])
         _ = heard()
-        reassembler.forget(0)
+        reassembler.forget(1)
         take(.send, 13, ack: 21, [], [3])
         take(.send, 20, ack: 21, [], [4])
         take(.recv, 21, ack: 14, .fin, [5])
@@ -197,24 +196,24 @@ struct TCPReassemblerTests {
                     sequence: flags == .syn ? 1 : 2,
                     acknowledgement: 0,
                     flags: flags,
-                    cut: 0,
-                    payload: .range(0..<bytes.count)
+                    cut: 0
                 ),
                 bytes.span,
-                at: Timestamp(nanoseconds: 0)
+                at: Timestamp(nanoseconds: 0),
+                as: UInt64(port)
             )
         }
         for port in 0..<TCPReassembler.mostConnections {
             segment(port, .syn)
-            if port >= 2_000 { reassembler.forget(port) }
+            if port >= 2_000 { reassembler.forget(UInt64(port)) }
         }
         _ = heard()
         segment(TCPReassembler.mostConnections, .syn)
-        var lost: [Int] = []
+        var lost: [UInt64] = []
         while let (number, event) = reassembler.next() {
             if case .lost = event { lost.append(number) }
         }
-        #expect(lost == Array(2_000..<2_000 + TCPReassembler.mostConnections / 16))
+        #expect(lost == Array(2_000..<2_000 + UInt64(TCPReassembler.mostConnections / 16)))
         segment(0, [], [7])
         #expect(heard().bytes[.send] == [7])
     }
@@ -316,18 +315,19 @@ struct TCPReassemblerTests {
                 sequence: 0,
                 acknowledgement: 0,
                 flags: .syn,
-                cut: 0,
-                payload: .range(0..<0)
+                cut: 0
             )
         }
-        func take(_ number: Int) { reassembler.take(segment(number), [UInt8]().span, at: Timestamp(nanoseconds: 0)) }
+        func take(_ number: Int) {
+            reassembler.take(segment(number), [UInt8]().span, at: Timestamp(nanoseconds: 0), as: UInt64(number))
+        }
         for number in 0..<TCPReassembler.mostConnections { take(number) }
         // The first one is not silent.
         take(0)
         #expect(heard().opened == TCPReassembler.mostConnections)
         take(TCPReassembler.mostConnections)
-        var lost: [Int] = []
+        var lost: [UInt64] = []
         while let (number, event) = reassembler.next() { if case .lost = event { lost.append(number) } }
-        #expect(lost == Array(1...TCPReassembler.givenUpAtOnce))
+        #expect(lost == Array(1...UInt64(TCPReassembler.givenUpAtOnce)))
     }
 }

@@ -19,6 +19,7 @@ enum PacketTarget {
         var check = RecordCheck()
         var contradiction: String?
         var decoder = PacketDecoder()
+        var sourceDecoder = PacketDecoder()
         var time: Int64 = 1_700_000_000_000_000_000
         var number: UInt64 = 0
         while !script.isOver, contradiction == nil {
@@ -34,8 +35,8 @@ enum PacketTarget {
                 originalLength: length,
                 number: number
             )
-            if let segment = decoder.decode(packet, bytes.span) { contradiction = wrong(segment, bytes.count) }
-            source.take(packet, bytes.span)
+            if let found = decoder.decode(packet, bytes.span) { contradiction = wrong(found, bytes.count) }
+            source.take(packet, bytes.span, &sourceDecoder)
             runner.take(&source) { contradiction = contradiction ?? check.contradiction($0) }
         }
         source.finish()
@@ -43,9 +44,9 @@ enum PacketTarget {
         return contradiction
     }
 
-    private static func wrong(_ segment: TCPSegment, _ count: Int) -> String? {
-        if segment.cut < 0 || segment.cut > 65_535 { return "\(segment.cut) bytes cut" }
-        guard case .range(let range) = segment.payload else { return nil }
+    private static func wrong(_ found: PacketDecoder.Found, _ count: Int) -> String? {
+        if found.segment.cut < 0 || found.segment.cut > 65_535 { return "\(found.segment.cut) bytes cut" }
+        guard case .range(let range) = found.payload else { return nil }
         return 0 <= range.lowerBound && range.upperBound <= count ? nil : "\(range) of \(count) bytes"
     }
 }

@@ -41,8 +41,7 @@ enum ReassemblyTarget {
                 sequence: sequence,
                 acknowledgement: (base[sender.opposite] ?? 0) &+ UInt32(acknowledged),
                 flags: flags,
-                cut: cut,
-                payload: .range(0..<length)
+                cut: cut
             )
             let payload = (0..<length).map { ConnectionModel.byte(sender, segment.firstByte &+ UInt32($0)) }
             reassembler.take(segment, payload.span, at: Timestamp(nanoseconds: time))

@@ -1,0 +1,85 @@
+internal import TapCore
+internal import TapRecord
+
+/// Makes the lines of a log outside it: for those who make records on several threads, each of which has its own.
+///
+/// Only of forms whose lines do not depend on those before; see ``LogSink/lineMakers``.
+public struct LineMaker {
+    /// Gives each thread one.
+    public typealias Factory = @Sendable () -> LineMaker
+
+    private let levels: LogFilter
+    private let filter: RecordFilter?
+    private var form: TextForm
+
+    /// The least severe level that the log shows.
+    var level: Level { levels.level }
+
+    init(_ levels: LogFilter, _ filter: RecordFilter?, _ style: TextForm.Style) {
+        self.levels = levels
+        self.filter = filter
+        form = TextForm(style: style)
+    }
+
+    /// Appends what the log shows of a record.
+    mutating func append(_ redacted: borrowing RedactedRecord, content: Span<UInt8>, to lines: inout LineBuffer) {
+        append(redacted.record, content, to: &lines)
+    }
+
+    /// The same of one that has its texts.
+    mutating func append(_ stored: borrowing RecordLine, to lines: inout LineBuffer) {
+        append(stored.record, stored.content.span, to: &lines)
+    }
+
+    private mutating func append(_ record: borrowing Record, _ content: Span<UInt8>, to lines: inout LineBuffer) {
+        let shown = levels.shown(of: record)
+        guard !shown.isEmpty, filter?.matches(record, content: content) ?? true else { return }
+        form.append(record, content: content, shown, to: &lines)
+    }
+}
+
+/// The lines of some records, in order.
+public struct FormedLines: Sendable {
+    /// The lines.
+    var text: LineBuffer
+    /// Where those of each record end.
+    var ends: [Int] = []
+
+    init(capacity: Int = 1024) { text = LineBuffer(capacity: capacity) }
+
+    /// Appends some of the records of others.
+    mutating func append(_ records: Range<Int>, of other: borrowing FormedLines) {
+        guard !records.isEmpty else { return }
+        let start = records.lowerBound == 0 ? 0 : other.ends[records.lowerBound - 1]
+        let shift = text.count - start
+        text.append(bytes: other.text.span.extracting(start..<other.ends[records.upperBound - 1]))
+        for end in other.ends[records] { ends.append(end + shift) }
+    }
+}
+
+/// Makes lines of records as they come.
+///
+/// Sendable: one thread fills it, and then another reads it.
+final class LineBatch: RecordConsumer, @unchecked Sendable {
+    @exclusivity(unchecked) private(set) var lines: FormedLines
+    @exclusivity(unchecked) private var maker: LineMaker
+
+    init(_ maker: LineMaker, capacity: Int) {
+        self.maker = maker
+        lines = FormedLines(capacity: capacity)
+    }
+
+    func take(_ record: consuming RedactedRecord, content: Span<UInt8>) {
+        maker.append(record, content: content, to: &lines.text)
+        endRecord()
+    }
+
+    func take(_ line: consuming RecordLine) {
+        maker.append(line, to: &lines.text)
+        endRecord()
+    }
+
+    private func endRecord() {
+        if lines.text.count > lines.ends.last ?? 0 { lines.ends.append(lines.text.count) }
+    }
+}
