@@ -107,6 +107,14 @@ struct ReadTests {
         #expect(rest.ending == .exited(3))
         #expect(rest.output == "17:22:42.102 info [1] net: hello\n")
         #expect(rest.error.hasPrefix("xmpptap: line 2 of \(damaged) skipped: "))
+        // Of many the first are named, and the others counted.
+        let many = try capture([Self.header] + Array(repeating: "{}", count: 20) + [Self.records[0]])
+        for arguments in [["read", many], ["explain", many], ["read", many, "--stats"], ["diff", many, many]] {
+            let named = try await XMPPTapBinary.run(arguments).error.split(separator: "\n")
+            #expect(named.count { $0.contains(" skipped: ") } == (arguments[0] == "diff" ? 32 : 16), "\(named)")
+            #expect(named.contains("xmpptap: 4 more lines of \(many) skipped"), "\(named)")
+        }
+        _ = try capture([Self.header, "{\"sequence\":true}", Self.records[0]])
         // JSON that is made of the rest does not call itself complete.
         let json = try await XMPPTapBinary.run(["read", damaged, "--json"])
         #expect(
