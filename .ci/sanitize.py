@@ -22,6 +22,8 @@ import time
 import tally
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# A build takes about 10 minutes of two idle cores, and others may use them too.
+MINUTES = 60
 TARGETS = r"^(XMPPCore|TapRecord|TapDiagnosis|TapCore|TapSecurity|TapCapture|TapReplay|TapControl|xmpptap)Tests\."
 # A run under the thread sanitizer ends as its tests end: what was reported is counted here. LeakSanitizer is part of the
 # address sanitizer.
@@ -128,7 +130,7 @@ def sanitize(name, filters):
     flags = ["-c", "release", "--scratch-path", f".build-{name}", "--sanitize", name, "-Xswiftc", "-enable-testing"]
     tests = tally.Tally()
     reports = []
-    if tally.build(tests, name, flags):
+    if tally.build(tests, name, flags, MINUTES):
         with tempfile.TemporaryDirectory() as folder:
             before = dict(os.environ)
             try:
@@ -137,7 +139,7 @@ def sanitize(name, filters):
                 if doubt:
                     tests.failed.append(f"the {name} sanitizer: {doubt}")
                 else:
-                    tally.run(tests, f"{name} sanitizer", flags, filters)
+                    tally.run(tests, f"{name} sanitizer", flags, filters, MINUTES)
                 reports = take_reports(folder)
             finally:
                 os.environ.clear()

@@ -21,6 +21,7 @@ import threading
 LONG = "LongTests"
 # A folder of its own: code that tests can look into is compiled differently, and the two would undo each other.
 RELEASE = ["-c", "release", "--scratch-path", ".build-release-tests", "-Xswiftc", "-enable-testing"]
+# How long a build, or a run of tests, may take.
 MINUTES = 25
 # More failures than these have one cause, which a second try would only repeat.
 SECOND_TRIES = 5
@@ -113,15 +114,17 @@ def say(words):
     print(f"tests: {words}", flush=True)
 
 
-def call(command):
+def call(command, minutes=MINUTES):
     """Runs a command in a session of its own, its output shown as it comes; returns its code and its lines.
+
+    After so many minutes it is ended.
 
     What it leaves running is ended: a test process that crashes cannot stop its servers.
     """
     say(" ".join(command))
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
-    timer = threading.Timer(MINUTES * 60, end_session, [process.pid])
+    timer = threading.Timer(minutes * 60, end_session, [process.pid])
     timer.start()
     lines = []
     try:
@@ -145,22 +148,23 @@ def end_session(session):
             continue  # not a process, or one that has just gone
 
 
-def build(tally, name, flags):
+def build(tally, name, flags, minutes=MINUTES):
     """Builds the tests; gives whether that worked."""
-    code, _ = call(["swift", "build", "--build-tests", *flags])
+    code, _ = call(["swift", "build", "--build-tests", *flags], minutes)
     if code != 0:
         tally.failed.append(f"the {name} tests do not build")
     return code == 0
 
 
-def run(tally, name, flags, select):
+def run(tally, name, flags, select, minutes=MINUTES):
     """Runs tests that are built; whatever goes wrong ends up in the tally."""
     with tempfile.TemporaryDirectory() as folder:
         events = os.path.join(folder, "events.jsonl")
         failures = len(tally.failed)
         code, lines = call(
             ["swift", "test", "--skip-build", *flags, *select,
-             "--event-stream-output-path", events])
+             "--event-stream-output-path", events],
+            minutes)
         others = tally.read_xctest(lines)
         ended = tally.read_events(events, name)
         if ended is None:

@@ -107,6 +107,14 @@ struct ReadTests {
         #expect(rest.ending == .exited(3))
         #expect(rest.output == "17:22:42.102 info [1] net: hello\n")
         #expect(rest.error.hasPrefix("xmpptap: line 2 of \(damaged) skipped: "))
+        // Of many the first are named, and the others counted.
+        let many = try capture([Self.header] + Array(repeating: "{}", count: 20) + [Self.records[0]])
+        for arguments in [["read", many], ["explain", many], ["read", many, "--stats"], ["diff", many, many]] {
+            let named = try await XMPPTapBinary.run(arguments).error.split(separator: "\n")
+            #expect(named.count { $0.contains(" skipped: ") } == (arguments[0] == "diff" ? 32 : 16), "\(named)")
+            #expect(named.contains("xmpptap: 4 more lines of \(many) skipped"), "\(named)")
+        }
+        _ = try capture([Self.header, "{\"sequence\":true}", Self.records[0]])
         // JSON that is made of the rest does not call itself complete.
         let json = try await XMPPTapBinary.run(["read", damaged, "--json"])
         #expect(
@@ -306,6 +314,36 @@ struct ReadTests {
         let nothing = try await XMPPTapBinary.run(["read"])
         #expect(nothing.ending == .exited(2))
         #expect(nothing.error == "xmpptap: missing expected argument '<file> ...'; see 'xmpptap read --help'\n")
+    }
+
+    @Test func `A capture is followed as it grows, over its rotation, until Ctrl-C`() async throws {
+        let file = try capture([Self.header])
+        let read = try XMPPTapBinary(["read", file, "--follow", "--filter", "session:2"])
+        func waits(for line: String) async throws {
+            _ = try await read.process.line(of: .standardOutput) { $0 == line }
+        }
+        func append(_ lines: [String]) throws {
+            let handle = try #require(FileHandle(forWritingAtPath: file))
+            try handle.seekToEnd()
+            try handle.write(contentsOf: Data(lines.map { "\($0)\n" }.joined().utf8))
+            try handle.close()
+        }
+        try append(Self.records)
+        try await waits(for: "17:22:43.102 info [2] SEND presence 11 B")
+        // What stands in the old file when the new one is begun is shown, too.
+        let third = Self.records[1].replacing("\"sequence\":2", with: "\"sequence\":3").replacing(":43.", with: ":44.")
+        let fourth = Self.records[1].replacing("\"sequence\":2", with: "\"sequence\":4").replacing(":43.", with: ":45.")
+        try append([third])
+        try FileManager.default.moveItem(atPath: file, toPath: "\(file).1")
+        _ = try capture(["\(Self.header.dropLast()),\"records_before\":3}", fourth])
+        try await waits(for: "17:22:45.102 info [2] SEND presence 11 B")
+        read.process.signal(SIGINT)
+        #expect(try await read.process.ending() == .exited(0))
+        #expect(read.process.text(of: .standardError).isEmpty)
+        #expect(
+            read.process.lines(of: .standardOutput).filter { !$0.hasPrefix("#") }
+                == (43...45).map { "17:22:\($0).102 info [2] SEND presence 11 B" }
+        )
     }
 
     @Test func `Who has seen enough of the output ends it without complaint`() async throws {

@@ -14,6 +14,20 @@ public enum BindingClaim: Hashable, Sendable {
     }
 }
 
+/// A leg's TLS connection, as the driver knows it.
+public struct SecuredLeg: Sendable, Hashable {
+    /// The version of TLS, as in the protocol.
+    public var version: UInt16
+    /// Its bindings, the best first: `tls-exporter`, `tls-unique`, `tls-server-end-point`, as far as they are defined on it.
+    public var bindings: [ChannelBinding]
+
+    /// A connection of these properties.
+    public init(version: UInt16, bindings: [ChannelBinding]) {
+        self.version = version
+        self.bindings = bindings
+    }
+}
+
 /// By which mechanism a client logs in, and what it says of channel binding: the one rule for every login that this program
 /// makes itself.
 public struct MechanismChoice: Sendable, Hashable {

@@ -95,14 +95,6 @@ enum ItemReading {
     }
 }
 
-/// What goes on in the place of an item.
-public struct EditedItem: Sendable, Hashable {
-    /// The whole item.
-    public let bytes: [UInt8]
-    /// What was changed, as a clause for people.
-    public let words: String
-}
-
 extension StreamEvent {
     /// Which item it is; nil where it is none.
     var item: StanzaScanner.Item.Kind? {

@@ -144,32 +144,8 @@ extension Session {
         alert(.unrecognizedName)
     }
 
-    /// Alerts of TLS (RFC 8446 §6, RFC 6066 §3) that can stand before a handshake.
-    public enum Alert: UInt8, Sendable {
-        /// What came cannot be read.
-        case decodeError = 50
-        /// No version in common.
-        case protocolVersion = 70
-        /// It is not the client's fault.
-        case internalError = 80
-        /// The name asked for is not served.
-        case unrecognizedName = 112
-        /// None of the protocols offered is spoken.
-        case noApplicationProtocol = 120
-
-        /// The alert that says what a stream error would.
-        init(_ condition: StreamErrorCondition) {
-            self =
-                switch condition {
-                case .hostUnknown: .unrecognizedName
-                case .badFormat: .decodeError
-                default: .internalError
-                }
-        }
-    }
-
     /// Ends the session of a client that has begun TLS, with a fatal alert.
-    mutating func alert(_ alert: Alert) {
+    mutating func alert(_ alert: HandshakeAlert) {
         enqueue(.send(.client, [0x15, 3, 1, 0, 2, 2, alert.rawValue]))
         finishLegs()
     }

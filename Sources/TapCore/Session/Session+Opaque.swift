@@ -10,7 +10,7 @@ extension Session {
         beginTLS(directly: true)
         lookIntoOpaque(direction, bytes)
         info.ending = .tap(condition: condition.rawValue)
-        alert(Alert(condition))
+        alert(HandshakeAlert(condition))
     }
 
     /// Bytes that pass undecoded: of TLS what it says in clear is read, of all else a digest is kept.

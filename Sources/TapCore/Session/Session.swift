@@ -38,7 +38,6 @@ public struct Session: ~Copyable {
     var client: ReconnectWatch.Key?
     /// What the session can be resumed by.
     var resumption: ResumptionTable.Key?
-    /// When a refused session ends whose client opens no stream for the stream error.
     /// What passed in the sessions that it continues; nil where it continues none.
     var earlierCounts: EarlierCounts?
     /// Where the session that it continues leaves what it knows; nil where that has.

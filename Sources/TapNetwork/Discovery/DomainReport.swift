@@ -70,7 +70,7 @@ public enum DomainReport {
 extension Endpoint {
     /// Its address, looked up if it is a name; nil if it cannot be resolved. Blocks.
     var resolved: SocketAddress? {
-        (try? SocketAddress(ipAddress: host, port: port)) ?? ListenerAddresses.resolve(self).first
+        (try? SocketAddress(ipAddress: host, port: port)) ?? SystemNames.resolve(self).first
     }
 }
 

@@ -30,7 +30,7 @@ struct NameServers: NameSource {
         if let address = try? SocketAddress(ipAddress: host, port: port) { return [address] }
         if let name = LocalName(host) { return name.addresses(port: port) }
         // The system knows names that are in no DNS, of its hosts file for one, and how to sort what it finds.
-        guard server != nil else { return ListenerAddresses.resolve(endpoint) }
+        guard server != nil else { return SystemNames.resolve(endpoint) }
         var found: [SocketAddress] = []
         var fault: LookupFault?
         for type in [DNSReply.RecordType.aaaa, .a] {

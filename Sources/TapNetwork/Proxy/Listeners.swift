@@ -55,7 +55,7 @@ struct Listeners {
             )
         }
         var targets: [SocketAddress] = []
-        if let upstream { targets = await ListenerAddresses.lookUp(upstream) }
+        if let upstream { targets = await SystemNames.lookUp(upstream) }
         try refuseLoop(places.addresses, targets, upstream)
         let bootstrap = bootstrap(accept)
         if places.isPair {

@@ -220,7 +220,7 @@ public final class ProxyService: Service {
 
     private func resolver() async throws(ProxyError) -> ServiceResolver {
         guard let endpoint = configuration.resolver else { return ServiceResolver(server: nil) }
-        guard let address = await ListenerAddresses.lookUp(endpoint).first else {
+        guard let address = await SystemNames.lookUp(endpoint).first else {
             throw ProxyError(code: .unknownResolver, address: endpoint.description)
         }
         return ServiceResolver(server: address)

@@ -295,7 +295,7 @@ extension JSONReader {
 
     /// The value of a number that means seconds, exactly, in nanoseconds; digits beyond the ninth are cut.
     ///
-    /// `nil` where it is written with an exponent or out of range.
+    /// `nil` where it is out of range.
     public func nanoseconds(_ slice: Slice) -> Int64? {
         var rest = slice.range
         let isNegative = byte(rest.lowerBound) == 0x2D
@@ -308,7 +308,7 @@ extension JSONReader {
                 fractionDigits = 0
                 continue
             }
-            guard byte >= 0x30, byte <= 0x39 else { return nil }
+            guard byte >= 0x30, byte <= 0x39 else { return scaledNanoseconds(rest).map { isNegative ? -$0 : $0 } }
             if let digits = fractionDigits {
                 guard digits < 9 else { continue }
                 fractionDigits = digits + 1
@@ -321,6 +321,35 @@ extension JSONReader {
             value = next
         }
         return isNegative ? -value : value
+    }
+
+    /// The same of a number without a sign that is written with an exponent, as jq and others write small ones.
+    private func scaledNanoseconds(_ range: Range<Int>) -> Int64? {
+        guard let mark = range.first(where: { byte($0) | 0x20 == 0x65 }), mark + 1 < range.upperBound else {
+            return nil
+        }
+        let sign = byte(mark + 1)
+        var exponent = 0
+        for index in (sign == 0x2B || sign == 0x2D ? mark + 2 : mark + 1)..<range.upperBound {
+            exponent = min(exponent * 10 + Int(byte(index)) - 0x30, 1000)
+        }
+        let point = (range.lowerBound..<mark).first { byte($0) == 0x2E } ?? mark
+        // The power of ten of the next digit, in nanoseconds.
+        var power = point - range.lowerBound + 8 + (sign == 0x2D ? -exponent : exponent)
+        var value: Int64 = 0
+        for index in range.lowerBound..<mark where index != point {
+            if power >= 0 {
+                guard let next = value.shifted(by: Int64(byte(index)) - 0x30) else { return nil }
+                value = next
+            }
+            power -= 1
+        }
+        while power >= 0, value != 0 {
+            guard let next = value.shifted(by: 0) else { return nil }
+            value = next
+            power -= 1
+        }
+        return value
     }
 }
 

@@ -107,8 +107,3 @@ public struct StoredKeys: Sendable, Hashable {
         return (mechanism.algorithm, record)
     }
 }
-
-extension HashAlgorithm {
-    /// The strongest first.
-    static let byStrength: [HashAlgorithm] = [.sha512, .sha256, .sha1]
-}

@@ -131,3 +131,8 @@ extension SCRAMKeys {
 func exclusiveOr(_ left: [UInt8], _ right: [UInt8]) -> [UInt8] {
     zip(left, right).map { $0 ^ $1 }
 }
+
+extension HashAlgorithm {
+    /// The strongest first.
+    static let byStrength: [HashAlgorithm] = [.sha512, .sha256, .sha1]
+}

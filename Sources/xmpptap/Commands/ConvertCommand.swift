@@ -95,7 +95,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
                     sessions: Set(session),
                     header: reader.firstHeader,
                     path: draft,
-                    in: LogPlan.Surroundings(isTerminal: false, wantsColour: false)
+                    in: Surroundings(isTerminal: false, wantsColour: false)
                 )
                 if let note = plan.note { Console.complain(note) }
                 try ReadRun(plan).run(reader)

@@ -16,7 +16,7 @@ struct RecordPrinter {
     ///   - level: The level to show; nil is what the log shows by default.
     ///   - form: How; nil is as the log does by default.
     init(level: Level?, form: LogDestination.Form?, colour: ColourChoice = .auto, showsBodies: Bool = false) {
-        let surroundings = LogPlan.Surroundings.current
+        let surroundings = Surroundings.current
         let form = form ?? surroundings.usualForm
         filter = LogFilter(level.map { LogSpec(level: $0) } ?? form.usualSpec(in: surroundings))
         let isColoured = colour.isColoured(in: surroundings)

@@ -179,15 +179,14 @@ struct DiffRun: Sendable {
         passingOver isPassedOver: ((RawSpan) -> Bool)?,
         _ body: (RecordReader.Entry) -> Void
     ) throws(Failure) -> Bool {
-        var isWhole = true
+        var damage = DamageReport()
+        defer { damage.end() }
         do throws(ReaderFault) {
             let reader = try RecordReader(side.files, keys: KeyLog(side.keys))
             reader.passesOver = isPassedOver
             while let entry = try reader.next() {
                 switch entry {
-                case .damage(let line):
-                    if reportsDamage { Console.complain("\(line)") }
-                    isWhole = isWhole && line.isInterruption
+                case .damage(let line): damage.note(line, isReported: reportsDamage)
                 case .gap(let gap): if reportsDamage { Console.complain("\(gap)") }
                 case .header, .record: body(entry)
                 }
@@ -195,7 +194,7 @@ struct DiffRun: Sendable {
         } catch {
             throw Failure(error)
         }
-        return isWhole
+        return damage.isWhole
     }
 
     private static func catalogue(_ side: DiffSide) async throws -> SessionCatalogue {

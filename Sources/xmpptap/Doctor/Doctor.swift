@@ -23,7 +23,7 @@ enum Doctor {
         findings.append(descriptors(hard: limit.hard))
         findings.append(folder(path: workingFolder, error: writing(in: ".")))
         findings.append(resolver(found: SystemNames.addresses(of: "localhost")))
-        findings.append(output(LogPlan.Surroundings.current))
+        findings.append(output(Surroundings.current))
         findings.append(packets(error: LiveCapture.permission))
         return findings
     }
@@ -127,7 +127,7 @@ enum Doctor {
         AuthorityWarnings.all(folder, at: now).map { .note("authorities", $0) }
     }
 
-    static func output(_ surroundings: LogPlan.Surroundings) -> CheckResult {
+    static func output(_ surroundings: Surroundings) -> CheckResult {
         guard surroundings.isTerminal else {
             return .ok("output", "not a terminal: the log shows level info, unless --log is given")
         }

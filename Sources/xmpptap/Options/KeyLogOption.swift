@@ -47,6 +47,7 @@ struct KeyLogOption: ParsableArguments {
         for damage in keys.damage {
             Console.complain("line \(damage.line) of \(keylog ?? "") skipped: \(Self.words(damage.reason))")
         }
+        DamageReport.complain(of: keylog ?? "", skipped: keys.damagedLines, named: keys.damage.count)
     }
 
     private static func words(_ reason: KeyLog.Damage.Reason) -> String {

@@ -185,22 +185,6 @@ struct ColourOption: ParsableArguments {
     var color = ColourChoice.auto
 }
 
-/// When output has colours.
-enum ColourChoice: String, Hashable, CaseIterable, ExpressibleByArgument {
-    /// On a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`; elsewhere if `CLICOLOR_FORCE` is set.
-    case auto
-    case always
-    case never
-
-    func isColoured(in surroundings: LogPlan.Surroundings) -> Bool {
-        switch self {
-        case .always: true
-        case .never: false
-        case .auto: surroundings.isTerminal && surroundings.wantsColour || surroundings.forcesColour
-        }
-    }
-}
-
 extension LogDestination.Form: ExpressibleByArgument {}
 
 /// `--log` of commands that show what is recorded or captured.

@@ -60,24 +60,6 @@ struct LogPlan: Equatable {
         }
     }
 
-    /// The environment of the process.
-    struct Surroundings {
-        /// Standard output is a terminal.
-        var isTerminal: Bool
-        /// Neither `NO_COLOR` nor `TERM=dumb` is set.
-        var wantsColour: Bool
-        /// `CLICOLOR_FORCE` is set, and not to 0.
-        var forcesColour = false
-
-        static var current: Surroundings {
-            Surroundings(
-                isTerminal: Console.isTerminal,
-                wantsColour: Console.environment("NO_COLOR") == nil && Console.environment("TERM") != "dumb",
-                forcesColour: Console.environment("CLICOLOR_FORCE").map { $0 != "0" } ?? false
-            )
-        }
-    }
-
     /// The logs, standard output first.
     let logs: [Log]
     /// Bytes at which a log is rotated; nil disables rotation.
@@ -189,7 +171,7 @@ struct LogPlan: Equatable {
     }
 }
 
-extension LogPlan.Surroundings {
+extension Surroundings {
     /// The form of standard output, where nobody asks for another.
     var usualForm: LogDestination.Form { isTerminal ? .compact : .text }
 }
@@ -197,7 +179,7 @@ extension LogPlan.Surroundings {
 extension LogDestination.Form {
     /// What standard output shows in this form, where nobody asks for more: on a terminal the lines of `text` are beside the
     /// XML; rows of columns are for an overview.
-    func usualSpec(in surroundings: LogPlan.Surroundings) -> LogSpec {
+    func usualSpec(in surroundings: Surroundings) -> LogSpec {
         switch self {
         case .json: LogSpec(level: .verbose)
         case .compact: LogSpec(level: .info)

@@ -36,7 +36,7 @@ struct ReadPlan {
         header: RecordHeader,
         isLive: Bool = false,
         path: String? = nil,
-        in surroundings: LogPlan.Surroundings
+        in surroundings: Surroundings
     ) {
         self.files = files
         let recorded = try? LogSpec(header.level)

@@ -69,7 +69,7 @@ struct ReadRun {
         // Lines are not read of which the filter shows nothing, unless something else is to be known of them.
         if reanalysis == nil, plan.sessions.isEmpty { reader.sought = plan.output.filter?.literals }
         let isLive = reader.isLive
-        var isWhole = true
+        var damage = DamageReport()
         var sessions = SessionsFound()
         var parts = ShownParts(plan, sink)
         // Records on the same terminal show by themselves how far it is.
@@ -77,7 +77,10 @@ struct ReadRun {
         let progress = showsItself ? nil : ProgressLine(after: .seconds(1))
         var count = 0
         do {
-            defer { progress?.clear() }
+            defer {
+                progress?.clear()
+                damage.end()
+            }
             while trouble.fault == nil {
                 guard let entry = try reanalysis?.next() ?? reader.next() else {
                     guard Self.waits(for: reader) else { break }
@@ -105,8 +108,7 @@ struct ReadRun {
                     Console.complain("\(gap)")
                     parts.noteGap()
                 case .damage(let line):
-                    Console.complain("\(line)")
-                    isWhole = isWhole && line.isInterruption
+                    damage.note(line)
                     parts.noteDamage()
                 }
             }
@@ -128,6 +130,7 @@ struct ReadRun {
             throw Failure.file("\(lost.records) records could not be written to \(plan.output.name)")
         }
         if let captureFailure { throw captureFailure }
+        var isWhole = damage.isWhole
         if let reanalysis, !reanalysis.isWhole {
             Console.complain(
                 "--reanalyse: \(plan.files.joined(separator: ", ")): not a complete capture; the stored records are shown; "

@@ -5,7 +5,8 @@ internal import TapSecurity
 /// All that files hold, for commands that look at the whole of it before they say anything.
 struct StoredRecords {
     /// Whether every line was read, but those where writing was interrupted.
-    private(set) var isWhole = true
+    var isWhole: Bool { damage.isWhole }
+    private var damage = DamageReport()
     private var found = SessionsFound()
 
     /// Gives out every entry of the files, in the order in which they were written: of complete captures the records that
@@ -36,14 +37,14 @@ struct StoredRecords {
             let reanalysis = isReanalysed ? Reanalysis(reader) : nil
             var count = 0
             let progress = ProgressLine(after: .seconds(1))
-            defer { progress.clear() }
+            defer {
+                progress.clear()
+                damage.end()
+            }
             while let entry = reanalysis == nil ? try reader.next() : try reanalysis?.next() {
                 switch entry {
-                case .damage(let line):
-                    Console.complain("\(line)")
-                    isWhole = isWhole && line.isInterruption
-                case .gap(let gap):
-                    Console.complain("\(gap)")
+                case .damage(let line): damage.note(line)
+                case .gap(let gap): Console.complain("\(gap)")
                 case .header(let header): found.note(run: header.run)
                 case .record(let line): found.note(session: line.record.session)
                 }

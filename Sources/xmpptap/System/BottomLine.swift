@@ -25,7 +25,7 @@ enum BottomLine {
 
     private static let state = Mutex(State())
     private static let isTerminal = [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO].map { isatty($0) == 1 }
-    private static let paint = Paint(isOn: LogPlan.Surroundings.current.wantsColour)
+    private static let paint = Paint(isOn: Surroundings.current.wantsColour)
 
     /// The terminal, which understands the sequences that are needed; nil where there is none.
     private static let descriptor: Int32? = {

@@ -21,7 +21,7 @@ struct LocalNameTests {
         arguments: ["localhost", "nobody.asks.for.localhost", "nobody.localhost."]
     )
     func addresses(_ name: String) async throws {
-        let found = await ListenerAddresses.lookUp(Endpoint(host: name, port: 5222))
+        let found = await SystemNames.lookUp(Endpoint(host: name, port: 5222))
         #expect(found.compactMap(\.endpoint?.description) == ["[::1]:5222", "127.0.0.1:5222"])
         let places = try await ListenerAddresses(ListenSpec(host: name, port: 15222))
         #expect(places.isPair)

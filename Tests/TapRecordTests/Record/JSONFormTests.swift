@@ -159,7 +159,7 @@ import XMPPCore
         (#"{"sequence":1.5}"#, #"a record with an invalid "sequence""#),
         (#"{"sequence":99999999999999999999}"#, #"a record with an invalid "sequence""#),
         (#"{"time":"yesterday"}"#, #"a record with an invalid "time""#),
-        (#"{"monotonic":1e3}"#, #"a record with an invalid "monotonic""#),
+        (#"{"monotonic":1e30}"#, #"a record with an invalid "monotonic""#),
         (#"{"level":"loud"}"#, #"a record with an invalid "level""#),
         (#"{"kind":"dream"}"#, #"a record with an invalid "kind""#),
         (#"{"direction":"up"}"#, #"a record with an invalid "direction""#),

@@ -173,7 +173,25 @@ import Testing
         let nanoseconds = slices.map { reader.nanoseconds($0) }
         #expect(integers == [12, .min, nil, nil, nil, nil, nil])
         #expect(unsigned == [12, nil, 1 << 63, .max, nil, nil, nil])
-        #expect(nanoseconds == [12_000_000_000, nil, nil, nil, 1_500_000_000, nil, -250_000_000])
+        #expect(nanoseconds == [12_000_000_000, nil, nil, nil, 1_500_000_000, 1_000_000_000_000, -250_000_000])
+    }
+
+    @Test(
+        arguments: [
+            ("6.5e-05", 65_000), ("1.48E-4", 148_000), ("-2.5e+1", -25_000_000_000), ("0.000e999", 0), ("1e999", nil),
+            ("1e-9", 1), ("9.99e-10", 0), ("1e-999999999999999999999", 0), ("6.5000000000000004e-05", 65_000),
+            ("9.223372036854775807e9", Int64.max), ("9.223372036854775808e9", nil),
+            ("0.00012345678912e4", 1_234_567_891),
+        ] as [(String, Int64?)]
+    )
+    func secondsMayHaveAnExponent(text: String, nanoseconds: Int64?) throws {
+        var reader = JSONReader(Array(text.utf8).span.bytes)
+        guard case .number(let slice) = try reader.next() else {
+            Issue.record("no number")
+            return
+        }
+        let read = reader.nanoseconds(slice)
+        #expect(read == nanoseconds)
     }
 
     @Test func secondsComeBackToTheNanosecond() throws {

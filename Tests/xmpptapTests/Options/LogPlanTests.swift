@@ -5,8 +5,8 @@ import Testing
 @testable import xmpptap
 
 struct LogPlanTests {
-    private let terminal = LogPlan.Surroundings(isTerminal: true, wantsColour: true)
-    private let pipe = LogPlan.Surroundings(isTerminal: false, wantsColour: true)
+    private let terminal = Surroundings(isTerminal: true, wantsColour: true)
+    private let pipe = Surroundings(isTerminal: false, wantsColour: true)
 
     @Test func `A terminal has rows; lines show SEND and RECV on a terminal, and info elsewhere`() throws {
         let rows = try LogPlan(LogRequest(), in: terminal)
@@ -57,7 +57,7 @@ struct LogPlanTests {
     }
 
     @Test func `No colours where none are wanted, nor in JSON`() throws {
-        let plain = LogPlan.Surroundings(isTerminal: true, wantsColour: false)
+        let plain = Surroundings(isTerminal: true, wantsColour: false)
         #expect(try LogPlan(LogRequest(), in: plain).logs.map(\.isColoured) == [false])
         let json = LogRequest(logTo: [LogDestination(path: "-", form: .json)])
         #expect(try LogPlan(json, in: terminal).logs.map(\.isColoured) == [false])

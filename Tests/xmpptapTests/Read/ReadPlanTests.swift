@@ -31,7 +31,7 @@ struct ReadPlanTests {
             form: isJSON ? .json : .text,
             sessions: sessions,
             header: header(recorded),
-            in: LogPlan.Surroundings(isTerminal: isTerminal, wantsColour: true)
+            in: Surroundings(isTerminal: isTerminal, wantsColour: true)
         )
     }
 

@@ -35,6 +35,6 @@ import Testing
         #expect(Paint(isOn: true)("x", .red) == "\u{1B}[1;31mx\u{1B}[0m")
         #expect(Paint(isOn: true)("x", nil) == "x" && Paint(isOn: true)("", .red).isEmpty)
         #expect(Paint(isOn: false)("x", .red) == "x")
-        #expect(ColourChoice.always.isColoured(in: LogPlan.Surroundings(isTerminal: false, wantsColour: false)))
+        #expect(ColourChoice.always.isColoured(in: Surroundings(isTerminal: false, wantsColour: false)))
     }
 }

@@ -89,3 +89,11 @@ public struct FeaturesEdit: Sendable {
         return reading.outcome(item)
     }
 }
+
+/// What goes on in the place of an item.
+public struct EditedItem: Sendable, Hashable {
+    /// The whole item.
+    public let bytes: [UInt8]
+    /// What was changed, as a clause for people.
+    public let words: String
+}

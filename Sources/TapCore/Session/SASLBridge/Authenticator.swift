@@ -54,17 +54,3 @@ public struct LoginLeg: Sendable, Hashable {
         self.bindings = bindings
     }
 }
-
-/// A leg's TLS connection, as the driver knows it.
-public struct SecuredLeg: Sendable, Hashable {
-    /// The version of TLS, as in the protocol.
-    public var version: UInt16
-    /// Its bindings, the best first: `tls-exporter`, `tls-unique`, `tls-server-end-point`, as far as they are defined on it.
-    public var bindings: [ChannelBinding]
-
-    /// A connection of these properties.
-    public init(version: UInt16, bindings: [ChannelBinding]) {
-        self.version = version
-        self.bindings = bindings
-    }
-}

@@ -1,5 +1,6 @@
 public import TapDiagnosis
 public import TapRecord
+import XMPPCore
 
 /// What a session asks its driver to do about TLS on its legs. The driver answers with a ``SessionInput``.
 public enum TLSCommand: Sendable, Hashable {
@@ -60,5 +61,29 @@ public struct TLSAgreement: Sendable, Hashable {
         self.version = version
         self.details = details
         self.words = words
+    }
+}
+
+/// Alerts of TLS (RFC 8446 §6, RFC 6066 §3) that can stand before a handshake.
+public enum HandshakeAlert: UInt8, Sendable {
+    /// What came cannot be read.
+    case decodeError = 50
+    /// No version in common.
+    case protocolVersion = 70
+    /// It is not the client's fault.
+    case internalError = 80
+    /// The name asked for is not served.
+    case unrecognizedName = 112
+    /// None of the protocols offered is spoken.
+    case noApplicationProtocol = 120
+
+    /// The alert that says what a stream error would.
+    init(_ condition: StreamErrorCondition) {
+        self =
+            switch condition {
+            case .hostUnknown: .unrecognizedName
+            case .badFormat: .decodeError
+            default: .internalError
+            }
     }
 }

@@ -72,20 +72,15 @@ public struct TLSNegotiation: Sendable {
     /// The client is shown the server's own certificate.
     private(set) var showsServersOwn = false
 
-    private init(_ state: State, _ options: SessionOptions) {
-        self.state = state
-        limit = options.waitingBytes
-        hasClientTLS = options.clientTLS != .off
-        hasServerTLS = options.serverTLS != .off
-    }
-
-    /// For a client that may be given the consent to TLS; ``Input/consented(domain:directProtocol:)`` begins it.
-    init(_ options: SessionOptions) { self.init(.awaitingConsent, options) }
-
-    /// For a client that begins with TLS; nil where its first byte, or what is wanted of its leg, says that it does not.
-    init?(_ options: SessionOptions, first: UInt8) {
-        guard first == 0x16, options.clientTLS != .off else { return nil }
-        self.init(.readingHello(ClientHelloReader(), early: []), options)
+    /// - Parameters:
+    ///   - isDirect: The client begins with TLS. For one that may be given the consent to TLS,
+    ///     ``Input/consented(domain:directProtocol:)`` begins it.
+    ///   - limit: So many bytes for the streams behind TLS are kept of each leg; then it is not read.
+    init(isDirect: Bool, hasClientTLS: Bool, hasServerTLS: Bool, limit: Int) {
+        state = isDirect ? .readingHello(ClientHelloReader(), early: []) : .awaitingConsent
+        self.limit = limit
+        self.hasClientTLS = hasClientTLS
+        self.hasServerTLS = hasServerTLS
     }
 
     // MARK: What is known
@@ -272,7 +267,7 @@ public struct TLSFailure: Sendable, Hashable {
     public var remedy: Remedy?
     /// The alert for a client that began with TLS and waits for an answer; nil is the internal error where there is such a
     /// client.
-    public var alert: Session.Alert?
+    public var alert: HandshakeAlert?
     /// The name of the alert by which the peer ended it, `unknown_ca`; nil where it sent none.
     public var peerAlert: String?
     /// What the peer was shown, for the record; nil where that does not matter.
@@ -283,7 +278,7 @@ public struct TLSFailure: Sendable, Hashable {
     public var side: LoginCause.Side?
 
     /// A failure that needs no more than its code and its words.
-    public init(code: String, _ words: String, alert: Session.Alert? = nil) {
+    public init(code: String, _ words: String, alert: HandshakeAlert? = nil) {
         self.code = code
         self.words = words
         self.alert = alert

@@ -236,7 +236,7 @@ extension Session {
         login?.observe(.enteredTLS)
     }
 
-    private mutating func endWithoutTLS(_ leg: Leg, _ words: String, _ alert: Alert?) {
+    private mutating func endWithoutTLS(_ leg: Leg, _ words: String, _ alert: HandshakeAlert?) {
         if info.ending == nil { info.ending = .tls(leg: leg, words) }
         if options.clientTLS == .off {
             // It has not asked for TLS, and may have no stream yet.
@@ -307,6 +307,26 @@ extension Session {
             "the server offers no TLS; the session continues in clear text, including the login",
             direction: .recv,
             part: .tls
+        )
+    }
+}
+
+extension TLSNegotiation {
+    /// For a client that may be given the consent to TLS; ``Input/consented(domain:directProtocol:)`` begins it.
+    init(_ options: SessionOptions) { self.init(options, isDirect: false) }
+
+    /// For a client that begins with TLS; nil where its first byte, or what is wanted of its leg, says that it does not.
+    init?(_ options: SessionOptions, first: UInt8) {
+        guard first == 0x16, options.clientTLS != .off else { return nil }
+        self.init(options, isDirect: true)
+    }
+
+    private init(_ options: SessionOptions, isDirect: Bool) {
+        self.init(
+            isDirect: isDirect,
+            hasClientTLS: options.clientTLS != .off,
+            hasServerTLS: options.serverTLS != .off,
+            limit: options.waitingBytes
         )
     }
 }

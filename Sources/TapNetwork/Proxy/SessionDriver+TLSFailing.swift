@@ -130,7 +130,7 @@ extension TLSNegotiation {
 
 extension TLSFault {
     /// The alert for a client whose server's TLS failed in this way.
-    var alertForClient: Session.Alert {
+    var alertForClient: HandshakeAlert {
         switch code {
         case .alertReceived(.unrecognizedName): .unrecognizedName
         case .alertReceived(.protocolVersion), .version: .protocolVersion
