@@ -130,7 +130,14 @@ struct PacketsTests {
             (["--redact", "metadata"], ["what light", "romeo"]), (["--no-redact"], ["[redacted:"]),
         ] {
             let others = try await records(["--keylog", keys] + flags)
-            #expect(others.count == found.count && others.count { $0.name == "message" } == 8, "\(flags)")
+            // Bytes behind the end of a stream have a record for each read, where they are shown.
+            func events(_ records: [LogRecord]) -> [String] {
+                records.filter { $0.kind != "bytes" }.map {
+                    "\($0.session ?? 0) \($0.kind) \($0.code ?? "") \($0.name ?? "") \($0.direction ?? "")"
+                }
+            }
+            #expect(events(others) == events(found), "\(flags)")
+            #expect(others.count { $0.name == "message" } == 8, "\(flags)")
             for text in hidden { #expect(!shows(others, text), "\(flags): \(text)") }
         }
         let stored = try await XMPPTapBinary.run(["read", folder.path(of: "soft.xtap"), "--redact", "bodies"])

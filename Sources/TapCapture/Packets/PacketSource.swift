@@ -95,7 +95,9 @@ struct PacketSource: Source {
             return take(segment, bytes, at: time, as: number)
         }
         now = time
-        if connection.passesOn(direction, bytes, at: time) { return receive(connection, direction, bytes) }
+        if let direction = connection.passesOn(direction, bytes, at: time) {
+            return receive(connection, direction, bytes)
+        }
         var copy: [UInt8] = []
         copy.append(bytes)
         connection.take(.data(direction, copy), at: time, &found)
@@ -280,7 +282,7 @@ final class PacketConnection {
         case over
     }
 
-    private enum Happening {
+    private enum Occurrence {
         case stream(PacketTLS.Output)
         case ended(Direction)
         /// By a reset, if a direction is named.
@@ -296,9 +298,13 @@ final class PacketConnection {
         case seeks(skipped: UInt64)
     }
 
-    private let client: PacketEndpoint
-    private let server: PacketEndpoint
+    private var client: PacketEndpoint
+    private var server: PacketEndpoint
     private let isWhole: Bool
+    /// The end that was taken for the client's, by its port, is the server's.
+    private var isTurned = false
+    /// The first bytes have not said yet which end is the client's.
+    private var mayTurn: Bool
     private let hasKnownPort: Bool
     private var tls: PacketTLS
     private let tally: SessionTally
@@ -311,7 +317,7 @@ final class PacketConnection {
     private var send = Mode.reads
     private var recv = Mode.reads
     /// What came before it was known what the connection is.
-    private var waiting: [(happening: Happening, at: Run.Instant)] = []
+    private var waiting: [(occurrence: Occurrence, at: Run.Instant)] = []
     private var waitingBytes = 0
     /// When something came of it.
     @exclusivity(unchecked) private(set) var lastSeen: Run.Instant?
@@ -343,19 +349,22 @@ final class PacketConnection {
         self.client = client
         self.server = server
         self.isWhole = isWhole
+        mayTurn = !isWhole && !hasKnownPort
         self.hasKnownPort = hasKnownPort
         self.tls = tls
         self.tally = tally
     }
 
-    /// Whether bytes that come now only have to be handed on to the session.
-    func passesOn(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Bool {
-        let isSend = direction == .send
-        guard isSend ? isOpen.send : isOpen.recv, !bytes.isEmpty else { return false }
+    /// The direction in which bytes that come now only have to be handed on to the session; nil where more is to be done.
+    ///
+    /// - Parameter direction: That of the packets, which may be turned.
+    func passesOn(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Direction? {
+        let isSend = (direction == .send) != isTurned
+        guard isSend ? isOpen.send : isOpen.recv, !bytes.isEmpty else { return nil }
         // TLS may begin where the server's consent was not captured.
-        guard !isSend || bytes[0] != 0x16 || tls.isOver else { return false }
+        guard !isSend || bytes[0] != 0x16 || tls.isOver else { return nil }
         lastSeen = now
-        return true
+        return isSend ? .send : .recv
     }
 
     /// Takes note of which directions hand bytes on to a session as they come.
@@ -385,10 +394,33 @@ final class PacketConnection {
         _ found: inout Outputs<SourceInput>
     ) {
         defer { noteOpen() }
-        guard tls.isWaitingForSecret else { return read(event, at: now, &found) }
+        let event = turned(event)
+        if tls.isWaitingForSecret { hold(event, now, &found) } else { read(event, at: now, &found) }
+    }
+
+    private func hold(_ event: TCPReassembler.Event, _ now: Run.Instant, _ found: inout Outputs<SourceInput>) {
         if case .data(_, let bytes) = event { heldBytes += bytes.count }
         held.append((event, now))
         if heldBytes > Self.mostHeld { goOn(givingUp: true, &found) }
+    }
+
+    /// What happened, by the direction that it has once the first bytes have said which end is the client's.
+    private func turned(_ event: TCPReassembler.Event) -> TCPReassembler.Event {
+        if mayTurn, case .data(let direction, let bytes) = event {
+            mayTurn = false
+            if let isOfClient = StreamPlace.isOfClient(bytes.span), isOfClient != (direction == .send) {
+                isTurned = true
+                swap(&client, &server)
+            }
+        }
+        guard isTurned else { return event }
+        return switch event {
+        case .opened, .lost, .closed(nil): event
+        case .data(let direction, let bytes): .data(direction.opposite, bytes)
+        case .hole(let direction, let count): .hole(direction.opposite, count)
+        case .ended(let direction): .ended(direction.opposite)
+        case .closed(let direction?): .closed(byReset: direction.opposite)
+        }
     }
 
     /// Goes on with what waits for secrets: after the key log has grown, or without them.
@@ -400,7 +432,7 @@ final class PacketConnection {
         if !givingUp { tls.retry() }
         giveUpSecrets(givingUp, &found)
         for (event, at) in events {
-            take(event, at: at, &found)
+            if tls.isWaitingForSecret { hold(event, at, &found) } else { read(event, at: at, &found) }
             giveUpSecrets(givingUp, &found)
         }
     }
@@ -439,18 +471,18 @@ final class PacketConnection {
     }
 
     private func take(
-        _ happening: Happening,
+        _ occurrence: Occurrence,
         _ now: Run.Instant,
         _ found: inout Outputs<SourceInput>
     ) {
         switch state {
-        case .session(let number): return pass(happening, now, number, &found)
+        case .session(let number): return pass(occurrence, now, number, &found)
         case .other, .over: return
         case .undecided: break
         }
-        waiting.append((happening, now))
+        waiting.append((occurrence, now))
         var isFinal = waiting.count >= Self.mostWaiting
-        switch happening {
+        switch occurrence {
         case .stream(.bytes(_, let bytes)):
             waitingBytes += bytes.count
             isFinal = isFinal || waitingBytes >= Self.patience
@@ -473,7 +505,7 @@ final class PacketConnection {
     private func beginning(_ direction: Direction) -> [UInt8] {
         var bytes: [UInt8] = []
         for entry in waiting {
-            if case .stream(.bytes(direction, let part)) = entry.happening { bytes += part }
+            if case .stream(.bytes(direction, let part)) = entry.occurrence { bytes += part }
         }
         return bytes
     }
@@ -526,18 +558,18 @@ final class PacketConnection {
             tell(.input(isBeginning ? .connected(server.description) : .joined()))
             for direction in [Direction.send, .recv] { set(direction, .seeks(skipped: 0)) }
         }
-        for entry in waiting { pass(entry.happening, entry.at, number, &found) }
+        for entry in waiting { pass(entry.occurrence, entry.at, number, &found) }
     }
 
     /// Whether a connection that was under way has TLS, which is not decrypted.
     private var isUndecryptedTLS: Bool {
         let isTLS = [Direction.send, .recv].contains { Self.isTLS(beginning($0), isWhole: false) }
-        return isTLS && !waiting.contains { if case .stream(.decrypts) = $0.happening { true } else { false } }
+        return isTLS && !waiting.contains { if case .stream(.decrypts) = $0.occurrence { true } else { false } }
     }
 
     /// Whether TLS itself has said why it is not decrypted.
     private var hasRemark: Bool {
-        waiting.contains { if case .stream(.remark) = $0.happening { true } else { false } }
+        waiting.contains { if case .stream(.remark) = $0.occurrence { true } else { false } }
     }
 
     private func set(_ direction: Direction, _ mode: Mode) {
@@ -545,14 +577,14 @@ final class PacketConnection {
     }
 
     private func pass(
-        _ happening: Happening,
+        _ occurrence: Occurrence,
         _ at: Run.Instant,
         _ number: UInt64,
         _ found: inout Outputs<SourceInput>
     ) {
         func tell(_ kind: SourceInput.Kind) { found.append(SourceInput(session: number, at: at, kind)) }
-        if case .lost = happening {} else { lastSeen = at }
-        switch happening {
+        if case .lost = occurrence {} else { lastSeen = at }
+        switch occurrence {
         case .stream(.bytes(let direction, let bytes)): data(direction, bytes, at, number, &found)
         case .stream(.missed(let direction, let count)):
             tell(.input(.missed(direction, bytes: count)))
@@ -657,6 +689,31 @@ struct StreamPlace: Equatable {
             return StreamPlace(offset: at, isHeader: false)
         }
         return nil
+    }
+
+    /// Elements that only a server sends, and only a client.
+    private static let ofServers: [StaticString] = [
+        "<stream:features", "<features", "<proceed", "<challenge", "<success", "<failure",
+    ]
+    private static let ofClients: [StaticString] = ["<starttls", "<auth", "<authenticate", "<response"]
+
+    /// Whether bytes are a client's, by how they begin; nil where that does not tell.
+    ///
+    /// Only a server gives its stream an id (RFC 6120 §4.7.3). Of TLS it is the type of the handshake (RFC 8446 §4).
+    static func isOfClient(_ bytes: Span<UInt8>) -> Bool? {
+        if bytes.count > 5, bytes[0] == 0x16 { return bytes[5] == 1 ? true : bytes[5] == 2 ? false : nil }
+        if begins(bytes, at: 0, with: ofServers) { return false }
+        if begins(bytes, at: 0, with: ofClients) { return true }
+        guard begins(bytes, at: 0, with: headers) else { return nil }
+        var decoder = StreamDecoder()
+        decoder.append(bytes)
+        var isOfClient: Bool?
+        while let event = decoder.next(), case .item(let kind) = event.kind {
+            if kind == .header { isOfClient = event.head.id == nil }
+            // Its features may follow.
+            if kind == .element { return isOfClient == true && event.head.namespace.namespace != .streams }
+        }
+        return isOfClient
     }
 
     private static func begins(_ bytes: Span<UInt8>, at offset: Int, with names: [StaticString]) -> Bool {

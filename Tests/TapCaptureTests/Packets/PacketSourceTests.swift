@@ -273,21 +273,28 @@ struct PacketSourceTests {
         }
     }
 
-    @Test("A login whose connection was opened before the capture began is followed like any other")
-    func withoutOpening() throws {
+    @Test(
+        "A login whose connection was opened before the capture began is followed like any other, whatever its ports",
+        arguments: [5222, 33_000, 50_000] as [UInt16]
+    )
+    func withoutOpening(port: UInt16) throws {
         let parts: [(Direction, String)] = [
             (.send, Self.header),
             (.recv, Self.header + "<stream:features/>"),
             (.send, "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGEAYg==</auth>"),
             (.recv, "<failure xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><not-authorized/></failure>"),
         ]
-        let lines = try Self.records(Self.file(parts, isWhole: false))
+        let lines = try Self.records(Self.file(parts, port: port, isWhole: false))
         let codes = lines.compactMap(\.record.code)
         #expect(codes.contains(Record.Code.loginFailed) && !codes.contains("inferred"), "\(codes)")
         // From the server's answer on: it is read, and what was before it is not known.
-        let late = try Self.records(Self.file(Array(parts[2...]), isWhole: false))
+        let late = try Self.records(Self.file(Array(parts[2...]), port: port, isWhole: false))
         let names = late.compactMap { line in line.record.name.map { line.content.span.slice($0).string() } }
         #expect(names.contains("auth") && names.last == "failure", "\(names)")
         #expect(!late.contains { $0.record.code == "bytes-missed" })
+        // The server speaks first.
+        let answer = try Self.records(Self.file(Array(parts[1...]), port: port, isWhole: false))
+        let last = try #require(answer.last { $0.record.kind == .element })
+        #expect(last.record.direction == .recv && last.record.remote == "192.0.2.1:40000")
     }
 }
