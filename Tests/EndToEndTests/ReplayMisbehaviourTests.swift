@@ -1,3 +1,4 @@
+import Foundation
 import TapTestKit
 import Testing
 
@@ -124,6 +125,35 @@ struct ReplayMisbehaviourTests {
         for text in one.said { #expect((output + error).contains(text), "\(text): \(output.prefix(2000))\(error)") }
         // The line of progress is for terminals.
         #expect(!error.contains("\r"))
+    }
+
+    @Test func `each copy that is not played says why, and logins that are hopeless are not tried`() async throws {
+        let folder = try TemporaryFolder()
+        let capture = try folder.write(Self.recording(isLarge: false).file, to: "talk.xtap")
+        let peer = try ReplayPeer(
+            .refused("<failure xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><not-authorized/></failure>")
+        )
+        let arguments = ["--copies", "120"]
+        let run = try await peer.replay(capture, in: folder, arguments, as: "juliet%d@localhost")
+        #expect(run.ending == .exited(5), "\(run)")
+        let reason = "login failed at login: the server answered not-authorized"
+        let hopeless = "not tried: 50 logins had failed, and none had succeeded"
+        // Fifty begin, and one more for each but the last of fifty that fail.
+        #expect(run.output.contains("copies 1-99 not played to the end: \(reason)\n"), "\(run)")
+        #expect(run.output.contains("copies 100-120 not played to the end: \(hopeless)\n"), "\(run)")
+        #expect(run.error.contains("copy 1: juliet1@localhost: \(reason) (and 119 more)"), "\(run)")
+        let json = try await peer.replay(capture, in: folder, arguments + ["--json"], as: "juliet%d@localhost")
+        let report = try #require(try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any])
+        let errors = try #require(report["errors"] as? [String], "\(json)")
+        #expect(errors.count == 120 && errors.last == "copy 120: juliet120@localhost: \(hopeless)", "\(errors)")
+    }
+
+    @Test func `many copies that begin at once are all played, and nothing differs`() async throws {
+        let folder = try TemporaryFolder()
+        let capture = try folder.write(Self.recording(isLarge: false).file, to: "talk.xtap")
+        let peer = try ReplayPeer(answers: Self.well)
+        let run = try await peer.replay(capture, in: folder, ["--copies", "200"], as: "juliet%d@localhost")
+        #expect(run.ending == .exited(0) && run.output.contains("600 items compared: no differences"), "\(run)")
     }
 
     /// Juliet asks twice, and once more when she has both answers; or she sends much.

@@ -52,15 +52,16 @@ final class ReplayPeer: Sendable {
     /// All that has come as one text.
     var text: String { received.map(\.text).joined() }
 
-    /// Plays a recording against it, or the port of a proxy before it, with juliet's account.
+    /// Plays a recording against it, or the port of a proxy before it, with juliet's account or another one in her place.
     func replay(
         _ capture: String,
         in folder: TemporaryFolder,
         _ arguments: [String] = [],
+        as account: String = "juliet@localhost",
         through port: UInt16? = nil
     ) async throws -> (ending: ToolProcess.Ending, output: String, error: String) {
         try folder.write("secret\n", to: "password")
-        let accounts = try folder.write("juliet@localhost password\n", to: "accounts.txt")
+        let accounts = try folder.write("\(account) password as=juliet@localhost\n", to: "accounts.txt")
         return try await XMPPTapBinary.run(
             ["replay", capture, "--to", "127.0.0.1:\(port ?? self.port)", "--accounts", accounts] + arguments
         )

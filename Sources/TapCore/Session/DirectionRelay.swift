@@ -76,6 +76,8 @@ struct DirectionRelay: ~Copyable {
     var digest: (any Digest)?
     /// The decoder may have another event.
     var hasInput = false
+    /// When the bytes came last that passed as they came; nil before.
+    var arrival: Run.Instant?
     /// The stream's end tag has passed.
     var hasClosedStream = false
     /// TLS has begun, and a new stream in it is due.

@@ -87,6 +87,10 @@ extension Session {
             let end = directions[direction].arrived + UInt64(bytes.count)
             rules[direction].noteArrival(upTo: end, at: now.monotonic)
         }
+        if directions[direction].isCutThrough {
+            if !directions[direction.opposite].hasInput { leading = direction }
+            directions[direction].arrival = now
+        }
         return directions[direction].take(bytes)
     }
 

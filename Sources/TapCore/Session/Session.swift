@@ -83,6 +83,9 @@ public struct Session: ~Copyable {
     public internal(set) var tls: TLSNegotiation?
 
     private var queue = CommandQueue()
+    /// Which direction is looked at first: of bytes that passed before any were looked at, those that came first may have caused the
+    /// others.
+    var leading = Direction.recv
     /// Whether the legs may be read, as the driver knows it.
     private var isRead = (client: true, server: true)
     /// Where the texts of the current event's records stand.
@@ -148,7 +151,8 @@ public struct Session: ~Copyable {
             if composed.capacity > 256 { composed = [] }
             dropIdleDecoders()
             if let rules, attend(to: rules) { continue }
-            if step(.recv) || step(.send) { continue }
+            if step(leading) || step(leading.opposite) { continue }
+            leading = .recv
             if tls?.awaitsConsent == true {
                 beginTLSBehindConsent()
                 continue
@@ -219,7 +223,15 @@ public struct Session: ~Copyable {
             if directions[direction].end != nil { passEnd(direction) }
             return directions[direction].hasInput || !queue.isEmpty
         }
+        guard directions[direction].isCutThrough, let arrival = directions[direction].arrival else {
+            handle(event, direction)
+            return true
+        }
+        // What came of the other direction since then is no part of when this came.
+        let last = now
+        now = arrival
         handle(event, direction)
+        now = last
         return true
     }
 

@@ -1,4 +1,5 @@
 internal import NIOCore
+internal import TapDiagnosis
 internal import TapRecord
 internal import TapReplay
 internal import TapSecurity
@@ -29,6 +30,9 @@ final class LiveClient: ClientOwner {
     private var tell: ((Event) -> Void)?
     private var connection: ClientConnection?
     private var expiry: Scheduled<Void>?
+    /// How often the server got more time for what is due.
+    private var extensions = 0
+    private static let mostExtensions = 5
     private var hasRegistered = false
     /// What the server offers, until the account is created.
     private var offer: StreamFeatures?
@@ -59,9 +63,21 @@ final class LiveClient: ClientOwner {
         dialer.connect(on: loop).assumeIsolated().whenComplete { [self] result in
             switch result {
             case .success(let channel): connected(channel)
-            case .failure(let error): end(.unreachable(dialer.words(for: error)))
+            case .failure(let error):
+                // What did not fit into the server's queue of connections is offered again.
+                if Dialer.fault(of: error) == .timeout, extends() { return connect() }
+                end(.unreachable(dialer.words(for: error)))
             }
         }
+    }
+
+    /// Whether the server is at work for others, so that what this client waits for may be behind that.
+    var isServerAtWork: () -> Bool = { false }
+
+    private func extends() -> Bool {
+        guard tell != nil, extensions < Self.mostExtensions, isServerAtWork() else { return false }
+        extensions += 1
+        return true
     }
 
     /// Called when more can be sent, after ``isWritable`` was false.
@@ -158,8 +174,14 @@ final class LiveClient: ClientOwner {
 
     /// The server has this long to go on.
     private func arm(_ time: TimeAmount) {
+        extensions = 0
+        wait(time)
+    }
+
+    private func wait(_ time: TimeAmount) {
         expiry?.cancel()
         expiry = loop.assumeIsolated().scheduleTask(in: time) { [self] in
+            guard !extends() else { return wait(time) }
             connection?.session.expired()
             connection?.perform()
             connection?.close()

@@ -54,8 +54,17 @@ public struct ReplayRun: Sendable {
 
         /// What failed.
         public let code: Code
+        /// Whose login failed; nil of other failures.
+        public let account: JID?
+        /// Why, as a clause.
+        public let reason: String
+
+        init(code: Code, account: JID? = nil, reason: String) {
+            (self.code, self.account, self.reason) = (code, account, reason)
+        }
+
         /// One line for people.
-        public let description: String
+        public var description: String { "\(account.map { "\($0): " } ?? "")\(reason)" }
     }
 
     private let script: ReplayScript
@@ -89,13 +98,13 @@ public struct ReplayRun: Sendable {
     /// - Parameters:
     ///   - copies: The accounts of each.
     ///   - ramp: The time over which their beginnings are spread.
-    ///   - tell: Called now and then with the figures of the first copy, on an event loop.
+    ///   - tell: Called now and then with the figures of the first copy and the number of those that are over, on an event loop.
     /// - Returns: What came of each copy, in their order. When the task is cancelled, the clients close their streams.
     public func outcomes(
         of copies: [[Account]],
         ramp: TimeAmount = .zero,
         on group: any EventLoopGroup,
-        tell: @escaping @Sendable (Replayer.Progress) -> Void = { _ in }
+        tell: @escaping @Sendable (Replayer.Progress, _ over: Int) -> Void = { _, _ in }
     ) async throws -> [Outcome] {
         let loop = group.next()
         let drivers = NIOLoopBoundBox<[ReplayDriver]>.makeBoxSendingValue([], eventLoop: loop)
@@ -104,6 +113,11 @@ public struct ReplayRun: Sendable {
             var options = options
             options.writeSize = LiveClient.writeSize
             let sendings = script.sendings(options, rules: rules)
+            let logins = LoginQueue()
+            let activity = ServerActivity(within: options.wait)
+            let lag = LoopLag(on: loop) { lag in for driver in drivers.value { driver.excuse(lag) } }
+            let count = NIOLoopBoundBox(0, eventLoop: loop)
+            let first = NIOLoopBoundBox(Replayer.Progress(), eventLoop: loop)
             let step = copies.count > 1 ? ramp.nanoseconds / Int64(copies.count) : 0
             let outcomes = copies.enumerated().map { index, accounts in
                 var generator = ReplayGenerator(seed: seed &+ UInt64(index))
@@ -116,11 +130,32 @@ public struct ReplayRun: Sendable {
                     sendings: sendings,
                     using: &generator
                 )
-                let driver = ReplayDriver(replayer, accounts, server, parser, on: loop, tell: index == 0 ? tell : nil)
+                let driver = ReplayDriver(
+                    replayer,
+                    accounts,
+                    server,
+                    logins,
+                    activity,
+                    parser,
+                    on: loop,
+                    tell: index > 0
+                        ? nil
+                        : { progress in
+                            first.value = progress
+                            tell(progress, count.value)
+                        }
+                )
                 drivers.value.append(driver)
-                return driver.run(after: .nanoseconds(Int64(index) * step))
+                let outcome = driver.run(after: .nanoseconds(Int64(index) * step))
+                outcome.assumeIsolated().whenComplete { _ in
+                    count.value += 1
+                    tell(first.value, count.value)
+                }
+                return outcome
             }
-            return EventLoopFuture.whenAllSucceed(outcomes, on: loop)
+            let all = EventLoopFuture.whenAllSucceed(outcomes, on: loop)
+            all.assumeIsolated().whenComplete { _ in lag.stop() }
+            return all
         }
         return try await withTaskCancellationHandler {
             try await outcomes.get()
@@ -130,15 +165,28 @@ public struct ReplayRun: Sendable {
     }
 }
 
+/// When the server last did what was expected of it, for any copy of a replay. On one event loop.
+private final class ServerActivity {
+    private let time: Int64
+    var last = Int64.min
+
+    /// - Parameter time: Nanoseconds after which it does not count any more.
+    init(within time: Int64) { self.time = time }
+
+    func isRecent(_ now: Int64) -> Bool { last > .min && now - last < time }
+}
+
 /// Performs what one replayer wants, on one event loop; held by its clients and its timer until it is over.
 private final class ReplayDriver {
     private var replayer: Replayer
     private let accounts: [JID: ReplayRun.Account]
     private let server: LiveServer
+    private let logins: LoginQueue
+    private let activity: ServerActivity
     private let parser: StanzaParser
     private let loop: any EventLoop
     private let promise: EventLoopPromise<ReplayRun.Outcome>
-    private let tell: (@Sendable (Replayer.Progress) -> Void)?
+    private let tell: ((Replayer.Progress) -> Void)?
     private var clients: [Int: LiveClient] = [:]
     /// Clients that are logging in.
     private var opening: Set<Int> = []
@@ -153,13 +201,17 @@ private final class ReplayDriver {
         _ replayer: Replayer,
         _ accounts: [ReplayRun.Account],
         _ server: LiveServer,
+        _ logins: LoginQueue,
+        _ activity: ServerActivity,
         _ parser: StanzaParser,
         on loop: any EventLoop,
-        tell: (@Sendable (Replayer.Progress) -> Void)?
+        tell: ((Replayer.Progress) -> Void)?
     ) {
         self.replayer = replayer
         self.accounts = Dictionary(accounts.map { ($0.recorded, $0) }) { first, _ in first }
         self.server = server
+        self.logins = logins
+        self.activity = activity
         self.parser = parser
         self.loop = loop
         self.tell = tell
@@ -173,10 +225,16 @@ private final class ReplayDriver {
 
     private static var now: Int64 { Int64(clamping: NIODeadline.now().uptimeNanoseconds) }
 
+    /// The event loop was late: see ``LoopLag``.
+    func excuse(_ lag: Int64) { if !isOver { replayer.excuse(lag, at: Self.now) } }
+
     /// Tells the replayer something, and does what it wants then.
     private func perform(_ body: (inout Replayer) -> Void) {
         guard !isOver else { return }
+        let matched = replayer.progress.matched
+        replayer.othersServed = activity.last
         body(&replayer)
+        if replayer.progress.matched > matched { activity.last = Self.now }
         guard !isPerforming else { return }
         isPerforming = true
         while !isOver, let action = replayer.next(at: Self.now) { perform(action) }
@@ -195,14 +253,14 @@ private final class ReplayDriver {
             if !client.isWritable { replayer.handle(.stalled, client: index, at: Self.now) }
         case .close(let client): clients[client]?.close()
         case .drop(let client): if let client = clients.removeValue(forKey: client) { closing.append(client.drop()) }
-        case .finish: finish(replayer.failure.map { .init(code: .other, description: $0) })
+        case .finish: finish(replayer.failure.map { .init(code: .other, reason: $0) })
         }
     }
 
     private func connect(_ index: Int, _ resuming: (id: String, handled: UInt32)?) {
         let recorded = replayer.script.clients[index]
         guard let account = accounts[recorded.account] else {
-            return finish(.init(code: .other, description: "no account for \(recorded.account)"))
+            return finish(.init(code: .other, reason: "no account for \(recorded.account)"))
         }
         let live = LiveAccount(
             jid: account.live,
@@ -214,28 +272,47 @@ private final class ReplayDriver {
         let client = LiveClient(live, at: server, parser: parser, on: loop) { [self] event in
             happened(event, index, account)
         }
+        client.isServerAtWork = { [activity] in activity.isRecent(Self.now) }
         client.onWritable = { [self] in
             perform { $0.handle(.writable, client: index, at: Self.now) }
         }
         clients[index] = client
-        opening.insert(index)
-        client.connect()
+        logins.begin { [self] in
+            guard !isOver, clients[index] === client else { return false }
+            guard !logins.isHopeless else {
+                let reason = "not tried: \(LoginQueue.most) logins had failed, and none had succeeded"
+                finish(.init(code: .other, account: account.live, reason: reason))
+                return false
+            }
+            opening.insert(index)
+            client.connect()
+            return true
+        }
+    }
+
+    /// - Returns: Whether the client was logging in, which has ended.
+    private func endLogin(_ client: Int, well: Bool) -> Bool {
+        guard opening.remove(client) != nil else { return false }
+        if well { activity.last = Self.now }
+        // Whoever logs in next does so when this event has been handled.
+        loop.assumeIsolated().execute { [logins] in logins.ended(well: well) }
+        return true
     }
 
     private func happened(_ event: LiveClient.Event, _ client: Int, _ account: ReplayRun.Account) {
         let now = Self.now
         switch event {
         case .bound(let jid, _):
-            opening.remove(client)
+            _ = endLogin(client, well: true)
             perform { $0.handle(.bound(jid), client: client, at: now) }
         case .resumed:
-            opening.remove(client)
+            _ = endLogin(client, well: true)
             perform { $0.handle(.resumed, client: client, at: now) }
         case .received(let bytes, let element):
             perform { $0.handle(.received(bytes, element), client: client, at: now) }
         case .ended(let end):
             clients[client] = nil
-            guard opening.remove(client) == nil else { return finish(Self.failure(end, account.live)) }
+            guard !endLogin(client, well: false) else { return finish(Self.failure(end, account.live)) }
             var reason: String?
             if case .failed(let fault) = end { reason = fault.reason }
             perform { $0.handle(.ended(reason), client: client, at: now) }
@@ -244,13 +321,15 @@ private final class ReplayDriver {
 
     private static func failure(_ end: LiveEnd, _ account: JID) -> ReplayRun.Failure {
         switch end {
-        case .unreachable(let words): .init(code: .unreachable, description: words)
-        case .untrusted(let words): .init(code: .untrusted, description: "\(account): login failed at tls: \(words)")
-        case .closed: .init(code: .other, description: "\(account): the server closed the stream during the login")
+        case .unreachable(let words): .init(code: .unreachable, reason: words)
+        case .untrusted(let words): .init(code: .untrusted, account: account, reason: "login failed at tls: \(words)")
+        case .closed:
+            .init(code: .other, account: account, reason: "the server closed the stream during the login")
         case .failed(let fault):
             .init(
                 code: code(of: fault),
-                description: "\(account): login failed at \(fault.step.rawValue): \(fault.reason)"
+                account: account,
+                reason: "login failed at \(fault.step.rawValue): \(fault.reason)"
             )
         }
     }
@@ -267,13 +346,7 @@ private final class ReplayDriver {
     func interrupt() {
         guard !isOver else { return }
         replayer.stop()
-        let progress = replayer.progress
-        finish(
-            .init(
-                code: .interrupted,
-                description: "interrupted after \(progress.sent + progress.matched) of \(progress.total) stanzas"
-            )
-        )
+        finish(.init(code: .interrupted, reason: "interrupted"))
     }
 
     /// The timer is only moved when it fires, or to an earlier time.
@@ -292,6 +365,12 @@ private final class ReplayDriver {
     private func finish(_ failure: ReplayRun.Failure?) {
         guard !isOver else { return }
         isOver = true
+        let played = replayer.progress.sent + replayer.progress.matched
+        let failure = failure.map { failure in
+            guard played > 0 || failure.code == .interrupted else { return failure }
+            let reason = "\(failure.reason) after \(played) of \(replayer.progress.total) stanzas"
+            return .init(code: failure.code, account: failure.account, reason: reason)
+        }
         timer?.cancel()
         let ended = Array(clients.values)
         clients = [:]

@@ -117,7 +117,7 @@ final class ServeResponder: ServerResponder {
         perform(client)
     }
 
-    func resume(_ connection: ConnectionID, _ request: Element, of account: JID) -> JID? {
+    func resume(_ connection: ConnectionID, _ request: Element, of account: JID) -> (jid: JID, answer: [UInt8])? {
         guard let client = request.attribute("previd").flatMap({ resumable[$0] }), client.jid.bare == account.bare,
             let handled = request.attribute("h").flatMap({ UInt32($0) })
         else { return nil }
@@ -127,12 +127,16 @@ final class ServeResponder: ServerResponder {
             directory?.command(.terminate(old, .conflict))
         }
         guard client.connection == nil,
-            client.session.resume(handled: handled, xmlns: request.namespaceURI, at: now)
+            let answer = client.session.resume(handled: handled, xmlns: request.namespaceURI, at: now)
         else { return nil }
         client.connection = connection
         clients[connection] = client
         tell(.resumed(client.jid))
-        return client.jid
+        return (client.jid, answer)
+    }
+
+    func enable(_ request: Element, for connection: ConnectionID) -> [UInt8]? {
+        clients[connection]?.session.enable(request)
     }
 
     func unbind(_ connection: ConnectionID, isLost: Bool) {

@@ -45,14 +45,14 @@ public struct ServePlan: Sendable {
         self.domain = domain
     }
 
-    /// Whether recorded clients logged in with SASL2 (XEP-0388), which is not offered.
-    public var lacksSASL2: Bool {
+    /// Whether recorded clients logged in with SASL2 (XEP-0388), which is offered then.
+    public var offersSASL2: Bool {
         let parser = StanzaParser()
         return conversations.contains { conversation in
             let features = conversation.features.flatMap {
                 try? parser.parse($0.span, root: StanzaForm.clientDeclarations)
             }
-            return features?.firstChild { $0.namespace == .sasl2 || $0.namespace == .sasl2Legacy } != nil
+            return features?.child("authentication", .sasl2) != nil
         }
     }
 
@@ -111,6 +111,7 @@ public final class ServeService: Sendable {
         var settings = ServerSettings(accounts: [], softwareVersion: "")
         settings.domain = plan.domain
         settings.mechanisms = plan.mechanisms
+        settings.offersSASL2 = plan.offersSASL2
         settings.allowsRegistration = false
         settings.offersStartTLS = identity != nil
         settings.requiresTLS = identity != nil

@@ -20,10 +20,15 @@ protocol ServerResponder: AnyObject {
     func opened(_ connection: ConnectionID)
     /// Takes a stanza whose `from` was checked, or another element.
     func handle(_ element: Element, from sender: ServerSender)
-    /// Has a connection go on with a session that lost its own (XEP-0198), and gives its full address; nil if it cannot.
+    /// Has a connection go on with a session that lost its own (XEP-0198), and gives its full address and the answer; nil if it
+    /// cannot.
     ///
     /// - Parameter request: The client's `<resume/>`.
-    func resume(_ connection: ConnectionID, _ request: Element, of account: JID) -> JID?
+    func resume(_ connection: ConnectionID, _ request: Element, of account: JID) -> (jid: JID, answer: [UInt8])?
+    /// Enables stream management for a client that asks for it along with its login (XEP-0386).
+    ///
+    /// - Returns: The answer; nil if there is none.
+    func enable(_ request: Element, for connection: ConnectionID) -> [UInt8]?
     /// The connection is gone.
     ///
     /// - Parameter isLost: The stream was not closed before.

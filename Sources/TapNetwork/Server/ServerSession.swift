@@ -15,7 +15,8 @@ final class ServerSession {
         case negotiatingTLS
         /// Features have been sent; the client is not authenticated.
         case negotiating
-        case authenticating(any SASLExchange)
+        /// A login is under way; with SASL2 its `<authenticate/>` says what is to be done along with it.
+        case authenticating(any SASLExchange, Element?)
         /// Logged in; a resource has to be bound.
         case binding(account: JID)
         case bound(JID)
@@ -218,8 +219,9 @@ final class ServerSession {
     /// The one request that is allowed before a resource is bound (RFC 6120 §7).
     private func bind(_ iq: Element, _ account: JID) {
         if iq.matches("resume", .streamManagement) || iq.matches("resume", .streamManagement2) {
-            if let jid = directory.responder?.resume(connection, iq, of: account) {
+            if let (jid, answer) = directory.responder?.resume(connection, iq, of: account) {
                 state = .bound(jid)
+                directory.send(answer, to: connection)
                 return directory.responder?.opened(connection) ?? ()
             }
             // A resource can be bound instead (XEP-0198 §5).
@@ -274,30 +276,44 @@ extension ServerSession {
                 $0.element("mechanisms", .sasl) {
                     for mechanism in settings.mechanisms { $0.element("mechanism", text: mechanism) }
                 }
+                if settings.offersSASL2 {
+                    $0.element("authentication", .sasl2) {
+                        for mechanism in settings.mechanisms { $0.element("mechanism", text: mechanism) }
+                        $0.element("inline") {
+                            $0.element("sm", .streamManagement)
+                            $0.element("bind", .bind2) {
+                                $0.element("inline") {
+                                    for feature in Self.inlineFeatures {
+                                        $0.element("feature", ["var": feature.uri.description])
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
                 if settings.allowsRegistration { $0.element("register", .registerFeature) }
             }
         }
     }
 
+    /// What a client may enable along with its login (XEP-0386).
+    private static let inlineFeatures: [Namespace] = [.streamManagement, .carbons, .clientState]
+
     private func login(_ element: Element) {
+        let isSASL2 = element.namespace == .sasl2 && directory.settings.offersSASL2
         switch (element.name, element.namespace) {
-        case ("auth", .sasl) where directory.settings.requiresTLS && !isSecure:
-            refuse(.encryptionRequired, "begin TLS first")
-        case ("auth", .sasl):
-            let name = element.attribute("mechanism") ?? ""
-            guard let exchange = exchange(name) else {
-                return refuse(.invalidMechanism, "\(name) is not supported")
+        case ("auth", .sasl): begin(element, element.text, nil)
+        case ("authenticate", .sasl2) where isSASL2:
+            begin(element, element.childText("initial-response", .sasl2) ?? "", element)
+        case ("response", .sasl),
+            ("response", .sasl2) where isSASL2:
+            guard case .authenticating(let exchange, let request) = state, (request != nil) == isSASL2 else {
+                return refuse(.malformedRequest, "unsolicited response", isSASL2)
             }
-            // No text is no initial response, and "=" an empty one (RFC 6120 §6.4.2).
-            let text = element.text
-            step(exchange, text.isEmpty ? nil : text)
-        case ("response", .sasl):
-            guard case .authenticating(let exchange) = state else {
-                return refuse(.malformedRequest, "unsolicited response")
-            }
-            step(exchange, element.text)
-        case ("abort", .sasl):
-            refuse(.aborted, nil)
+            step(exchange, element.text, request)
+        case ("abort", .sasl),
+            ("abort", .sasl2) where isSASL2:
+            refuse(.aborted, nil, isSASL2)
         case ("starttls", .tls) where directory.settings.offersStartTLS && !isSecure:
             send { $0.element("proceed", .tls) }
             directory.command(.startTLS(connection))
@@ -316,6 +332,20 @@ extension ServerSession {
     }
 
     // MARK: SASL
+
+    /// - Parameters:
+    ///   - text: The initial response; empty for none, and "=" for an empty one (RFC 6120 §6.4.2).
+    ///   - request: The `<authenticate/>` of SASL2.
+    private func begin(_ element: Element, _ text: String, _ request: Element?) {
+        guard !directory.settings.requiresTLS || isSecure else {
+            return refuse(.encryptionRequired, "begin TLS first", request != nil)
+        }
+        let name = element.attribute("mechanism") ?? ""
+        guard let exchange = exchange(name) else {
+            return refuse(.invalidMechanism, "\(name) is not supported", request != nil)
+        }
+        step(exchange, text.isEmpty ? nil : text, request)
+    }
 
     private func exchange(_ name: String) -> (any SASLExchange)? {
         guard directory.settings.mechanisms.contains(name) else { return nil }
@@ -338,42 +368,84 @@ extension ServerSession {
         )
     }
 
-    private func step(_ exchange: any SASLExchange, _ text: String?) {
+    private func step(_ exchange: any SASLExchange, _ text: String?, _ request: Element?) {
         var exchange = exchange
         var incoming: [UInt8]?
+        let isSASL2 = request != nil
         if let text {
             guard let bytes = text == "=" ? [] : Base64.decode(text) else {
-                return refuse(.incorrectEncoding, "not base64")
+                return refuse(.incorrectEncoding, "not base64", isSASL2)
             }
             incoming = bytes
         }
         switch exchange.step(incoming) {
         case .send(let challenge):
-            state = .authenticating(exchange)
-            send { $0.element("challenge", .sasl, text: Base64.encode(challenge)) }
+            state = .authenticating(exchange, request)
+            send { $0.element("challenge", isSASL2 ? .sasl2 : .sasl, text: Base64.encode(challenge)) }
         case .done(let data):
             guard let names = exchange.identity, let account = directory.address(of: names.authentication) else {
-                return refuse(.notAuthorized, nil)
+                return refuse(.notAuthorized, nil, isSASL2)
             }
             // An account may not act for another.
             guard names.authorization.map({ Address($0).jid == account }) ?? true else {
-                return refuse(.invalidAuthzid, nil)
+                return refuse(.invalidAuthzid, nil, isSASL2)
             }
+            if let request { return open(account, request, data) }
             send { $0.element("success", .sasl) { if let data { $0.text(Base64.encode(data)) } } }
             restart(account: account)
         case .failed(let condition, let text):
-            refuse(condition, text)
+            refuse(condition, text, isSASL2)
         }
     }
 
+    /// Does what a client has asked for along with its login by SASL2, and says how that went. No other stream follows.
+    private func open(_ account: JID, _ request: Element, _ data: [UInt8]?) {
+        decoder.limits = .authenticated
+        state = .binding(account: account)
+        var answers: [UInt8] = []
+        let resume = request.child("resume", .streamManagement)
+        if let resume, let (jid, answer) = directory.responder?.resume(connection, resume, of: account) {
+            state = .bound(jid)
+            answers = answer
+        } else if resume != nil {
+            answers = XMLWriter.bytes {
+                $0.element("failed", .streamManagement) { $0.element("item-not-found", .stanzaErrors) }
+            }
+        }
+        let isResumed = if case .bound = state { true } else { false }
+        // A session that goes on has its resource (XEP-0386).
+        if !isResumed, let bind = request.child("bind", .bind2),
+            let jid = try? directory.responder?.bind(connection, to: account, resource: nil)
+        {
+            state = .bound(jid)
+            let enabled = bind.child("enable", .streamManagement).flatMap {
+                directory.responder?.enable($0, for: connection)
+            }
+            answers += XMLWriter.bytes { $0.element("bound", .bind2) { $0.verbatim(enabled ?? []) } }
+        }
+        let identity = if case .bound(let jid) = state { jid } else { account }
+        send {
+            $0.element("success", .sasl2) {
+                $0.element("additional-data", text: data.map(Base64.encode))
+                $0.element("authorization-identifier", text: identity.description)
+                $0.verbatim(answers)
+            }
+        }
+        // No features follow where the session goes on (XEP-0198).
+        if !isResumed {
+            directory.send(directory.responder?.features(of: account) ?? Self.bindFeatures, to: connection)
+        }
+        if case .bound = state { directory.responder?.opened(connection) }
+    }
+
     /// Says why the log-in failed; after some failures the stream ends as well (RFC 6120 §6.4.5).
-    private func refuse(_ condition: SASLCondition, _ text: String?) {
+    private func refuse(_ condition: SASLCondition, _ text: String?, _ isSASL2: Bool) {
         state = .negotiating
         failures += 1
         directory.responder?.refused(.login(condition: condition.description))
         send {
-            $0.element("failure", .sasl) {
-                $0.element(condition.description)
+            $0.element("failure", isSASL2 ? .sasl2 : .sasl) {
+                $0.element(condition.description, xmlns: isSASL2 ? Namespace.sasl.uri.description : nil)
                 $0.element("text", ["xml:lang": "en"], text: text)
             }
         }

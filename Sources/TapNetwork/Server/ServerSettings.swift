@@ -29,6 +29,9 @@ public struct ServerSettings: Sendable {
     public var mechanisms = ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"]
     /// How often a client may fail to log in before its stream is closed. Default 3 (RFC 6120 §6.4.5 asks for 2 to 5).
     public var loginAttempts = 3
+    /// Whether clients may log in with SASL2 too, and bind or resume along with it (XEP-0388, XEP-0386). Default no; it takes
+    /// a ``ServerResponder``.
+    var offersSASL2 = false
     /// Whether STARTTLS is offered; the server has a certificate then.
     var offersStartTLS = false
     /// Whether nobody logs in without TLS.

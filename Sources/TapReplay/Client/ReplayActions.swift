@@ -99,6 +99,11 @@ struct ReplayActions {
         if stalls[client] == nil { stalls[client] = Stall(since: now) }
     }
 
+    /// Nothing could be noticed for so many nanoseconds up to now.
+    mutating func excuse(_ lag: Int64, at now: Int64) {
+        stalls = stalls.mapValues { Stall(since: min($0.since + lag, now), held: $0.held) }
+    }
+
     /// Clients whose connection takes no more, and since when.
     var stalled: [(client: Int, since: Int64)] {
         stalls.map { (client: $0.key, since: $0.value.since) }.sorted { $0.client < $1.client }

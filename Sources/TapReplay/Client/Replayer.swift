@@ -112,8 +112,15 @@ public struct Replayer {
     private var began: Int64?
     /// When something was sent or came last.
     private var lastActivity: Int64 = 0
-    /// When what is sent next began to wait.
+    /// When what is sent next began to wait, or the last of what it waits for came.
     private var waitingSince: Int64?
+    /// The longest that it waited for something that came.
+    private var longestWait: Int64 = 0
+    /// When the server last did something for other copies of the script: it is at work, and what is waited for here may be behind
+    /// that. Give it before other calls.
+    public var othersServed: Int64 = .min
+    /// A server that is at work for others is waited for so many times as long as one that is silent.
+    private static let mostWaits: Int64 = 6
     /// When it began to wait until nothing more comes.
     private var quietSince: Int64?
     /// Steps of what has to come before the next step.
@@ -224,6 +231,16 @@ public struct Replayer {
             actions.append(.drop(client))
         }
         advance()
+    }
+
+    /// Takes note that nothing could be taken for some time, because the program itself had no time: nobody is given up for that.
+    ///
+    /// - Parameter lag: So many nanoseconds up to now.
+    public mutating func excuse(_ lag: Int64, at now: Int64) {
+        waitingSince = waitingSince.map { min($0 + lag, now) }
+        quietSince = quietSince.map { min($0 + lag, now) }
+        lastActivity = min(lastActivity + lag, now)
+        actions.excuse(lag, at: now)
     }
 
     /// Ends before all is played: what differs so far is a divergence, and what has not come is none.
@@ -401,7 +418,7 @@ public struct Replayer {
                 guard script.steps[step].client == client, let number = numbers[step] else { return false }
                 return players[client].expectations.item(number).shape == stanza.shape
             }
-            if let step = changed.min() { gating.remove(step) }
+            if let step = changed.min() { noteArrival(step) }
             // Whoever asks gets an answer, so that nobody waits for it.
             guard live.kind == .iq, live.type == "get" || live.type == "set" else { return }
             let answer = element.answer("error") {
@@ -420,7 +437,14 @@ public struct Replayer {
     }
 
     private mutating func came(_ number: Int, _ client: Int) {
-        if case .step(let step) = players[client].expectations.item(number).tag { gating.remove(step) }
+        if case .step(let step) = players[client].expectations.item(number).tag { noteArrival(step) }
+    }
+
+    /// Something that is waited for has come. The time for the next begins: a server that is still at work is not silent.
+    private mutating func noteArrival(_ step: Int) {
+        guard gating.remove(step) != nil, let since = waitingSince else { return }
+        longestWait = max(longestWait, now - since)
+        waitingSince = now
     }
 
     /// Answers and counts for the stream management (XEP-0198) of the live session.
@@ -488,7 +512,8 @@ public struct Replayer {
                 lastActivity = now
                 send(item, client)
             case .expect: if isMissing(cursor), lost(at: cursor) == nil { gating.insert(cursor) }
-            case .end(let client): if players[client].state == .open { gating.insert(cursor) }
+            case .end(let client):
+                if [.open, .connecting].contains(players[client].state) { gating.insert(cursor) }
             case .connect, .send, .prepare, .settle, .close, .drop:
                 guard isDue(step) else { return }
                 guard refusals.isEmpty || script.clients[step.client].role == .preparation else { return finish() }
@@ -501,7 +526,7 @@ public struct Replayer {
             isPaused = true
             return
         }
-        guard actions.stalled.isEmpty, isGateOpen(), isQuiet() else { return }
+        guard connecting == 0, actions.stalled.isEmpty, isGateOpen(), isQuiet() else { return }
         for client in players.indices { report(players[client].expectations.finish(), client) }
         finish()
     }
@@ -565,16 +590,18 @@ public struct Replayer {
 
     /// When what has not come is given up; nil if nothing is waited for.
     ///
-    /// Once something has been missing, other items than answers are waited for no longer than it takes to be quiet.
+    /// Once something has been missing, other items than answers are waited for no longer than it takes to be quiet, or twice as
+    /// long as anything took that came: a slow server is not quiet so soon.
     private var gateDeadline: Int64? {
         guard var since = waitingSince, !gating.isEmpty || !settling.isEmpty else { return nil }
         // What a stalled connection has not taken cannot be answered.
         for stall in actions.stalled { since = max(since, stall.since) }
-        let last = since + options.wait
+        let last = min(max(since, othersServed) + options.wait, since + Self.mostWaits * options.wait)
         let isAnswerDue = gating.contains { step in
             if case .expect(_, let item) = script.steps[step] { script.items[item].isAnswer } else { false }
         }
-        return isAnswerDue || !settling.isEmpty || !hasGivenUp ? last : min(last, lastActivity + options.quiet)
+        return isAnswerDue || !settling.isEmpty || !hasGivenUp
+            ? last : min(last, lastActivity + max(options.quiet, 2 * longestWait))
     }
 
     /// Until when what nobody expects may still come: a client that is played leaves next, or nothing is left to do.

@@ -280,18 +280,29 @@ public struct ServedSession {
     /// The client has another connection, and has got so many stanzas.
     ///
     /// - Parameter xmlns: The namespace of its request.
-    /// - Returns: Whether the session goes on; it does not if the client counts what was not sent.
-    public mutating func resume(handled count: UInt32, xmlns: String, at now: Int64) -> Bool {
-        guard let resumptionID, acknowledge(count) else { return false }
+    /// - Returns: The answer, which goes before all else; nil if the session does not go on, because the client counts what was not
+    ///   sent.
+    public mutating func resume(handled count: UInt32, xmlns: String, at now: Int64) -> [UInt8]? {
+        guard let resumptionID, acknowledge(count) else { return nil }
         self.now = max(self.now, now)
         lastHeard = self.now
         let own = handled ?? 0
-        events.append(
-            .send(XMLWriter.bytes { $0.element("resumed", xmlns: xmlns, ["previd": resumptionID, "h": "\(own)"]) })
-        )
         for stanza in unacknowledged ?? [] { events.append(.send(stanza)) }
         advance()
-        return true
+        return XMLWriter.bytes { $0.element("resumed", xmlns: xmlns, ["previd": resumptionID, "h": "\(own)"]) }
+    }
+
+    /// Enables stream management, as the client asks by its `<enable/>`.
+    ///
+    /// - Returns: The answer.
+    public mutating func enable(_ request: Element) -> [UInt8] {
+        handled = 0
+        let resumes = ["true", "1"].contains(request.attribute("resume")) && resumptionID != nil
+        if resumes { (unacknowledged, acknowledged) = ([], 0) }
+        let attributes: KeyValuePairs<String, String?> = [
+            "id": resumes ? resumptionID : nil, "resume": resumes ? "true" : nil,
+        ]
+        return XMLWriter.bytes { $0.element("enabled", xmlns: request.namespaceURI, attributes) }
     }
 
     /// - Returns: False if so many were not sent.
@@ -314,13 +325,7 @@ public struct ServedSession {
     private mutating func receive(nonza element: Element) {
         switch (element.name, element.namespace) {
         case ("enable", .streamManagement), ("enable", .streamManagement2):
-            handled = 0
-            let resumes = ["true", "1"].contains(element.attribute("resume")) && resumptionID != nil
-            let attributes: KeyValuePairs<String, String?> = [
-                "id": resumes ? resumptionID : nil, "resume": resumes ? "true" : nil,
-            ]
-            send { $0.element("enabled", xmlns: element.namespaceURI, attributes) }
-            if resumes { (unacknowledged, acknowledged) = ([], 0) }
+            sendLive(enable(element), isStanza: false)
         case ("r", .streamManagement), ("r", .streamManagement2):
             let count = handled ?? 0
             send { $0.element("a", xmlns: element.namespaceURI, ["h": "\(count)"]) }

@@ -179,6 +179,14 @@ extension AdviceTable {
         return "give each value that the recording lacks with a file: --value \(name)=@FILE"
     }
 
+    /// For a replay of more connections than files may be open; nil if they suffice.
+    static func descriptors(_ limit: UInt64, connections: Int) -> String? {
+        let needed = connections + 64
+        guard limit < needed else { return nil }
+        return "\(connections) connections may be open at the same time, but only \(limit) files; raise the limit with "
+            + "'ulimit -n \(needed)'"
+    }
+
     /// For divergences that `--update` cannot allow.
     static func unlearned(_ count: Int, _ path: String) -> String {
         "\(count) \(count == 1 ? "divergence" : "divergences") not added to \(path): stanzas that are missing, unexpected or "

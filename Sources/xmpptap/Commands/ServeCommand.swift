@@ -116,9 +116,6 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
                 "no --accounts: any password is accepted, by PLAIN; clients that insist on SCRAM will not log in"
             )
         }
-        if plan.lacksSASL2 {
-            Console.tell("the recording offers SASL2 (XEP-0388); serve offers SASL (RFC 6120) only")
-        }
         let port = service.address?.port ?? listen.port
         Console.tell("listening on \(Endpoint(host: listen.host, port: port)) as the server of \(plan.domain)")
         try await Interruption.cancels { try? await Task.sleep(for: .seconds(Int64.max >> 10)) }

@@ -196,6 +196,9 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
     /// - Parameter advice: What helps if it cannot be played.
     func played(advice: String = AdviceTable.recordWhole) async throws -> ReplayResult {
         let plan = try ReplayPlan(self, advice: advice)
+        if let advice = AdviceTable.descriptors(ProcessLimits.descriptors.soft, connections: plan.connections) {
+            Console.complain(advice)
+        }
         let server = try server()
         let run = ReplayRun(
             plan.script,
@@ -206,12 +209,15 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
         )
         let progress = ProgressLine()
         let outcomes = Mutex<[ReplayRun.Outcome]>([])
-        try await Interruption.cancels { [ramp] in
+        try await Interruption.cancels { [ramp, copies] in
             let played = try await run.outcomes(
                 of: plan.copies,
                 ramp: .nanoseconds(ramp),
                 on: MultiThreadedEventLoopGroup.singleton,
-                tell: { progress.note("\($0.sent + $0.matched) of \($0.total) stanzas") }
+                tell: { first, over in
+                    let stanzas = "\(first.sent + first.matched) of \(first.total) stanzas"
+                    progress.note(copies > 1 ? "\(over) of \(copies) copies played, the first: \(stanzas)" : stanzas)
+                }
             )
             outcomes.withLock { $0 = played }
         }

@@ -60,6 +60,9 @@ struct ReplayPlan {
         self.copies = copies
     }
 
+    /// How many connections may be open at the same time.
+    var connections: Int { copies.count * script.clients.count { $0.role != .preparation } }
+
     /// A client's name in reports: its session, with the run where there are several.
     func name(of client: ReplayScript.Client) -> String {
         guard client.role == .recorded else { return "puppet \(client.jid)" }

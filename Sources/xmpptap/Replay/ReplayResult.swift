@@ -6,7 +6,8 @@ internal import TapReplay
 struct ReplayResult {
     let report: DivergenceReport
     private let progress: [Replayer.Progress]
-    private let failures: [ReplayRun.Failure]
+    /// Copies that were not played to their end, by their numbers from 1.
+    private let failures: [(copy: Int, failure: ReplayRun.Failure)]
     /// A placeholder whose value was lacking to send a stanza.
     private let placeholder: String?
     /// The file that was played, whose name its noise file has.
@@ -37,8 +38,10 @@ struct ReplayResult {
         for outcome in outcomes { report.add(times: outcome.progress.latencies) }
         let unsent = outcomes.lazy.flatMap(\.divergences).first { $0.code == .undecided && $0.live == nil }?.recorded
         placeholder = unsent.flatMap { Placeholder.all(in: Array($0.text.utf8).span).first }
-        failures = outcomes.compactMap(\.failure)
-        report.errors = failures.map(\.description)
+        failures = outcomes.enumerated().compactMap { index, outcome in outcome.failure.map { (index + 1, $0) } }
+        report.errors = failures.map { copy, failure in
+            outcomes.count > 1 ? "copy \(copy): \(failure)" : failure.description
+        }
         self.report = report
         file = plan.file
         progress = outcomes.map(\.progress)
@@ -46,10 +49,35 @@ struct ReplayResult {
 
     /// Prints the report.
     func tell() {
+        if progress.count > 1 { for line in failureLines { Console.print(line) } }
         for line in report.lines(coloured: Paint.forOutput().isOn) { Console.print(line) }
         if let placeholder { Console.show(AdviceTable.missingValue(placeholder)) }
         Console.show("\(progress.map(\.sent).reduce(0, +)) stanzas sent")
         if progress.count > 1 { for line in report.latencyLines { Console.show(line) } }
+    }
+
+    /// Which copies were not played to their end, a line for each reason, in the order of the first of them.
+    private var failureLines: [String] {
+        let byReason = Dictionary(grouping: failures) { $0.failure.reason }
+        return byReason.sorted { ($0.value.first?.copy ?? 0) < ($1.value.first?.copy ?? 0) }
+            .map { reason, failures in
+                let copies = "\(failures.count == 1 ? "copy" : "copies") \(Self.ranges(failures.map(\.copy)))"
+                return LineBuffer.escaped("\(copies) not played to the end: \(reason)")
+            }
+    }
+
+    /// `1, 3-5` of ascending numbers.
+    private static func ranges(_ numbers: [Int]) -> String {
+        var ranges: [ClosedRange<Int>] = []
+        for number in numbers {
+            if let last = ranges.last, last.upperBound == number - 1 {
+                ranges[ranges.count - 1] = last.lowerBound...number
+            } else {
+                ranges.append(number...number)
+            }
+        }
+        return ranges.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)-\($0.upperBound)" }
+            .joined(separator: ", ")
     }
 
     /// Adds its sessions to the report of several files.
@@ -72,7 +100,7 @@ struct ReplayResult {
     }
 
     /// The user has ended it.
-    var isInterrupted: Bool { failures.contains { $0.code == .interrupted } }
+    var isInterrupted: Bool { failures.contains { $0.failure.code == .interrupted } }
 
     /// How much was compared, and what came of it.
     var summary: String { report.summary }
@@ -99,11 +127,11 @@ struct ReplayResult {
 
     /// Throws if not all of it could be played.
     func checkPlayed() throws(Failure) {
-        if let failure = failures.first {
+        if let (_, failure) = failures.first, let error = report.errors.first {
             let others = failures.count > 1 ? " (and \(failures.count - 1) more)" : ""
             let advice = AdviceTable.words(for: failure.code).map { "; \($0)" } ?? ""
             // A server's words may end with a full stop.
-            let words = failure.description.hasSuffix(".") ? failure.description.dropLast() : failure.description[...]
+            let words = error.hasSuffix(".") ? error.dropLast() : error[...]
             throw Failure(status: ExitStatus(failure.code), message: words + others + advice)
         }
     }

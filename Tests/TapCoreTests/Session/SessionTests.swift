@@ -91,6 +91,21 @@ import XMPPCore
         #expect(harness.told(code: "cut-through").map(\.record.direction) == [.send, .recv])
     }
 
+    /// Bytes pass before they are looked at: an answer may be here when its request is looked at.
+    @Test(arguments: Direction.allCases) func whatPassedFirstIsRecordedFirst(first: Direction) {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        let request = "<iq type='get' id='r'><ping xmlns='urn:xmpp:ping'/></iq>"
+        let bytes = Array("<message id='r'><body>look</body></message>\(request)".utf8)
+        #expect(harness.session.receive(first, bytes.span, at: harness.now) == .relay)
+        harness.receive(first.opposite, Array("<iq type='result' id='r'/>".utf8))
+        let told = harness.told.filter { $0.text($0.record.id) == "r" && $0.record.kind == .stanza }
+        #expect(told.map(\.record.direction) == [first, first, first.opposite])
+        let began = harness.now.monotonic - 1_000_000
+        #expect(told.map(\.record.monotonic) == [began, began, began + 1_000_000])
+        #expect(told.last?.record.answers == told.dropFirst().first?.record.sequence)
+    }
+
     @Test func whatWaitedAtTheOpeningPassesOnce() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(9)))

@@ -65,9 +65,10 @@ import XMPPCore
     /// Runs `body` with a service, and stops it afterwards.
     private func serve(
         forwarding server: LiveServer? = nil,
+        features: String = "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/>",
         _ body: (_ port: UInt16, _ told: Told) async throws -> Void
     ) async throws {
-        var plan = try ServePlan([Self.conversation()])
+        var plan = try ServePlan([Self.conversation(features: features)])
         if let server {
             let romeo = try JID(parsing: "romeo@localhost")
             plan.forwarding = ServeForwarding(server: server, passwords: [romeo: "wherefore"])
@@ -118,13 +119,70 @@ import XMPPCore
         return connection
     }
 
-    @Test func `a login with SASL2 is not offered, and what follows it is not taken from the features before it`()
-        throws
+    private static let sasl2 = "<authentication xmlns='urn:xmpp:sasl:2'><mechanism>PLAIN</mechanism></authentication>"
+
+    /// A client that begins with SASL2.
+    private func authenticate(_ port: UInt16, _ request: String, mechanism: String = "PLAIN") async throws
+        -> RawConnection
     {
-        let sasl2 = "<authentication xmlns='urn:xmpp:sasl:2'><mechanism>PLAIN</mechanism></authentication>"
-        let recorded = try Self.conversation(features: sasl2)
-        #expect(try ServePlan([recorded]).lacksSASL2)
-        #expect(try !ServePlan([Self.conversation()]).lacksSASL2)
+        let connection = try RawConnection(port: port)
+        _ = try await connection.write(Self.header)
+        let offer = try await connection.read(through: "</stream:features>")
+        #expect(offer.contains("<authentication xmlns='urn:xmpp:sasl:2'><mechanism>PLAIN</mechanism><inline>"))
+        let message = Base64.encode(Array("\0romeo\0any".utf8))
+        _ = try await connection.write(
+            "<authenticate xmlns='urn:xmpp:sasl:2' mechanism='\(mechanism)'>"
+                + "<initial-response>\(message)</initial-response>\(request)</authenticate>"
+        )
+        return connection
+    }
+
+    @Test func `where the recorded client used SASL2, clients bind and resume along with it`() async throws {
+        try await serve(features: Self.sasl2) { port, told in
+            let enable = "<enable xmlns='urn:xmpp:sm:3' resume='true'/>"
+            let first = try await authenticate(
+                port,
+                "<bind xmlns='urn:xmpp:bind:0'><tag>test</tag>\(enable)</bind>"
+            )
+            let success = try await first.read(through: "</stream:features>")
+            #expect(success.hasPrefix("<success xmlns='urn:xmpp:sasl:2'>"))
+            #expect(success.contains("<authorization-identifier>romeo@localhost/old</authorization-identifier>"))
+            let id = try #require(success.firstMatch(of: /<bound xmlns='urn:xmpp:bind:0'><enabled [^>]*id='(\w+)'/)?.1)
+            _ = try await first.write(Self.roster)
+            #expect(try await first.read(through: "</iq>").contains("type='result' id='r'"))
+
+            let second = try await authenticate(port, "<resume xmlns='urn:xmpp:sm:3' h='0' previd='\(id)'/>")
+            let resumed = try await second.read(through: "</iq>")
+            #expect(resumed.contains("<resumed xmlns='urn:xmpp:sm:3' previd='\(id)' h='1'/></success>"))
+            // What was not acknowledged comes again, and nothing of a new session before it.
+            #expect(resumed.contains("</success><iq ") && !resumed.contains("<stream:features>"))
+            let events = ["began", "lost", "resumed"].map { "\($0) romeo@localhost/old" }
+            #expect(told.all == events)
+        }
+    }
+
+    @Test func `with SASL2 alone a resource is bound behind the features, and refusals are its own`() async throws {
+        try await serve(features: Self.sasl2) { port, _ in
+            let client = try await authenticate(port, "<resume xmlns='urn:xmpp:sm:3' h='0' previd='none'/>")
+            let success = try await client.read(through: "</stream:features>")
+            #expect(success.contains("<authorization-identifier>romeo@localhost</authorization-identifier><failed "))
+            #expect(try await bind(client).contains("<jid>romeo@localhost/r</jid>"))
+            let other = try await authenticate(port, "", mechanism: "OTHER")
+            let refused =
+                "<failure xmlns='urn:xmpp:sasl:2'><invalid-mechanism xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>"
+            #expect(try await other.read(through: "</failure>").hasPrefix(refused))
+            _ = try await other.write("<response xmlns='urn:xmpp:sasl:2'>AA==</response>")
+            #expect(try await other.read(through: "</failure>").contains("<malformed-request "))
+        }
+        try await serve { port, _ in
+            let client = try RawConnection(port: port)
+            _ = try await client.write(Self.header)
+            #expect(try await !client.read(through: "</stream:features>").contains("urn:xmpp:sasl:2"))
+        }
+    }
+
+    @Test func `features behind the login are not taken from those before it`() throws {
+        let recorded = try Self.conversation(features: Self.sasl2)
         func offered(_ features: [UInt8]?) -> String {
             String(decoding: ServedFeatures.bytes(recorded: features, parser: StanzaParser()), as: UTF8.self)
         }

@@ -123,8 +123,12 @@ final class RecordingSpeed {
         let divergences = sessions.flatMap { $0["divergences"] as? [[String: Any]] ?? [] }
         let lost = divergences.count { $0["code"] as? String == "missing" }
         let compared = report["compared"] as? Int ?? 0
-        guard compared + lost >= copies * stanzas else {
-            throw Failure("of \(copies * stanzas) stanzas only \(compared) have been compared, and \(lost) are missing")
+        let errors = report["errors"] as? [String] ?? []
+        guard errors.isEmpty, compared + lost >= copies * stanzas else {
+            let reasons = errors.isEmpty ? "" : "; \(errors.count) copies were not played to their end: \(errors[0])"
+            throw Failure(
+                "of \(copies * stanzas) stanzas only \(compared) have been compared, and \(lost) are missing\(reasons)"
+            )
         }
         print(
             "\(copies) copies of a session of \(stanzas) stanzas, each sent and received, in",
