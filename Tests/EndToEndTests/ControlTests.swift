@@ -71,7 +71,7 @@ struct ControlTests {
     @Test func `what cannot be injected is refused with the reason`() async throws {
         let scene = try await ControlScene()
         for (body, status, words) in [
-            (#"{"to":"client","stanza":"<message>"}"#, 422, "it is no whole stanza"),
+            (#"{"to":"client","stanza":"<message>"}"#, 422, "it is not a complete stanza"),
             (#"{"to":"client","stanza":"<message/><message/>"}"#, 422, "more than one stanza"),
             (#"{"to":"client","stanza":"</stream:stream>"}"#, 422, "it ends the stream"),
             (#"{"to":"client","stanza":"<message><a></message>"}"#, 422, "offset"),

@@ -16,6 +16,7 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
 
               xmpptap demo
               xmpptap demo --log info --capture demo.xtap
+              xmpptap demo --log info --bodies
             """
     )
 
