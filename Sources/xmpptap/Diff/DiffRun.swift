@@ -216,7 +216,9 @@ struct DiffRun: Sendable {
                 known = []
                 catalogue.take(header)
                 if let filter = header.filter {
-                    Console.complain("\(side.name) was recorded with the filter \(filter); records that it left out are not compared")
+                    Console.complain(
+                        "\(side.name) was recorded with the filter \(filter); records that it left out are not compared"
+                    )
                 }
             case .record(let line):
                 catalogue.take(line)
