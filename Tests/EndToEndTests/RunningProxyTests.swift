@@ -181,7 +181,7 @@ import Testing
         )
         for (wrong, reason) in [
             ("<presence/>", "it is not a message, as the held stanza is"),
-            ("<message xmlns='urn:example'/>", "no iq, message or presence in the stream's namespace"),
+            ("<message xmlns='urn:example'/>", "not an iq, message or presence in the stream's namespace"),
             ("<message from='a@b@c'><body>Arise</body></message>", "from='a@b@c' is not a JID"),
             ("<message><body>\(String(repeating: "x", count: 2 << 20))</body></message>", "the limit of an item"),
         ] {
@@ -398,7 +398,7 @@ import Testing
             ("<message/><presence/>", "more than one stanza; the second begins at offset 10"),
             ("</stream:stream>", "it ends the stream"), ("<message to='a@b'", "it is not a complete stanza"),
             ("", "it is not a complete stanza"),
-            ("<x xmlns='urn:x'/>", "it is no iq, message or presence"), ("<!DOCTYPE x><message/>", "offset"),
+            ("<x xmlns='urn:x'/>", "it is not an iq, message or presence"), ("<!DOCTYPE x><message/>", "offset"),
         ]
         for (stanza, words) in cases {
             let refused = try await scene.run(["inject", "--session", "2", "--to", "client"], input: stanza)
