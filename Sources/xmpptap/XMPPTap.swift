@@ -33,10 +33,10 @@ struct XMPPTap: AsyncParsableCommand {
     )
 
     static func main() async {
+        let arguments = Array(ProgramArguments.all.dropFirst())
         ProcessLimits.prepare()
         OpenSSLLibrary.leaveCleanupToSystem()
         Processors.limitEventLoops()
-        let arguments = Array(CommandLine.arguments.dropFirst())
         if let help = ShortHelp(asked: arguments) {
             Console.print(help.lines(width: ManualCommand.width).joined(separator: "\n"))
             end(with: .success)
