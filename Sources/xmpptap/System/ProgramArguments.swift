@@ -15,7 +15,7 @@ enum ProgramArguments {
         guard let symbol = dlsym(nil, "environ"),
             let environment = symbol.load(as: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?.self)
         else { return [] }
-        // An environment that has been changed is elsewhere: the first one is above all frames of the main thread.
+        // An environment that has been changed is elsewhere: the first one is above the stacks of all threads.
         var here = 0
         let isFirst = withUnsafePointer(to: &here) { UInt(bitPattern: $0) < UInt(bitPattern: environment) }
         var place = environment - 1
