@@ -52,7 +52,7 @@ struct ControlRequest {
             }
             tasks.addTask {
                 try await Task.sleep(for: Self.bodyTime)
-                throw Problem(.bodyTimeout, "the body did not come within \(Self.bodyTime)")
+                throw Problem(.bodyTimeout, "the body did not arrive within \(Self.bodyTime)")
             }
             defer { tasks.cancelAll() }
             return try await tasks.next() ?? []

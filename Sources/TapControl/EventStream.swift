@@ -148,7 +148,7 @@ final class EventStreams: Sendable {
         guard isAdmitted else {
             throw Problem(
                 .tooManyConnections,
-                "\(Self.most) clients read live records already",
+                "\(Self.most) clients already read live records",
                 advice: "end one"
             )
         }

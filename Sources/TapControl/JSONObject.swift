@@ -27,7 +27,7 @@ struct JSONObject {
         } catch let error as JSONError {
             problem = .bad("the body is not JSON: \(error.code) at byte \(error.offset)")
         } catch {
-            problem = error as? Problem ?? .bad("the body is no JSON object")
+            problem = error as? Problem ?? .bad("the body is not a JSON object")
         }
         throw problem
     }

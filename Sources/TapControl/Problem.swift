@@ -82,7 +82,7 @@ struct Problem: Error {
             return Problem(
                 .noSuchSession,
                 "no session \(error.number)",
-                advice: "it has ended, or never was; GET /sessions lists them"
+                advice: "it has ended or never existed; GET /sessions lists the sessions"
             ).response
         } catch let error as HTTPError where error.status.kind == .clientError {
             let code: ControlProblem =

@@ -178,7 +178,7 @@ private struct StanzaFacts {
 }
 
 extension Problem {
-    fileprivate static let over = Problem(.sessionEnded, "the session ended before the answer came")
+    fileprivate static let over = Problem(.sessionEnded, "the session ended before the answer arrived")
 
     init(_ fault: InjectionFault, _ failure: String = "not injected") {
         let (code, advice): (ControlProblem, String?) =
@@ -186,8 +186,8 @@ extension Problem {
             case .notOpen: (.notReady, "wait until its phase is ready")
             case .ended: (.sessionEnded, nil)
             case .notDecoded: (.notDecoded, nil)
-            case .noBoundary: (.noBoundary, "a longer timeout waits longer")
-            case .noAnswer: (.noAnswer, "a longer timeout waits longer")
+            case .noBoundary: (.noBoundary, "use a longer timeout")
+            case .noAnswer: (.noAnswer, "use a longer timeout")
             case .tooManyWaiting: (.tooManyWaiting, "try again later")
             case .notRequest: (.notRequest, "do not wait for its answer")
             case .tooLarge, .overReceiverLimit, .malformed, .incomplete, .severalItems, .streamEnd, .notStanza,

@@ -22,7 +22,7 @@ extension Route {
 
     private static func log(_ context: ControlContext) throws(Problem) -> any ControlledLog {
         guard let log = context.log else {
-            throw Problem(.noLog, "this proxy writes no log whose level could change")
+            throw Problem(.noLog, "this proxy writes no log, so there is no level to change")
         }
         return log
     }
@@ -42,7 +42,7 @@ extension Route {
         let count = [part != nil, session != nil, jid != nil].count { $0 }
         guard count <= 1 else { throw Problem.refused("give one of \"part\", \"session\" and \"jid\"") }
         guard count == 1 || level != nil else {
-            throw Problem.refused("level null takes the level of a part, session or JID back; name one")
+            throw Problem.refused("level null removes the level of a part, session or JID; name one")
         }
         let spec = log.spec
         guard level == nil || spec.sessions.count + spec.jids.count < mostLevels else {

@@ -10,11 +10,14 @@ struct XMPPTap: AsyncParsableCommand {
         commandName: "xmpptap",
         abstract: "Logging man-in-the-middle proxy for XMPP.",
         discussion: """
-            Example: log a client's session with the XMPP server on this machine.
+            Examples: see a whole login; log a client's session with the XMPP server on this machine; explain why a \
+            recorded login failed.
 
+              xmpptap demo
               xmpptap proxy --upstream localhost:5222
+              xmpptap explain today.xtap
 
-            Then connect the client to localhost port 15222 and log in. The log appears here.
+            The client connects to localhost port 15222. The log appears here.
 
             "xmpptap help" lists the topics of the manual.
             """,
@@ -30,10 +33,10 @@ struct XMPPTap: AsyncParsableCommand {
     )
 
     static func main() async {
+        let arguments = Array(ProgramArguments.all.dropFirst())
         ProcessLimits.prepare()
         OpenSSLLibrary.leaveCleanupToSystem()
         Processors.limitEventLoops()
-        let arguments = Array(CommandLine.arguments.dropFirst())
         if let help = ShortHelp(asked: arguments) {
             Console.print(help.lines(width: ManualCommand.width).joined(separator: "\n"))
             end(with: .success)

@@ -71,12 +71,12 @@ struct ControlTests {
     @Test func `what cannot be injected is refused with the reason`() async throws {
         let scene = try await ControlScene()
         for (body, status, words) in [
-            (#"{"to":"client","stanza":"<message>"}"#, 422, "it is no whole stanza"),
+            (#"{"to":"client","stanza":"<message>"}"#, 422, "it is not a complete stanza"),
             (#"{"to":"client","stanza":"<message/><message/>"}"#, 422, "more than one stanza"),
             (#"{"to":"client","stanza":"</stream:stream>"}"#, 422, "it ends the stream"),
             (#"{"to":"client","stanza":"<message><a></message>"}"#, 422, "offset"),
-            (#"{"to":"client","stanza":"<r xmlns='urn:xmpp:sm:3'/>"}"#, 422, "no iq, message or presence"),
-            (#"{"to":"client","stanza":"<message/>","await_answer":true}"#, 422, "only to an iq request with an id"),
+            (#"{"to":"client","stanza":"<r xmlns='urn:xmpp:sm:3'/>"}"#, 422, "not an iq, message or presence"),
+            (#"{"to":"client","stanza":"<message/>","await_answer":true}"#, 422, "only an iq request with an id"),
             (#"{"to":"client"}"#, 422, "either"),
             (#"{"to":"nobody","stanza":"<message/>"}"#, 422, "\"to\" must be"),
             (#"{"to":"client","stanza":7}"#, 422, "must be a string"),

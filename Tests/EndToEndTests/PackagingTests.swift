@@ -66,4 +66,23 @@ struct PackagingTests {
             #expect(process.text(of: .standardError).contains("thread priority") != isQuiet)
         }
     }
+
+    /// A chroot is often entered without it.
+    @Test(.enabled(if: geteuid() == 0, "only root can take /proc away"))
+    func `The program sees its arguments without proc`() async throws {
+        let program = try #require(XMPPTapBinary.path)
+        let process = try ToolProcess(
+            "/usr/bin/unshare",
+            ["--mount", "sh", "-c", "umount -l /proc && exec \"$0\" \"$@\"", program, "help", "öde", "x y"]
+        )
+        #expect(try await process.ending() == .exited(2))
+        let complaint = process.text(of: .standardError)
+        #expect(complaint.contains("no help for 'öde'") || complaint.contains("x y"), "\(complaint)")
+        let version = try ToolProcess(
+            "/usr/bin/unshare",
+            ["--mount", "sh", "-c", "umount -l /proc && exec \"$0\" --version", program]
+        )
+        #expect(try await version.ending() == .exited(0))
+        #expect(version.text(of: .standardOutput).hasPrefix("xmpptap "))
+    }
 }

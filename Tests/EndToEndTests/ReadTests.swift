@@ -229,7 +229,7 @@ struct ReadTests {
         let path = try #require(XMPPTapBinary.path)
         let script = try ToolProcess("/usr/bin/script", ["-qec", "\(path) read \(file) --format text", "/dev/null"])
         #expect(try await script.ending() == .exited(0))
-        #expect(script.text(of: .standardOutput).contains(" kB cut here; redirected to a file it is whole … "))
+        #expect(script.text(of: .standardOutput).contains(" kB cut here; redirect to a file to see it whole … "))
     }
 
     @Test func `A part that is missing is told, and JSON that is made of the rest is not called complete`() async throws
@@ -266,7 +266,7 @@ struct ReadTests {
         let read = try await XMPPTapBinary.run(["read", file, "--log", "verbose"])
         #expect(read.ending == .exited(0))
         #expect(
-            read.error == "xmpptap: \(file): recorded at info, so what lies beyond is not there to be shown\n"
+            read.error == "xmpptap: \(file): recorded at info; records of more detailed levels are missing\n"
         )
     }
 

@@ -93,7 +93,7 @@ struct ReplayMisbehaviourTests {
             login: .deaf,
             arguments: ["--wait", "5s"],
             exit: 1,
-            said: ["session (behaviour): the session ended: the server took no data for 5.0", "stanzas not sent"]
+            said: ["session (behaviour): the session ended: the server read no data for 5.0", "stanzas not sent"]
         ),
         Case(
             testDescription: "refuses the login",

@@ -181,8 +181,8 @@ import Testing
         )
         for (wrong, reason) in [
             ("<presence/>", "it is not a message, as the held stanza is"),
-            ("<message xmlns='urn:example'/>", "no iq, message or presence in the stream's namespace"),
-            ("<message from='a@b@c'><body>Arise</body></message>", "from='a@b@c' is no JID"),
+            ("<message xmlns='urn:example'/>", "not an iq, message or presence in the stream's namespace"),
+            ("<message from='a@b@c'><body>Arise</body></message>", "from='a@b@c' is not a JID"),
             ("<message><body>\(String(repeating: "x", count: 2 << 20))</body></message>", "the limit of an item"),
         ] {
             let refused = try await scene.run(["sessions", "edit", "1", number, "-", "--json"], input: wrong)
@@ -396,9 +396,9 @@ import Testing
         let cases: [(stanza: String, words: String)] = [
             ("<message><body>x</message>", "offset 16"),
             ("<message/><presence/>", "more than one stanza; the second begins at offset 10"),
-            ("</stream:stream>", "it ends the stream"), ("<message to='a@b'", "it is no whole stanza"),
-            ("", "it is no whole stanza"),
-            ("<x xmlns='urn:x'/>", "it is no iq, message or presence"), ("<!DOCTYPE x><message/>", "offset"),
+            ("</stream:stream>", "it ends the stream"), ("<message to='a@b'", "it is not a complete stanza"),
+            ("", "it is not a complete stanza"),
+            ("<x xmlns='urn:x'/>", "it is not an iq, message or presence"), ("<!DOCTYPE x><message/>", "offset"),
         ]
         for (stanza, words) in cases {
             let refused = try await scene.run(["inject", "--session", "2", "--to", "client"], input: stanza)

@@ -31,10 +31,10 @@ struct ServiceManagerTests {
 
         try "KIND: presence\nDROP.\n\nKIND: message\nDROP.\n".write(toFile: rules, atomically: true, encoding: .utf8)
         manager.signal(SIGHUP)
-        _ = try await manager.line(of: .standardError) { $0 == "rules read again: 2" }
+        _ = try await manager.line(of: .standardError) { $0 == "rules reloaded: 2" }
         try "KIND: nonsense\nDROP.\n".write(toFile: rules, atomically: true, encoding: .utf8)
         manager.signal(SIGHUP)
-        _ = try await manager.line(of: .standardError) { $0 == "xmpptap: the rules from before stay" }
+        _ = try await manager.line(of: .standardError) { $0 == "xmpptap: the old rules stay in force" }
         #expect(manager.text(of: .standardError).contains("rules.pfw:1"))
         try PlainSocket(port: port).openStream()
 

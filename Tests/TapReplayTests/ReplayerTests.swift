@@ -454,7 +454,7 @@ import XMPPCore
         peer.stalling[0] = "Ay me"
         try peer.run()
         #expect(peer.found == ["behaviour session 0"] && peer.followed(0) == ["behaviour missing 6"], "\(peer.found)")
-        #expect(peer.replayer.divergences.first?.message.contains("took no data for 10") == true)
+        #expect(peer.replayer.divergences.first?.message.contains("read no data for 10") == true)
         #expect(peer.log.contains("drop 0") && peer.log.contains { $0.hasPrefix("1 <iq") }, "\(peer.log)")
     }
 

@@ -257,7 +257,7 @@ extension Verdict.Action: CustomStringConvertible {
         case .inject(let direction, let bytes, let why):
             "\(why.rawValue) \(direction == .send ? "to the server" : "to the client"): \(String(decoding: bytes, as: UTF8.self))"
         case .delay(let time): "delay \(words(time))"
-        case .duplicate(let copies): copies == 1 ? "1 copy sent behind it" : "\(copies) copies sent behind it"
+        case .duplicate(let copies): copies == 1 ? "1 copy sent after it" : "\(copies) copies sent after it"
         case .pause: "pause"
         case .fault(let fault): fault.description
         case .log(let level, let text): "log \(level.name): \(text)"

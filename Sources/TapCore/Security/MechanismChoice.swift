@@ -109,16 +109,16 @@ public struct MechanismChoice: Sendable, Hashable {
 
     private static func unbound(_ types: [String]?, _ leg: SecuredLeg) -> String {
         guard let types else {
-            return "the server has channel binding and does not say of which type (XEP-0440), and tls-unique, the "
+            return "the server offers channel binding without a list of types (XEP-0440), and tls-unique, the "
                 + "default, is not defined on this connection"
         }
         let own = leg.bindings.map(\.type).joined(separator: ", ")
-        return "the server has the bindings \(types.joined(separator: ", ")), this connection has "
+        return "the server offers the channel bindings \(types.joined(separator: ", ")), this connection has "
             + (own.isEmpty ? "none" : own)
     }
 
     private static func otherMechanisms(_ own: [String]) -> String {
-        "the server binds none of the mechanisms that there is a secret for (\(own.joined(separator: ", ")))"
+        "the server offers channel binding for none of the mechanisms that the account has a secret for (\(own.joined(separator: ", ")))"
     }
 
     private static let plain = "PLAIN"

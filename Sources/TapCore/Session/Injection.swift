@@ -110,19 +110,19 @@ public enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .overReceiverLimit(let limit, let receiver):
             "it is larger than \(limit) bytes, the most that the \(receiver.name) accepts in a stanza (XEP-0478)"
         case .malformed(let fault): "\(fault.explanation), at offset \(fault.offset)"
-        case .incomplete: "it is no whole stanza"
+        case .incomplete: "it is not a complete stanza"
         case .severalItems(let offset): "more than one stanza; the second begins at offset \(offset)"
         case .streamEnd: "it ends the stream"
-        case .notStanza: "it is no iq, message or presence in the stream's namespace"
-        case .notAddress(let value, let attribute): "\(attribute)='\(value)' is no JID"
+        case .notStanza: "it is not an iq, message or presence in the stream's namespace"
+        case .notAddress(let value, let attribute): "\(attribute)='\(value)' is not a JID"
         case .noAddress(let attribute): AddressFault.missing(attribute: attribute).description
         case .foreignSender(let from, let jid): AddressFault.foreignSender(from, jid: jid).description
         case .foreignDomain(let from, let domain): AddressFault.foreignDomain(from, domain: domain).description
         case .otherKind(let kind): "it is not \(kind == .iq ? "an" : "a") \(kind), as the held stanza is"
-        case .notRequest: "an answer can come only to an iq request with an id"
-        case .tooManyWaiting(let limit): "as much waits already as may wait (\(limit))"
-        case .noBoundary: "the stanza that was passing did not end in time"
-        case .noAnswer: "no answer came in time"
+        case .notRequest: "only an iq request with an id has an answer"
+        case .tooManyWaiting(let limit): "too much is waiting already (limit \(limit))"
+        case .noBoundary: "the stanza in transit did not end in time"
+        case .noAnswer: "no answer arrived in time"
         }
     }
 }

@@ -106,7 +106,7 @@ public enum ProtocolGuess: Sendable, Hashable {
         switch self {
         case .http, .httpResponse:
             "BOSH and WebSocket are not decoded; point a client for XMPP over TCP at this port."
-        case .proxyProtocol: "Turn the PROXY protocol off in what stands before this port."
+        case .proxyProtocol: "Disable the PROXY protocol in the proxy in front of this port."
         default: nil
         }
     }

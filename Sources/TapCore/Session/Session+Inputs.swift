@@ -141,7 +141,7 @@ extension Session {
         login = nil
         finish(.connect, .skipped("before the capture began"))
         guard inTLS else { return }
-        finish(.tls, .skipped("begun before the capture; it is not decrypted"))
+        finish(.tls, .skipped("TLS began before the capture and is not decrypted"))
         negotiation.turnOpaque(nil)
         for direction in Direction.allCases { turnOpaque(direction, .tls) }
     }

@@ -217,7 +217,7 @@ extension Session {
                 .note,
                 .verbose,
                 code: "repeated-end",
-                "the end of the stream, once more",
+                "the end of the stream, repeated",
                 direction: direction
             )
         } else {
@@ -251,7 +251,7 @@ extension Session {
                 .warn,
                 code: "parser-disagreement",
                 error.code == 0
-                    ? "the item cannot be looked into: \(error.message)"
+                    ? "the item cannot be parsed: \(error.message)"
                     : "libxml2 refuses what the scanner accepts: \(error.message) (\(error.code))",
                 direction: direction
             )

@@ -34,7 +34,7 @@ extension Session {
             .note,
             .trace,
             code: "cut-through",
-            "bytes pass as they come from here on",
+            "from here on, bytes are relayed as they arrive",
             direction: direction,
             part: .net
         )
@@ -49,7 +49,7 @@ extension Session {
             .note,
             .trace,
             code: "store-and-forward",
-            "items pass when they are complete, from the next one on",
+            "from the next item on, items are relayed when they are complete",
             direction: direction,
             part: .net
         )

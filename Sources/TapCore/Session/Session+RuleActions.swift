@@ -241,7 +241,7 @@ extension Session {
                 code: "rule-log",
                 isShown
                     ? Prose(tools.redactor.disclose(text: text))
-                    : "\(place): the text is left out: the item may hold a secret",
+                    : "\(place): the text is left out: the item may contain a secret",
                 direction: direction,
                 part: .rules,
                 details: ["rule": .string("\(place)")]

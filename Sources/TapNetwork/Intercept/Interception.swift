@@ -96,7 +96,7 @@ extension Interception {
             return eventLoop.makeFailedFuture(
                 IdentityFailure(
                     code: "certificate-differs",
-                    words: "the server presents another certificate than xmpptap was given: the server's has SHA-256 "
+                    words: "the server's certificate differs from the one given to xmpptap: the server's has SHA-256 "
                         + "\(server.fingerprintText), the file's \(own.fingerprintText)",
                     remedy: .giveServerCertificate
                 )

@@ -45,7 +45,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
         let channel = context.channel
         guard options.senders.isEmpty || channel.remoteAddress.map(isSender) ?? true else {
             let advice = loop.context.options.advice.map { "; \($0(.allowSender))" }
-            return refuse(channel, "its address is none of the allowed senders of PROXY headers\(advice ?? "")")
+            return refuse(channel, "its address is not an allowed sender of PROXY headers\(advice ?? "")")
         }
         timer = loop.eventLoop.assumeIsolated().scheduleTask(in: options.timeout) { [self] in
             let milliseconds = options.timeout.nanoseconds / 1_000_000

@@ -228,7 +228,7 @@ final class ServeResponder: ServerResponder {
                 }
                 client.session.answer(iq, with: bytes, at: now)
             case .unanswered(let iq):
-                refuse(iq, .remoteServerTimeout.saying("the server that answers requests gave no answer"), client)
+                refuse(iq, .remoteServerTimeout.saying("the server that answers requests did not answer"), client)
             case .ended(let reason):
                 tell(.notForwarded(client.jid, "the connection to \(forwarding.server.endpoint) ended: \(reason)"))
             }

@@ -385,8 +385,8 @@ public struct CompactForm: Sendable {
             session = record.session
             self.mark = mark
             self.pair = pair
-            // The text of an end has its time.
-            trip = record.code == Record.Code.sessionEnded ? nil : record.roundTrip
+            // The texts of other records, of steps and ends, have their time.
+            trip = CompactForm.showsContent(record) ? record.roundTrip : nil
             size = record.length > 0 ? record.length : nil
         }
     }
@@ -414,7 +414,7 @@ public struct CompactForm: Sendable {
         taken += 3 + grid.kind + 1
 
         // From the right: number of the pair, size, round trip. The text takes the place of those that are missing at its side.
-        let trip = grid.hasTrip ? cells.trip : nil
+        var trip = grid.hasTrip ? cells.trip : nil
         let size = grid.hasSize ? cells.size : nil
         let pair = grid.hasPair ? cells.pair : nil
         if let pair {
@@ -424,10 +424,22 @@ public struct CompactForm: Sendable {
             pairColumns = max(pairColumns, figure.count)
         }
         let hasPairColumn = grid.hasPair && (pair != nil || size != nil || trip != nil)
-        let hasSizeColumn = grid.hasSize && (size != nil || trip != nil || pair != nil)
-        let reserved =
+        var hasSizeColumn = grid.hasSize && (size != nil || trip != nil || pair != nil)
+        var reserved =
             (hasPairColumn ? pairColumns : 0) + (hasSizeColumn ? Self.figureColumns : 0)
             + (trip != nil ? Self.figureColumns : 0)
+        // Why something failed matters more than how long it took and how large it was.
+        if cells.mark == .failed {
+            let wanted = taken + Columns.count(text.utf8)
+            if trip != nil, wanted + reserved > width {
+                trip = nil
+                reserved -= Self.figureColumns
+            }
+            if hasSizeColumn, wanted + reserved > width {
+                hasSizeColumn = false
+                reserved -= Self.figureColumns
+            }
+        }
         let room = max(1, width - taken - reserved)
         let textColumns = row.append(text, columns: room)
         guard reserved > 0 else { return row.endLine() }
@@ -505,6 +517,11 @@ public struct CompactForm: Sendable {
         }
     }
 
+    /// Whether a row says what a peer sent, and not what a record says in words.
+    fileprivate static func showsContent(_ record: borrowing Record) -> Bool {
+        record.direction != nil && (record.kind.isStreamItem || record.kind == .bytes || record.kind == .chunk)
+    }
+
     /// - Parameter isPaired: Whether the row has the number of a request and its answer.
     private mutating func fillText(_ record: borrowing Record, _ content: Span<UInt8>, isPaired: Bool) {
         text.removeAll()
@@ -519,8 +536,13 @@ public struct CompactForm: Sendable {
         } else if record.origin == .tap {
             text.append("by xmpptap; ")
         }
-        guard record.direction != nil, record.kind.isStreamItem || record.kind == .bytes || record.kind == .chunk else {
+        guard Self.showsContent(record) else {
             if record.code == Record.Code.loginFailed, let finding = record.details?[Record.Detail.finding]?.text {
+                // The code is short, and the same in the summary at the end.
+                if let cause = record.details?[Record.Detail.cause]?.text {
+                    text.appendEscaped(cause)
+                    text.append(": ")
+                }
                 text.appendEscaped(finding)
                 if let advice = record.details?[Record.Detail.advice]?.text {
                     text.append("; try: ")

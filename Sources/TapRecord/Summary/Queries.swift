@@ -22,7 +22,7 @@ extension SummaryFormatter {
         },
         SummaryFormatter("XEP-0030", .discoItems) { query, line in
             if line.isRequest {
-                line.phrase("asks for its items")
+                line.phrase("asks for items")
             } else {
                 line.phrase("has ")
                 line.append(query.children("item", .discoItems), "item", "items") {

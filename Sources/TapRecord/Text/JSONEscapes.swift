@@ -2,11 +2,11 @@
 public struct JSONError: Error, Sendable, Hashable {
     /// What is wrong; the raw value says it to people.
     public enum Code: String, Sendable, Hashable {
-        case unexpectedByte = "a byte that cannot stand there"
+        case unexpectedByte = "an unexpected byte"
         case unexpectedEnd = "it ends too early"
         case trailingData = "more after the end of the value"
-        case badNumber = "a number that JSON does not know"
-        case badEscape = "an escape that JSON does not know"
+        case badNumber = "an invalid number"
+        case badEscape = "an invalid escape"
         case controlCharacter = "a control character within a text"
         case notUTF8 = "a text that is not UTF-8"
         case tooDeep = "nested too deep"

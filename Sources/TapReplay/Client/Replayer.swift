@@ -227,7 +227,7 @@ public struct Replayer {
         self.now = now
         for (client, since) in actions.stalled where now >= since + options.wait {
             // What is awaited may have been sent into the stalled connection.
-            ended(client, "the server took no data for \(LineBuffer.duration(options.wait))", from: gating.min())
+            ended(client, "the server read no data for \(LineBuffer.duration(options.wait))", from: gating.min())
             actions.append(.drop(client))
         }
         advance()
@@ -284,7 +284,7 @@ public struct Replayer {
         let hasAsked = players[earlier].isSuperseded
         players[earlier].isSuperseded = false
         players[client].handled = 0
-        let reason = hasAsked ? "the server could not resume it" : "the server gave no id to resume it by"
+        let reason = hasAsked ? "the server could not resume it" : "the server gave no id for its resumption"
         let message = "the session was not resumed, as it was in the recording: \(reason)"
         let cause = players[earlier].cause?.divergence
         let number = add(Divergence(.behaviour, .session, live: moment(client), message: message), client, cause)
@@ -753,7 +753,7 @@ public struct Replayer {
             divergence.live = shown(live, client)
             if code == .unexpected, case .answer = live.lane, let id = live.form.id {
                 let isKnown = bindings.recorded(for: id, .stanzaID) != nil
-                divergence.message = isKnown ? "a second answer to the request" : "an answer to no request"
+                divergence.message = isKnown ? "a second answer to the request" : "an answer without a request"
             }
         }
         // Another kind of answer is another behaviour; other contents may be other data.

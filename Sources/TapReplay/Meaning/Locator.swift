@@ -138,7 +138,7 @@ extension Locator {
                 name.removeFirst(4)
             }
             guard !name.isEmpty else { throw fault("the name of an attribute", at: index) }
-            guard index == text.count else { throw fault("nothing behind an attribute", at: index) }
+            guard index == text.count else { throw fault("nothing after an attribute", at: index) }
             return .attribute(uri: uri, name: name)
         }
 

@@ -101,7 +101,7 @@ struct ScriptSource {
             case .item(.header), .item(.whitespace): continue
             case .item(.element):
                 guard found == nil else {
-                    throw fault(at: start + at, "a second stanza", expected: "one stanza behind \"\(verb):\"")
+                    throw fault(at: start + at, "a second stanza", expected: "one stanza after \"\(verb):\"")
                 }
                 do {
                     found = (at..<at + Int(clamping: event.length), try StanzaParser().parse(decoder))
@@ -118,7 +118,7 @@ struct ScriptSource {
             let isEmpty = block.allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0A || $0 == 0x0D }
             throw fault(
                 at: start + (isEmpty ? 0 : block.count),
-                isEmpty ? "no stanza behind \"\(verb):\"" : "the stanza has no end",
+                isEmpty ? "no stanza after \"\(verb):\"" : "the stanza has no end",
                 expected: isEmpty ? "an indented stanza such as <presence/>" : "an end tag, in indented lines"
             )
         }

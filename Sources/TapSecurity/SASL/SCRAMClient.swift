@@ -99,7 +99,7 @@ public struct SCRAMClient: SASLExchange {
         do throws(Refusal) {
             switch state {
             case .initial:
-                guard incoming?.isEmpty ?? true else { throw .malformed("the server speaks before the client") }
+                guard incoming?.isEmpty ?? true else { throw .malformed("the server sent data before the client") }
                 let opening = try self.opening()
                 self.state = .waitingForServerFirst(opening)
                 return .send(Array((opening.header + opening.bare).utf8))
@@ -128,7 +128,7 @@ public struct SCRAMClient: SASLExchange {
         case .notOffered where !family.isPlus: flag = "y"
         case .bound(let binding) where family.isPlus: flag = "p=\(binding.type)"
         case .unsupported, .notOffered, .bound:
-            throw .malformed("\(family) and the channel binding given do not go together")
+            throw .malformed("\(family) does not fit the given channel binding")
         }
         guard let name = SASLprep.prepare(names.authentication), !name.isEmpty,
             isUsable,

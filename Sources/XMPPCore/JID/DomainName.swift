@@ -61,10 +61,10 @@ enum DomainName {
             return label
         }
         guard let decoded = Punycode.decode(Array(label.dropFirst(Punycode.prefix.utf8.count))) else {
-            throw .label(number, "begins with \(Punycode.prefix) and is no Punycode of a label")
+            throw .label(number, "begins with \(Punycode.prefix) and is not valid Punycode")
         }
         guard !decoded.allSatisfy(\.isASCII), composed(decoded) == decoded else {
-            throw .label(number, "begins with \(Punycode.prefix) and stands for what has another form")
+            throw .label(number, "begins with \(Punycode.prefix) and encodes a label that has another form")
         }
         try checkUnicode(decoded, number)
         return decoded
@@ -79,7 +79,7 @@ enum DomainName {
         for scalar in label {
             switch scalar {
             case "a"..."z", "0"..."9", "-", "_": break
-            default: throw .disallowed(scalar, why: "no label holds it")
+            default: throw .disallowed(scalar, why: "a label must not contain it")
             }
         }
     }
@@ -92,7 +92,8 @@ enum DomainName {
         for (position, scalar) in label.enumerated() {
             let category = scalar.precisCategory
             guard scalar.isLabelCharacter else {
-                throw category == .unassigned ? .unassigned(scalar) : .disallowed(scalar, why: "no label holds it")
+                throw category == .unassigned
+                    ? .unassigned(scalar) : .disallowed(scalar, why: "a label must not contain it")
             }
             if category == .contextJ || category == .contextO {
                 let rules = context ?? ContextRules(label)
@@ -108,7 +109,7 @@ enum DomainName {
     private static func checkHyphens(_ label: [Unicode.Scalar], _ number: Int) throws(PreparationFault) {
         guard label.first != "-", label.last != "-" else { throw .label(number, "begins or ends with a hyphen") }
         guard label.count < 4 || label[2] != "-" || label[3] != "-" else {
-            throw .label(number, "has two hyphens at its third place, which are kept for other kinds of label")
+            throw .label(number, "has hyphens as its third and fourth character, which are reserved")
         }
     }
 }

@@ -122,12 +122,12 @@ enum PreparationFault: Error {
         case .unassigned(let scalar):
             let version = UnicodeVersion.supported
             return "\(scalar.place(in: written)) is not assigned in Unicode \(version.major).\(version.minor)"
-        case .outOfContext(let scalar): return "\(scalar.place(in: written)) is not allowed among its neighbours"
+        case .outOfContext(let scalar): return "\(scalar.place(in: written)) is not allowed between its neighbours"
         case .bidi(let condition, let label):
             return "\(label.map { "label \($0)" } ?? "it") breaks condition \(condition) of the Bidi rule"
         case .label(let number, let why): return "label \(number) \(why)"
         case .emptyLabel(let number): return "label \(number) is empty"
-        case .unstable: return "its preparation does not come to an end"
+        case .unstable: return "its preparation gives another result each time"
         case .empty: return "it is empty"
         }
     }

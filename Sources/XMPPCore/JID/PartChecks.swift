@@ -166,7 +166,7 @@ private func forbidden(_ bytes: Span<UInt8>, at position: Int, in part: JIDError
 /// Kept out of line: inlined, it slows down every name by a tenth.
 @inline(never)
 private func checkAddressLiteral(_ bytes: Span<UInt8>) throws(JIDError) {
-    let refusal = JIDError(.badAddressLiteral, in: .domain, "it begins with [ and is no IPv6 address in brackets")
+    let refusal = JIDError(.badAddressLiteral, in: .domain, "it begins with [ and is not an IPv6 address in brackets")
     guard bytes.count > 2, bytes[bytes.count - 1] == UInt8(ascii: "]") else { throw refusal }
     let text = bytes.extracting(1..<bytes.count - 1).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
     let pieces = text.utf8.split(separator: UInt8(ascii: "%"), maxSplits: 1, omittingEmptySubsequences: false)

@@ -31,7 +31,7 @@ private func prepareLocal(_ local: Substring, _ mappings: Mappings) throws(JIDEr
         let prepared = try Precis.usernameCaseMapped(text)
         // What was wide may by now be one of the characters that a local part excludes.
         for scalar in prepared where scalar.isASCII && isExcludedFromLocal(UInt8(truncatingIfNeeded: scalar.value)) {
-            throw .disallowed(scalar, why: "no local part holds it")
+            throw .disallowed(scalar, why: "a local part must not contain it")
         }
         return prepared
     }
@@ -164,18 +164,18 @@ extension PrecisCategory {
     fileprivate var reason: String {
         switch self {
         case .valid: "it is allowed"
-        case .contextJ, .contextO: "it is allowed in other company only"
+        case .contextJ, .contextO: "it is allowed only next to certain other characters"
         case .unassigned: "it is not assigned"
         case .exception: "RFC 5892 excepts it"
-        case .oldHangulJamo: "it is a letter of old Hangul"
+        case .oldHangulJamo: "it is an Old Hangul letter"
         case .ignorable: "it is ignorable"
         case .control: "it is a control character"
-        case .compatibility: "it stands for other characters"
-        case .otherLetterDigit: "it is no plain letter or digit"
+        case .compatibility: "it is a compatibility form of other characters"
+        case .otherLetterDigit: "it is not a plain letter or digit"
         case .space: "it is a space"
         case .symbol: "it is a symbol"
         case .punctuation: "it is punctuation"
-        case .other: "it is none of letter, digit, mark, symbol and punctuation"
+        case .other: "it is not a letter, digit, mark, symbol or punctuation"
         }
     }
 }

@@ -28,7 +28,7 @@ enum AdviceTable {
         case .changeServerTLS: "change it with --server-tls"
         case .allowClearClients: "enable TLS in the client, or allow plain connections with --client-tls off"
         case .giveServerCertificate: "use the server's own certificate and key with --certificate and --key"
-        case .allowSender: "if it is a proxy of yours, add it with --proxy-protocol-from"
+        case .allowSender: "if it is your proxy, add it with --proxy-protocol-from"
         case .tryOtherPort:
             "check the server's log; if the port expects direct TLS, use the port for STARTTLS (usually 5222) or "
                 + "--server-tls direct"
@@ -167,7 +167,7 @@ extension AdviceTable {
 
     /// For what differs again though nothing has changed.
     static func unlearned(prepares: Bool) -> String {
-        "what differs is no noise: the server's data may not be as they were; restore them before each replay"
+        "the differences are not noise: the server's data may have changed; restore them before each replay"
             + (prepares ? "" : ", rosters with --prepare")
     }
 
@@ -176,7 +176,7 @@ extension AdviceTable {
     /// - Parameter placeholder: One of those that lack a value, `[redacted:token#3]`.
     static func missingValue(_ placeholder: String) -> String {
         let name = placeholder.hasPrefix("[redacted:") ? String(placeholder.dropFirst(10).dropLast()) : placeholder
-        return "give each value that the recording lacks with a file: --value \(name)=@FILE"
+        return "supply each value that the recording lacks in a file: --value \(name)=@FILE"
     }
 
     /// For a replay of more connections than files may be open; nil if they suffice.
@@ -190,7 +190,7 @@ extension AdviceTable {
     /// For divergences that `--update` cannot allow.
     static func unlearned(_ count: Int, _ path: String) -> String {
         "\(count) \(count == 1 ? "divergence" : "divergences") not added to \(path): stanzas that are missing, unexpected or "
-            + "became other ones are no noise; mend the server, or record again"
+            + "became other ones are not noise; fix the server, or record again"
     }
 
     /// For a replay that was not played to its end.

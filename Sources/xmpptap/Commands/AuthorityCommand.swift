@@ -11,10 +11,11 @@ struct AuthorityCommand: ParsableCommand {
             one domain and its subdomains only. Anyone with the CA's key can read the traffic of clients that trust it: \
             keep the key on this machine, and remove the CA from the client when you are done.
 
-            Example: read the session of a client of example.org.
+            Examples: read the session of a client of example.org, and remove the CA afterwards.
 
               xmpptap ca create --domain example.org
               xmpptap ca export --domain example.org > xmpptap-example.org.pem
+              xmpptap ca remove --domain example.org
 
             The second command also explains how to trust the file in slixmpp, go-sendxmpp, profanity, Gajim, \
             Conversations, iOS and Java.
@@ -34,6 +35,7 @@ struct AuthorityCommand: ParsableCommand {
 
                   xmpptap ca create --domain example.org
                   xmpptap ca create --domain 192.168.1.1 --ca-dir ./ca
+                  xmpptap ca create --domain test --allow-public-suffix
                 """
         )
 
@@ -65,6 +67,7 @@ struct AuthorityCommand: ParsableCommand {
                 Examples:
 
                   xmpptap ca show
+                  xmpptap ca show --domain example.org
                   xmpptap ca show --json | jq -r .fingerprint
                 """
         )
@@ -98,6 +101,7 @@ struct AuthorityCommand: ParsableCommand {
 
                   xmpptap ca export > xmpptap-example.org.pem
                   xmpptap ca export --domain example.org --der > xmpptap-example.org.crt
+                  xmpptap ca export --ca-dir ./ca > tap.pem
                 """
         )
 
@@ -139,9 +143,11 @@ struct AuthorityCommand: ParsableCommand {
             discussion: """
                 Clients that trust the CA keep trusting it: remove it from them too.
 
-                Example:
+                Examples:
 
+                  xmpptap ca remove
                   xmpptap ca remove --domain example.org
+                  xmpptap ca remove --domain example.org --ca-dir ./ca
                 """
         )
 

@@ -10,18 +10,18 @@ struct ConvertCommand: ParsableCommand, Configurable {
         commandName: "convert",
         abstract: "Write a recording in another format.",
         discussion: """
-            The ending of the last file says which:
+            The ending of the last file is the format:
 
               .xtap    Capture, or JSON log
               .jsonl   JSON log, one record per line
               .log     Text log at level verbose
               .pcapng  Packets for Wireshark: one TCP connection per session, with
-                       what was said inside TLS; actions of rules are comments
+                       the content of TLS; actions of rules are comments
               .html    Sequence diagrams on one page, as explain makes them
               .scs     Scansion script: what each client sent and received, with
                        wildcards for values that vary; replay and scansion run it
 
-            With .gz or .zst behind it, as in .xtap.gz, the file is compressed.
+            With .gz or .zst after it, as in .xtap.gz, the file is compressed.
 
             The exit code is 1 if a session of --session was not found, or if \
             items are missing in the packets because the recording lacks their XML.

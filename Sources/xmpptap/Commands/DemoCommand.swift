@@ -16,6 +16,7 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
 
               xmpptap demo
               xmpptap demo --log info --capture demo.xtap
+              xmpptap demo --log info --bodies
             """
     )
 
@@ -35,7 +36,7 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
         let isWhole = tap.logs.close(within: .seconds(10))
         // A log in JSON is read by a program, which has no use for the summary.
         let isForPeople = plan.logs.allSatisfy { $0.path != nil || $0.form != .json }
-        let program = DemoSummary.program(called: CommandLine.arguments.first)
+        let program = DemoSummary.program(called: ProgramArguments.all.first)
         for line in DemoSummary.lines(steps, program: program) {
             if isForPeople { Console.print(line) } else { Console.tell(line) }
         }

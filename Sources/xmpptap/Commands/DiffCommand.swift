@@ -9,8 +9,9 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
         discussion: """
             Shows what is missing, unexpected, changed, reordered or slower in the second recording. Ids, resources, \
             stamps and versions may differ if they agree with each other; presence and other pushes may come in any \
-            order, messages from one address to another may not. Sessions are paired by JID, then by their order. What \
-            the proxy edited or dropped counts as the receiver got it; what the proxy itself sent does not count.
+            order, messages from one address to another may not. Sessions are paired by JID, then by their order. A \
+            stanza that the proxy edited or dropped is compared as the receiver got it; stanzas that the proxy sent \
+            itself are ignored.
 
             If a recording has several files, --against names those of the second; "-" is standard input.
 
@@ -101,7 +102,7 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
         // Says once what is wrong with the file.
         _ = try keylog.keys()
         guard learn else {
-            if write != nil { throw Failure.usage("--write is for --learn") }
+            if write != nil { throw Failure.usage("--write needs --learn; add it") }
             if !against.isEmpty { return try await compare(side(files), side(against)) }
             guard files.count == 2 else {
                 throw Failure.usage(

@@ -8,9 +8,10 @@ struct DoctorCommand: ParsableCommand, Configurable {
         abstract: "Check this machine for problems that stop xmpptap from working.",
         discussion: """
             Checks versions, libraries, ports, limits and permissions. Each line begins with "ok", with "note" for a \
-            restriction, or with "stop" for an error, followed by what to do; on a terminal with a mark instead. The exit code is 1 if there is a "stop".
+            restriction, or with "stop" for an error, followed by what to do; on a terminal with a mark instead. The \
+            exit code is 1 if there is a "stop".
 
-            Example:
+            Examples:
 
               xmpptap doctor
               xmpptap doctor --upstream-domain example.org

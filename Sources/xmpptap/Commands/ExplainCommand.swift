@@ -86,7 +86,9 @@ struct ExplainCommand: ParsableCommand, Configurable {
 
     func run() throws {
         guard let subscriptions else { return try explainTimelines() }
-        guard format == .text else { throw Failure.usage("--format \(format.rawValue) is not for --subscriptions") }
+        guard format == .text else {
+            throw Failure.usage("--format \(format.rawValue) has no effect with --subscriptions; leave it out")
+        }
         try explain(subscriptions: subscriptions)
     }
 

@@ -21,6 +21,7 @@ struct InjectCommand: AsyncParsableCommand, Configurable {
               xmpptap inject --session 3 --to client --message 'Ay me!' --peer romeo@example.org
               echo '<presence/>' | xmpptap inject --jid juliet@example.org --to server
               xmpptap inject --session 3 --to server version.xml
+              xmpptap inject --session 3 --to client --raw broken.xml
             """
     )
 
@@ -81,7 +82,7 @@ struct InjectCommand: AsyncParsableCommand, Configurable {
 
     func validate() throws {
         guard message == nil || file == nil else {
-            throw ValidationError("--message and a file are both a stanza; leave one out")
+            throw ValidationError("--message and a file both give a stanza; leave one out")
         }
         guard message == nil || !raw else {
             throw ValidationError("--raw sends a file; --message is always well-formed")
@@ -93,7 +94,7 @@ struct InjectCommand: AsyncParsableCommand, Configurable {
             )
         }
         guard message != nil || from == nil else {
-            throw ValidationError("--from is for --message; write the sender into the stanza")
+            throw ValidationError("--from needs --message; for a file, write the sender into the stanza")
         }
     }
 

@@ -89,7 +89,7 @@ struct LevelCommand: AsyncParsableCommand, Configurable {
             throw ValidationError("a level is missing, as in level verbose --session 3")
         }
         if case .default? = level, places == 0 {
-            throw ValidationError("default takes back a level of --part, --session or --jid; add one")
+            throw ValidationError("default removes the level of a --part, --session or --jid; add one")
         }
     }
 

@@ -12,6 +12,7 @@ struct ManualCommand: ParsableCommand {
 
             Examples:
 
+              xmpptap manual
               xmpptap manual tls
               xmpptap manual --man .build/man
             """,

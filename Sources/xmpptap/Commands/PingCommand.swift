@@ -17,6 +17,7 @@ struct PingCommand: AsyncParsableCommand, Configurable {
 
               xmpptap ping --session 3
               xmpptap ping --jid juliet@example.org --to server --count 5 --interval 500ms
+              xmpptap ping --session 3 --count 10 --json | jq .round_trip_ns
             """
     )
 

@@ -16,9 +16,12 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             Relays every byte between clients and their server. Logs SEND (client to server) and RECV (server to client). \
             With --rules, changes what passes.
 
-            Example: proxy the server on this machine, and record everything in a capture:
+            Examples: proxy the server on this machine, and record everything in a capture; proxy the server of a \
+            domain, with TLS; change what passes.
 
               xmpptap proxy --upstream localhost:5222 --capture today.xtap
+              xmpptap proxy --upstream-domain example.org
+              xmpptap proxy --upstream localhost:5222 --rules filters/no-typing.pfw
 
             Then connect a client to localhost port 15222. Without --upstream, clients are connected to a built-in \
             server with two test accounts.
@@ -210,10 +213,10 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         ServiceManager.reloading()
         tap.logs.reopen()
         do throws(RuleSet.LoadError) {
-            if let rules = try service.reloadRules() { Console.tell("rules read again: \(rules.count)") }
+            if let rules = try service.reloadRules() { Console.tell("rules reloaded: \(rules.count)") }
         } catch {
             for fault in error.faults { Console.tell("\(fault)") }
-            Console.complain("the rules from before stay")
+            Console.complain("the old rules stay in force")
         }
         ServiceManager.ready()
     }

@@ -70,7 +70,7 @@ struct ReadCommand: ParsableCommand, Configurable {
         help: ArgumentHelp(
             "Show new records as they are written, until Ctrl-C.",
             discussion: """
-                A file that is rotated or emptied is read on from its new beginning, as by tail -F. Not for packets: \
+                After rotation or truncation, reading continues with the new file, as with tail -F. Not for packets: \
                 see sniff.
                 """
         )
@@ -91,7 +91,7 @@ struct ReadCommand: ParsableCommand, Configurable {
     @Option(
         help: ArgumentHelp(
             "With --verify: the end of the chain, as the recording printed it; repeatable, one for each run.",
-            discussion: "Without it, nobody can say whether the file was cut at its end, or written anew as a whole.",
+            discussion: "Without it, a file that was truncated or completely rewritten is not detected.",
             valueName: "hash"
         )
     )
@@ -119,9 +119,11 @@ struct ReadCommand: ParsableCommand, Configurable {
 
     func run() throws {
         guard !verify else { return try check() }
-        guard head.isEmpty else { throw Failure.usage("--head is about --verify, which is missing") }
+        guard head.isEmpty else { throw Failure.usage("--head needs --verify; add it") }
         guard !sessions, !stats else { return try report() }
-        guard !follow || !reanalyse else { throw Failure.usage("--reanalyse is not for --follow") }
+        guard !follow || !reanalyse else {
+            throw Failure.usage("--reanalyse and --follow exclude each other; leave one out")
+        }
         do {
             let reader = try RecordReader(
                 files,
@@ -177,7 +179,7 @@ struct ReadCommand: ParsableCommand, Configurable {
                 Console.complain("warning: files that were written before were not named, so not checked")
             }
             return Console.tell(
-                "without --head nobody can say whether lines were cut at the end, or written anew as a whole"
+                "without --head, a file that was truncated or completely rewritten is not detected"
             )
         }
         let expected = Set(head.map { $0.lowercased() })
@@ -188,7 +190,7 @@ struct ReadCommand: ParsableCommand, Configurable {
         }
         for end in chain.heads where !expected.contains(end) {
             Console.complain(
-                "a hash chain ends with \(end), which no --head names: lines were cut, added or written anew"
+                "a hash chain ends with \(end), which no --head names: lines were removed, added or rewritten"
             )
         }
         for missing in expected.subtracting(chain.heads).sorted() {

@@ -7,21 +7,23 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
         commandName: "record-test",
         abstract: "Record a session and make a regression test of it.",
         discussion: """
-            Starts a proxy before the server and records what passes into NAME.xtap until you press Ctrl-C: log in \
-            through it, do what is to be tested, and log out. Then plays the recording against the server twice, and \
-            writes the values that differed into NAME.noise, to be reviewed. A step for a CI job is written to \
+            Starts a proxy in front of the server and records the session in NAME.xtap until you press Ctrl-C: log in \
+            through it, do what you want to test, and log out. Then plays the recording against the server twice, and \
+            writes the values that differed to NAME.noise, for you to review. A step for a CI job is written to \
             NAME.ci.yml.
 
-            The server must be as it was before the recording. --prepare restores rosters and subscriptions. What no \
-            noise rule can allow, such as a missing stanza, is shown.
+            Each replay needs the server's data as they were before the recording. --prepare restores rosters and \
+            subscriptions. Differences that no noise rule can allow, such as a missing stanza, are shown.
 
-            The exit code is 0 if NAME is a test that passes, 1 if something differed in the second replay that is no \
+            The exit code is 0 if NAME is a test that passes, 1 if the second replay had differences that are not \
             noise, 3 if nothing was recorded, 4 if the server cannot be reached, and 5 if a login or the preparation \
             failed.
 
-            Example:
+            Examples:
 
               xmpptap record-test login --to localhost:5222 --accounts accounts.txt --prepare
+              xmpptap record-test login --to localhost --accounts accounts.txt --register
+              xmpptap record-test chat --to test.example.org --accounts accounts.txt --ca root.pem
             """
     )
 
@@ -126,7 +128,7 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
     /// A step as GitHub and Forgejo have it.
     private var snippet: String {
         return """
-            # The password files that \(accounts) names have to be there, too.
+            # The password files that \(accounts) names must exist, too.
             - name: 'Replay \(capture.replacing("'", with: "''"))'
               run: |
                 \(command) --junit \(AuthorityFolder.word("\(name).xml"))

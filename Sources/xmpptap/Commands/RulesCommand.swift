@@ -33,9 +33,11 @@ struct RulesCommand: ParsableCommand {
                 definition of one can be used in another. Lists are read too. The exit code is 1 if a file has a \
                 mistake.
 
-                Example:
+                Examples:
 
+                  xmpptap rules check filters/no-typing.pfw
                   xmpptap rules check filters/no-typing.pfw staff.pfw
+                  xmpptap rules check staff.pfw --json | jq -r .message
                 """
         )
 
@@ -75,7 +77,7 @@ struct RulesCommand: ParsableCommand {
                 sent. The XML is in captures and in logs at level verbose. Each stanza is judged as it was recorded, \
                 redacted secrets included. The exit code is 1 if a rule file has a mistake.
 
-                Name the rule files first and the recordings behind them. "-" is standard input. Several recordings are \
+                Name the rule files first, then the recordings. "-" is standard input. Several recordings are \
                 merged by time.
 
                 Examples:
@@ -139,9 +141,11 @@ extension RulesCommand {
                 If a file has a mistake, all mistakes are reported as by "rules check", the rules in force stay, and the \
                 exit code is 1.
 
-                Example:
+                Examples:
 
                   xmpptap rules reload
+                  xmpptap rules reload --json
+                  xmpptap rules reload --control tap.sock
                 """
         )
 
@@ -182,9 +186,11 @@ extension RulesCommand {
             discussion: """
                 Counts since the rules were loaded, in all sessions.
 
-                Example:
+                Examples:
 
                   xmpptap rules hits
+                  xmpptap rules hits --json | jq .hits
+                  xmpptap rules hits --control tap.sock
                 """
         )
 

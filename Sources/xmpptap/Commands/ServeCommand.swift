@@ -13,16 +13,19 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
         abstract: "Play the server of a recorded session to a client.",
         discussion: """
             Clients log in over TLS, with a certificate of the local CA (see 'xmpptap ca export'), and get what the \
-            recorded client got: answers to the same requests, and presence, messages and pushes where they came in the \
-            recording. Pings and stream management work as with any server, and a session can be resumed. A request \
+            recorded client got: answers to the same requests, and presence, messages and pushes where the recording \
+            has them. Pings and stream management work as with any server, and a session can be resumed. A request \
             that was not recorded is answered with service-unavailable, and reported.
 
-            With the passwords of --accounts, clients log in with SCRAM. Without, every password is accepted, by PLAIN, \
-            which some clients refuse.
+            With the passwords of --accounts, clients log in with SCRAM. Without --accounts every password is accepted, \
+            with PLAIN, which some clients refuse.
 
-            Example: reproduce what a client received, in the same pieces and with the same delays.
+            Examples: play the server; reproduce what a client received, in the same pieces and with the same delays; \
+            let a real server answer the requests that were not recorded.
 
+              xmpptap serve bug.xtap --accounts accounts.txt
               xmpptap serve bug.xtap --session 3 --chunks --pace recorded
+              xmpptap serve bug.xtap --accounts accounts.txt --unmatched forward=localhost:5222
             """
     )
 

@@ -133,13 +133,15 @@ struct SessionsCommand: ParsableCommand {
             commandName: "held",
             abstract: "Show the stanzas that a pause or the rule action PAUSE holds.",
             discussion: """
-                Each has a number, with which "sessions pass", "sessions drop" and "sessions edit" release it. A stanza \
-                that nobody releases passes after a minute. A direction holds one stanza at a time; what follows it \
-                waits and is shown when its turn comes.
+                Each has a number, which "sessions pass", "sessions drop" and "sessions edit" take to release it. A stanza \
+                that nobody releases passes after a minute. A direction holds one stanza at a time; the next one is \
+                shown after its release.
 
-                Example:
+                Examples:
 
                   xmpptap sessions held 3
+                  xmpptap sessions held 3 --json | jq -r .stanza
+                  xmpptap sessions held 3 --control tap.sock
                 """
         )
 
@@ -167,9 +169,11 @@ struct SessionsCommand: ParsableCommand {
             commandName: "pass",
             abstract: "Relay a held stanza as it is.",
             discussion: """
-                Example:
+                Examples:
 
                   xmpptap sessions pass 3 1
+                  xmpptap sessions pass 3 1 --json
+                  xmpptap sessions pass 3 1 --control tap.sock
                 """
         )
 
@@ -187,9 +191,11 @@ struct SessionsCommand: ParsableCommand {
             commandName: "drop",
             abstract: "Drop a held stanza.",
             discussion: """
-                Example:
+                Examples:
 
                   xmpptap sessions drop 3 1
+                  xmpptap sessions drop 3 1 --json
+                  xmpptap sessions drop 3 1 --control tap.sock
                 """
         )
 
@@ -207,10 +213,11 @@ struct SessionsCommand: ParsableCommand {
             commandName: "edit",
             abstract: "Replace a held stanza by another one, and relay that.",
             discussion: """
-                Example:
+                Examples:
 
                   xmpptap sessions held 3 --json | jq -r .stanza > held.xml
                   xmpptap sessions edit 3 1 held.xml
+                  xmpptap sessions edit 3 1 held.xml --control tap.sock
                 """
         )
 
@@ -239,9 +246,11 @@ struct SessionsCommand: ParsableCommand {
             discussion: """
                 Sends a stream error to the client, and closes the stream to the server.
 
-                Example:
+                Examples:
 
                   xmpptap sessions close 3
+                  xmpptap sessions close 3 --json
+                  xmpptap sessions close 3 --control tap.sock
                 """
         )
 

@@ -9,14 +9,14 @@ struct SniffCommand: ParsableCommand, Configurable {
         abstract: "Show XMPP sessions from the packets of a network interface.",
         discussion: """
             Captures TCP packets with libpcap and shows the sessions in them as read shows those of a file of packets, \
-            until Ctrl-C. Nothing is sent. Sessions are found on any port by what they say; TLS without ALPN only on \
-            the ports of XMPP and those of --port.
+            until Ctrl-C. Nothing is sent. Sessions are found on any port by their stream header. TLS without ALPN is \
+            found only on the ports of XMPP and those of --port.
 
             TLS is decrypted with the secrets of --keylog. The file may grow while sniff runs: clients started with \
-            SSLKEYLOGFILE and proxy --keylog add to it. Secrets may come after the packets; of each connection 64 KiB \
-            wait for them.
+            SSLKEYLOGFILE and proxy --keylog add to it. Secrets may arrive after the packets: up to 64 KiB of each \
+            connection wait for them.
 
-            Needs the right to capture (CAP_NET_RAW); 'xmpptap doctor' says whether you have it.
+            Needs the right to capture (CAP_NET_RAW); 'xmpptap doctor' shows whether you have it.
 
             Examples:
 

@@ -33,7 +33,7 @@ struct RecordPrinter {
         case .text, .pretty:
             var style = TextForm.Style()
             style.cutsLongTexts = surroundings.isTerminal
-            style.cutAdvice = "redirected to a file it is whole"
+            style.cutAdvice = "redirect to a file to see it whole"
             style.isColoured = isColoured
             style.indentsXML = form == .pretty
             style.showsBodies = showsBodies

@@ -101,7 +101,7 @@ enum DemoSummary {
     /// What to type for a client and a server of the user's own. The clients are those that tests log in through xmpptap.
     private static func next(_ program: String) -> [String] {
         [
-            "Your own server: HOST is where it runs, DOMAIN what its JIDs end in.",
+            "Your own server: HOST is its address, DOMAIN the domain of its JIDs.",
             "  \(program) ca create --domain DOMAIN",
             "  \(program) ca export --domain DOMAIN > tap.pem",
             "  \(program) proxy --upstream HOST",

@@ -215,7 +215,9 @@ struct DiffRun: Sendable {
                 known = []
                 catalogue.take(header)
                 if let filter = header.filter {
-                    Console.complain("\(side.name) has a filter, \(filter): what it left out is not compared")
+                    Console.complain(
+                        "\(side.name) was recorded with the filter \(filter); records that it left out are not compared"
+                    )
                 }
             case .record(let line):
                 catalogue.take(line)

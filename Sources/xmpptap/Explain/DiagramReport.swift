@@ -39,7 +39,7 @@ struct DiagramReport {
             let room = SequenceDiagrams.roomOnPage >> 20
             var lack: [String] = []
             if diagrams.cut.items > 0 { lack.append("the XML of \(diagrams.cut.items) items") }
-            if diagrams.cut.rows > 0 { lack.append("\(diagrams.cut.rows) rows behind logins") }
+            if diagrams.cut.rows > 0 { lack.append("\(diagrams.cut.rows) rows after logins") }
             remarks.append(
                 "a page of more than \(room) MiB is shortened: \(lack.joined(separator: " and ")) are left out; see a session "
                     + "whole with --session"

@@ -118,12 +118,12 @@ struct ShortHelp {
     private var elsewhere: String {
         guard !command.isProgram else {
             return
-                "Of a command: xmpptap <command> --help. Of a topic: xmpptap help <topic>; xmpptap help lists the topics."
+                "A command: xmpptap <command> --help. A topic: xmpptap help <topic>. All topics: xmpptap help."
         }
         let words = command.title.split(separator: " ").dropFirst()
         let topics = words.first.flatMap { Self.topics[String($0)] } ?? []
         let more = topics.isEmpty ? "" : " Topics: \(topics.map { "xmpptap help \($0)" }.joined(separator: ", "))."
-        return "All of it: xmpptap help \(words.joined(separator: " ")).\(more)"
+        return "All options: xmpptap help \(words.joined(separator: " ")).\(more)"
     }
 
     // MARK: Layout

@@ -60,7 +60,7 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
         help: ArgumentHelp(
             "Chain the lines of --capture by their hashes.",
             discussion:
-                "Later changes are found by read --verify. The end of the chain is printed at the end; keep it elsewhere."
+                "Later changes are found by read --verify. The last hash is printed at the end; keep it elsewhere."
         )
     )
     var hashChain = false

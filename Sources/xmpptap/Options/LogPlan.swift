@@ -96,7 +96,7 @@ struct LogPlan: Equatable {
         if onOutput.isEmpty, LogFilter(spec).level > .off {
             logs.append(Log(path: nil, form: form, spec: spec, filter: request.filter, flag: "--log"))
         } else if request.filter != nil {
-            throw .usage("--filter is about standard output, which has no log; use --log-to PATH,filter=EXPRESSION")
+            throw .usage("--filter applies to standard output, which has no log; use --log-to PATH,filter=EXPRESSION")
         }
         for destination in request.logTo {
             let path = destination.path == "-" ? nil : destination.path
@@ -127,7 +127,7 @@ struct LogPlan: Equatable {
             }
             logs.append(log)
         } else if request.appends || request.hasChain {
-            throw .usage("\(request.appends ? "--append" : "--hash-chain") is about --capture, which is missing")
+            throw .usage("\(request.appends ? "--append" : "--hash-chain") needs --capture; add it")
         }
         try Self.refuseOneFileForTwo(logs)
         for index in logs.indices where logs[index].path == nil {

@@ -8,7 +8,7 @@ struct TriggerOptions: ParsableArguments {
         help: ArgumentHelp(
             "Capture only the records around each match of a filter.",
             discussion: """
-                The filter is written as for --filter. Of a session with a match its login and its end are kept as well. \
+                The filter is written as for --filter. The login and the end of a session with a match are kept too. \
                 Notes in the file say how many records were left out. Records that wait for a match take up to 1 MiB per \
                 session and 64 MiB in all.
                 """,
@@ -52,9 +52,9 @@ struct TriggerOptions: ParsableArguments {
                 ("--capture-for", captureFor != nil),
             ]
             guard let lone = others.first(where: \.1)?.0 else { return nil }
-            throw .usage("\(lone) is about --capture-when, which is missing")
+            throw .usage("\(lone) needs --capture-when; add it")
         }
-        guard capture != nil else { throw .usage("--capture-when is about --capture, which is missing") }
+        guard capture != nil else { throw .usage("--capture-when needs --capture; add it") }
         var trigger = CaptureTrigger(captureWhen)
         trigger.before = before ?? trigger.before
         trigger.after = after ?? trigger.after

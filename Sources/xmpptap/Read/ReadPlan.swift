@@ -62,7 +62,7 @@ struct ReadPlan {
         keepsAll = output.isComplete && sessions.isEmpty && times == nil
         if let recorded, let spec, LogFilter(recorded).level < LogFilter(spec).level {
             note =
-                "\(files.joined(separator: ", ")): recorded at \(header.level), so what lies beyond is not there to be shown"
+                "\(files.joined(separator: ", ")): recorded at \(header.level); records of more detailed levels are missing"
         } else if let recorded, let filter, filter.readsXML, LogFilter(recorded).level < .verbose {
             note =
                 "--filter: \(files.joined(separator: ", ")): recorded at \(header.level), so without the XML of stanzas; "

@@ -34,7 +34,7 @@ struct ReadRun {
             run: Run(),
             now: { Run.Instant(time: header.time, monotonic: 0) }
         )
-        var configuration = OpenLogs.configuration(plan.output, cutAdvice: "redirected to a file it is whole")
+        var configuration = OpenLogs.configuration(plan.output, cutAdvice: "redirect to a file to see it whole")
         configuration.isCapture = plan.keepsAll
         configuration.writesHeader = false
         do throws(WriterFault) {

@@ -11,11 +11,11 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
         commandName: "replay",
         abstract: "Play recorded clients against a server and compare.",
         discussion: """
-            Logs in afresh with the accounts of --accounts, sends what the recorded clients sent, each stanza when all \
-            has arrived that had arrived before it, and compares what comes back by meaning. Ids, resources, times and \
-            other values that differ from session to session only have to agree with each other. Several recorded \
-            clients play together. A peer with an account and no recorded session is played too: it sends what the \
-            others received from it.
+            Logs in with the accounts of --accounts and sends what the recorded clients sent. A stanza is sent when \
+            everything has arrived that had arrived before it in the recording. The server's answers are compared by \
+            meaning: ids, resources, times and other values that differ from session to session only have to agree \
+            with each other. Several recorded clients play together. A peer with an account and no recorded session \
+            is played too: it sends what the others received from it.
 
             Every divergence has a class: behaviour, state (the server's data differ), peer-absent, timing, or \
             redacted (the capture lacks the value; see --value). With --pace recorded or xN, an answer that takes \
@@ -32,6 +32,7 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
 
               xmpptap replay talk.xtap --to localhost:5222 --accounts accounts.txt
               xmpptap replay talk.xtap --to localhost:5222 --accounts accounts.txt --copies 100 --ramp 10s
+              xmpptap replay scripts/ --to localhost:5222 --accounts accounts.txt --junit report.xml
             """
     )
 
@@ -99,7 +100,7 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
     var prepare = false
 
     @Option(
-        help: ArgumentHelp("Play so many copies at the same time (default: 1).", valueName: "number"),
+        help: ArgumentHelp("Number of copies to play at the same time (default: 1).", valueName: "number"),
         transform: { try Number.parse($0, in: 1...100_000) }
     )
     var copies = 1

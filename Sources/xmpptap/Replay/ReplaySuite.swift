@@ -18,7 +18,7 @@ struct ReplaySuite {
                 captures += files.filter(Self.isCapture)
             } else {
                 guard Self.isScript(path) else {
-                    throw .usage("\(path) is not a script; play recordings and scripts with a command each")
+                    throw .usage("\(path) is not a script; play recordings and scripts with separate commands")
                 }
                 scripts.append(path)
             }

@@ -37,7 +37,7 @@ enum ServeReport {
             let places = divergence.differences.prefix(3).map { difference in
                 "\(difference.path): \(value(difference.live)) instead of \(value(difference.recorded))"
             }
-            return "sent \(live), taken for \(recorded): \(places.joined(separator: "; "))"
+            return "sent \(live), treated as \(recorded): \(places.joined(separator: "; "))"
         default:
             let why = divergence.message.isEmpty ? "" : ": \(divergence.message)"
             let isRequest = live.hasPrefix("<iq ")

@@ -250,9 +250,9 @@ import Testing
         #expect(
             try read([path]) == [
                 "h", "1",
-                "line 3 of \(path) skipped: not JSON at byte 0: a byte that cannot stand there",
+                "line 3 of \(path) skipped: not JSON at byte 0: an unexpected byte",
                 "line 4 of \(path) skipped: a record without \"sequence\"",
-                "line 5 of \(path) skipped: not JSON at byte 0: a byte that cannot stand there",
+                "line 5 of \(path) skipped: not JSON at byte 0: an unexpected byte",
                 "2",
             ]
         )

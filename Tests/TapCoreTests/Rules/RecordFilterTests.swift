@@ -205,7 +205,7 @@ struct RecordFilterTests {
             ("phase:binding", "column 7: \"binding\" is not a valid phase of a filter; expected handshake, open"),
             ("body", "column 5: body without a value; expected body:\"text\", body=\"text\" or body~\"pattern\""),
             ("body>x", "column 5: \">\" after body; expected body:\"text\", body=\"text\" or body~\"pattern\""),
-            ("body~\"hello", "column 6: \" without its end"),
+            ("body~\"hello", "column 6: \" is not closed"),
             ("body~\"\"", "column 7: the text is empty"),
             ("body~\"a(b\"", "column 8: the regular expression is wrong: \"(\" without \")\""),
             ("body~\"(a)\\1\"", "column 10: the regular expression is wrong: back references are not supported"),

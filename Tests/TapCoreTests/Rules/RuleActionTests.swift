@@ -228,7 +228,7 @@ import TapRecord
             "from='paris@example.com' is not the session's JID (juliet@example.net/balcony); the server would close the stream (invalid-from)"
         ),
         ("REPLACE=<presence/>", "an edit must not turn <message> into <presence>"),
-        ("INJECT=<x>$<body#>$<body#></x>", "109 bytes, the receiver takes 100"),
+        ("INJECT=<x>$<body#>$<body#></x>", "109 bytes, the receiver accepts at most 100"),
     ])
     func `An edit that could not go out is left out, with the reason`(_ actions: String, _ reason: String) throws {
         let judge = try Judge(actions)
@@ -242,8 +242,8 @@ import TapRecord
         let judge = try Judge("INJECT=<x>$<body#>$<body#></x>\nREPLY=$<body#>")
         judge.context.receiverBytes = (server: 100, client: 50)
         var remarks = try judge.judge(.send, Self.sent).remarks.map { "\($0.remark)" }
-        #expect(remarks.contains { $0.contains("109 bytes, the receiver takes 100") }, "\(remarks)")
-        #expect(remarks.contains { $0.contains("bytes, the receiver takes 50") }, "\(remarks)")
+        #expect(remarks.contains { $0.contains("109 bytes, the receiver accepts at most 100") }, "\(remarks)")
+        #expect(remarks.contains { $0.contains("bytes, the receiver accepts at most 50") }, "\(remarks)")
         judge.context.receiverBytes = (server: 109, client: .max)
         remarks = try judge.judge(.send, Self.sent).remarks.map { "\($0.remark)" }
         #expect(remarks.isEmpty, "\(remarks)")

@@ -281,7 +281,7 @@ let ruleMistakes: [(file: String, faults: [String])] = [
             "8:12: jump loop through user/a; a chain must not lead back to itself",
         ]
     ),
-    ("RULEDEP=x", ["1:1: RULEDEP is not supported; it names code of the server"]),
+    ("RULEDEP=x", ["1:1: RULEDEP is not supported; it loads code into the server"]),
     ("EVENT=x", ["1:1: EVENT is not supported; events exist only inside the server"]),
     ("JUMP EVENT=x", ["1:1: JUMP EVENT is not supported; events exist only inside the server"]),
     (

@@ -57,7 +57,7 @@ struct MechanismChoiceTests {
         #expect(remark(both, nil, Self.tls13)?.contains("XEP-0440") == true)
         #expect(
             remark(both, ["tls-unique"], Self.tls13)
-                == "the server has the bindings tls-unique, this connection has tls-exporter, tls-server-end-point"
+                == "the server offers the channel bindings tls-unique, this connection has tls-exporter, tls-server-end-point"
         )
         #expect(remark(both, ["tls-exporter"], Self.tls13) == nil)
         #expect(remark(["SCRAM-SHA-256"], nil, Self.tls13) == nil)
@@ -73,12 +73,12 @@ struct MechanismChoiceTests {
             #expect(choice?.mechanism == "SCRAM-SHA-1" && choice?.binding == .unsupported)
             #expect(
                 choice?.remark
-                    == "the server binds none of the mechanisms that there is a secret for (SCRAM-SHA-256, SCRAM-SHA-1)"
+                    == "the server offers channel binding for none of the mechanisms that the account has a secret for (SCRAM-SHA-256, SCRAM-SHA-1)"
             )
         }
         // There is no binding either.
         let choice = MechanismChoice(of: offer, bindingTypes: ["tls-unique"], on: Self.tls13, by: means)
-        #expect(choice?.remark?.hasPrefix("the server has the bindings tls-unique") == true)
+        #expect(choice?.remark?.hasPrefix("the server offers the channel bindings tls-unique") == true)
     }
 
     @Test func `"y" is for a server that offers no binding at all, and for a connection that has one`() {

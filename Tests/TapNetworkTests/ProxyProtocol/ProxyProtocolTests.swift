@@ -78,7 +78,7 @@ struct ProxyProtocolTests {
             } else {
                 try await client.wait("the end") { $0.isClosed || $0.isFinished || $0.isReset }
                 let told = try #require(proxy.sink.records(code: "bad-proxy-header").first?.record.words)
-                #expect(told.hasSuffix(": its address is none of the allowed senders of PROXY headers"))
+                #expect(told.hasSuffix(": its address is not an allowed sender of PROXY headers"))
             }
             await client.close()
             try await proxy.stop()

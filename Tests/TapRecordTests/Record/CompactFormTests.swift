@@ -168,7 +168,7 @@ import XMPPCore
             Record.Detail.advice: "another",
         ]
         log.add(sample)
-        #expect(log.rows().last == "✗  login failed      the password is\\nwrong; try: another")
+        #expect(log.rows().last == "✗  login failed      not-authorized: the password is\\nwrong; try: another")
     }
 
     @Test func `A login under way is shown at the end of the log, when it takes long, and where the XML is asked for`()
@@ -212,6 +212,25 @@ import XMPPCore
                     "←  groupchat      from room@muc/nick  body 3 B           10 B",
                 ]
         )
+    }
+
+    @Test func `The cause of an error takes the place of its figures, and keeps the number of its request`() throws {
+        // Columns of the terminal, and what the row shows.
+        let rows = [
+            (64, "✗  iq error       not-allowed: no remote dom…  #1"),
+            (80, "✗  iq error       not-allowed: no remote domains here: ping    #1"),
+            (90, "✗  iq error       not-allowed: no remote domains here: ping         5 B  #1"),
+            (100, "✗  iq error          not-allowed: no remote domains here: ping     152 µs     5 B  #1"),
+        ]
+        for (width, row) in rows {
+            var log = try Log(width: width)
+            let ping = log.item(.send, "<iq/>", "iq", "get", to: "localhost", summary: "ping")
+            log.item(.recv, "<iq/>", "iq", "error", from: "localhost", summary: "ping", answers: ping) {
+                $0.condition = "not-allowed"
+                $0.message = "no remote domains here"
+            }
+            #expect(log.rows().last == row)
+        }
     }
 
     @Test func `What repeats is counted`() throws {

@@ -140,7 +140,7 @@ import Testing
     }
 
     @Test func anErrorReadsAsOneLine() {
-        #expect(error("[1,]")?.description == "not JSON at byte 3: a byte that cannot stand there")
+        #expect(error("[1,]")?.description == "not JSON at byte 3: an unexpected byte")
         #expect(
             error("[" + String(repeating: "[", count: 64))?.description == "not JSON at byte 64: nested deeper than 64"
         )

@@ -45,7 +45,7 @@ import XMPPCore
             ("@id ignore", "x:1:1: expected an element before @"),
             ("iq//x ignore", "x:1:4: expected the name of an element, \"*\" or \"**\""),
             ("iq/{urn:x ignore", "x:1:10: expected \"}\""),
-            ("iq/@id/x ignore", "x:1:7: expected nothing behind an attribute"),
+            ("iq/@id/x ignore", "x:1:7: expected nothing after an attribute"),
             ("iq/** ignore", "x:1:6: expected an element after \"**\""),
             ("  iq/@id ignore it", "x:1:17: expected the end of the line after ignore"),
             ("iq regex a", "x:1:4: regex needs a place that ends in @NAME or text()"),

@@ -121,7 +121,7 @@ private let scriptHeader = """
         ),
         (
             "Romeo connects\nRomeo sends:\n\nRomeo disconnects",
-            "9:13: no stanza behind \"sends:\"; expected an indented stanza such as <presence/>"
+            "9:13: no stanza after \"sends:\"; expected an indented stanza such as <presence/>"
         ),
         (
             "Romeo connects\nRomeo sends:\n\t<presence>\n",
@@ -129,7 +129,7 @@ private let scriptHeader = """
         ),
         (
             "Romeo connects\nRomeo sends:\n\t<a/>\n\t<b/>",
-            "11:2: a second stanza; expected one stanza behind \"sends:\""
+            "11:2: a second stanza; expected one stanza after \"sends:\""
         ),
         ("Romeo connects\nRomeo sends:\n\t<a/>\n\t<b>", "11:2: a second stanza without an end"),
         (

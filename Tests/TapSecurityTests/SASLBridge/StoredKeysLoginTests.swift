@@ -69,7 +69,9 @@ struct StoredKeysLoginTests {
         #expect(outcome.mechanism == "SCRAM-SHA-1")
         let told = words(login, "own-login")
         #expect(
-            told.contains("the server binds none of the mechanisms that there is a secret for (SCRAM-SHA-1)"),
+            told.contains(
+                "the server offers channel binding for none of the mechanisms that the account has a secret for (SCRAM-SHA-1)"
+            ),
             "\(told)"
         )
     }

@@ -79,13 +79,13 @@ import Testing
         (["inject", "--session", "1", "--to", "both"], "write client or server"),
         (["inject", "--session", "1", "--to", "client", "--message", "x"], "--message needs --peer"),
         (["inject", "--session", "1", "--to", "client", "--peer", "a@b"], "--peer has no effect"),
-        (["inject", "--session", "1", "--to", "client", "--from", "a@b"], "--from is for --message"),
+        (["inject", "--session", "1", "--to", "client", "--from", "a@b"], "--from needs --message"),
         (
             ["inject", "--session", "1", "--to", "client", "--message", "x", "--peer", "a@b", "--raw"],
             "--raw sends a file"
         ),
         (["inject", "--session", "1", "--to", "client", "--message", "x", "--peer", "a@b", "f"], "leave one out"),
-        (["level", "loud"], "the levels are"), (["level", "default"], "default takes back"),
+        (["level", "loud"], "the levels are"), (["level", "default"], "default removes the level"),
         (["level", "--session", "1"], "a level is missing"), (["level", "info", "--part", "x"], "the parts are"),
         (["level", "info", "--session", "1", "--jid", "a@b"], "once for each"),
         (["tail", "--level", "off"], "the levels are"),

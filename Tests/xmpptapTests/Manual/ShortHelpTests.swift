@@ -14,6 +14,7 @@ struct ShortHelpTests {
             let lines = ShortHelp(command: command).lines(width: width)
             #expect(lines.count <= 40 || width == 60, "\(lines.count) rows of \(width) columns")
             #expect(lines.contains { $0.contains("xmpptap help") })
+            #expect(lines.count { $0.hasPrefix("  xmpptap ") } >= 3, "examples: \(lines)")
         }
         // Every command has --help and --version.
         let count = command.arguments.count { $0.isShown && !$0.isPositional } - 2

@@ -92,7 +92,7 @@ struct LogPlanTests {
         ] {
             #expect(
                 refusal { try LogPlan(request, in: pipe) }
-                    == "--filter is about standard output, which has no log; use --log-to PATH,filter=EXPRESSION"
+                    == "--filter applies to standard output, which has no log; use --log-to PATH,filter=EXPRESSION"
             )
         }
         #expect(

@@ -88,7 +88,7 @@ struct ReadPlanTests {
     @Test func `What was never recorded cannot be shown, and that is said`() {
         #expect(
             plan(recorded: "info", log: LogSpec(level: .verbose)).note
-                == "a.xtap, b.xtap: recorded at info, so what lies beyond is not there to be shown"
+                == "a.xtap, b.xtap: recorded at info; records of more detailed levels are missing"
         )
         #expect(plan(recorded: "info,send", log: LogSpec(level: .verbose)).note == nil)
         #expect(plan(recorded: "verbose", log: LogSpec(level: .verbose)).note == nil)

@@ -157,7 +157,7 @@ struct FilterParser {
             let inner = reader
             _ = reader.take { $0 != quote }
             let end = reader
-            guard reader.take(String(quote)) else { throw start.fault("\(quote) without its end") }
+            guard reader.take(String(quote)) else { throw start.fault("\(quote) is not closed") }
             return inner.taken(upTo: end)
         }
         if term.isCompared {

@@ -79,7 +79,7 @@ extension Judgement {
     private mutating func inject(_ direction: Direction, _ bytes: [UInt8], _ why: Verdict.Injection) -> Bool {
         let limit = context.mostBytes(direction)
         guard bytes.count <= limit else {
-            remark(.notHere("\(why.rawValue): \(bytes.count) bytes, the receiver takes \(limit)"))
+            remark(.notHere("\(why.rawValue): \(bytes.count) bytes, the receiver accepts at most \(limit)"))
             return false
         }
         act(.inject(direction, bytes, why))
@@ -328,7 +328,7 @@ extension Judgement {
             // One that is no larger passes where the stanza as it came would: no receiver can have edits undone by its limit.
             let limit = context.mostBytes(item.direction)
             guard bytes.count <= max(limit, item.bytes.count) else {
-                throw ItemChecker.Problem(message: "\(bytes.count) bytes, the receiver takes \(limit)")
+                throw ItemChecker.Problem(message: "\(bytes.count) bytes, the receiver accepts at most \(limit)")
             }
             let edited = try state.checker.check(bytes, content: context.content)
             if let problem = problem(of: edited, was: element) { throw ItemChecker.Problem(message: problem) }

@@ -59,7 +59,7 @@ enum RuleActionName: String, CaseIterable {
         "EVENT": "events exist only inside the server",
         "JUMP EVENT": "events exist only inside the server",
         "REPORT TO": "the server sends reports on its own behalf; FORWARD=JID sends the stanza to a person",
-        "RULEDEP": "it names code of the server",
+        "RULEDEP": "it loads code into the server",
     ]
 }
 

@@ -152,7 +152,7 @@ struct RegularExpressionParser {
         if !take("(?:") {
             index += 1
             if index < text.count, text[index] == UInt8(ascii: "?") {
-                throw fault("\"(?\" is not supported but as (?:…) and, at the beginning, (?i)", at: start)
+                throw fault("\"(?\" is supported only as (?:…) and, at the beginning, as (?i)", at: start)
             }
             captureCount += 1
             guard captureCount <= RegularExpression.mostCaptures else { throw fault("too many captures", at: start) }
@@ -184,7 +184,7 @@ struct RegularExpressionParser {
         case UInt8(ascii: "s"), UInt8(ascii: "S"): return .set(Self.set([0x09...0x0D, 0x20...0x20], letter))
         case UInt8(ascii: "x"):
             let digits = take("{") ? hexadecimal(upTo: 6, closed: true) : hexadecimal(upTo: 2, closed: false)
-            guard let digits, Unicode.Scalar(digits) != nil else { throw fault("no character of Unicode", at: start) }
+            guard let digits, Unicode.Scalar(digits) != nil else { throw fault("not a Unicode character", at: start) }
             return .character(digits)
         case 0x30...0x39: throw fault("back references are not supported", at: start)
         case 0x61...0x7A, 0x41...0x5A: throw fault("an unknown escape", at: start)

@@ -159,15 +159,15 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
 
     /// An edit of the held `<message id='1'>`, and why it is refused.
     @Test(arguments: [
-        ("<a xmlns='urn:xmpp:sm:3' h='9'/>", "it is no iq, message or presence in the stream's namespace"),
-        ("<other xmlns='urn:example'/>", "it is no iq, message or presence in the stream's namespace"),
-        ("<message xmlns='urn:example'/>", "it is no iq, message or presence in the stream's namespace"),
+        ("<a xmlns='urn:xmpp:sm:3' h='9'/>", "it is not an iq, message or presence in the stream's namespace"),
+        ("<other xmlns='urn:example'/>", "it is not an iq, message or presence in the stream's namespace"),
+        ("<message xmlns='urn:example'/>", "it is not an iq, message or presence in the stream's namespace"),
         ("<presence/>", "it is not a message, as the held stanza is"),
         ("<message/><message/>", "more than one stanza; the second begins at offset 10"),
-        ("<message>", "it is no whole stanza"), ("", "it is no whole stanza"),
+        ("<message>", "it is not a complete stanza"), ("", "it is not a complete stanza"),
         ("</stream:stream>", "it ends the stream"),
         ("<message><x:y/></message>", "a prefix without a namespace, at offset 10"),
-        ("<message to='a@b@c'/>", "to='a@b@c' is no JID"),
+        ("<message to='a@b@c'/>", "to='a@b@c' is not a JID"),
         (
             "<message from='other@example.org'/>",
             "from='other@example.org' is not the session's JID (juliet@example.org/balcony); the server would close the "
