@@ -598,9 +598,12 @@ public struct CompactForm: Sendable {
         if let domain, let at = bare.firstIndex(of: 0x40), bare.extracting((at + 1)...).equals(domain) {
             text.appendEscaped(bare.extracting(0..<at).bytes)
         } else {
-            // In a room the resource is who speaks.
-            let isRoom = content.slice(record.type ?? .empty).equals("groupchat")
-            text.appendEscaped((isRoom ? peer : bare).bytes)
+            text.appendEscaped(bare.bytes)
+        }
+        // In a room the resource is who speaks. An iq is for one client of the peer, which may not be there.
+        if content.slice(record.type ?? .empty).equals("groupchat") || content.slice(record.name ?? .empty).equals("iq")
+        {
+            text.appendEscaped(peer.extracting(bare.count...).bytes)
         }
         text.append("  ")
     }

@@ -204,10 +204,10 @@ import XMPPCore
             log.rows().dropFirst()
                 == [
                     "→  iq get         ping                                    5 B  #1",
-                    "→  iq get         to juliet  version                      5 B  #2",
+                    "→  iq get         to juliet/chamber  version              5 B  #2",
                     "←  iq result      ok                           152 µs     5 B  #2",
                     "✗  iq error       service-unavailable          152 µs     5 B  #1",
-                    "←  iq result      from juliet  ok              152 µs     5 B",
+                    "←  iq result      from juliet/chamber  ok      152 µs     5 B",
                     "→  message chat   to a@b.example  body 24 B              10 B",
                     "←  groupchat      from room@muc/nick  body 3 B           10 B",
                 ]
