@@ -120,7 +120,7 @@ struct TCPReassembler {
     /// What is known now, in order; nil until another segment has been taken.
     mutating func next() -> (number: Number, event: Event)? { events.next() }
 
-    /// Takes the segment of a connection that goes on where it was, and so most segments; false leaves it to
+    /// Takes the segment of a connection that goes on where it was, and so most segments; nil leaves it to
     /// ``take(_:_:at:as:)``.
     ///
     /// - Returns: Whose bytes they are: they are the next ones, and not copied.
