@@ -16,7 +16,7 @@ final class EventStream: Sink {
     /// Appends an event's data, one line of JSON, or returns false: of this record there is none.
     typealias Form = @Sendable (_ record: borrowing Record, _ content: Span<UInt8>, _ data: inout LineBuffer) -> Bool
 
-    private struct State {
+    private struct State: ~Copyable {
         var waiting = LineBuffer(capacity: 0)
         var data = LineBuffer()
         var lost = 0
@@ -33,8 +33,7 @@ final class EventStream: Sink {
                 waiting.append(decimal: sequence)
             }
             waiting.append("\ndata: ")
-            let data = data
-            waiting.append(bytes: data.span)
+            waiting.append(0..<data.count, of: data)
             waiting.append("\n")
         }
 

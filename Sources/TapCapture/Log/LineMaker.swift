@@ -4,7 +4,7 @@ internal import TapRecord
 /// Makes the lines of a log outside it: for those who make records on several threads, each of which has its own.
 ///
 /// Only of forms whose lines do not depend on those before; see ``LogSink/lineMakers``.
-public struct LineMaker {
+public struct LineMaker: ~Copyable {
     /// Gives each thread one.
     public typealias Factory = @Sendable () -> LineMaker
 
@@ -38,17 +38,18 @@ public struct LineMaker {
     }
 }
 
-/// Makes lines of records as they come.
-///
-/// Sendable: one thread fills it, and then another reads it.
-final class LineBatch: RecordConsumer, @unchecked Sendable {
-    @exclusivity(unchecked) private(set) var lines: FormedLines
+/// Makes lines of records as they come. Of one thread, so exclusive access is not checked.
+final class LineBatch: RecordConsumer {
+    @exclusivity(unchecked) private(set) var lines = FormedLines(capacity: 0)
     @exclusivity(unchecked) private var maker: LineMaker
 
-    init(_ maker: LineMaker, capacity: Int) {
-        self.maker = maker
-        lines = FormedLines(capacity: capacity)
-    }
+    init(_ maker: consuming LineMaker) { self.maker = maker }
+
+    /// The least severe level that the log shows.
+    var level: Level { maker.level }
+
+    /// Begins another batch; the lines of the one before belong to whoever has them.
+    func begin(capacity: Int) { lines = FormedLines(capacity: capacity) }
 
     func take(_ record: consuming RedactedRecord, content: Span<UInt8>) {
         maker.append(record, content: content, to: &lines.text)

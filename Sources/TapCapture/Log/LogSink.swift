@@ -100,7 +100,7 @@ public final class LogSink: LogOutput {
 
     /// What is needed to form a line; one for each thread that is likely to form one at the same time.
     private final class Workspace: Sendable {
-        struct Tools {
+        struct Tools: ~Copyable {
             var text: TextForm?
             var compact: CompactForm?
             var json = JSONForm()
@@ -248,7 +248,7 @@ public final class LogSink: LogOutput {
     }
 
     /// Writes lines that one of ``lineMakers`` has made.
-    public func write(_ lines: borrowing FormedLines) { writer.append(lines) }
+    public func write(_ lines: FormedLines) { writer.append(lines) }
 
     /// Writes the line of a record now, once it is near a match, or never.
     private func append(_ line: borrowing LineBuffer, of record: borrowing Record, _ content: Span<UInt8>) {

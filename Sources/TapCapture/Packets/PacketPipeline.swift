@@ -120,10 +120,10 @@ final class PacketPipeline {
             // Each is confined to its thread from here on. The first has the caller's key log, the others a copy.
             nonisolated(unsafe) let own = number == 0 ? keys : keys.copy()
             let result = WorkerThread.start(named: "packets-\(number)") {
-                let maker = makers?()
+                let lines = makers.map { LineBatch($0()) }
                 var options = options
-                if let maker { options.recordLevel = RecordLevel(min(options.level, maker.level)) }
-                var worker = PacketWorker(number, turns, run, tally, own, options, maker)
+                if let lines { options.recordLevel = RecordLevel(min(options.level, lines.level)) }
+                var worker = PacketWorker(number, turns, run, tally, own, options, lines)
                 worker.work(incoming, outgoing)
             }
             guard result == 0 else {
@@ -221,8 +221,8 @@ final class PacketPipeline {
     func nextLines() -> FormedLines? {
         takeRound()
         guard !hasEnded else { return nil }
-        var merged = FormedLines(capacity: lanes.reduce(0) { $0 + ($1.batch.lines?.text.count ?? 0) })
-        while let lane = earliest() { lanes[lane].appendStep(to: &merged) }
+        let merged = FormedLines(capacity: lanes.reduce(0) { $0 + ($1.batch.lines?.text.count ?? 0) })
+        while let lane = earliest() { lanes[lane].appendStep(to: merged) }
         return merged
     }
 
@@ -256,7 +256,8 @@ private struct PacketWorker {
     private let turns: PacketTurns
     private let run: Run
     private let tally: SessionTally
-    private let maker: LineMaker?
+    /// Makes lines of the records; nil where the records themselves are wanted.
+    private let lines: LineBatch?
     private var runner: SourceRunner
     private var source: PacketSource
 
@@ -267,13 +268,13 @@ private struct PacketWorker {
         _ tally: SessionTally,
         _ keys: KeyLog,
         _ options: SessionOptions,
-        _ maker: LineMaker?
+        _ lines: LineBatch?
     ) {
         self.number = number
         self.turns = turns
         self.tally = SessionTally(partOf: tally) { turns.wait(number) }
         self.run = Run(partOf: run) { turns.wait(number) }
-        self.maker = maker
+        self.lines = lines
         runner = SourceRunner(run: self.run, options: options)
         source = PacketSource(keys: keys, tally: self.tally)
     }
@@ -284,8 +285,8 @@ private struct PacketWorker {
         var size = 0
         while let round = rounds.pop() {
             let made: PacketPipeline.Made
-            if let maker {
-                var batch = LineBatch(maker, capacity: size + size / 4)
+            if var batch = lines {
+                batch.begin(capacity: size + size / 4)
                 let steps = read(round, into: &batch) { $0.lines.ends.count }
                 size = batch.lines.text.count
                 made = PacketPipeline.Made(steps: steps, lines: batch.lines)
@@ -383,7 +384,7 @@ extension PacketPipeline.Lane {
     }
 
     /// Appends the lines of the step, and goes on to the next one.
-    mutating func appendStep(to lines: inout FormedLines) {
+    mutating func appendStep(to lines: FormedLines) {
         let start = step == 0 ? 0 : batch.steps[step - 1].records
         if let made = batch.lines { lines.append(start..<batch.steps[step].records, of: made) }
         step += 1

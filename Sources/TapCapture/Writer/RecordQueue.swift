@@ -18,9 +18,9 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
             ends.append(bytes.count)
         }
 
-        mutating func add(_ lines: borrowing FormedLines) {
+        mutating func add(_ lines: FormedLines) {
             let start = bytes.count
-            lines.text.span.withUnsafeBytes { bytes.append(contentsOf: $0) }
+            lines.text.copy(to: &bytes)
             for end in lines.ends { ends.append(start + end) }
         }
 
@@ -128,7 +128,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         append(bytes: line.byteCount, records: 1) { $0.add(line) }
     }
 
-    func append(_ lines: borrowing FormedLines) -> RecordWriter.Outcome {
+    func append(_ lines: FormedLines) -> RecordWriter.Outcome {
         append(bytes: lines.text.count, records: lines.ends.count) { $0.add(lines) }
     }
 

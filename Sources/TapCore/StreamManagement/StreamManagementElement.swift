@@ -105,7 +105,7 @@ struct StreamManagementElement {
     }
 
     /// The element whose start tag the reader is at.
-    private init(_ kind: Kind, _ place: Place, _ reader: ItemReader, _ item: Span<UInt8>) {
+    private init(_ kind: Kind, _ place: Place, _ reader: borrowing ItemReader, _ item: Span<UInt8>) {
         self.kind = kind
         self.place = place
         namespace = reader.namespace

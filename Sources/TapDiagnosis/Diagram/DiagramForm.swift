@@ -32,7 +32,7 @@ public struct DiagramForm: Sendable {
 }
 
 /// Where diagrams are drawn, from top to bottom.
-struct DiagramCanvas {
+struct DiagramCanvas: ~Copyable {
     private static let width = 1200
     private static let step = 22
     /// Characters of a label that fit between the client's line and the server's.

@@ -4,7 +4,7 @@ internal import TapRecord
 ///
 /// Every text is escaped as it is written. The page is well-formed XML, holds no script and nothing from elsewhere. What is
 /// closed costs no layout, so that a page of thousands of sessions is there at once.
-struct DiagramPage {
+struct DiagramPage: ~Copyable {
     /// Up to so many sessions are open from the start.
     private static let mostOpen = 3
     /// Failed sessions that are linked at the top.

@@ -16,7 +16,7 @@ internal import XMPPCore
 /// number in the place of their id. A text takes the columns of the figures that its row does not have. The session's column
 /// comes with the second session, and has its account where there is room. Nothing is lost by that: the other forms show all.
 /// It has to see all records of a log, in order. Texts from the wire are escaped (``LineBuffer/appendEscaped(_:)-(RawSpan)``).
-public struct CompactForm: Sendable {
+public struct CompactForm: ~Copyable, Sendable {
     /// How the rows look.
     public struct Style: Sendable, Hashable {
         /// Columns of the terminal, 20 or more; default 100.
@@ -722,7 +722,12 @@ private struct RepeatedRow: Sendable {
     private var count = 0
 
     /// Whether a row says what the last one said; it is counted then.
-    mutating func counts(_ kind: LineBuffer, _ text: LineBuffer, _ mark: Mark, _ record: borrowing Record) -> Bool {
+    mutating func counts(
+        _ kind: borrowing LineBuffer,
+        _ text: borrowing LineBuffer,
+        _ mark: Mark,
+        _ record: borrowing Record
+    ) -> Bool {
         guard Self.isChatter(kind, record), mark == self.mark, record.session == session,
             kind.utf8.equals(self.kind.span), text.utf8.equals(self.text.span)
         else { return false }
@@ -731,11 +736,16 @@ private struct RepeatedRow: Sendable {
     }
 
     /// What says again and again that all is as it was.
-    private static func isChatter(_ kind: LineBuffer, _ record: borrowing Record) -> Bool {
+    private static func isChatter(_ kind: borrowing LineBuffer, _ record: borrowing Record) -> Bool {
         record.kind == .whitespace || kind.utf8.equals("r") || kind.utf8.equals("a") || kind.utf8.equals("presence")
     }
 
-    mutating func begin(_ kind: LineBuffer, _ text: LineBuffer, _ mark: Mark, _ record: borrowing Record) {
+    mutating func begin(
+        _ kind: borrowing LineBuffer,
+        _ text: borrowing LineBuffer,
+        _ mark: Mark,
+        _ record: borrowing Record
+    ) {
         self.mark = mark
         session = record.session
         if !self.kind.isEmpty {

@@ -6,7 +6,7 @@ internal import XMPPCore
 /// says nothing is left out (no session, no direction, `origin` of what the peers sent). `account` and `peer` are not
 /// kept in a record but follow from it: the bare JIDs that a stanza effectively comes from and goes to, seen from the
 /// session's account (RFC 6120 §8.1).
-public struct JSONForm: Sendable {
+public struct JSONForm: ~Copyable, Sendable {
     /// What of a record is written beside the fields that every level has.
     public struct Parts: OptionSet, Sendable, Hashable {
         /// One bit for each.

@@ -12,7 +12,7 @@ internal import XMPPCore
 /// The first two are XMPPFramework's form: the item as it went over the wire. The others tell a event: an item by
 /// its head and its summary, or a remark of a part of the program. Every text from the wire is escaped (``LineBuffer/appendEscaped(_:)-(RawSpan)``);
 /// the only other escape sequences are the colours, which the form adds itself.
-public struct TextForm: Sendable {
+public struct TextForm: ~Copyable, Sendable {
     /// How the lines look.
     public struct Style: Sendable, Hashable {
         /// A text over 2 KiB is cut in its middle, with a note; for terminals, never for files.

@@ -4,7 +4,7 @@ import XMPPCore
 ///
 /// A family calls ``phrase(_:)`` to begin a phrase and appends to it. Whatever is appended, the line keeps to its limit;
 /// what comes from the wire is clipped by itself first, so that one long name leaves room for the rest.
-struct SummaryLine {
+struct SummaryLine: ~Copyable {
     /// The most bytes of a line.
     static let limit = 160
     /// The most bytes of one text of the wire.

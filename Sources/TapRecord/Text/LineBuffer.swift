@@ -3,12 +3,17 @@
 /// Everything that writes records appends here, so that a line costs no string and, once the buffer has its size, no
 /// allocation. What `append` takes goes in as it is; text from the wire belongs to ``appendEscaped(_:)-(RawSpan)`` or
 /// ``appendJSONString(_:)-(RawSpan)``.
-public struct LineBuffer: Sendable {
+///
+/// It cannot be copied, so that no append asks who else has the bytes.
+public struct LineBuffer: ~Copyable, @unchecked Sendable {
     /// How many bytes there are.
     public private(set) var count = 0
 
-    /// The bytes, and behind ``count`` room for more, which is set to zero once: an append is a copy.
-    private var storage: [UInt8] = []
+    /// The bytes, and behind ``count`` room for more.
+    private var storage: UnsafeMutablePointer<UInt8>?
+
+    /// How many bytes there is room for.
+    private(set) var capacity = 0
 
     /// Above this capacity ``removeAll()`` gives the memory back: one huge stanza must not be paid for ever after.
     private static let keptCapacity = 1 << 18
@@ -18,19 +23,21 @@ public struct LineBuffer: Sendable {
         grow(to: capacity)
     }
 
-    /// How many bytes there is room for.
-    var capacity: Int { storage.count }
+    deinit { storage?.deallocate() }
+
+    private var buffer: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: storage, count: count) }
 
     /// A copy of what has been appended so far.
-    public var bytes: [UInt8] { Array(storage[..<count]) }
+    public var bytes: [UInt8] { Array(buffer) }
+
+    /// Appends a copy of what has been appended so far to `output`.
+    public func copy(to output: inout [UInt8]) { output.append(contentsOf: buffer) }
 
     /// What has been appended, which is UTF-8, as a string.
-    public var text: String {
-        storage.withUnsafeBufferPointer { String(decoding: UnsafeBufferPointer(rebasing: $0[..<count]), as: UTF8.self) }
-    }
+    public var text: String { String(decoding: buffer, as: UTF8.self) }
 
     /// The byte appended last.
-    var last: UInt8? { count > 0 ? storage[count &- 1] : nil }
+    var last: UInt8? { buffer.last }
 
     /// Whether nothing has been appended.
     public var isEmpty: Bool { count == 0 }
@@ -45,13 +52,13 @@ public struct LineBuffer: Sendable {
     /// The bytes, borrowed until the next change.
     public var span: RawSpan {
         @_lifetime(borrow self)
-        get { storage.span.extracting(0..<count).bytes }
+        get { utf8.bytes }
     }
 
     /// The bytes, borrowed until the next change, which are UTF-8.
     var utf8: Span<UInt8> {
         @_lifetime(borrow self)
-        get { storage.span.extracting(0..<count) }
+        get { _overrideLifetime(buffer.span, borrowing: self) }
     }
 
     /// Takes back the spaces at the end.
@@ -61,18 +68,18 @@ public struct LineBuffer: Sendable {
 
     /// Takes out the byte at `place`, if it is `byte`.
     mutating func drop(_ byte: UInt8, at place: Int) {
-        guard place >= 0, place < count, storage[place] == byte else { return }
-        let rest = count - place - 1
-        storage.withUnsafeMutableBufferPointer { buffer in
-            if let start = buffer.baseAddress { (start + place).update(from: start + place + 1, count: rest) }
-        }
+        guard let storage, place >= 0, place < count, storage[place] == byte else { return }
+        (storage + place).update(from: storage + place + 1, count: count - place - 1)
         count -= 1
     }
 
     /// Empties the buffer and keeps its memory for the next line, unless it has grown out of proportion.
     public mutating func removeAll() {
         count = 0
-        if storage.count > Self.keptCapacity { storage = [] }
+        guard capacity > Self.keptCapacity else { return }
+        storage?.deallocate()
+        storage = nil
+        capacity = 0
     }
 
     /// Takes back everything appended after the buffer was `count` bytes long; a larger `count` changes nothing.
@@ -82,29 +89,38 @@ public struct LineBuffer: Sendable {
 
     /// Replaces a byte wherever it stands from the place `start` on.
     mutating func replace(_ byte: UInt8, by other: UInt8, from start: Int) {
+        guard let storage else { return }
         for place in max(0, start)..<max(0, start, count) where storage[place] == byte { storage[place] = other }
     }
 
     /// Makes room for `more` bytes, growing by doubling.
     @inline(__always)
     private mutating func reserve(_ more: Int) {
-        if storage.count &- count < more { grow(to: max(count + more, storage.count * 2)) }
+        if capacity &- count < more { grow(to: max(count + more, capacity * 2)) }
     }
 
-    private mutating func grow(to capacity: Int) {
-        let more = capacity - storage.count
-        storage.append(addingCapacity: more) { $0.append(repeating: 0, count: more) }
+    private mutating func grow(to larger: Int) {
+        guard larger > 0 else { return }
+        let new = UnsafeMutablePointer<UInt8>.allocate(capacity: larger)
+        if let storage {
+            new.moveInitialize(from: storage, count: count)
+            storage.deallocate()
+        }
+        storage = new
+        capacity = larger
     }
 
     /// Appends one byte.
     @inline(__always)
     public mutating func append(_ byte: UInt8) {
         reserve(1)
+        guard let storage else { return }
         storage[count] = byte
         count &+= 1
     }
 
     /// Appends a literal.
+    @inline(__always)
     public mutating func append(_ literal: StaticString) {
         guard literal.hasPointerRepresentation else { return append(string: literal.description) }
         append(copying: UnsafeRawBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
@@ -125,6 +141,11 @@ public struct LineBuffer: Sendable {
         append(bytes: more.span.bytes)
     }
 
+    /// Appends a part of another buffer.
+    public mutating func append(_ range: Range<Int>, of other: borrowing LineBuffer) {
+        append(bytes: other.span.extracting(range))
+    }
+
     /// Ends the line.
     public mutating func endLine() {
         append(0x0A)
@@ -142,13 +163,10 @@ public struct LineBuffer: Sendable {
 
     /// Appends up to `capacity` bytes that `body` writes to raw memory, returning how many it wrote.
     ///
-    /// The loops of this folder write through this: no bounds check and no uniqueness check per byte.
+    /// The loops of this folder write through this: no bounds check per byte.
     @inline(__always)
     mutating func append(atMost capacity: Int, _ body: (UnsafeMutablePointer<UInt8>) -> Int) {
         reserve(capacity)
-        let end = count
-        count &+= storage.withUnsafeMutableBufferPointer { buffer in
-            buffer.baseAddress.map { body($0 + end) } ?? 0
-        }
+        if let storage { count &+= body(storage + count) }
     }
 }

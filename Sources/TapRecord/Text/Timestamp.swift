@@ -125,7 +125,7 @@ private struct CivilDate {
 }
 
 /// Writes times into lines; remembers the last second and millisecond, which most lines share with the one before.
-public struct TimestampWriter: Sendable {
+public struct TimestampWriter: ~Copyable, Sendable {
     private var second: Int64 = .min
     /// Within the second.
     private var millisecond: UInt64 = .max

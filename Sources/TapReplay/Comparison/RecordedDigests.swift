@@ -3,7 +3,7 @@ internal import XMPPCore
 
 /// The items of the sessions of one side as digests: some 70 bytes an item, so that a comparison of millions of stanzas holds
 /// none of their texts.
-public struct RecordedDigests {
+public final class RecordedDigests {
     /// An item.
     struct Item {
         let shape: UInt64
@@ -76,10 +76,10 @@ public struct RecordedDigests {
     }
 
     /// Takes the header of a part of the recording.
-    public mutating func take(_ header: RecordHeader) { run = header.run }
+    public func take(_ header: RecordHeader) { run = header.run }
 
     /// Takes the next record. Items count as the receiving peer got them; what the proxy itself sent does not count.
-    public mutating func take(_ line: RecordLine) {
+    public func take(_ line: RecordLine) {
         let record = line.record
         guard record.session != 0, record.origin == .peer, let direction = record.direction else { return }
         switch record.kind {
@@ -109,7 +109,7 @@ public struct RecordedDigests {
     }
 
     /// Nothing more comes.
-    public mutating func finish() {
+    public func finish() {
         if let selected { sessions[selected] = session }
         selected = nil
         for key in sessions.keys {
@@ -118,14 +118,14 @@ public struct RecordedDigests {
         }
     }
 
-    private mutating func select(_ key: SessionKey) {
+    private func select(_ key: SessionKey) {
         guard selected != key else { return }
         if let selected { sessions[selected] = session }
         session = sessions.removeValue(forKey: key) ?? Session()
         selected = key
     }
 
-    private mutating func add(_ element: Element, _ record: Record, _ direction: Direction) {
+    private func add(_ element: Element, _ record: Record, _ direction: Direction) {
         let digest = digester.digest(element)
         let heads = StanzaHeads(element, digester.names)
         let side: UInt64 = direction == .send ? 12 : 13

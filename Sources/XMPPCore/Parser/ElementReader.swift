@@ -5,7 +5,7 @@
 /// The item is one the scanner has accepted, or the same with its secrets replaced. Both readers give the same tree; a
 /// test compares them over all the stanzas there are. An item whose namespaces, spelled out at each element, would be more
 /// than 64 KiB and 16 times the item is read by neither.
-public struct ElementReader {
+public struct ElementReader: ~Copyable {
     private var reader = ItemReader()
     private var arena = ElementArena()
     private var decoded: [UInt8] = []

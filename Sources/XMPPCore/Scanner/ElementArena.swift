@@ -113,6 +113,7 @@ final class ElementArena {
             return ByteRange(start, bytes.count)
         }
 
+        @inline(__always)
         mutating func begin(name: ByteRange, uri: ByteRange, namespace: Namespace, isInherited: Bool = false) {
             textNode = -1
             if namespace == .other { uriBytes &+= uri.count }
@@ -132,6 +133,7 @@ final class ElementArena {
         }
 
         /// Adds an attribute to the element that was begun last.
+        @inline(__always)
         mutating func addAttribute(_ attribute: Attribute) {
             guard openNode >= 0 else { return }
             if attribute.namespace == .other { uriBytes &+= attribute.uri.count }
@@ -139,6 +141,7 @@ final class ElementArena {
             nodes[Int(openNode)].attributeCount &+= 1
         }
 
+        @inline(__always)
         mutating func end() {
             textNode = -1
             guard openNode >= 0 else { return }
@@ -147,6 +150,7 @@ final class ElementArena {
         }
 
         /// Adds character data that stands at `range`.
+        @inline(__always)
         mutating func addText(_ range: ByteRange) {
             guard openNode >= 0 else { return }
             let index = Int32(truncatingIfNeeded: nodes.count)

@@ -68,8 +68,9 @@ public final class ItemOutline {
                 isInherited = true
             }
             contents.begin(name: tag.localName, uri: uri, namespace: name.namespace, isInherited: isInherited)
-            for index in 0..<tag.attributes.count {
-                let attribute = tag.attributes[index]
+            let attributes = tag.attributes.elements
+            for index in attributes.indices {
+                let attribute = attributes[index]
                 if attribute.isDeclaration { continue }
                 let isOfXML = attribute.colon >= 0
                 // The prefix that needs no declaration, as in `xml:lang`; others are left to the reader.

@@ -4,7 +4,7 @@
 /// where a value stood, so here the scanner's own parts read the item again instead of an ``Element`` being made. The
 /// item is one the scanner has accepted. It is not checked again, but whatever else is handed in ends in
 /// ``Token/fault``, never in a crash. Keep a reader and begin again for each item: it allocates nothing then.
-public struct ItemReader {
+public struct ItemReader: ~Copyable {
     /// What stands at the current place of the item.
     public enum Token: Sendable, Hashable {
         /// A start tag; ``ItemReader/name``, ``ItemReader/namespace`` and the attributes tell it. A tag that closes
@@ -125,7 +125,8 @@ public struct ItemReader {
 
     private func namespace(prefix: Span<UInt8>) -> Namespace {
         guard !prefix.isEmpty else { return .none }
-        return scope.find(prefix).map(scope.namespace) ?? .other
+        guard let binding = scope.find(prefix) else { return .other }
+        return scope.namespace(binding)
     }
 
     /// The next token; nil at the end of `item`, which holds the same bytes at each call.

@@ -4,7 +4,7 @@
 ///
 /// Bytes that are needed later are copied when a declaration comes into force, so the tag it stood in may go: every
 /// prefix, and each URI that is not in the table of known ones.
-struct NamespaceScope {
+struct NamespaceScope: ~Copyable {
     private struct Binding: BitwiseCopyable {
         /// In the arena.
         var prefix = ByteRange.empty

@@ -1,20 +1,57 @@
 /// A stack that keeps its places when elements leave it: going down costs nothing, and after the first few stanzas
 /// going up allocates nothing.
-struct ReusedArray<Element: BitwiseCopyable> {
-    private var places: [Element] = []
+///
+/// It cannot be copied, so that no element that is added asks who else has the places.
+struct ReusedArray<Element: BitwiseCopyable>: ~Copyable {
+    /// Nothing before the first element: an idle stream keeps no places.
+    private var places: UnsafeMutablePointer<Element>?
+    private var capacity = 0
     private(set) var count = 0
+
+    init() {}
+
+    deinit { places?.deallocate() }
 
     /// The element at `index`, which is below ``count``.
     @inline(__always)
     subscript(index: Int) -> Element {
-        get { places[index] }
-        set { places[index] = newValue }
+        get {
+            guard let places, index >= 0, index < count else { preconditionFailure("no such element") }
+            return places[index]
+        }
+        set {
+            guard let places, index >= 0, index < count else { preconditionFailure("no such element") }
+            places[index] = newValue
+        }
+    }
+
+    /// The elements.
+    var elements: Span<Element> {
+        @_lifetime(borrow self)
+        @inline(__always)
+        get {
+            let span = UnsafeBufferPointer(start: places, count: count).span
+            return _overrideLifetime(span, borrowing: self)
+        }
     }
 
     @inline(__always)
     mutating func append(_ element: Element) {
-        if count < places.count { places[count] = element } else { places.append(element) }
+        if count == capacity { grow() }
+        guard let places else { return }
+        (places + count).initialize(to: element)
         count &+= 1
+    }
+
+    private mutating func grow() {
+        let larger = max(8, capacity &* 2)
+        let new = UnsafeMutablePointer<Element>.allocate(capacity: larger)
+        if let places {
+            new.moveInitialize(from: places, count: count)
+            places.deallocate()
+        }
+        places = new
+        capacity = larger
     }
 
     /// Takes away what lies above the lowest `remaining` elements.
@@ -24,8 +61,14 @@ struct ReusedArray<Element: BitwiseCopyable> {
     /// Takes away everything; the places an unusual item took are given back.
     @inline(__always)
     mutating func removeAll() {
-        if places.count > 64 { places = [] }
         count = 0
+        if capacity > 64 { giveBack() }
+    }
+
+    private mutating func giveBack() {
+        places?.deallocate()
+        places = nil
+        capacity = 0
     }
 }
 

@@ -1,5 +1,5 @@
 /// One tag, taken apart: offsets of its parts in the bytes it was read from. Reused from tag to tag.
-struct Tag {
+struct Tag: ~Copyable {
     /// An attribute or namespace declaration as it stands in the tag.
     struct Attribute: BitwiseCopyable {
         var name = ByteRange.empty
@@ -34,6 +34,12 @@ struct Tag {
     var hasReference = false
     /// One of them is to a character by its number, and not by one of the five names that everybody writes.
     var hasNumericReference = false
+    /// The name of an attribute that declares nothing has a prefix.
+    private var hasPrefixedAttributes = false
+    /// One bit a name, by its length and last letter: names with different bits are different.
+    private var seenNames: UInt64 = 0
+    /// Two attributes have the same bit, and may have the same name.
+    private var mayRepeatName = false
 
     var localName: ByteRange { colon < 0 ? name : ByteRange(Int(colon) &+ 1, Int(name.end)) }
 
@@ -55,6 +61,9 @@ struct Tag {
         hasDeclarations = false
         hasReference = false
         hasNumericReference = false
+        hasPrefixedAttributes = false
+        seenNames = 0
+        mayRepeatName = false
         var index = start &+ 1
         guard index < bytes.count else { return .incomplete }
         let isEnd = bytes[index] == 0x2F
@@ -70,6 +79,9 @@ struct Tag {
         }
 
         while true {
+            if !isEnd {
+                while readPlainAttribute(bytes, at: &index, limits: limits) {}
+            }
             let afterWhitespace = Self.skipWhitespace(bytes, from: index)
             guard afterWhitespace < bytes.count else { return .incomplete }
             let hadWhitespace = afterWhitespace > index
@@ -98,7 +110,47 @@ struct Tag {
         }
     }
 
+    /// Reads an attribute as nearly everybody writes it: one space, a short name of small letters, and between the quotes
+    /// nothing but plain ASCII. Gives false, with nothing done, for any other and for the end of the tag.
     @inline(__always)
+    private mutating func readPlainAttribute(_ bytes: Span<UInt8>, at index: inout Int, limits: StreamLimits) -> Bool {
+        let nameStart = index &+ 1
+        // The longest name that this looks for, `=` and the quote.
+        guard nameStart &+ 18 <= bytes.count, unsafe bytes[unchecked: index] == 0x20,
+            attributes.count < limits.attributes
+        else { return false }
+        let nameCount = TextScan.countSmallLetters(bytes, from: nameStart)
+        let nameEnd = nameStart &+ nameCount
+        guard nameCount > 0, nameCount <= limits.nameBytes, unsafe bytes[unchecked: nameEnd] == 0x3D else {
+            return false
+        }
+        let quote = unsafe bytes[unchecked: nameEnd &+ 1]
+        guard quote == 0x27 || quote == 0x22 else { return false }
+        let valueStart = nameEnd &+ 2
+        let valueEnd = bytes.skipPlain(from: valueStart, quote: quote)
+        guard valueEnd < bytes.count, bytes[valueEnd] == quote else { return false }
+        index = valueEnd &+ 1
+        let isDeclaration = nameCount == 5 && bytes.extracting(nameStart..<nameEnd).equals("xmlns")
+        if isDeclaration { hasDeclarations = true }
+        append(
+            Attribute(
+                name: ByteRange(nameStart, nameEnd),
+                value: ByteRange(valueStart, valueEnd),
+                isDeclaration: isDeclaration
+            ),
+            lastLetter: unsafe bytes[unchecked: nameEnd &- 1]
+        )
+        return true
+    }
+
+    @inline(__always)
+    private mutating func append(_ attribute: Attribute, lastLetter: UInt8) {
+        let bit: UInt64 = 1 &<< (UInt64(lastLetter) &+ UInt64(attribute.name.count) &* 11)
+        if seenNames & bit != 0 { mayRepeatName = true }
+        seenNames |= bit
+        attributes.append(attribute)
+    }
+
     private mutating func readAttribute(_ bytes: Span<UInt8>, at index: inout Int, limits: StreamLimits) -> Outcome {
         var attribute = Attribute()
         switch Self.readName(bytes, from: index, limit: limits.nameBytes) {
@@ -135,8 +187,10 @@ struct Tag {
         {
             attribute.isDeclaration = true
             hasDeclarations = true
+        } else if attribute.colon >= 0 {
+            hasPrefixedAttributes = true
         }
-        attributes.append(attribute)
+        append(attribute, lastLetter: bytes[Int(attribute.name.end) &- 1])
         return .complete
     }
 
@@ -239,8 +293,7 @@ extension Tag {
             guard let found = scope.find(prefix) else { return .fault(.unboundPrefix, at: Int(name.start)) }
             binding = found
         }
-        // One bit a name, by its length and last letter: names with different bits are different.
-        var seen: UInt64 = 0
+        guard hasPrefixedAttributes || mayRepeatName else { return .binding(binding) }
         for index in 0..<attributes.count {
             let attribute = attributes[index]
             var ownBinding = NamespaceScope.unbound
@@ -251,11 +304,7 @@ extension Tag {
                 ownBinding = found
                 attributes[index].binding = found
             }
-            let last = Int(attribute.name.end) &- 1
-            let bit: UInt64 = 1 &<< (UInt64(bytes[last]) &+ UInt64(attribute.name.count) &* 11)
-            let mayBeSeen = seen & bit != 0 || ownBinding != NamespaceScope.unbound
-            seen |= bit
-            guard mayBeSeen else { continue }
+            guard mayRepeatName || ownBinding != NamespaceScope.unbound else { continue }
             for earlier in 0..<index
             where Self.isSame(attributes[earlier], attribute, ownBinding, bytes, scope) {
                 return .fault(.duplicateAttribute, at: Int(attribute.name.start))

@@ -18,15 +18,33 @@ enum TextScan {
         var index = index
         let raw = bytes.bytes
         while index &+ 8 <= bytes.count {
-            let word = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
-            // Seven bits a byte, so that no sum carries into the next: the top bit tells "a or beyond", "{ or beyond".
-            let low = word & ~highs
-            let isLetter = (low &+ ones &* (0x80 &- 0x61)) & ~(low &+ ones &* (0x80 &- 0x7B)) & ~word & highs
-            guard isLetter == highs else { return index &+ (~isLetter & highs).trailingZeroBitCount &>> 3 }
+            let others = notSmallLetters(unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self))
+            guard others == 0 else { return index &+ others.trailingZeroBitCount &>> 3 }
             index &+= 8
         }
         while index < bytes.count, bytes[index] &- 0x61 < 26 { index &+= 1 }
         return index
+    }
+
+    /// How many of the letters a to z stand from `index` on, up to 16: there are so many bytes.
+    @inline(__always)
+    static func countSmallLetters(_ bytes: Span<UInt8>, from index: Int) -> Int {
+        let raw = bytes.bytes
+        let others = notSmallLetters(unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self))
+        if others != 0 { return others.trailingZeroBitCount &>> 3 }
+        // Of no byte the top bit tells 64 zeros, which are the eight bytes.
+        return 8
+            &+ notSmallLetters(unsafe raw.unsafeLoadUnaligned(fromByteOffset: index &+ 8, as: UInt64.self))
+            .trailingZeroBitCount &>> 3
+    }
+
+    /// The top bit of each byte that is none of a to z.
+    @inline(__always)
+    private static func notSmallLetters(_ word: UInt64) -> UInt64 {
+        // Seven bits a byte, so that no sum carries into the next: the top bit tells "a or beyond", "{ or beyond".
+        let low = word & ~highs
+        let isLetter = (low &+ ones &* (0x80 &- 0x61)) & ~(low &+ ones &* (0x80 &- 0x7B)) & ~word
+        return ~isLetter & highs
     }
 
     /// As ``Swift/Span/skipPlain(from:quote:)`` for text, which stops at `]`. `mayHoldKey` becomes true where a sign of a key in a URL was passed: see

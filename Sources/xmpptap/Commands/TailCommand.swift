@@ -60,20 +60,20 @@ struct TailCommand: AsyncParsableCommand, Configurable {
 
     func run() async throws {
         let client = try control.client()
-        let printer = RecordPrinter(
-            level: level,
-            form: json ? .json : form.format,
-            colour: form.colour.color,
-            showsBodies: form.bodies
-        )
-        let query = [
-            ("filter", filter.filter?.text), ("level", printer.level.name), ("session", session.first.map { "\($0)" }),
-            // The texts of messages are in their XML.
-            ("content", form.bodies ? "all" : nil),
-        ]
-        let request = ControlClient.Request("GET", "/records", query: query)
-        try await Interruption.cancels { [printer] in
-            var printer = printer
+        try await Interruption.cancels { [level, json, form, filter, session] in
+            var printer = RecordPrinter(
+                level: level,
+                form: json ? .json : form.format,
+                colour: form.colour.color,
+                showsBodies: form.bodies
+            )
+            let query = [
+                ("filter", filter.filter?.text), ("level", printer.level.name),
+                ("session", session.first.map { "\($0)" }),
+                // The texts of messages are in their XML.
+                ("content", form.bodies ? "all" : nil),
+            ]
+            let request = ControlClient.Request("GET", "/records", query: query)
             try await client.follow(request) { event throws(ControlClientError) in try printer.print(event) }
             printer.finish()
             if !Task.isCancelled, Console.fault == nil { Console.complain("the proxy has ended") }

@@ -2,7 +2,7 @@ internal import TapNetwork
 internal import TapRecord
 
 /// Prints live records as the log does.
-struct RecordPrinter {
+struct RecordPrinter: ~Copyable {
     /// The least severe level of the records that it needs.
     var level: Level { filter.level }
 

@@ -235,7 +235,7 @@ struct DiffRun: Sendable {
         _ bindings: ValueBindings,
         isRecorded: Bool
     ) async throws -> (digests: RecordedDigests, isWhole: Bool) {
-        var digests = RecordedDigests(wanted, rules: rules, bindings: bindings, isRecorded: isRecorded)
+        let digests = RecordedDigests(wanted, rules: rules, bindings: bindings, isRecorded: isRecorded)
         let isWhole = try read(side, reportsDamage: true, passingOver: nil) { entry in
             switch entry {
             case .header(let header): digests.take(header)

@@ -6,7 +6,7 @@ import XMPPCore
 
 @Suite struct CompactFormTests {
     /// Rows of a log at info, or at another specification.
-    private struct Log {
+    private struct Log: ~Copyable {
         private var form: CompactForm
         private var line = LineBuffer()
         private let filter: LogFilter
@@ -306,6 +306,7 @@ import XMPPCore
         )
         for (width, words) in [(100, "127.0.0.1:5 → 127.0.0.1:6 ─"), (50, "127.0.0.1:5 ─")] {
             var log = try Log(width: width)
+            var failed = try Log(width: width)
             var sample = Sample(.session)
             sample.record.session = 1
             sample.record.code = Record.Code.sessionBegan
@@ -313,7 +314,7 @@ import XMPPCore
             sample.record.message = "127.0.0.1:5 connected, to be relayed to 127.0.0.1:6"
             sample.record.details = [Record.Detail.upstream: "127.0.0.1:6"]
             log.add(sample)
-            var failed = log
+            failed.add(sample)
             log.note(Record.Code.sessionReady, "ready", at: 25)
             #expect(log.rows().first?.hasPrefix("── 1 · romeo@localhost/balcony ← \(words)") == true)
             // Of a login that fails, who wanted to log in.

@@ -46,10 +46,10 @@ struct Recording {
         for line in theirs { catalogues.1.take(line) }
         let pairs = SessionPairs(recorded: catalogues.0, live: catalogues.1)
         let key: Set = [SessionKey(run: "", number: 1)]
-        var digests = RecordedDigests(key, rules: rules, bindings: pairs.bindings, isRecorded: true)
+        let digests = RecordedDigests(key, rules: rules, bindings: pairs.bindings, isRecorded: true)
         for line in ours { digests.take(line) }
         digests.finish()
-        var liveDigests = RecordedDigests(key, rules: rules, bindings: pairs.bindings, isRecorded: false)
+        let liveDigests = RecordedDigests(key, rules: rules, bindings: pairs.bindings, isRecorded: false)
         for line in theirs { liveDigests.take(line) }
         liveDigests.finish()
         let difference = RecordingDifference(recorded: digests, live: liveDigests, pairs: pairs, rules: rules)

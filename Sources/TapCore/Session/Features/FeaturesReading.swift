@@ -2,7 +2,7 @@ internal import TapRecord
 import XMPPCore
 
 /// Stream features taken apart, to find where that stands which is to be changed.
-struct FeaturesReading {
+struct FeaturesReading: ~Copyable {
     /// The lists of names that can be changed.
     enum List {
         case mechanisms, sasl2, tokens, bindings
