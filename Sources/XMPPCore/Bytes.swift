@@ -79,6 +79,14 @@ extension Span where Element == UInt8 {
 }
 
 extension SIMDMask<SIMD16<Int8>> {
+    /// Whether a byte is marked.
+    @inlinable
+    @inline(__always)
+    package var isAny: Bool {
+        let words = unsafeBitCast(self, to: SIMD2<UInt64>.self)
+        return words[0] | words[1] != 0
+    }
+
     /// The index of the first byte that is marked; 16 where none is.
     @inlinable
     @inline(__always)
@@ -107,6 +115,48 @@ extension Span where Element == UInt8 {
         return withUnsafeBytes { one in
             other.withUnsafeBytes { sameBytes(one.baseAddress, $0.baseAddress, one.count) }
         }
+    }
+
+    /// How many bytes are `byte`, a space, or a control character below it.
+    package func countSpaces(and byte: UInt8) -> Int {
+        let raw = bytes
+        var counted = 0
+        var index = 0
+        while index &+ 16 <= count {
+            // Each of the sixteen sums takes 255 blocks.
+            let end = Swift.min(count &- 16, index &+ 254 &* 16)
+            var sums = SIMD16<UInt8>()
+            while index <= end {
+                let block = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
+                // Halved, so that bytes beyond ASCII are not below anything.
+                let isLow = SIMD16<Int8>(truncatingIfNeeded: block &>> 1) .< SIMD16<Int8>(repeating: 0x10)
+                let marks = isLow .| block.marks(0x20) .| block.marks(byte)
+                sums &+= unsafeBitCast(marks, to: SIMD16<UInt8>.self) & SIMD16<UInt8>(repeating: 1)
+                index &+= 16
+            }
+            for place in 0..<16 { counted &+= Int(sums[place]) }
+        }
+        while index < count {
+            if self[index] <= 0x20 || self[index] == byte { counted &+= 1 }
+            index &+= 1
+        }
+        return counted
+    }
+
+    /// Whether `byte` is one of these bytes.
+    package func contains(_ byte: UInt8) -> Bool {
+        let raw = bytes
+        var index = 0
+        while index &+ 16 <= count {
+            let block = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
+            if block.marks(byte).first < 16 { return true }
+            index &+= 16
+        }
+        while index < count {
+            if self[index] == byte { return true }
+            index &+= 1
+        }
+        return false
     }
 
     /// Whether `other` occurs in these bytes; nothing occurs in anything.

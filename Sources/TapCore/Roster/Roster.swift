@@ -80,9 +80,10 @@ struct Roster {
 
     /// The server shows the whole roster, or in a push some items of it.
     mutating func observe(_ query: Element, isPush: Bool, keepsGroups: Bool = false) -> [SubscriptionChange] {
-        let before = isPush ? [:] : contacts
+        var before: [String: Contact] = [:]
         if !isPush {
-            forgetListed()
+            swap(&before, &contacts)
+            forgetListed(before)
             hasForgotten = false
         }
         let changes = query.children.compactMap { apply($0, keepsGroups, before) }
@@ -121,9 +122,16 @@ struct Roster {
     }
 
     /// A whole roster follows: a JID outside it is no contact any more. A request without an answer stays known.
-    private mutating func forgetListed() {
-        for (address, contact) in contacts where contact.isListed {
-            remove(address)
+    ///
+    /// - Parameter earlier: The contacts of before; there are none at the moment.
+    private mutating func forgetListed(_ earlier: [String: Contact]) {
+        contacts.reserveCapacity(earlier.count)
+        (groups, listed, unlisted) = ([:], Usage(), Usage())
+        for (address, contact) in earlier {
+            guard contact.isListed else {
+                set(address, contact)
+                continue
+            }
             guard contact.state.isPendingIn else { continue }
             var state = SubscriptionState()
             state.isPendingIn = true
@@ -140,17 +148,15 @@ struct Roster {
     private mutating func set(_ address: String, _ contact: Contact, _ groups: [String]? = nil) {
         // The same is known of those who are not kept.
         if isComplete, !contact.isListed, contact.state == SubscriptionState() { return remove(address) }
-        if let old = contacts[address], old.isListed == contact.isListed, groups ?? [] == [],
-            self.groups[address] == nil
-        {
-            contacts[address] = contact
-            return
+        let old = contacts.updateValue(contact, forKey: address)
+        let oldGroups = old == nil ? nil : self.groups[address]
+        let groups = groups ?? oldGroups ?? []
+        if let old {
+            if old.isListed == contact.isListed, groups.isEmpty, oldGroups == nil { return }
+            count(address, oldGroups, old.isListed, by: -1)
         }
-        let groups = groups ?? self.groups(of: address)
-        remove(address)
         count(address, groups, contact.isListed, by: 1)
-        contacts[address] = contact
-        if !groups.isEmpty { self.groups[address] = groups }
+        if !groups.isEmpty || oldGroups != nil { self.groups[address] = groups.isEmpty ? nil : groups }
         let used = contact.isListed ? listed : unlisted
         guard used.contacts > Self.capacity || used.bytes > Self.byteCapacity else { return }
         remove(address)

@@ -40,7 +40,17 @@ extension LineBuffer {
         append(decimal: digits, width: width)
     }
 
+    @inline(__always)
     private mutating func append(magnitude: UInt64, width: Int = 1) {
+        // Most numbers have three digits at most.
+        guard width == 1, magnitude < 1000 else { return append(long: magnitude, width: width) }
+        let number = UInt32(truncatingIfNeeded: magnitude)
+        if number >= 100 { append(0x30 &+ UInt8(truncatingIfNeeded: number / 100)) }
+        if number >= 10 { append(0x30 &+ UInt8(truncatingIfNeeded: number / 10 % 10)) }
+        append(0x30 &+ UInt8(truncatingIfNeeded: number % 10))
+    }
+
+    private mutating func append(long magnitude: UInt64, width: Int) {
         var count = 1
         var rest = magnitude / 10
         while rest > 0 {

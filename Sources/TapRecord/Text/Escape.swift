@@ -148,13 +148,13 @@ package enum Escape {
 
     /// Whether a byte is a character that stands for itself.
     @inline(__always)
-    private static func isClean(_ byte: UInt8, _ form: Form) -> Bool {
+    static func isClean(_ byte: UInt8, _ form: Form) -> Bool {
         byte &- 0x20 < 0x5F && byte != 0x5C && (form == .log || byte != 0x22)
     }
 
     /// Whether eight bytes are clean.
     @inline(__always)
-    private static func isClean(_ word: UInt64, _ form: Form) -> Bool {
+    static func isClean(_ word: UInt64, _ form: Form) -> Bool {
         let (ones, highs): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
         // Exact where no byte has its highest bit, and one that has is not clean.
         func less(_ word: UInt64, than limit: UInt64) -> UInt64 { (word &- ones &* limit) & ~word }
@@ -164,11 +164,22 @@ package enum Escape {
         return marks & highs == 0
     }
 
+    /// Whether the bytes of two blocks are clean.
+    @inline(__always)
+    static func areClean(_ one: SIMD16<UInt8>, _ other: SIMD16<UInt8>, _ form: Form) -> Bool {
+        !(unclean(one, form) .| unclean(other, form)).isAny
+    }
+
+    @inline(__always)
+    private static func unclean(_ block: SIMD16<UInt8>, _ form: Form) -> SIMDMask<SIMD16<Int8>> {
+        let marks = block.unusualMarks .| block.marks(0x5C) .| block.marks(0x7F)
+        return form == .json ? marks .| block.marks(0x22) : marks
+    }
+
     /// How many bytes at the beginning of a block are clean.
     @inline(__always)
     static func cleanBytes(_ block: SIMD16<UInt8>, _ form: Form) -> Int {
-        let marks = block.unusualMarks .| block.marks(0x5C) .| block.marks(0x7F)
-        return form == .json ? (marks .| block.marks(0x22)).first : marks.first
+        unclean(block, form).first
     }
 
     /// Whether a character is shown by an escape.
@@ -278,7 +289,62 @@ extension LineBuffer {
         _ = appendJSONString(text.utf8Span.span.bytes)
     }
 
+    @inline(__always)
     private mutating func append(_ source: UnsafeRawBufferPointer, _ form: Escape.Form) -> Bool {
+        if source.count <= 32, appendClean(source, form) { return true }
+        return appendAny(source, form)
+    }
+
+    /// Appends a text of up to 32 bytes if all of them are clean, as nearly all of them are: addresses, ids, names.
+    ///
+    /// Two parts that may overlap hold all of it.
+    @inline(__always)
+    private mutating func appendClean(_ source: UnsafeRawBufferPointer, _ form: Escape.Form) -> Bool {
+        let length = source.count
+        if length >= 16 {
+            let first = source.loadUnaligned(as: SIMD16<UInt8>.self)
+            let last = source.loadUnaligned(fromByteOffset: length &- 16, as: SIMD16<UInt8>.self)
+            guard Escape.areClean(first, last, form) else { return false }
+            append(atMost: length) { output in
+                let raw = UnsafeMutableRawPointer(output)
+                raw.storeBytes(of: first, as: SIMD16<UInt8>.self)
+                raw.storeBytes(of: last, toByteOffset: length &- 16, as: SIMD16<UInt8>.self)
+                return length
+            }
+            return true
+        }
+        if length >= 8 {
+            let first = source.loadUnaligned(as: UInt64.self)
+            let last = source.loadUnaligned(fromByteOffset: length &- 8, as: UInt64.self)
+            guard Escape.isClean(first, form), Escape.isClean(last, form) else { return false }
+            append(atMost: length) { output in
+                let raw = UnsafeMutableRawPointer(output)
+                raw.storeBytes(of: first, as: UInt64.self)
+                raw.storeBytes(of: last, toByteOffset: length &- 8, as: UInt64.self)
+                return length
+            }
+            return true
+        }
+        if length >= 4 {
+            let first = source.loadUnaligned(as: UInt32.self)
+            let last = source.loadUnaligned(fromByteOffset: length &- 4, as: UInt32.self)
+            guard Escape.isClean(UInt64(first) | UInt64(last) &<< 32, form) else { return false }
+            append(atMost: length) { output in
+                let raw = UnsafeMutableRawPointer(output)
+                raw.storeBytes(of: first, as: UInt32.self)
+                raw.storeBytes(of: last, toByteOffset: length &- 4, as: UInt32.self)
+                return length
+            }
+            return true
+        }
+        for byte in source {
+            guard Escape.isClean(byte, form) else { return false }
+        }
+        for byte in source { append(byte) }
+        return true
+    }
+
+    private mutating func appendAny(_ source: UnsafeRawBufferPointer, _ form: Escape.Form) -> Bool {
         var offset = 0
         var isValid = true
         while offset < source.count, isValid {

@@ -128,7 +128,8 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
 
     /// Appends a text of this program (never of the wire) as UTF-8.
     public mutating func append(string: String) {
-        append(bytes: string.utf8Span.span.bytes)
+        var string = string
+        string.withUTF8 { append(copying: UnsafeRawBufferPointer($0)) }
     }
 
     /// Appends bytes as they are.

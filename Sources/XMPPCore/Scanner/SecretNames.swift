@@ -100,44 +100,31 @@ public enum SecretNames {
 
     /// A set of names, as one bit per hash of (length, first byte, last byte): nearly every other name misses at once.
     private struct Bits {
-        private var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+        private var words = InlineArray<16, UInt64>(repeating: 0)
 
         init(_ names: [StaticString]) {
             for name in names {
                 let count = name.utf8CodeUnitCount
                 let hash = Self.hash(count, name.utf8Start[0], name.utf8Start[count - 1])
-                let bit: UInt64 = 1 << UInt64(hash & 63)
-                switch hash >> 6 {
-                case 0: words.0 |= bit
-                case 1: words.1 |= bit
-                case 2: words.2 |= bit
-                default: words.3 |= bit
-                }
+                words[hash >> 6] |= 1 << UInt64(hash & 63)
             }
         }
 
         @inline(__always)
         private static func hash(_ count: Int, _ first: UInt8, _ last: UInt8) -> Int {
-            (count &* 37 &+ Int(first) &* 5 &+ Int(last) &* 11) & 255
+            (count &* 37 &+ Int(first) &* 5 &+ Int(last) &* 11) & 1023
         }
 
         @inline(__always)
         func mayContain(_ name: Span<UInt8>) -> Bool {
             guard !name.isEmpty else { return false }
             let hash = Self.hash(name.count, name[0], name[name.count - 1])
-            let word =
-                switch hash >> 6 {
-                case 0: words.0
-                case 1: words.1
-                case 2: words.2
-                default: words.3
-                }
-            return (word >> UInt64(hash & 63)) & 1 == 1
+            return (words[hash >> 6] &>> UInt64(hash & 63)) & 1 == 1
         }
     }
 
-    /// The sieve, made once and carried by each scanner.
-    struct Sieve {
+    /// The sieve, made once and referred to by each scanner.
+    final class Sieve: Sendable {
         private let elements: Bits
         private let attributes: Bits
         private let namespaces: (UInt64, UInt64)

@@ -24,15 +24,21 @@ public struct StreamDecoder: ~Copyable {
     private var headBytes: [UInt8] = []
     private var isFinished = false
 
-    /// An item beyond the limit, followed to its end without being kept.
-    private struct Oversize {
-        var start: UInt64
+    /// An item beyond the limit, followed to its end without being kept. A class, since there is seldom one, and the
+    /// decoder is moved often.
+    private final class Oversize {
+        let start: UInt64
         /// What was known when the limit was passed; the last word on secrets comes with the end.
-        var head: StanzaHead
+        let head: StanzaHead
         /// The head once the end has been seen.
         var end: StanzaHead?
         /// Its event has been given out.
         var isTold = false
+
+        init(start: UInt64, head: StanzaHead) {
+            self.start = start
+            self.head = head
+        }
     }
 
     /// A decoder for one direction of a leg, with nothing read yet.
@@ -241,7 +247,7 @@ public struct StreamDecoder: ~Copyable {
     private mutating func openOversize(_ head: StanzaHead) {
         let end = min(storage.count, consumed + head.extent)
         headBytes = Array(storage[consumed..<end])
-        oversize = Oversize(start: position, head: head, end: nil)
+        oversize = Oversize(start: position, head: head)
         hasOversize = true
     }
 

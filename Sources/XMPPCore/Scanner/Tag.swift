@@ -79,9 +79,7 @@ struct Tag: ~Copyable {
         }
 
         while true {
-            if !isEnd {
-                while readPlainAttribute(bytes, at: &index, limits: limits) {}
-            }
+            if !isEnd, readPlainAttribute(bytes, at: &index, limits: limits) { continue }
             let afterWhitespace = Self.skipWhitespace(bytes, from: index)
             guard afterWhitespace < bytes.count else { return .incomplete }
             let hadWhitespace = afterWhitespace > index
@@ -230,7 +228,18 @@ struct Tag: ~Copyable {
     /// Nearly every name is ASCII without a colon, and its end is seen at once; any other goes the long way.
     @inline(__always)
     private static func readName(_ bytes: Span<UInt8>, from start: Int, limit: Int) -> NameOutcome {
-        var index = TextScan.skipSmallLetters(bytes, from: start)
+        var index = start
+        if start &+ 16 < bytes.count {
+            let count = TextScan.countSmallLetters(bytes, from: start)
+            index &+= count
+            if count > 0, count <= limit {
+                // What follows the names of elements and attributes.
+                switch unsafe bytes[unchecked: index] {
+                case 0x3E, 0x20, 0x2F, 0x3D: return .name(ByteRange(start, index), colon: -1)
+                default: break
+                }
+            }
+        }
         while index < bytes.count, XMLCharacters.isUnprefixedName(unsafe bytes[unchecked: index]) { index &+= 1 }
         guard index < bytes.count, bytes[index] < 0x80, bytes[index] != 0x3A, index > start,
             XMLCharacters.isNameStart(bytes[start]), index &- start <= limit
@@ -353,8 +362,10 @@ extension Tag {
 
 extension Tag.Attribute {
     /// Whether the attribute may be a secret by its name, or hold a key in a URL.
+    @inline(__always)
     func mayBeSecret(_ bytes: Span<UInt8>, _ secrets: SecretNames.Sieve) -> Bool {
         guard !isDeclaration else { return false }
-        return secrets.contains(attribute: bytes.extracting(localName)) || TextScan.attributeMayHoldKey(bytes, value)
+        return secrets.contains(attribute: bytes.extracting(localName))
+            || value.count >= 8 && TextScan.attributeMayHoldKey(bytes, value)
     }
 }

@@ -170,14 +170,16 @@ extension TextScan {
         return false
     }
 
-    /// Whether the value of an attribute may hold a key in a URL.
-    ///
-    /// Hashes in base64 end with `=`, and namespaces hold `#` and `//`: none of them alone is worth a closer look. A URL
-    /// with a query or a password has `?` or `@` beside its `//`, an invitation has its path. Fewer than 8 bytes hold
-    /// no URL with a key in it.
-    static func attributeMayHoldKey(_ bytes: Span<UInt8>, _ value: ByteRange) -> Bool {
-        let (start, end) = (Int(value.start), Int(value.end))
-        guard end &- start >= 8 else { return false }
+    /// What of a value makes it worth a closer look: `#` or `=`, `?` or `@`, and two slashes in a row.
+    private struct KeySigns {
+        var hasKey: Bool
+        var hasMark: Bool
+        var hasPair: Bool
+    }
+
+    /// The signs in 8 bytes or more.
+    @inline(__always)
+    private static func keySigns(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> KeySigns {
         let raw = bytes.bytes
         var (keys, marks, pairs): (UInt64, UInt64, UInt64) = (0, 0, 0)
         var slashBefore: UInt64 = 0
@@ -194,8 +196,45 @@ extension TextScan {
             if index == end &- 8 { break }
             index &+= 8
         }
-        if pairs != 0, marks != 0 || mayLeadToInvitation(bytes, start..<end) { return true }
-        guard keys != 0 else { return false }
+        return KeySigns(hasKey: keys != 0, hasMark: marks != 0, hasPair: pairs != 0)
+    }
+
+    /// The signs in 16 bytes or more.
+    @inline(__always)
+    private static func keySignsInBlocks(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> KeySigns {
+        let raw = bytes.bytes
+        var keys = SIMDMask<SIMD16<Int8>>(repeating: false)
+        var (marks, pairs) = (keys, keys)
+        var index = start
+        while true {
+            // The last block overlaps the one before it.
+            index = min(index, end &- 16)
+            let block = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
+            keys = keys .| block.marks(0x23) .| block.marks(0x3D)
+            marks = marks .| block.marks(0x3F) .| block.marks(0x40)
+            let slashes = block.marks(0x2F)
+            if slashes.isAny {
+                // In front of the value stands its quote, which is no slash.
+                let before = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index &- 1, as: SIMD16<UInt8>.self)
+                pairs = pairs .| slashes .& before.marks(0x2F)
+            }
+            if index == end &- 16 { break }
+            index &+= 16
+        }
+        return KeySigns(hasKey: keys.isAny, hasMark: marks.isAny, hasPair: pairs.isAny)
+    }
+
+    /// Whether the value of an attribute may hold a key in a URL.
+    ///
+    /// Hashes in base64 end with `=`, and namespaces hold `#` and `//`: none of them alone is worth a closer look. A URL
+    /// with a query or a password has `?` or `@` beside its `//`, an invitation has its path. Fewer than 8 bytes hold
+    /// no URL with a key in it.
+    static func attributeMayHoldKey(_ bytes: Span<UInt8>, _ value: ByteRange) -> Bool {
+        let (start, end) = (Int(value.start), Int(value.end))
+        guard end &- start >= 8 else { return false }
+        let signs = end &- start < 16 || start == 0 ? keySigns(bytes, start, end) : keySignsInBlocks(bytes, start, end)
+        if signs.hasPair, signs.hasMark || mayLeadToInvitation(bytes, start..<end) { return true }
+        guard signs.hasKey else { return false }
         var last = end
         while last > start, bytes[last &- 1] == 0x3D { last &-= 1 }
         for index in start..<last {
