@@ -1,5 +1,7 @@
+import TapTestKit
 import Testing
-import XMPPCore
+
+@testable import XMPPCore
 
 /// Bytes among bytes.
 @Suite struct BytesTests {
@@ -11,5 +13,52 @@ import XMPPCore
     ])
     func `A text occurs in another byte for byte`(text: String, part: String, isFound: Bool) {
         #expect(Array(text.utf8).span.contains(Array(part.utf8).span) == isFound)
+    }
+
+    @Test func `Bytes are counted and found in blocks as one by one`() {
+        var random = SeededGenerator(seed: 11)
+        // More than the 255 blocks that one sum takes, too.
+        for length in Array(0...70) + [4_064, 4_080, 4_096, 9_000] {
+            let bytes = (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }
+            let expected = bytes.count { $0 <= 0x20 || $0 == 0x3D }
+            let counted = bytes.span.countSpaces(and: 0x3D)
+            #expect(counted == expected, "\(length)")
+            let spaces = [UInt8](repeating: 0x20, count: length)
+            let countedSpaces = spaces.span.countSpaces(and: 0x3D)
+            #expect(countedSpaces == length)
+            for place in Set([0, length / 2, length - 1]) where place >= 0 && place < length {
+                var letters = [UInt8](repeating: 0x61, count: length)
+                let isFoundInNone = letters.span.contains(0x5D as UInt8)
+                #expect(!isFoundInNone)
+                letters[place] = 0x5D
+                let isFound = letters.span.contains(0x5D as UInt8)
+                #expect(isFound, "\(place) of \(length)")
+            }
+        }
+    }
+
+    @Test(arguments: [8, 9, 15, 16, 17, 31, 32, 33, 50])
+    func `A key in a URL is suspected wherever it stands in a value`(length: Int) {
+        func mayHoldKey(_ value: [UInt8]) -> Bool {
+            TextScan.attributeMayHoldKey(([0x27] + value + [0x27]).span, ByteRange(1, 1 + length))
+        }
+        let letters = [UInt8](repeating: 0x62, count: length)
+        #expect(!mayHoldKey(letters))
+        for place in 0..<length {
+            var value = letters
+            value[place] = 0x3D
+            // At the end it is how base64 ends.
+            #expect(mayHoldKey(value) == (place < length - 1), "= at \(place)")
+            value[place] = 0x2F
+            #expect(!mayHoldKey(value), "/ at \(place)")
+            guard place + 1 < length else { continue }
+            value[place + 1] = 0x2F
+            #expect(!mayHoldKey(value), "// at \(place)")
+            for mark in 0..<length where mark != place && mark != place + 1 {
+                var marked = value
+                marked[mark] = 0x3F
+                #expect(mayHoldKey(marked), "// at \(place), ? at \(mark)")
+            }
+        }
     }
 }

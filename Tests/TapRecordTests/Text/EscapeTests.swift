@@ -75,6 +75,24 @@ import Testing
         }
     }
 
+    @Test(arguments: [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 48])
+    func aByteThatActsIsFoundAtEachPlace(length: Int) {
+        for byte: UInt8 in [0x00, 0x0A, 0x1F, 0x22, 0x5C, 0x7F, 0x80, 0x9B, 0xC3, 0xFF] {
+            for place in 0..<length {
+                var bytes = (0..<length).map { UInt8(0x61 + $0 % 26) }
+                bytes[place] = byte
+                let shown = log(bytes)
+                let isSafe = shown.allSatisfy { (0x20...0x7E).contains($0) } && unescape(shown) == bytes
+                #expect(isSafe, "byte \(byte) at \(place)")
+                let quoted = json(bytes)
+                #expect((quoted == nil) == (byte >= 0x80), "byte \(byte) at \(place)")
+                guard let quoted else { continue }
+                let isWhole = try? JSONValue(quoted.span.bytes).text == String(decoding: bytes, as: UTF8.self)
+                #expect(isWhole == true, "byte \(byte) at \(place)")
+            }
+        }
+    }
+
     @Test func everyLogLineCanBeTurnedBack() {
         var random = SeededGenerator(seed: 3)
         for round in 0..<2000 {
