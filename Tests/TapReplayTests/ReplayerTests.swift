@@ -847,6 +847,18 @@ import XMPPCore
         #expect(replayer.progress.matched == 3 && replayer.divergences.isEmpty)
     }
 
+    @Test func `behind what did not come, a server that works for others is not quiet`() throws {
+        let second: Int64 = 1_000_000_000
+        var replayer = try Self.echoed()
+        replayer.tick(at: 10 * second)
+        while replayer.next(at: 10 * second) != nil {}
+        #expect(replayer.nextDeadline == 10 * second + second / 2)
+        replayer.othersServed = 12 * second
+        #expect(replayer.nextDeadline == 12 * second + second / 2)
+        try Self.receive(3, by: &replayer, at: 12 * second)
+        #expect(replayer.progress.matched == 1)
+    }
+
     @Test func `a server that is slow is waited for as long as it takes, also behind what did not come`() throws {
         let second: Int64 = 1_000_000_000
         var replayer = try Self.echoed()

@@ -601,7 +601,7 @@ public struct Replayer {
             if case .expect(_, let item) = script.steps[step] { script.items[item].isAnswer } else { false }
         }
         return isAnswerDue || !settling.isEmpty || !hasGivenUp
-            ? last : min(last, lastActivity + max(options.quiet, 2 * longestWait))
+            ? last : min(last, max(lastActivity, othersServed) + max(options.quiet, 2 * longestWait))
     }
 
     /// Until when what nobody expects may still come: a client that is played leaves next, or nothing is left to do.

@@ -285,7 +285,7 @@ import XMPPCore
         let silent = try RawListener()
         let live = try LiveServer(
             Endpoint(host: "127.0.0.1", port: Int(silent.port)),
-            timeout: .milliseconds(500),
+            timeout: .seconds(3),
             cryptography: Self.cryptography
         )
         try await serve(forwarding: live) { port, _ in
