@@ -1,8 +1,9 @@
 public import TapRecord
 
-/// A session that relays nothing: of what it commands only the records count.
+/// Runs a session: has what it commands carried out, in order. Live sessions, the probe's, and those made of client logs,
+/// packets and captures are all run by one of these.
 ///
-/// A class, since a ``Session`` is not to be copied. After each call on ``session`` comes ``drain(_:)``.
+/// A class, since a ``Session`` is not to be copied. After each call on ``session`` comes ``run(by:)`` or ``drain(_:)``.
 public final class SessionRunner {
     /// The session. Whoever runs it does one thing at a time, so exclusive access is not checked at run time.
     @exclusivity(unchecked) public var session: Session
@@ -18,24 +19,58 @@ public final class SessionRunner {
         to consumer: inout some RecordConsumer
     ) {
         _ = session.receive(direction, bytes, at: now)
-        drain { consumer.take($0, content: $1) }
+        run(by: &consumer)
     }
 
-    /// Hands on the records that what happened last has brought.
-    public func drain(_ tell: (consuming RedactedRecord, Span<UInt8>) -> Void) {
+    /// Has what the session commands since what happened last carried out.
+    ///
+    /// The session may be told of more meanwhile; what it commands then comes behind.
+    @inline(__always)
+    public func run(by performer: inout some CommandPerformer) {
         while let command = session.next() {
             switch consume command {
-            case .record(let record): session.withContent(beside: record, tell)
-            default: continue
+            case .record(let record): session.withContent(beside: record) { performer.take($0, content: $1) }
+            case .forward(let direction): session.withContent { performer.forward(direction, $0) }
+            case let other: performer.perform(other)
             }
         }
     }
+
+    /// Hands on the records that what happened last has brought; of a session that relays nothing.
+    public func drain(_ tell: (consuming RedactedRecord, Span<UInt8>) -> Void) {
+        withoutActuallyEscaping(tell) { tell in
+            var teller = Teller(tell: tell)
+            run(by: &teller)
+        }
+    }
+
+    private struct Teller: CommandPerformer {
+        let tell: (consuming RedactedRecord, Span<UInt8>) -> Void
+
+        func take(_ record: consuming RedactedRecord, content: Span<UInt8>) { tell(record, content) }
+    }
+}
+
+/// Who carries out what a session commands. Of a session that relays nothing only the records count: the rest has a default
+/// that does nothing.
+public protocol CommandPerformer {
+    /// Takes a record beside its texts, which are gone when this returns.
+    mutating func take(_ record: consuming RedactedRecord, content: Span<UInt8>)
+    /// Writes bytes, which are gone when this returns, to the leg on which the direction leaves.
+    mutating func forward(_ direction: Direction, _ content: Span<UInt8>)
+    /// Carries out another command.
+    mutating func perform(_ command: consuming Command)
+}
+
+extension CommandPerformer {
+    /// Does nothing.
+    public func forward(_ direction: Direction, _ content: Span<UInt8>) {}
+    /// Does nothing.
+    public func perform(_ command: consuming Command) {}
 }
 
 /// Who takes the records of sessions that are run, in order.
-public protocol RecordConsumer {
-    /// Takes a record beside its texts, which are gone when this returns.
-    mutating func take(_ record: consuming RedactedRecord, content: Span<UInt8>)
+public protocol RecordConsumer: CommandPerformer {
     /// Takes a record with its texts.
     mutating func take(_ line: consuming RecordLine)
 }

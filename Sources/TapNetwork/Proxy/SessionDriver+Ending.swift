@@ -82,11 +82,8 @@ extension SessionDriver {
         deferred.removeAll()
         if isAdmitted { loop.context.admission.leave(accepted.remote?.ipAddress) }
         session.handle(.closed, at: now)
-        while let command = session.next() {
-            if case .record(let record) = command {
-                session.withContent { loop.records.write(record, content: $0) }
-            }
-        }
+        // What it would still have relayed has nobody to go to.
+        runner.drain { loop.records.write($0, content: $1) }
         loop.remove(self)
     }
 }

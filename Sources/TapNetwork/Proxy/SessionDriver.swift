@@ -39,8 +39,7 @@ final class SessionDriver {
     let route: Route
     /// The PROXY header for the server.
     private let sends: ProxyProtocol.Version?
-    /// Calls never nest, so no exclusivity check at run time is needed.
-    @exclusivity(unchecked) var session: Session
+    let runner: SessionRunner
     var stage = Stage.connecting
     let client = LegHandler(.client)
     let server = LegHandler(.server)
@@ -80,15 +79,22 @@ final class SessionDriver {
         self.accepted = accepted
         self.sends = sends
         let context = loop.context
-        session = Session(
-            run: context.run,
-            options: context.options,
-            tools: loop.tools,
-            remote: accepted.remote?.endpoint?.description,
-            relay: accepted.relay?.endpoint?.description,
-            upstream: route.words,
-            at: context.clock.now()
+        runner = SessionRunner(
+            Session(
+                run: context.run,
+                options: context.options,
+                tools: loop.tools,
+                remote: accepted.remote?.endpoint?.description,
+                relay: accepted.relay?.endpoint?.description,
+                upstream: route.words,
+                at: context.clock.now()
+            )
         )
+    }
+
+    var session: Session {
+        _read { yield runner.session }
+        _modify { yield &runner.session }
     }
 
     // MARK: Beginning
@@ -240,9 +246,8 @@ final class SessionDriver {
     func perform() {
         guard !isPerforming else { return }
         isPerforming = true
-        repeat {
-            while let command = session.next() { run(consume command) }
-        } while stage != .connecting && stage != .awaitingDomain && takeDeferred()
+        var performer = self
+        repeat { runner.run(by: &performer) } while stage != .connecting && stage != .awaitingDomain && takeDeferred()
         isPerforming = false
         client.flush()
         server.flush()
@@ -279,23 +284,6 @@ final class SessionDriver {
             let failure = session.tls == nil ? nil : failure(leg, TLSFault(.endedInHandshake))
             session.handle(.ended(leg, end, inHandshake: failure), at: now)
         case .told(let leg, let event): take(leg, event)
-        }
-    }
-
-    private func run(_ command: consuming Command) {
-        switch consume command {
-        case .record(let record): session.withContent { loop.records.write(record, content: $0) }
-        case .forward(let direction): session.withContent { handler(direction.destination).write($0) }
-        case .send(let leg, let bytes): handler(leg).write(bytes.span)
-        case .tls(let command): run(command)
-        case .compute(let step): compute(step)
-        case .injected(let number, let outcome): loop.context.sessions.report(outcome, of: number, in: session.number)
-        case .displace(let session): displace(session)
-        case .shape(let leg, let shape): handler(leg).shape(shape)
-        case .read(.client, let isWanted): wantsBytes.client = isWanted
-        case .read(.server, let isWanted): wantsBytes.server = isWanted
-        case .finish(let leg): handler(leg).finish()
-        case .close(let reset): beginClosing(reset: reset)
         }
     }
 
@@ -336,4 +324,28 @@ final class SessionDriver {
     var now: Run.Instant { loop.context.clock.now() }
 
     func handler(_ leg: Leg) -> LegHandler { leg == .client ? client : server }
+}
+
+extension SessionDriver: CommandPerformer {
+    func take(_ record: consuming RedactedRecord, content: Span<UInt8>) {
+        loop.records.write(record, content: content)
+    }
+
+    func forward(_ direction: Direction, _ content: Span<UInt8>) { handler(direction.destination).write(content) }
+
+    func perform(_ command: consuming Command) {
+        switch consume command {
+        case .record, .forward: break
+        case .send(let leg, let bytes): handler(leg).write(bytes.span)
+        case .tls(let command): run(command)
+        case .compute(let step): compute(step)
+        case .injected(let number, let outcome): loop.context.sessions.report(outcome, of: number, in: session.number)
+        case .displace(let session): displace(session)
+        case .shape(let leg, let shape): handler(leg).shape(shape)
+        case .read(.client, let isWanted): wantsBytes.client = isWanted
+        case .read(.server, let isWanted): wantsBytes.server = isWanted
+        case .finish(let leg): handler(leg).finish()
+        case .close(let reset): beginClosing(reset: reset)
+        }
+    }
 }
