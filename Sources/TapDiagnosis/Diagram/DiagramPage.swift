@@ -130,7 +130,7 @@ struct DiagramPage: ~Copyable {
         --item: #6aa5e8; --tap: #ffbf5e; --bad: #ff8b8b; --good: #6fce8d; --box: #3a1d1f } }
         body { margin: 0; min-width: 700px; background: var(--paper); color: var(--ink);
         font: 12px/1.5 ui-monospace, Menlo, Consolas, monospace }
-        nav, .end { padding: 6px 16px } .end, .n, time, i { color: var(--faint) } i { font-style: normal }
+        nav, .end, body > .n { padding: 6px 16px } .end, .n, time, i { color: var(--faint) } i { font-style: normal }
         p { margin: 0 } a { color: inherit } .bad { color: var(--bad); font-weight: bold }
         .warn { color: var(--tap); font-weight: bold } .ok { color: var(--good) } .skip { color: var(--faint) }
         summary { list-style: none; cursor: pointer } summary::-webkit-details-marker { display: none }

@@ -41,8 +41,8 @@ struct DiagramReport {
             if diagrams.cut.items > 0 { lack.append("the XML of \(diagrams.cut.items) items") }
             if diagrams.cut.rows > 0 { lack.append("\(diagrams.cut.rows) rows after logins") }
             remarks.append(
-                "a page of more than \(room) MiB is shortened: \(lack.joined(separator: " and ")) are left out; see a session "
-                    + "whole with --session"
+                "without \(lack.joined(separator: " and ")), which would make the page larger than \(room) MiB; see a "
+                    + "session whole with --session"
             )
         }
         return remarks.isEmpty ? nil : remarks.joined(separator: "; ")
