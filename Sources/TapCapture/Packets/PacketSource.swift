@@ -82,8 +82,8 @@ struct PacketSource: Source {
         readConnections()
     }
 
-    /// The same, but bytes of a session that only have to be handed on are handed to `receive`, and not copied. Everything that
-    /// came before is to be taken by ``next()`` first.
+    /// The same, but bytes of a session that only have to be handed on, as they are or decrypted, are handed to `receive`, and
+    /// not copied. Everything that came before is to be taken by ``next()`` first.
     mutating func take(
         _ segment: TCPSegment,
         _ bytes: Span<UInt8>,
@@ -98,6 +98,7 @@ struct PacketSource: Source {
         if let direction = connection.passesOn(direction, bytes, at: time) {
             return receive(connection, direction, bytes)
         }
+        if connection.decrypts(direction, bytes, at: time, &found, receive) { return settle(next, connection) }
         var copy: [UInt8] = []
         copy.append(bytes)
         connection.take(.data(direction, copy), at: time, &found)
@@ -365,6 +366,32 @@ final class PacketConnection {
         guard !isSend || bytes[0] != 0x16 || tls.isOver else { return nil }
         lastSeen = now
         return isSend ? .send : .recv
+    }
+
+    /// Decrypts bytes of a session and hands what they carry to `receive`; what else comes of them is added to `found`, and is
+    /// later.
+    ///
+    /// - Parameter direction: That of the packets, which may be turned.
+    /// - Returns: False, with nothing done, where it is no session that is decrypted, or more is to be done.
+    func decrypts(
+        _ direction: Direction,
+        _ bytes: Span<UInt8>,
+        at now: Run.Instant,
+        _ found: inout Outputs<SourceInput>,
+        _ receive: (PacketConnection, Direction, Span<UInt8>) -> Void
+    ) -> Bool {
+        guard case .session = state, case .reads = send, case .reads = recv, !tls.isWaitingForSecret else {
+            return false
+        }
+        let direction = isTurned ? direction.opposite : direction
+        let isDecrypted = tls.decrypt(direction, bytes) { direction, content in
+            lastSeen = now
+            receive(self, direction, content)
+        }
+        guard isDecrypted else { return false }
+        readTLS(now, &found)
+        noteOpen()
+        return true
     }
 
     /// Takes note of which directions hand bytes on to a session as they come.

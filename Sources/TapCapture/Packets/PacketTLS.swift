@@ -70,6 +70,28 @@ struct PacketTLS {
         explainLack()
     }
 
+    /// Decrypts bytes and hands what they carry to `receive`, up to anything else that comes of them: that, and what is behind
+    /// it, comes by ``next()``.
+    ///
+    /// - Returns: False, with nothing done, where TLS is not decrypted.
+    mutating func decrypt(
+        _ direction: Direction,
+        _ bytes: Span<UInt8>,
+        _ receive: (Direction, Span<UInt8>) -> Void
+    ) -> Bool {
+        guard case .decrypting(let decryptor) = state else { return false }
+        decryptor.receive(direction, bytes)
+        while let output = decryptor.next() {
+            guard case .plaintext(let direction, let content) = output else {
+                take(output)
+                break
+            }
+            receive(direction, content.span)
+        }
+        readDecrypted()
+        return true
+    }
+
     /// Whether bytes of a direction are handed on as they come and change nothing here; but for the client's that begin TLS,
     /// unless it ``isOver``.
     func passesOn(_ direction: Direction) -> Bool {
