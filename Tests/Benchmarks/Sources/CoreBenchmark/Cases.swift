@@ -317,9 +317,9 @@ extension Case {
 }
 
 /// Lets a closure keep and change a value.
-private final class Box<Value> {
+private final class Box<Value: ~Copyable> {
     var value: Value
-    init(_ value: Value) { self.value = value }
+    init(_ value: consuming Value) { self.value = value }
 }
 
 private final class DecoderBox {

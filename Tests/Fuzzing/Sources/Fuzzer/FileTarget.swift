@@ -52,7 +52,7 @@ enum FileTarget {
 }
 
 /// All that is made of the records of files.
-private struct Views {
+private struct Views: ~Copyable {
     private var check = RecordCheck()
     private var records: UInt64 = 0
     private var statistics = RecordStatistics()

@@ -3,7 +3,7 @@ import TapRecord
 import XMPPCore
 
 /// Writes records as logs and captures have them, and reads them back.
-struct RecordCheck {
+struct RecordCheck: ~Copyable {
     private var json = JSONForm()
     private var text = TextForm()
     private var line = LineBuffer()
