@@ -25,7 +25,7 @@ RELEASE = ["-c", "release", "--scratch-path", ".build-release-tests", "-Xswiftc"
 MINUTES = 25
 # More failures than these have one cause, which a second try would only repeat.
 SECOND_TRIES = 5
-# Tests that talk to other programs mostly wait for them. So many at once leave two cores idle now and then.
+# Tests that talk to other programs mostly wait for them: so many at once do not keep two cores busy all the time.
 AT_ONCE = 3
 
 

@@ -117,7 +117,7 @@ extension Span where Element == UInt8 {
         }
     }
 
-    /// How many bytes are `byte`, a space, or a control character below it.
+    /// How many bytes are `byte`, or a space or less.
     package func countSpaces(and byte: UInt8) -> Int {
         let raw = bytes
         var counted = 0

@@ -48,8 +48,14 @@ final class LineBatch: RecordConsumer {
     /// The least severe level that the log shows.
     var level: Level { maker.level }
 
-    /// Begins another batch; the lines of the one before belong to whoever has them.
+    /// Begins another batch.
     func begin(capacity: Int) { lines = FormedLines(capacity: capacity) }
+
+    /// Gives the batch away.
+    func end() -> FormedLines {
+        defer { lines = FormedLines(capacity: 0) }
+        return lines
+    }
 
     func take(_ record: consuming RedactedRecord, content: Span<UInt8>) {
         maker.append(record, content: content, to: &lines.text)

@@ -289,7 +289,7 @@ private struct PacketWorker {
                 batch.begin(capacity: size + size / 4)
                 let steps = read(round, into: &batch) { $0.lines.ends.count }
                 size = batch.lines.text.count
-                made = PacketPipeline.Made(steps: steps, lines: batch.lines)
+                made = PacketPipeline.Made(steps: steps, lines: batch.end())
             } else {
                 var batch = RecordBatch(capacity: size)
                 let steps = read(round, into: &batch) { $0.count }

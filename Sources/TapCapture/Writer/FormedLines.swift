@@ -11,9 +11,9 @@ public final class FormedLines: @unchecked Sendable {
 
     init(capacity: Int = 1024) { text = LineBuffer(capacity: capacity) }
 
-    /// Appends some of the records of others.
+    /// Appends some of the records of others; never of itself.
     func append(_ records: Range<Int>, of other: FormedLines) {
-        guard !records.isEmpty else { return }
+        guard !records.isEmpty, other !== self else { return }
         let start = records.lowerBound == 0 ? 0 : other.ends[records.lowerBound - 1]
         let shift = text.count - start
         text.append(start..<other.ends[records.upperBound - 1], of: other.text)

@@ -127,12 +127,12 @@ struct Roster {
     private mutating func forgetListed(_ earlier: [String: Contact]) {
         contacts.reserveCapacity(earlier.count)
         (groups, listed, unlisted) = ([:], Usage(), Usage())
-        for (address, contact) in earlier {
-            guard contact.isListed else {
-                set(address, contact)
-                continue
-            }
-            guard contact.state.isPendingIn else { continue }
+        // Those who were there keep their room.
+        for (address, contact) in earlier where !contact.isListed {
+            contacts[address] = contact
+            count(address, nil, false, by: 1)
+        }
+        for (address, contact) in earlier where contact.isListed && contact.state.isPendingIn {
             var state = SubscriptionState()
             state.isPendingIn = true
             set(address, Contact(state: state, isListed: false))

@@ -22,9 +22,10 @@ public final class SessionRunner {
         run(by: &consumer)
     }
 
-    /// Has what the session commands since what happened last carried out.
+    /// Carries out what the session has commanded since the last input.
     ///
-    /// The session may be told of more meanwhile; what it commands then comes behind.
+    /// Only ``CommandPerformer/perform(_:)`` may hand the session another input meanwhile, whose commands come behind: what the
+    /// other two get is the session's memory.
     @inline(__always)
     public func run(by performer: inout some CommandPerformer) {
         while let command = session.next() {
@@ -48,11 +49,12 @@ public final class SessionRunner {
         let tell: (consuming RedactedRecord, Span<UInt8>) -> Void
 
         func take(_ record: consuming RedactedRecord, content: Span<UInt8>) { tell(record, content) }
+        func forward(_ direction: Direction, _ content: Span<UInt8>) {}
+        func perform(_ command: consuming Command) {}
     }
 }
 
-/// Who carries out what a session commands. Of a session that relays nothing only the records count: the rest has a default
-/// that does nothing.
+/// Who carries out what a session commands.
 public protocol CommandPerformer {
     /// Takes a record beside its texts, which are gone when this returns.
     mutating func take(_ record: consuming RedactedRecord, content: Span<UInt8>)
@@ -62,17 +64,17 @@ public protocol CommandPerformer {
     mutating func perform(_ command: consuming Command)
 }
 
-extension CommandPerformer {
+/// Who takes the records of sessions that relay nothing, in order: of what they command only the records count.
+public protocol RecordConsumer: CommandPerformer {
+    /// Takes a record with its texts.
+    mutating func take(_ line: consuming RecordLine)
+}
+
+extension RecordConsumer {
     /// Does nothing.
     public func forward(_ direction: Direction, _ content: Span<UInt8>) {}
     /// Does nothing.
     public func perform(_ command: consuming Command) {}
-}
-
-/// Who takes the records of sessions that are run, in order.
-public protocol RecordConsumer: CommandPerformer {
-    /// Takes a record with its texts.
-    mutating func take(_ line: consuming RecordLine)
 }
 
 /// Hands each record on with a copy of its texts.

@@ -591,7 +591,7 @@ public struct Replayer {
     /// When what has not come is given up; nil if nothing is waited for.
     ///
     /// Once something has been missing, other items than answers are waited for no longer than it takes to be quiet, or twice as
-    /// long as anything took that came: a slow server is not quiet so soon.
+    /// long as anything took that came: a slow server is not quiet so soon, nor is one that serves other copies.
     private var gateDeadline: Int64? {
         guard var since = waitingSince, !gating.isEmpty || !settling.isEmpty else { return nil }
         // What a stalled connection has not taken cannot be answered.

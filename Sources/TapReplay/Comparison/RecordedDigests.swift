@@ -3,7 +3,9 @@ internal import XMPPCore
 
 /// The items of the sessions of one side as digests: some 70 bytes an item, so that a comparison of millions of stanzas holds
 /// none of their texts.
-public final class RecordedDigests {
+///
+/// Sendable: one task fills it, and then another reads it.
+public final class RecordedDigests: @unchecked Sendable {
     /// An item.
     struct Item {
         let shape: UInt64
@@ -166,8 +168,6 @@ public final class RecordedDigests {
         session.values += digester.values
     }
 }
-
-extension RecordedDigests: @unchecked Sendable {}
 
 extension StreamLimits {
     /// No limit: a recording holds what was accepted.

@@ -3,7 +3,7 @@
 ///
 /// It cannot be copied, so that no element that is added asks who else has the places.
 struct ReusedArray<Element: BitwiseCopyable>: ~Copyable {
-    /// Nothing before the first element: an idle stream keeps no places.
+    /// Nothing before the first element.
     private var places: UnsafeMutablePointer<Element>?
     private var capacity = 0
     private(set) var count = 0

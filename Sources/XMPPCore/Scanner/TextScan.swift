@@ -12,21 +12,7 @@ enum TextScan {
     private static let ones: UInt64 = 0x0101_0101_0101_0101
     private static let highs: UInt64 = 0x8080_8080_8080_8080
 
-    /// The first offset from `index` on at which the byte is none of a to z, or the end: of most names the end.
-    @inline(__always)
-    static func skipSmallLetters(_ bytes: Span<UInt8>, from index: Int) -> Int {
-        var index = index
-        let raw = bytes.bytes
-        while index &+ 8 <= bytes.count {
-            let others = notSmallLetters(unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self))
-            guard others == 0 else { return index &+ others.trailingZeroBitCount &>> 3 }
-            index &+= 8
-        }
-        while index < bytes.count, bytes[index] &- 0x61 < 26 { index &+= 1 }
-        return index
-    }
-
-    /// How many of the letters a to z stand from `index` on, up to 16: there are so many bytes.
+    /// How many of the letters a to z stand from `index` on, up to 16. The caller has made sure that 16 bytes are there.
     @inline(__always)
     static func countSmallLetters(_ bytes: Span<UInt8>, from index: Int) -> Int {
         let raw = bytes.bytes
