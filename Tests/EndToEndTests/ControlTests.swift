@@ -7,6 +7,8 @@ import Testing
 struct ControlTests {
     @Test func `sessions, their logins, rosters and requests are shown`() async throws {
         let scene = try await ControlScene()
+        // All that the client sent before has come through then.
+        #expect(try scene.isUntouched())
         let health = try await scene.ask("GET", "/health").json
         #expect(health["status"] as? String == "ok")
         #expect(health["sessions"] as? Int == 1)
