@@ -143,20 +143,20 @@ extension Span where Element == UInt8 {
         return counted
     }
 
-    /// Whether `byte` is one of these bytes.
-    package func contains(_ byte: UInt8) -> Bool {
+    /// The first offset from `start` on at which `byte` stands.
+    package func firstIndex(of byte: UInt8, from start: Int = 0) -> Int? {
         let raw = bytes
-        var index = 0
+        var index = Swift.max(0, start)
         while index &+ 16 <= count {
-            let block = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
-            if block.marks(byte).first < 16 { return true }
+            let place = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self).marks(byte).first
+            if place < 16 { return index &+ place }
             index &+= 16
         }
         while index < count {
-            if self[index] == byte { return true }
+            if self[index] == byte { return index }
             index &+= 1
         }
-        return false
+        return nil
     }
 
     /// Whether `other` occurs in these bytes; nothing occurs in anything.

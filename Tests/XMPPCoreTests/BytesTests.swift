@@ -28,11 +28,11 @@ import Testing
             #expect(countedSpaces == length)
             for place in Set([0, length / 2, length - 1]) where place >= 0 && place < length {
                 var letters = [UInt8](repeating: 0x61, count: length)
-                let isFoundInNone = letters.span.contains(0x5D as UInt8)
-                #expect(!isFoundInNone)
+                let foundInNone = letters.span.firstIndex(of: 0x5D)
+                #expect(foundInNone == nil)
                 letters[place] = 0x5D
-                let isFound = letters.span.contains(0x5D as UInt8)
-                #expect(isFound, "\(place) of \(length)")
+                let found = [letters.span.firstIndex(of: 0x5D), letters.span.firstIndex(of: 0x5D, from: place + 1)]
+                #expect(found == [place, nil], "\(place) of \(length)")
             }
         }
     }

@@ -754,15 +754,6 @@ struct StreamPlace: Equatable {
 }
 
 extension Span<UInt8> {
-    fileprivate func firstIndex(of byte: UInt8, from offset: Int) -> Int? {
-        var index = offset
-        while index < count {
-            if self[index] == byte { return index }
-            index += 1
-        }
-        return nil
-    }
-
     fileprivate func hasSuffix(_ text: StaticString) -> Bool {
         let length = text.utf8CodeUnitCount
         return count >= length && extracting((count - length)...).equals(text)

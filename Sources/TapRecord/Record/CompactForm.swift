@@ -769,10 +769,3 @@ private struct RepeatedRow: Sendable {
         return count
     }
 }
-
-extension Span<UInt8> {
-    fileprivate func firstIndex(of byte: UInt8) -> Int? {
-        for index in indices where self[index] == byte { return index }
-        return nil
-    }
-}

@@ -1,3 +1,5 @@
+internal import XMPPCore
+
 /// Breaks the XML of an item into indented lines, for reading.
 ///
 /// It looks at nothing but tags and quotes, so that it shows what is there, whatever it is: every byte of the item is
@@ -108,11 +110,6 @@ enum PrettyForm {
 }
 
 extension Span<UInt8> {
-    fileprivate func firstIndex(of byte: UInt8, from start: Int) -> Int? {
-        for index in start..<count where self[index] == byte { return index }
-        return nil
-    }
-
     fileprivate var isXMLSpace: Bool {
         for index in indices {
             switch self[index] {

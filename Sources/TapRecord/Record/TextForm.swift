@@ -132,7 +132,7 @@ public struct TextForm: ~Copyable, Sendable {
     /// Who it is of. What would end the brackets is escaped: a resource, or the name in a failed login, must not look like an
     /// item to those who read the log.
     private func appendWho(_ who: Span<UInt8>, to line: inout LineBuffer) {
-        guard who.contains(0x5D as UInt8) else { return appendWire(who, to: &line) }
+        guard who.firstIndex(of: 0x5D) != nil else { return appendWire(who, to: &line) }
         var start = 0
         for index in who.indices where who[index] == 0x5D && index + 1 < who.count && who[index + 1] == 0x20 {
             appendWire(who.extracting(start..<index), to: &line)

@@ -305,36 +305,21 @@ extension LineBuffer {
             let first = source.loadUnaligned(as: SIMD16<UInt8>.self)
             let last = source.loadUnaligned(fromByteOffset: length &- 16, as: SIMD16<UInt8>.self)
             guard Escape.areClean(first, last, form) else { return false }
-            append(atMost: length) { output in
-                let raw = UnsafeMutableRawPointer(output)
-                raw.storeBytes(of: first, as: SIMD16<UInt8>.self)
-                raw.storeBytes(of: last, toByteOffset: length &- 16, as: SIMD16<UInt8>.self)
-                return length
-            }
+            append(first, last, of: length)
             return true
         }
         if length >= 8 {
             let first = source.loadUnaligned(as: UInt64.self)
             let last = source.loadUnaligned(fromByteOffset: length &- 8, as: UInt64.self)
             guard Escape.isClean(first, form), Escape.isClean(last, form) else { return false }
-            append(atMost: length) { output in
-                let raw = UnsafeMutableRawPointer(output)
-                raw.storeBytes(of: first, as: UInt64.self)
-                raw.storeBytes(of: last, toByteOffset: length &- 8, as: UInt64.self)
-                return length
-            }
+            append(first, last, of: length)
             return true
         }
         if length >= 4 {
             let first = source.loadUnaligned(as: UInt32.self)
             let last = source.loadUnaligned(fromByteOffset: length &- 4, as: UInt32.self)
             guard Escape.isClean(UInt64(first) | UInt64(last) &<< 32, form) else { return false }
-            append(atMost: length) { output in
-                let raw = UnsafeMutableRawPointer(output)
-                raw.storeBytes(of: first, as: UInt32.self)
-                raw.storeBytes(of: last, toByteOffset: length &- 4, as: UInt32.self)
-                return length
-            }
+            append(first, last, of: length)
             return true
         }
         for byte in source {
@@ -342,6 +327,17 @@ extension LineBuffer {
         }
         for byte in source { append(byte) }
         return true
+    }
+
+    /// Appends so many bytes, of which the two parts are the beginning and the end.
+    @inline(__always)
+    private mutating func append<Part: BitwiseCopyable>(_ first: Part, _ last: Part, of length: Int) {
+        append(atMost: length) { output in
+            let raw = UnsafeMutableRawPointer(output)
+            raw.storeBytes(of: first, as: Part.self)
+            raw.storeBytes(of: last, toByteOffset: length &- MemoryLayout<Part>.size, as: Part.self)
+            return length
+        }
     }
 
     private mutating func appendAny(_ source: UnsafeRawBufferPointer, _ form: Escape.Form) -> Bool {

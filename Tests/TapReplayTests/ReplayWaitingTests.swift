@@ -1,0 +1,86 @@
+import TapReplay
+import Testing
+import XMPPCore
+
+/// How long a replay waits for what does not come, with a clock of the test's own.
+@Suite struct ReplayWaitingTests {
+    /// A replay in which messages of the client's own account come, two before it sends its second one and one behind that. The
+    /// clock is the test's.
+    private static func echoed() throws -> Replayer {
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <message to='juliet@capulet.example'><body>first</body></message>
+            3 1 recv <message from='juliet@capulet.example' to='juliet@capulet.example/balcony'><body>1</body></message>
+            4 1 recv <message from='juliet@capulet.example' to='juliet@capulet.example/balcony'><body>2</body></message>
+            5 1 send <message to='juliet@capulet.example'><body>second</body></message>
+            6 1 recv <message from='juliet@capulet.example' to='juliet@capulet.example/balcony'><body>3</body></message>
+            """
+        var generator = ReplayGenerator(seed: 1)
+        var replayer = Replayer(
+            ReplayScript(try RecordedText(text).conversations),
+            accounts: [(try JID(parsing: "juliet@capulet.example"), try JID(parsing: "juliet@live.example"))],
+            using: &generator
+        )
+        replayer.tick(at: 0)
+        while let action = replayer.next(at: 0) {
+            guard case .connect = action else { continue }
+            replayer.handle(.bound(try JID(parsing: "juliet@live.example/x")), client: 0, at: 0)
+        }
+        return replayer
+    }
+
+    private static func receive(_ number: Int, by replayer: inout Replayer, at now: Int64) throws {
+        let text = "<message from='juliet@live.example' to='juliet@live.example/x'><body>\(number)</body></message>"
+        let bytes = Array(text.utf8)
+        let element = try StanzaParser().parse(bytes.span, root: StanzaForm.clientDeclarations)
+        replayer.handle(.received(bytes, element), client: 0, at: now)
+        while replayer.next(at: now) != nil {}
+    }
+
+    @Test func `time in which the program could not read, or the server worked for others, is no silence`() throws {
+        let second: Int64 = 1_000_000_000
+        var replayer = try Self.echoed()
+        #expect(replayer.nextDeadline == 10 * second)
+        replayer.excuse(4 * second, at: 9 * second)
+        #expect(replayer.nextDeadline == 14 * second)
+        replayer.excuse(60 * second, at: 13 * second)
+        #expect(replayer.nextDeadline == 23 * second)
+        replayer.othersServed = 20 * second
+        #expect(replayer.nextDeadline == 30 * second)
+        // A server that is never idle is not waited for without end.
+        replayer.othersServed = 300 * second
+        #expect(replayer.nextDeadline == 73 * second)
+        for number in 1...3 { try Self.receive(number, by: &replayer, at: 72 * second) }
+        #expect(replayer.progress.matched == 3 && replayer.divergences.isEmpty)
+    }
+
+    @Test func `behind what did not come, a server that works for others is not quiet`() throws {
+        let second: Int64 = 1_000_000_000
+        var replayer = try Self.echoed()
+        replayer.tick(at: 10 * second)
+        while replayer.next(at: 10 * second) != nil {}
+        #expect(replayer.nextDeadline == 10 * second + second / 2)
+        replayer.othersServed = 12 * second
+        #expect(replayer.nextDeadline == 12 * second + second / 2)
+        try Self.receive(3, by: &replayer, at: 12 * second)
+        #expect(replayer.progress.matched == 1)
+    }
+
+    @Test func `a server that is slow is waited for as long as it takes, also behind what did not come`() throws {
+        let second: Int64 = 1_000_000_000
+        var replayer = try Self.echoed()
+        try Self.receive(1, by: &replayer, at: 9 * second)
+        // The next has its own time.
+        #expect(replayer.nextDeadline == 19 * second)
+        replayer.tick(at: 19 * second)
+        while replayer.next(at: 19 * second) != nil {}
+        // The second is given up, and a server that took nine seconds for the first is not silent after half a second.
+        #expect(replayer.progress.sent == 2 && replayer.nextDeadline == 29 * second)
+        try Self.receive(3, by: &replayer, at: 28 * second)
+        #expect(replayer.progress.matched == 2)
+        replayer.tick(at: 29 * second)
+        while replayer.next(at: 29 * second) != nil {}
+        #expect(replayer.divergences.map(\.code) == [.missing])
+        #expect(replayer.divergences.first?.recorded?.sequence == 4)
+    }
+}
