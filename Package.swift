@@ -194,7 +194,7 @@ let package = Package(
         .testTarget(
             name: "TapControlTests",
             dependencies: [
-                "TapControl", "TapCore", "TapNetwork", "TapRecord", "TapTestKit", nioCore, logging,
+                "TapControl", "TapCore", "TapNetwork", "TapRecord", "TapTestKit", nioCore, nioPosix, logging,
             ],
             swiftSettings: settings
         ),

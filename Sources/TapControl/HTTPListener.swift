@@ -53,28 +53,42 @@ struct HTTPListener: Sendable {
                 )
             )
         )
+        // What waits to be taken when the task is cancelled is only let go of. A channel may be, and is closed with the group;
+        // NIO's asynchronous one stops the program if nobody has finished it. So that is made by the task that finishes it, and
+        // nothing is read before.
         let listener = try await ServerBootstrap(group: group)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
+            .childChannelOption(.autoRead, value: false)
             .bind(descriptor) { channel in
-                http.setup(channel: channel, logger: logger)
+                channel.eventLoop.makeSucceededFuture(channel)
             }
+        @Sendable func connection(on channel: any Channel) -> EventLoopFuture<Connection> {
+            channel.eventLoop.flatSubmit {
+                // Nothing would end a connection that is closed by now.
+                guard channel.isActive else { return channel.eventLoop.makeFailedFuture(ChannelError.alreadyClosed) }
+                return http.setup(channel: channel, logger: logger)
+            }
+        }
         let open = OpenConnections()
         try await withThrowingDiscardingTaskGroup { tasks in
             try await listener.executeThenClose { connections in
-                for try await connection in connections {
+                for try await channel in connections {
                     let isAdmitted = open.count.add(1, ordering: .relaxed).newValue <= Self.mostConnections
                     tasks.addTask {
                         await withTaskCancellationHandler {
-                            if checksUser, await !Self.isOfUser(connection.channel) {
-                                try? await connection.executeThenClose { _, _ in }
-                            } else if isAdmitted {
+                            let isAnswered = checksUser ? await Self.isOfUser(channel) : true
+                            guard isAnswered, let connection = try? await connection(on: channel).get() else {
+                                return channel.close(promise: nil)
+                            }
+                            channel.setOption(.autoRead, value: true).whenFailure { _ in channel.close(promise: nil) }
+                            if isAdmitted {
                                 await http.handle(value: connection, logger: logger)
                             } else {
                                 await Self.refuse(connection)
                             }
                         } onCancel: {
                             // At once: a client that does not read would keep the program from its end.
-                            connection.channel.close(promise: nil)
+                            channel.close(promise: nil)
                         }
                         open.count.subtract(1, ordering: .relaxed)
                     }
