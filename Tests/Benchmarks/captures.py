@@ -273,12 +273,17 @@ def contexts(keys):
     return client, server
 
 
+def mix():
+    """The stanzas that a capture is made of."""
+    R.seed(20261121)
+    return [kind() for kind in R.choices(list(MIX), MIX.values(), k=4000)]
+
+
 def make(megabytes, path, keys=None):
     """Writes a capture, by TLS if a file for the secrets is named; gives the number of stanzas."""
-    R.seed(20261121)
     if keys:
         pathlib.Path(keys).unlink(missing_ok=True)
-    stanzas = [kind() for kind in R.choices(list(MIX), MIX.values(), k=4000)]
+    stanzas = mix()
     capture = Capture(path)
     context = contexts(keys) if keys else None
     connections = []

@@ -62,8 +62,17 @@ def serve_client(connection):
     connection.sendall(b"</stream:stream>")
 
 
-def load(port, count, rate):
-    """Logs in and sends the stanzas."""
+def stanzas(count, rate):
+    """The stanzas, as they are written."""
+    step, began = (100, None) if rate is None else (1, time.monotonic())
+    for first in range(0, count, step):
+        if began is not None:
+            time.sleep(max(0, began + first / rate - time.monotonic()))
+        yield b"".join(STANZA % number for number in range(first, first + step))
+
+
+def load(port, writes):
+    """Logs in and sends what is to be written."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.sendall(HEADER + b" to='localhost'>")
@@ -74,11 +83,8 @@ def load(port, count, rate):
         until(connection, b"</stream:features>")
         connection.sendall(b"<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>")
         until(connection, b"</iq>")
-        step, began = (100, None) if rate is None else (1, time.monotonic())
-        for first in range(0, count, step):
-            if began is not None:
-                time.sleep(max(0, began + first / rate - time.monotonic()))
-            connection.sendall(b"".join(STANZA % number for number in range(first, first + step)))
+        for data in writes:
+            connection.sendall(data)
         connection.sendall(b"</stream:stream>")
         until(connection, b"</stream:stream>")
 
@@ -122,7 +128,7 @@ def measure(program, kind, count, rate):
         if not port:
             raise SystemExit(f"benchmark: the proxy has failed: {seen.decode()}")
         before = used(process)
-        load(port[0], count, rate)
+        load(port[0], stanzas(count, rate))
         took = used(process) - before
         os.kill(process, 15)
         os.waitpid(process, 0)
