@@ -152,7 +152,8 @@ extension LoginDiagnoser {
     }
 
     private func waited(_ loginStep: LoginStep) -> String {
-        let seconds = loginStep.duration / 1_000_000_000
+        // To the nearest second: a time limit of whole seconds may have begun before the step did.
+        let seconds = (loginStep.duration + 500_000_000) / 1_000_000_000
         return seconds > 0 ? " for \(seconds) s" : ""
     }
 
