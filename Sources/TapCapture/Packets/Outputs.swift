@@ -10,7 +10,7 @@ struct Outputs<Output> {
     /// The next one; nil until more was added.
     mutating func next() -> Output? {
         guard given < list.count else {
-            list.removeAll(keepingCapacity: true)
+            if given > 0 { list.removeAll(keepingCapacity: true) }
             given = 0
             return nil
         }

@@ -110,7 +110,7 @@ struct Roster {
         guard item.matches("item", .roster), let contact = item.attribute("jid").map({ Address($0).comparableBare })
         else { return nil }
         let before = earlier[contact]?.state ?? state(of: contact)
-        guard item.attribute("subscription") != "remove" else {
+        guard !item.attribute("subscription", is: "remove") else {
             remove(contact)
             return SubscriptionChange(contact: contact, from: before, to: nil)
         }

@@ -148,7 +148,9 @@ extension Session {
         // The head refers to the item as it came; where that is not shown, what is shown is read.
         if contentSource != .composed {
             words = Summary.words(of: event.head, content, context)
-            if words == nil, isShort { words = Summary.words(of: event.head, directions[direction].decoder) }
+            if words == nil, isShort {
+                words = Summary.words(of: event.head, directions[direction].decoder, by: &tools.summary)
+            }
         }
         if words == nil {
             if isShort, let element = read(content.slice(xml), direction) {

@@ -223,13 +223,9 @@ public struct Session: ~Copyable {
             if directions[direction].end != nil { passEnd(direction) }
             return directions[direction].hasInput || !queue.isEmpty
         }
-        guard directions[direction].isCutThrough, let arrival = directions[direction].arrival else {
-            handle(event, direction)
-            return true
-        }
-        // What came of the other direction since then is no part of when this came.
+        // What came of the other direction since then is no part of when this came. One call for both: each would move the event.
         let last = now
-        now = arrival
+        if directions[direction].isCutThrough, let arrival = directions[direction].arrival { now = arrival }
         handle(event, direction)
         now = last
         return true

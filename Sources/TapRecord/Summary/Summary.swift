@@ -142,13 +142,19 @@ public enum Summary {
     /// The summary of a message or presence whose children say nothing beyond their names and the size of their text,
     /// the same that reading it would give; nil where it must be read.
     ///
-    /// - Parameter decoder: has an outline of the item, its last event.
-    public static func words(of head: StanzaHead, _ decoder: borrowing StreamDecoder) -> String? {
+    /// - Parameters:
+    ///   - decoder: has an outline of the item, its last event.
+    ///   - line: is used, so that its memory serves many summaries.
+    public static func words(
+        of head: StanzaHead,
+        _ decoder: borrowing StreamDecoder,
+        by line: inout LineBuffer
+    ) -> String? {
         guard head.kind == .message || head.kind == .presence else { return nil }
         let item = decoder.bytes
         let type = item.slice(head.type?.range ?? .empty)
         guard !type.equals("error"), !(head.type?.needsDecoding ?? false) else { return nil }
-        var line = LineBuffer(capacity: 64)
+        line.removeAll()
         if head.kind == .presence {
             guard let words = presence(type) else { return nil }
             line.append(string: words)

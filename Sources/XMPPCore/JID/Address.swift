@@ -118,8 +118,9 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
 
     /// The bare address as it is compared, to look things up by; where it is none the text itself.
     public var comparableBare: String {
+        if let jid { return jid.comparableBare }
         let bare = bare
-        return bare.jid?.normalized.description ?? bare.raw
+        return bare.jid?.comparableBare ?? bare.raw
     }
 
     /// Two parsed addresses are equal as JIDs are; otherwise only the same text is equal.

@@ -59,6 +59,9 @@ public struct JID: Sendable {
     /// The address in its compared form.
     public var normalized: JID { JID(written: prepared, prepared: prepared) }
 
+    /// The bare address as it is compared.
+    var comparableBare: String { prepared.hasResource ? prepared.bare.text : prepared.text }
+
     /// The domain as DNS, TLS and certificates have it: prepared, and each U-label as its A-label, `xn--…` (RFC 5890
     /// §2.3.2.1).
     public var asciiDomain: String { DomainName.ascii(prepared.domain) }
