@@ -34,7 +34,7 @@ deb tar:
 
 PREFIX ?= /usr/local
 install:
-	@.ci/packages build
+	@.ci/packages install
 	@.packaging/build install $(PREFIX)
 
 format:

@@ -1,4 +1,4 @@
-"""Has a program that counts what it executes do what people have it do, so that it can be optimised for that.
+"""Runs a program that counts what it executes on typical work, for the compiler to optimise by these counts.
 
     .packaging/train.py PROGRAM COUNTS    COUNTS is a folder for the counts
 
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "Tests/Benchmarks"))
@@ -34,6 +35,8 @@ READS = (
     ["--filter", "iq and not type:result"],
 )
 RULES = ("redact-bodies", "log-subscriptions", "no-typing")
+# Seconds that a step may take: a build must not wait for ever.
+PATIENCE = 120
 
 
 class Trainer:
@@ -49,7 +52,7 @@ class Trainer:
         """Runs a command to its end."""
         outcome = subprocess.run(
             [self.program, *map(str, arguments)], env=self.environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=PATIENCE,
         )
         if outcome.returncode != 0:
             raise SystemExit(f"train: {' '.join(map(str, arguments))}: {outcome.stderr}")
@@ -59,30 +62,38 @@ class Trainer:
         stanzas = [stanza.encode() for stanza in captures.mix()]
         writes = [stanzas[number % len(stanzas)] for number in range(RELAYED)]
         writes += [b"".join(writes[first:first + 100]) for first in range(0, RELAYED, 100)]
-        with socket.create_server(("127.0.0.1", 0)) as listener:
+        said = self.folder / "proxy.err"
+        with socket.create_server(("127.0.0.1", 0)) as listener, open(said, "w") as errors:
             threading.Thread(target=statusline.serve, args=(listener,), daemon=True).start()
             proxy = subprocess.Popen(
                 [
                     self.program, "proxy", "--listen", "127.0.0.1:0", "--upstream",
                     f"127.0.0.1:{listener.getsockname()[1]}", "--control", "none", *map(str, arguments),
                 ],
-                env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                text=True,
+                env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
             )
-            said = ""
-            for line in proxy.stderr:
-                said += line
-                found = re.search(r"listening on 127\.0\.0\.1:(\d+)", line)
-                if found:
-                    break
-            else:
-                raise SystemExit(f"train: the proxy has failed: {said}")
-            statusline.load(int(found[1]), writes)
-            proxy.terminate()
-            proxy.communicate()
+            try:
+                statusline.load(self.port(proxy, said), writes)
+                proxy.terminate()
+                if proxy.wait(PATIENCE) != 0:
+                    raise SystemExit(f"train: the proxy has failed: {said.read_text()}")
+            finally:
+                proxy.kill()
+                proxy.wait()
+
+    @staticmethod
+    def port(proxy, said):
+        """The port on which a proxy listens, once it does."""
+        while proxy.poll() is None:
+            found = re.search(r"listening on 127\.0\.0\.1:(\d+)", said.read_text())
+            if found:
+                return int(found[1])
+            time.sleep(0.01)
+        raise SystemExit(f"train: the proxy has failed: {said.read_text()}")
 
 
 def train(program, counts):
+    socket.setdefaulttimeout(PATIENCE)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         trainer = Trainer(program, counts, folder)

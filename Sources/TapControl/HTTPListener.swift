@@ -26,6 +26,28 @@ struct HTTPListener: Sendable {
 
     private typealias Connection = HTTP1Channel.Value
 
+    /// A connection until somebody takes it.
+    ///
+    /// If the task is cancelled, NIO drops the connections that wait to be taken. A `NIOAsyncChannel` that is dropped without being
+    /// finished stops the program, so this finishes it.
+    private final class Accepted: Sendable {
+        private let connection: Mutex<Connection?>
+
+        init(_ connection: Connection) { self.connection = Mutex(connection) }
+
+        deinit {
+            guard let connection = take() else { return }
+            Task { try? await connection.executeThenClose { _, _ in } }
+        }
+
+        func take() -> Connection? {
+            connection.withLock { connection in
+                defer { connection = nil }
+                return connection
+            }
+        }
+    }
+
     /// Answers until the task is cancelled, which closes all connections.
     func run(on group: any EventLoopGroup) async throws {
         let responder = Route.responder(routes)
@@ -53,42 +75,29 @@ struct HTTPListener: Sendable {
                 )
             )
         )
-        // What waits to be taken when the task is cancelled is only let go of. A channel may be, and is closed with the group;
-        // NIO's asynchronous one stops the program if nobody has finished it. So that is made by the task that finishes it, and
-        // nothing is read before.
         let listener = try await ServerBootstrap(group: group)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
-            .childChannelOption(.autoRead, value: false)
             .bind(descriptor) { channel in
-                channel.eventLoop.makeSucceededFuture(channel)
+                http.setup(channel: channel, logger: logger).map { Accepted($0) }
             }
-        @Sendable func connection(on channel: any Channel) -> EventLoopFuture<Connection> {
-            channel.eventLoop.flatSubmit {
-                // Nothing would end a connection that is closed by now.
-                guard channel.isActive else { return channel.eventLoop.makeFailedFuture(ChannelError.alreadyClosed) }
-                return http.setup(channel: channel, logger: logger)
-            }
-        }
         let open = OpenConnections()
         try await withThrowingDiscardingTaskGroup { tasks in
             try await listener.executeThenClose { connections in
-                for try await channel in connections {
+                for try await accepted in connections {
+                    guard let connection = accepted.take() else { continue }
                     let isAdmitted = open.count.add(1, ordering: .relaxed).newValue <= Self.mostConnections
                     tasks.addTask {
                         await withTaskCancellationHandler {
-                            let isAnswered = checksUser ? await Self.isOfUser(channel) : true
-                            guard isAnswered, let connection = try? await connection(on: channel).get() else {
-                                return channel.close(promise: nil)
-                            }
-                            channel.setOption(.autoRead, value: true).whenFailure { _ in channel.close(promise: nil) }
-                            if isAdmitted {
+                            if checksUser, await !Self.isOfUser(connection.channel) {
+                                try? await connection.executeThenClose { _, _ in }
+                            } else if isAdmitted {
                                 await http.handle(value: connection, logger: logger)
                             } else {
                                 await Self.refuse(connection)
                             }
                         } onCancel: {
                             // At once: a client that does not read would keep the program from its end.
-                            channel.close(promise: nil)
+                            connection.channel.close(promise: nil)
                         }
                         open.count.subtract(1, ordering: .relaxed)
                     }

@@ -39,7 +39,7 @@ def serve(listener):
         with listener.accept()[0] as connection:
             try:
                 return serve_client(connection)
-            except EOFError:
+            except (EOFError, ConnectionError):
                 # The proxy has looked whether the server is there.
                 continue
 

@@ -1,13 +1,63 @@
 import Logging
 import NIOCore
 import NIOPosix
+import Synchronization
 import TapTestKit
 import Testing
 
 @testable import TapControl
 
-/// What becomes of connections when the listener ends.
-struct HTTPListenerTests {
+/// What becomes of connections that are there before the listener, or that it leaves.
+@Suite(.timeLimit(.minutes(1))) struct HTTPListenerTests {
+    private final class Answer: ChannelInboundHandler, Sendable {
+        typealias InboundIn = ByteBuffer
+        let text = Mutex("")
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            let part = String(buffer: unwrapInboundIn(data))
+            text.withLock { $0 += part }
+        }
+    }
+
+    @Test func `a request is answered whose client has ended its output before the listener accepts`() async throws {
+        let folder = try TemporaryFolder()
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let path = folder.path(of: "c.sock")
+        let socket = try ControlSocket(path, isOwnFolder: false)
+        var clients: [(channel: any Channel, answer: Answer)] = []
+        for _ in 0..<8 {
+            let answer = Answer()
+            let client = try await ClientBootstrap(group: group)
+                .channelOption(.allowRemoteHalfClosure, value: true)
+                .channelInitializer { $0.pipeline.addHandler(answer) }
+                .connect(unixDomainSocketPath: path).get()
+            try await client.writeAndFlush(
+                ByteBuffer(string: "GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            )
+            try await client.close(mode: .output)
+            clients.append((client, answer))
+        }
+        let listener = HTTPListener(
+            descriptor: socket.descriptor,
+            checksUser: true,
+            routes: [],
+            logger: Logger(label: "test")
+        )
+        let service = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let run = Task { try await listener.run(on: service) }
+        for client in clients {
+            while !client.answer.text.withLock({ $0.contains("\r\n\r\n") }) {
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            #expect(client.answer.text.withLock { $0.hasPrefix("HTTP/1.1 404") })
+        }
+        run.cancel()
+        _ = await run.result
+        try await service.shutdownGracefully()
+        try await group.shutdownGracefully()
+        socket.remove()
+    }
+
     @Test func `connections that nobody has taken yet do not stop the program`() async throws {
         let folder = try TemporaryFolder()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)

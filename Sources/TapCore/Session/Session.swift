@@ -223,7 +223,8 @@ public struct Session: ~Copyable {
             if directions[direction].end != nil { passEnd(direction) }
             return directions[direction].hasInput || !queue.isEmpty
         }
-        // What came of the other direction since then is no part of when this came. One call for both: each would move the event.
+        // What came of the other direction since then is no part of when this came. A second call would copy the event's memory
+        // once more.
         let last = now
         if directions[direction].isCutThrough, let arrival = directions[direction].arrival { now = arrival }
         handle(event, direction)

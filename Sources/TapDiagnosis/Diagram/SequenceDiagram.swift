@@ -251,7 +251,7 @@ public struct SequenceDiagrams: Sendable {
     public static let mostOnPage = 10_000
     /// Bytes of a page, about. From half of them on the XML of items is left out, from three quarters on the rows behind
     /// logins, too, and then all but failures and warnings.
-    public static let roomOnPage = 32 << 20
+    public static let roomOnPage = 16 << 20
 
     /// What there was no room for.
     public struct Cut: Sendable, Hashable {

@@ -98,8 +98,8 @@ public enum SecretNames {
         return bytes[index + 1] == 0x22 || bytes[index + 1] == 0x27
     }
 
-    /// A set of names, as one bit per hash of length, first, middle and last byte: nearly every other name misses at once. The
-    /// factors are such that of 160 names that are common in XMPP one does not.
+    /// A set of names, as one bit per hash of length, first, middle and last byte: nearly every other name misses at once.
+    /// With these factors only one of 160 names that are common in XMPP passes.
     private struct Bits {
         private var words = InlineArray<16, UInt64>(repeating: 0)
 
