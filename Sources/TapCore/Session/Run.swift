@@ -120,9 +120,9 @@ public final class Run: Sendable {
     public func nextSession() -> UInt64 { session.add(1, ordering: .relaxed).newValue }
 }
 
-/// What the sessions of one event loop share: the parser with its pool of contexts, and the redactor.
+/// What the sessions of one event loop share: parser and readers, the redactor, and memory for summaries.
 ///
-/// Neither is ever used by two sessions at once, since a loop does one thing at a time.
+/// None of it is ever used by two sessions at once, since a loop does one thing at a time.
 public final class SessionTools {
     /// Takes items apart for those who must look inside.
     public let parser = StanzaParser()
