@@ -87,13 +87,17 @@ public enum PacketFault: Error, Hashable {
 
 extension Span<UInt8> {
     /// A number of the network's byte order; the caller has checked the bounds.
-    func number16(at offset: Int) -> UInt16 { UInt16(self[offset]) << 8 | UInt16(self[offset + 1]) }
+    @inline(__always)
+    func number16(at offset: Int) -> UInt16 { number(at: offset) }
     /// The same with four bytes.
-    func number32(at offset: Int) -> UInt32 {
-        UInt32(number16(at: offset)) << 16 | UInt32(number16(at: offset + 2))
-    }
+    @inline(__always)
+    func number32(at offset: Int) -> UInt32 { number(at: offset) }
     /// The same with eight bytes.
-    func number64(at offset: Int) -> UInt64 {
-        UInt64(number32(at: offset)) << 32 | UInt64(number32(at: offset + 4))
+    @inline(__always)
+    func number64(at offset: Int) -> UInt64 { number(at: offset) }
+
+    @inline(__always)
+    private func number<Number: FixedWidthInteger & BitwiseCopyable>(at offset: Int) -> Number {
+        Number(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: Number.self))
     }
 }

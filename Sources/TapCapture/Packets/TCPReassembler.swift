@@ -45,18 +45,21 @@ struct TCPReassembler {
     private static let mostRepeated = 1 << 24
 
     private struct Key: Hashable {
+        let hash: UInt64
         let one: PacketEndpoint
         let other: PacketEndpoint
 
         /// The same for both directions.
+        @inline(__always)
         init(_ segment: TCPSegment) {
+            hash = segment.connectionHash
             let (source, destination) = (segment.source, segment.destination)
             let isForward =
                 (source.high, source.low, source.port) <= (destination.high, destination.low, destination.port)
             (one, other) = isForward ? (source, destination) : (destination, source)
         }
 
-        func hash(into hasher: inout Hasher) { hasher.combine(one.mixed ^ other.mixed) }
+        func hash(into hasher: inout Hasher) { hasher.combine(hash) }
     }
 
     /// A direction. A class, as the connection is: they are changed where they are, and never copied. What asks for them is
@@ -87,6 +90,7 @@ struct TCPReassembler {
         @exclusivity(unchecked) var lastPacket: UInt64 = 0
         /// Nobody wants its bytes.
         @exclusivity(unchecked) var isForgotten = false
+        @exclusivity(unchecked) var isClosed = false
         @exclusivity(unchecked) var reader: PacketConnection?
 
         init(number: Number, key: Key, client: PacketEndpoint) {
@@ -105,12 +109,15 @@ struct TCPReassembler {
     }
 
     private var indices: [Key: Int] = [:]
+    /// Where connections were found by the lowest bits of their hashes: of most segments that is where theirs is.
+    private var usual = [UInt16](repeating: 0, count: 1024)
     /// Where both ends of connections had come that are over: what is sent again then begins no other.
     private var over: [Key: (one: UInt32, other: UInt32)] = [:]
     private var connections: [Connection] = []
     private var free: [Int] = []
     private var packets: UInt64 = 0
-    private var latest: (key: Key, index: Int)?
+    /// The connection of the last segment.
+    private var latest: Int?
     private var events = Outputs<(number: Number, event: Event)>()
     private let serverPorts: Set<UInt16>
 
@@ -128,7 +135,7 @@ struct TCPReassembler {
     mutating func takeNext(_ segment: TCPSegment, _ count: Int) -> Next? {
         guard count > 0, segment.cut == 0, segment.flags.isSubset(of: [.acknowledges, .push]) else { return nil }
         let key = Key(segment)
-        guard let index = latest?.key == key ? latest?.index : indices[key] else { return nil }
+        guard let index = find(key) else { return nil }
         let connection = connections[index]
         let direction: Direction = segment.source == connection.client ? .send : .recv
         let (side, other) = (connection[direction], connection[direction.opposite])
@@ -136,7 +143,7 @@ struct TCPReassembler {
             let reader = connection.reader
         else { return nil }
         packets += 1
-        latest = (key, index)
+        latest = index
         connection.lastPacket = packets
         connection.packets += 1
         if segment.flags.contains(.acknowledges) { Self.acknowledge(segment.acknowledgement, other) }
@@ -146,8 +153,8 @@ struct TCPReassembler {
 
     /// Has ``takeNext(_:_:)`` name the reader of a connection, if the last segment was of it.
     func attach(_ reader: PacketConnection, to number: Number) {
-        guard let latest, connections[latest.index].number == number else { return }
-        connections[latest.index].reader = reader
+        guard let latest, connections[latest].number == number else { return }
+        connections[latest].reader = reader
     }
 
     /// Takes a segment; what it makes known comes by ``next()``.
@@ -176,10 +183,10 @@ struct TCPReassembler {
 
     /// Nothing more is wanted of the connection of the last segment, if it has this number: its bytes are passed over.
     mutating func forget(_ number: Number) {
-        guard let latest, connections[latest.index].number == number else { return }
-        connections[latest.index].isForgotten = true
-        connections[latest.index].reader = nil
-        connections[latest.index].clear()
+        guard let latest, connections[latest].number == number else { return }
+        connections[latest].isForgotten = true
+        connections[latest].reader = nil
+        connections[latest].clear()
     }
 
     /// There are no more packets: what still waits comes by ``next()``.
@@ -192,15 +199,26 @@ struct TCPReassembler {
 
     // MARK: Connections
 
+    /// Where a connection is that has begun and not ended.
+    @inline(__always)
+    private mutating func find(_ key: Key) -> Int? {
+        let slot = Int(truncatingIfNeeded: key.hash & 1023)
+        let index = Int(usual[slot])
+        if index < connections.count, !connections[index].isClosed, connections[index].key == key { return index }
+        guard let index = indices[key] else { return nil }
+        usual[slot] = UInt16(truncatingIfNeeded: index)
+        return index
+    }
+
     private mutating func index(
         of segment: TCPSegment,
         _ bytes: Span<UInt8>,
         _ number: Number
     ) -> Int? {
         let key = Key(segment)
-        if let found = latest?.key == key ? latest?.index : indices[key] {
+        if let found = find(key) {
             guard isNew(segment, found) else {
-                latest = (key, found)
+                latest = found
                 return found
             }
             flush(connections[found])
@@ -228,7 +246,7 @@ struct TCPReassembler {
             index = connections.count - 1
         }
         indices[key] = index
-        latest = (key, index)
+        latest = index
         let server = isClient ? segment.destination : segment.source
         give(connection, .opened(client: connection.client, server: server, isWhole: isWhole))
         return index
@@ -287,6 +305,7 @@ struct TCPReassembler {
         }
         connection.clear()
         connection.reader = nil
+        connection.isClosed = true
         free.append(index)
         latest = nil
     }

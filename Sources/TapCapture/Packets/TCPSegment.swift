@@ -11,17 +11,20 @@ struct PacketEndpoint: Hashable, Sendable {
     var isIPv6: Bool
 }
 
-extension PacketEndpoint {
-    /// Unpredictable, so that nobody can choose addresses that all have one hash.
-    private static let (seed, factor) = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max) | 1)
+/// Makes hashes of the ends of connections. Unpredictable, so that nobody can choose addresses that all have one hash.
+private struct EndpointHash: Sendable {
+    static let shared = EndpointHash()
 
-    /// A hash that is quick to make.
-    var mixed: UInt64 {
-        func folded(_ one: UInt64, _ other: UInt64) -> UInt64 {
-            let product = one.multipliedFullWidth(by: other)
-            return product.high ^ product.low
-        }
-        return folded(folded(low ^ Self.seed, high ^ Self.factor) ^ UInt64(port) ^ Self.seed, Self.factor)
+    private let seed = UInt64.random(in: .min ... .max)
+    private let factor = UInt64.random(in: .min ... .max) | 1
+
+    func callAsFunction(_ end: PacketEndpoint) -> UInt64 {
+        folded(folded(end.low ^ seed, end.high ^ factor) ^ UInt64(end.port) ^ seed, factor)
+    }
+
+    private func folded(_ one: UInt64, _ other: UInt64) -> UInt64 {
+        let product = one.multipliedFullWidth(by: other)
+        return product.high ^ product.low
     }
 }
 
@@ -63,13 +66,37 @@ struct TCPSegment: Sendable {
         static let acknowledges = Flags(rawValue: 0x10)
     }
 
-    var source: PacketEndpoint
-    var destination: PacketEndpoint
-    var sequence: UInt32
-    var acknowledgement: UInt32
-    var flags: Flags
+    let source: PacketEndpoint
+    let destination: PacketEndpoint
+    let sequence: UInt32
+    let acknowledgement: UInt32
+    let flags: Flags
     /// Bytes at its end that were sent and not captured.
-    var cut: Int
+    let cut: Int
+    /// A hash of both ends, the same for both directions.
+    let connectionHash: UInt64
+}
+
+extension TCPSegment {
+    init(
+        source: PacketEndpoint,
+        destination: PacketEndpoint,
+        sequence: UInt32,
+        acknowledgement: UInt32,
+        flags: Flags,
+        cut: Int
+    ) {
+        let hash = EndpointHash.shared
+        self.init(
+            source: source,
+            destination: destination,
+            sequence: sequence,
+            acknowledgement: acknowledgement,
+            flags: flags,
+            cut: cut,
+            connectionHash: hash(source) ^ hash(destination)
+        )
+    }
 }
 
 /// Where the bytes of a segment stand.

@@ -28,8 +28,6 @@ public enum Command: Sendable {
     case finish(Leg)
     /// Ends both legs, after all that was written before. `reset` passes a reset on as a reset.
     case close(reset: Bool)
-
-    var isForward: Bool { if case .forward = self { true } else { false } }
 }
 
 /// How the bytes of a leg came to an end.
@@ -51,48 +49,116 @@ public enum Disposition: Sendable, Hashable {
 }
 
 /// Commands that wait for the driver, in order.
+///
+/// Records stand apart: they are large, and moved only where they are put in and taken out.
 struct CommandQueue: ~Copyable {
-    private var waiting: [Waiting] = []
+    /// What the next command is.
+    enum Kind { case record, send, recv, other }
+
+    private var kinds: [Kind] = []
     private var head = 0
+    private let records = RecordMemory()
+    private var others: [Command] = []
+    private var otherHead = 0
 
-    private struct Waiting {
-        var command: Command
-        /// The direction that it forwards. To look at a command in place the compiler copies it, and a record has many texts
-        /// to be counted once more.
-        var forwarded: Direction?
-    }
+    var isEmpty: Bool { head == kinds.count }
 
-    var isEmpty: Bool { head == waiting.count }
-
-    /// The direction that the next command forwards.
-    var forwarded: Direction? {
-        @inline(__always) get { waiting[head].forwarded }
-    }
-
-    /// - Parameter forwarded: The direction of a ``Command/forward(_:)``, which no other command has.
     @inline(__always)
-    mutating func append(_ command: consuming Command, forwarding forwarded: Direction? = nil) {
-        if waiting.count == 2 { waiting.reserveCapacity(8) }
-        waiting.append(Waiting(command: command, forwarded: forwarded))
+    mutating func append(_ record: consuming RedactedRecord) {
+        records.append(record)
+        kinds.append(.record)
     }
 
-    /// Takes the next command out rather than copying it: a record has many texts to be counted once more. There must be
-    /// one.
+    /// - Parameter direction: Where its bytes go out.
     @inline(__always)
-    mutating func take() -> Command {
-        guard head + 1 < waiting.count else {
-            // Most events have one.
-            let last = waiting.removeLast()
-            if head > 0 {
-                // A login's last events have many, and the room for them would stay with the session.
-                waiting.removeAll(keepingCapacity: waiting.capacity <= 3)
-                head = 0
-            }
-            return last.command
-        }
-        var command = Command.finish(.client)
-        swap(&command, &waiting[head].command)
+    mutating func append(forwarding direction: Direction) { kinds.append(direction == .send ? .send : .recv) }
+
+    /// Takes one that is neither a record nor forwards.
+    mutating func append(_ command: consuming Command) {
+        others.append(command)
+        kinds.append(.other)
+    }
+
+    /// Goes on to the next one, of which there must be one. A record is to be taken then, or a command of the other kinds.
+    @inline(__always)
+    mutating func advance() -> Kind {
+        let kind = kinds[head]
         head += 1
+        if head == kinds.count {
+            // A login's last events have many, and the room for them would stay with the session.
+            kinds.removeAll(keepingCapacity: kinds.capacity <= 32)
+            head = 0
+        }
+        return kind
+    }
+
+    @inline(__always)
+    func takeRecord() -> RedactedRecord { records.takeFirst() }
+
+    mutating func takeOther() -> Command {
+        let command = others[otherHead]
+        otherHead += 1
+        if otherHead == others.count {
+            others.removeAll()
+            otherHead = 0
+        }
         return command
+    }
+}
+
+/// Records that wait, each put in and taken out once: without a copy, which would count a reference more of each of a record's
+/// texts. Of one session, so exclusive access is not checked.
+private final class RecordMemory: @unchecked Sendable {
+    @exclusivity(unchecked) private var place: UnsafeMutablePointer<RedactedRecord>?
+    @exclusivity(unchecked) private var capacity = 0
+    @exclusivity(unchecked) private var first = 0
+    @exclusivity(unchecked) private var end = 0
+
+    /// Room that a session keeps.
+    private static let keptCapacity = 2
+
+    deinit {
+        guard let place else { return }
+        (place + first).deinitialize(count: end - first)
+        place.deallocate()
+    }
+
+    @inline(__always)
+    func append(_ record: consuming RedactedRecord) {
+        (end < capacity ? place ?? grow() : grow()).advanced(by: end).initialize(to: record)
+        end += 1
+    }
+
+    private func grow() -> UnsafeMutablePointer<RedactedRecord> {
+        let larger = UnsafeMutablePointer<RedactedRecord>.allocate(capacity: max(Self.keptCapacity, 2 * capacity))
+        if let place {
+            (larger + first).moveInitialize(from: place + first, count: end - first)
+            place.deallocate()
+        }
+        place = larger
+        capacity = max(Self.keptCapacity, 2 * capacity)
+        return larger
+    }
+
+    /// There must be one.
+    @inline(__always)
+    func takeFirst() -> RedactedRecord {
+        guard let place, first < end else { preconditionFailure("no record waits") }
+        let record = (place + first).move()
+        first += 1
+        if first == end { reset() }
+        return record
+    }
+
+    @inline(__always)
+    private func reset() {
+        (first, end) = (0, 0)
+        if capacity > Self.keptCapacity { shrink() }
+    }
+
+    private func shrink() {
+        place?.deallocate()
+        place = nil
+        capacity = 0
     }
 }

@@ -68,6 +68,8 @@ extension Session {
             rules[direction].item?.endWait(why)
             return
         }
+        // It is read in its stream, which nobody follows any more.
+        if direction == .recv { readRoster() }
         let position = directions[direction].decoder.position
         if why != .tls {
             let (sent, received) = (directions.send.received, directions.recv.received)

@@ -19,7 +19,7 @@ extension Session {
     mutating func emit(_ record: consuming Record) {
         guard record.level <= options.level, rules == nil || !isLeftOut(record) else { return }
         let domain = options.redaction == .metadata ? info.domain : nil
-        enqueue(.record(tools.redactor.redact(record, at: domain)))
+        enqueue(tools.redactor.redact(record, at: domain))
     }
 
     /// A record of this session without content.

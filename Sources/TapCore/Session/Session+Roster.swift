@@ -16,6 +16,7 @@ extension Session {
             let kind = SubscriptionState.PresenceType(rawValue: type),
             let address = text(direction == .send ? event.head.to : event.head.from, direction)
         else { return }
+        readRoster()
         let change = roster.observe(kind, direction, contact: Address(address).comparableBare)
         tell(change, kind.words(direction))
     }
@@ -23,9 +24,13 @@ extension Session {
     /// A roster, or a change of one.
     mutating func noteRoster(_ event: StreamEvent, _ direction: Direction, isPush: Bool) {
         guard followsRoster, direction == .recv, !event.isTruncated, event.head.payloadNamespace.namespace == .roster,
-            Roster.isOwn(from: text(event.head.from, .recv), of: info.jid),
-            let query = tools.elements.read(directions[direction].decoder)?.child("query", .roster)
+            Roster.isOwn(from: text(event.head.from, .recv), of: info.jid)
         else { return }
+        readRoster()
+        if !isPush, options.level < .verbose, options.rules == nil, event.length <= Self.longestUnread {
+            return unreadRoster = item(direction)
+        }
+        guard let query = tools.elements.read(directions[direction].decoder)?.child("query", .roster) else { return }
         let changes = roster.observe(query, isPush: isPush, keepsGroups: options.rules != nil)
         if isPush {
             for change in changes.prefix(Self.mostPushedChanges) { tell(change, "roster push from the server") }
@@ -53,6 +58,26 @@ extension Session {
         emit(consume record)
     }
 
+    /// Reads a roster that came when nothing asked what is in it. Most sessions show one, and end before anything does.
+    mutating func readRoster() {
+        guard let item = unreadRoster.take(), let query = query(item) else { return }
+        _ = roster.observe(query, isPush: false, keepsGroups: options.rules != nil)
+    }
+
+    /// All that is known of contacts.
+    var knownRoster: Roster {
+        guard let unreadRoster, let query = query(unreadRoster) else { return roster }
+        var known = roster
+        _ = known.observe(query, isPush: false)
+        return known
+    }
+
+    private func query(_ item: [UInt8]) -> Element? {
+        tools.elements.read(item.span, in: directions.recv.decoder)?.child("query", .roster)
+    }
+
+    /// Bytes of a roster that is not read at once: what is in it takes less room than a larger one.
+    private static let longestUnread: UInt64 = 64 << 10
     /// Contacts that one record names.
     private static let mostContacts = 1000
     /// Changes logged for one roster push. RFC 6121 §2.1.6 allows one item; without a bound one stanza of 1 MiB would

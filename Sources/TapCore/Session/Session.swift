@@ -65,7 +65,10 @@ public struct Session: ~Copyable {
     /// How far it has come on the way to be ready.
     public internal(set) var timeline: LoginTimeline
     var requests = IQTracker()
+    /// What is known of contacts, but for ``unreadRoster``.
     var roster = Roster()
+    /// The last whole roster, where nothing has asked yet what is in it: see ``readRoster()``. Of no session whose lines tell it.
+    var unreadRoster: [UInt8]?
     var liveness: Liveness
     var differential = ParserDifferential()
     /// Stanzas that may yet be looked at for what the client is.
@@ -137,14 +140,29 @@ public struct Session: ~Copyable {
 
     /// The next thing to do; nil when there is nothing until something else happens.
     public mutating func next() -> Command? {
+        switch advance() {
+        case nil: nil
+        case .record: .record(queue.takeRecord())
+        case .send: .forward(.send)
+        case .recv: .forward(.recv)
+        case .other: queue.takeOther()
+        }
+    }
+
+    /// Goes on to what is to be done next: a record then comes by ``withRecord(_:)``, what is no record and forwards nothing by
+    /// ``takeCommand()``.
+    mutating func advance() -> CommandQueue.Kind? {
         while true {
             if !queue.isEmpty {
+                let kind = queue.advance()
                 // What is forwarded is what came, whatever a record may show of it.
-                let forwarded = queue.forwarded
-                shownSource = forwarded.map { $0 == .send ? .send : .recv } ?? contentSource
-                let command = queue.take()
-                assert(command.isForward == (forwarded != nil))
-                return command
+                shownSource =
+                    switch kind {
+                    case .send: .send
+                    case .recv: .recv
+                    case .record, .other: contentSource
+                    }
+                return kind
             }
             contentSource = .none
             // Few items need it once the login is over; an idle session keeps little.
@@ -182,10 +200,12 @@ public struct Session: ~Copyable {
     /// Calls `body` with ``content``: for a session that is part of an object, out of which no span may be handed.
     public func withContent<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(content) }
 
-    /// The same for what is handed on beside it, which is not copied.
-    func withContent<Value>(beside value: consuming Value, _ body: (consuming Value, Span<UInt8>) -> Void) {
-        body(value, content)
-    }
+    /// Calls `body` with the record that is next, and ``content``.
+    @inline(__always)
+    func withRecord(_ body: (consuming RedactedRecord, Span<UInt8>) -> Void) { body(queue.takeRecord(), content) }
+
+    /// Takes the command that is next.
+    mutating func takeCommand() -> Command { queue.takeOther() }
 
     /// The bytes of the last command: what to forward, or the texts of a record.
     public var content: Span<UInt8> {
@@ -246,9 +266,12 @@ public struct Session: ~Copyable {
         return [0x20, 0x09, 0x0A, 0x0D].contains(directions.pending(.send)[0])
     }
 
-    /// Has the driver do something other than ``forward(_:)``.
+    /// Has the driver hand a record to the sinks.
+    mutating func enqueue(_ record: consuming RedactedRecord) { queue.append(record) }
+
+    /// Has the driver do something that is neither for the sinks nor ``forward(_:)``.
     mutating func enqueue(_ command: consuming Command) { queue.append(command) }
 
     /// Has the driver write the item at hand to the leg on which a direction leaves.
-    mutating func forward(_ direction: Direction) { queue.append(.forward(direction), forwarding: direction) }
+    mutating func forward(_ direction: Direction) { queue.append(forwarding: direction) }
 }

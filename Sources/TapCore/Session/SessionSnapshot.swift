@@ -89,7 +89,7 @@ extension Session {
 
     /// What the session has seen of the account's roster, by address: `limit` contacts at most.
     public func contacts(limit: Int) -> [(contact: String, state: SubscriptionState)] {
-        roster.contacts.prefix(limit).map { (tools.redactor.disclose(address: $0.key), $0.value.state) }
+        knownRoster.contacts.prefix(limit).map { (tools.redactor.disclose(address: $0.key), $0.value.state) }
     }
 
     /// Iq requests that have no answer yet, the oldest of each direction first: `limit` of a direction at most.

@@ -28,11 +28,12 @@ public final class SessionRunner {
     /// other two get is the session's memory.
     @inline(__always)
     public func run(by performer: inout some CommandPerformer) {
-        while let command = session.next() {
-            switch consume command {
-            case .record(let record): session.withContent(beside: record) { performer.take($0, content: $1) }
-            case .forward(let direction): session.withContent { performer.forward(direction, $0) }
-            case let other: performer.perform(other)
+        while let kind = session.advance() {
+            switch kind {
+            case .record: session.withRecord { performer.take($0, content: $1) }
+            case .send: session.withContent { performer.forward(.send, $0) }
+            case .recv: session.withContent { performer.forward(.recv, $0) }
+            case .other: performer.perform(session.takeCommand())
             }
         }
     }

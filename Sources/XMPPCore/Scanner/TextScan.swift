@@ -185,29 +185,26 @@ extension TextScan {
         return KeySigns(hasKey: keys != 0, hasMark: marks != 0, hasPair: pairs != 0)
     }
 
-    /// The signs in 16 bytes or more.
+    /// Whether 16 bytes or more hold one of the signs that make a value worth a closer look: `#`, `=`, or two slashes in a row.
     @inline(__always)
-    private static func keySignsInBlocks(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> KeySigns {
+    private static func holdsKeyOrPair(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
         let raw = bytes.bytes
-        var keys = SIMDMask<SIMD16<Int8>>(repeating: false)
-        var (marks, pairs) = (keys, keys)
+        var found = SIMDMask<SIMD16<Int8>>(repeating: false)
         var index = start
         while true {
             // The last block overlaps the one before it.
             index = min(index, end &- 16)
             let block = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
-            keys = keys .| block.marks(0x23) .| block.marks(0x3D)
-            marks = marks .| block.marks(0x3F) .| block.marks(0x40)
             let slashes = block.marks(0x2F)
+            found = found .| block.marks(0x23) .| block.marks(0x3D)
             if slashes.isAny {
                 // In front of the value stands its quote, which is no slash.
                 let before = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index &- 1, as: SIMD16<UInt8>.self)
-                pairs = pairs .| slashes .& before.marks(0x2F)
+                found = found .| slashes .& before.marks(0x2F)
             }
-            if index == end &- 16 { break }
+            if index == end &- 16 { return found.isAny }
             index &+= 16
         }
-        return KeySigns(hasKey: keys.isAny, hasMark: marks.isAny, hasPair: pairs.isAny)
     }
 
     /// Whether the value of an attribute may hold a key in a URL.
@@ -218,7 +215,8 @@ extension TextScan {
     static func attributeMayHoldKey(_ bytes: Span<UInt8>, _ value: ByteRange) -> Bool {
         let (start, end) = (Int(value.start), Int(value.end))
         guard end &- start >= 8 else { return false }
-        let signs = end &- start < 16 || start == 0 ? keySigns(bytes, start, end) : keySignsInBlocks(bytes, start, end)
+        if end &- start >= 16, start > 0, !holdsKeyOrPair(bytes, start, end) { return false }
+        let signs = keySigns(bytes, start, end)
         if signs.hasPair, signs.hasMark || mayLeadToInvitation(bytes, start..<end) { return true }
         guard signs.hasKey else { return false }
         var last = end

@@ -380,6 +380,7 @@ extension Session {
             inheritance = earlier.inheritance
             if let legacy = earlier.legacy {
                 roster = legacy.roster
+                unreadRoster = nil
                 earlierCounts = legacy.counts
                 if let rules, let memory = legacy.rules { rules.resume(memory) }
             }
@@ -394,6 +395,7 @@ extension Session {
     mutating func take(_ inheritance: Inheritance) {
         run.awaitTurn()
         guard let legacy = inheritance.take() else { return }
+        readRoster()
         roster.inherit(legacy.roster)
         earlierCounts = legacy.counts
         self.inheritance = nil
@@ -403,6 +405,7 @@ extension Session {
     mutating func endResumption() {
         guard let key = resumption else { return }
         defer { resumption = nil }
+        readRoster()
         if let inheritance = run.resumptions.inheritance(key, of: number) {
             return inheritance.leave(SessionLegacy(roster: roster, counts: allCounts, rules: nil))
         }
