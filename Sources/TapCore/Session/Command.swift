@@ -53,54 +53,65 @@ public enum Disposition: Sendable, Hashable {
 /// Records stand apart: they are large, and moved only where they are put in and taken out.
 struct CommandQueue: ~Copyable {
     /// What the next command is.
-    enum Kind { case record, send, recv, other }
+    enum Kind: UInt8 { case record, send, recv, other }
 
-    private var kinds: [Kind] = []
-    private var head = 0
-    private let records = RecordMemory()
-    private var others: [Command] = []
-    private var otherHead = 0
+    /// The first of those that wait, two bits each, the next one lowest.
+    private var first: UInt64 = 0
+    private var firstCount: UInt64 = 0
+    /// Those behind them: a login's last events have many.
+    private var others: [Kind] = []
+    /// Records, and the commands that are neither records nor forward.
+    let records = RecordMemory()
+    private var commands: [Command] = []
+    private var nextCommand = 0
 
-    var isEmpty: Bool { head == kinds.count }
+    var isEmpty: Bool { firstCount == 0 }
+
+    @inline(__always)
+    private mutating func append(_ kind: Kind) {
+        guard firstCount < 32, others.isEmpty else { return others.append(kind) }
+        first |= UInt64(kind.rawValue) &<< (2 &* firstCount)
+        firstCount &+= 1
+    }
 
     @inline(__always)
     mutating func append(_ record: consuming RedactedRecord) {
         records.append(record)
-        kinds.append(.record)
+        append(.record)
     }
 
     /// - Parameter direction: Where its bytes go out.
     @inline(__always)
-    mutating func append(forwarding direction: Direction) { kinds.append(direction == .send ? .send : .recv) }
+    mutating func append(forwarding direction: Direction) { append(direction == .send ? .send : .recv) }
 
     /// Takes one that is neither a record nor forwards.
     mutating func append(_ command: consuming Command) {
-        others.append(command)
-        kinds.append(.other)
+        commands.append(command)
+        append(.other)
     }
 
-    /// Goes on to the next one, of which there must be one. A record is to be taken then, or a command of the other kinds.
+    /// Goes on to the next one, of which there must be one. A record is to be taken then, or a command.
     @inline(__always)
     mutating func advance() -> Kind {
-        let kind = kinds[head]
-        head += 1
-        if head == kinds.count {
-            // A login's last events have many, and the room for them would stay with the session.
-            kinds.removeAll(keepingCapacity: kinds.capacity <= 32)
-            head = 0
-        }
+        let kind = Kind(rawValue: UInt8(truncatingIfNeeded: first & 3)) ?? .other
+        first &>>= 2
+        firstCount &-= 1
+        if firstCount == 0, !others.isEmpty { refill() }
         return kind
     }
 
-    @inline(__always)
-    func takeRecord() -> RedactedRecord { records.takeFirst() }
+    private mutating func refill() {
+        let waiting = others
+        others = []
+        for kind in waiting { append(kind) }
+    }
 
-    mutating func takeOther() -> Command {
-        let command = others[otherHead]
-        otherHead += 1
-        if otherHead == others.count {
-            others.removeAll()
-            otherHead = 0
+    mutating func takeCommand() -> Command {
+        let command = commands[nextCommand]
+        nextCommand += 1
+        if nextCommand == commands.count {
+            commands = []
+            nextCommand = 0
         }
         return command
     }
@@ -108,7 +119,7 @@ struct CommandQueue: ~Copyable {
 
 /// Records that wait, each put in and taken out once: without a copy, which would count a reference more of each of a record's
 /// texts. Of one session, so exclusive access is not checked.
-private final class RecordMemory: @unchecked Sendable {
+final class RecordMemory: @unchecked Sendable {
     @exclusivity(unchecked) private var place: UnsafeMutablePointer<RedactedRecord>?
     @exclusivity(unchecked) private var capacity = 0
     @exclusivity(unchecked) private var first = 0

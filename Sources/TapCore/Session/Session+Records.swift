@@ -42,6 +42,7 @@ extension Session {
     }
 
     /// A record of an item, with the item's bytes as its content: as they were, or with the secrets taken out.
+    @inline(__always)
     mutating func makeRecord(
         _ event: StreamEvent,
         _ direction: Direction,

@@ -26,7 +26,8 @@ extension Session {
         guard followsRoster, direction == .recv, !event.isTruncated, event.head.payloadNamespace.namespace == .roster,
             Roster.isOwn(from: text(event.head.from, .recv), of: info.jid)
         else { return }
-        readRoster()
+        // Of those it lists, a whole roster takes the place of what came before.
+        if !isPush, roster.contacts.isEmpty { unreadRoster = nil } else { readRoster() }
         if !isPush, options.level < .verbose, options.rules == nil, event.length <= Self.longestUnread {
             return unreadRoster = item(direction)
         }

@@ -142,14 +142,14 @@ public struct Session: ~Copyable {
     public mutating func next() -> Command? {
         switch advance() {
         case nil: nil
-        case .record: .record(queue.takeRecord())
+        case .record: .record(queue.records.takeFirst())
         case .send: .forward(.send)
         case .recv: .forward(.recv)
-        case .other: queue.takeOther()
+        case .other: queue.takeCommand()
         }
     }
 
-    /// Goes on to what is to be done next: a record then comes by ``withRecord(_:)``, what is no record and forwards nothing by
+    /// Goes on to what is to be done next: a record is then taken from ``records``, what is no record and forwards nothing by
     /// ``takeCommand()``.
     mutating func advance() -> CommandQueue.Kind? {
         while true {
@@ -200,12 +200,11 @@ public struct Session: ~Copyable {
     /// Calls `body` with ``content``: for a session that is part of an object, out of which no span may be handed.
     public func withContent<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(content) }
 
-    /// Calls `body` with the record that is next, and ``content``.
-    @inline(__always)
-    func withRecord(_ body: (consuming RedactedRecord, Span<UInt8>) -> Void) { body(queue.takeRecord(), content) }
+    /// Where the record is that is next.
+    var records: RecordMemory { queue.records }
 
     /// Takes the command that is next.
-    mutating func takeCommand() -> Command { queue.takeOther() }
+    mutating func takeCommand() -> Command { queue.takeCommand() }
 
     /// The bytes of the last command: what to forward, or the texts of a record.
     public var content: Span<UInt8> {

@@ -28,9 +28,10 @@ public final class SessionRunner {
     /// other two get is the session's memory.
     @inline(__always)
     public func run(by performer: inout some CommandPerformer) {
+        let records = session.records
         while let kind = session.advance() {
             switch kind {
-            case .record: session.withRecord { performer.take($0, content: $1) }
+            case .record: session.withContent { performer.take(records.takeFirst(), content: $0) }
             case .send: session.withContent { performer.forward(.send, $0) }
             case .recv: session.withContent { performer.forward(.recv, $0) }
             case .other: performer.perform(session.takeCommand())

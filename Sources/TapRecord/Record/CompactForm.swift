@@ -77,17 +77,17 @@ public struct CompactForm: ~Copyable, Sendable {
         guard !shown.isEmpty else { return }
         let start = line.count
         defer { if style.isASCII { line.makeASCII(from: start) } }
-        if record.session > 0, sessions.index(forKey: record.session) == nil { begin(record) }
+        let session = record.session > 0 ? sessions[record.session] ?? begin(record) : nil
         let showsXML = shown.contains(.xml) && record.kind != .whitespace
         // Who asks for the XML or for more than summaries asks for the login's steps.
-        if showsXML || record.level >= .verbose { unfold(record.session, to: &line) }
+        if showsXML || record.level >= .verbose, let session { unfold(session, to: &line) }
         let mark = Mark(record, content)
         fillAccount(record)
         fillKind(record, content)
         let pair = pairs.number(of: record, content)
         fillText(record, content, isPaired: pair != nil && grid.hasPair)
-        if showsXML || !hold(record, mark, pair, to: &line) {
-            write(record, mark, pair, countsRepetitions: !showsXML, to: &line)
+        if showsXML || !hold(record, session, mark, pair, to: &line) {
+            write(record, session, mark, pair, countsRepetitions: !showsXML, to: &line)
             if showsXML { appendXML(record, content, to: &line) }
         }
         if record.code == Record.Code.sessionEnded { sessions[record.session] = nil }
@@ -97,7 +97,7 @@ public struct CompactForm: ~Copyable, Sendable {
     public mutating func flush(to line: inout LineBuffer) {
         let start = line.count
         defer { if style.isASCII { line.makeASCII(from: start) } }
-        for session in sessions.keys.sorted() { unfold(session, to: &line) }
+        unfold(Array(sessions.values), to: &line)
         closeRepetition(to: &line)
     }
 
@@ -105,13 +105,14 @@ public struct CompactForm: ~Copyable, Sendable {
     public mutating func unfold(at monotonic: Int64, to line: inout LineBuffer) {
         let start = line.count
         defer { if style.isASCII { line.makeASCII(from: start) } }
-        let late = sessions.filter { $0.value.held != nil && monotonic &- $0.value.began > Self.longestFold }
-        for session in late.keys.sorted() { unfold(session, to: &line) }
+        unfold(sessions.values.filter { $0.held != nil && monotonic &- $0.began > Self.longestFold }, to: &line)
     }
 
     // MARK: Sessions
 
-    private struct SessionRows: Sendable {
+    /// A class, so that each row looks for it once. Of one form, which cannot be copied.
+    private final class SessionRows: @unchecked Sendable {
+        let number: UInt64
         /// When its first record was made, in nanoseconds of the run.
         let began: Int64
         /// Where it comes from: the client's address, and the server's behind it; else what it is, as its record says.
@@ -121,15 +122,23 @@ public struct CompactForm: ~Copyable, Sendable {
         /// Whether ``beginning`` is the way of a session that is relayed.
         let isRelayed: Bool
         /// Who logs in, until that is known for certain.
-        var user: String?
+        @exclusivity(unchecked) var user: String?
         /// Whether its line has been written.
-        var isAnnounced = false
+        @exclusivity(unchecked) var isAnnounced = false
         /// Rows of the login; nil once they are written.
-        var held: [HeldRow]? = []
+        @exclusivity(unchecked) var held: [HeldRow]? = []
         /// Which of them has the features that the server offered last.
-        var features: Int?
+        @exclusivity(unchecked) var features: Int?
         /// When the client began to authenticate.
-        var authenticationBegan: Int64?
+        @exclusivity(unchecked) var authenticationBegan: Int64?
+
+        init(_ number: UInt64, began: Int64, beginning: String, address: String, isRelayed: Bool) {
+            self.number = number
+            self.began = began
+            self.beginning = beginning
+            self.address = address
+            self.isRelayed = isRelayed
+        }
     }
 
     /// A row of a login, formed once it is known which columns there are.
@@ -146,12 +155,13 @@ public struct CompactForm: ~Copyable, Sendable {
     /// A login that takes longer is shown while it goes on.
     private static let longestFold: Int64 = 3_000_000_000
 
-    private mutating func begin(_ record: borrowing Record) {
+    private mutating func begin(_ record: borrowing Record) -> SessionRows {
         if sessions.count >= Self.mostSessions { sessions.removeAll() }
         let isBeginning = record.code == Record.Code.sessionBegan
         let address = record.remote ?? ""
         let upstream = isBeginning ? record.details?[Record.Detail.upstream]?.text : nil
-        var rows = SessionRows(
+        let rows = SessionRows(
+            record.session,
             began: record.monotonic,
             beginning: upstream.map { "\(address) → \($0)" }
                 ?? (isBeginning ? record.message.map { "\($0)" } ?? "" : address),
@@ -166,20 +176,19 @@ public struct CompactForm: ~Copyable, Sendable {
         figure.removeAll()
         figure.append(decimal: record.session)
         sessionColumns = max(sessionColumns, min(figure.count, Self.mostSessionColumns))
+        return rows
     }
 
     /// Writes the line with which the rows of a session begin.
-    private mutating func announce(_ session: UInt64, _ who: String?, to line: inout LineBuffer) {
-        guard session > 0, let place = sessions.index(forKey: session), !sessions.values[place].isAnnounced,
-            let rows = sessions[session]
-        else { return }
-        sessions[session]?.isAnnounced = true
+    private mutating func announce(_ rows: SessionRows, _ who: String?, to line: inout LineBuffer) {
+        guard !rows.isAnnounced else { return }
+        rows.isAnnounced = true
         closeRepetition(to: &line)
         let width = max(20, style.width)
         for beginning in [rows.beginning, rows.address] {
             row.removeAll()
             row.append("── ")
-            row.append(decimal: session)
+            row.append(decimal: rows.number)
             if let name = who ?? rows.user {
                 row.append(who == nil ? " · ~" : " · ")
                 row.appendEscaped(name)
@@ -201,23 +210,23 @@ public struct CompactForm: ~Copyable, Sendable {
     // MARK: Folding
 
     /// Holds a row back or folds the rows that were; false where the row is to be written now.
-    private mutating func hold(_ record: borrowing Record, _ mark: Mark, _ pair: Int?, to line: inout LineBuffer)
-        -> Bool
-    {
-        // Asked of every row: without a copy of what is known of the session.
-        guard let place = sessions.index(forKey: record.session), let count = sessions.values[place].held?.count else {
-            return false
-        }
-        let began = sessions.values[place].began
-        if let user = record.user { sessions[record.session]?.user = user }
+    private mutating func hold(
+        _ record: borrowing Record,
+        _ session: SessionRows?,
+        _ mark: Mark,
+        _ pair: Int?,
+        to line: inout LineBuffer
+    ) -> Bool {
+        guard let session, let count = session.held?.count else { return false }
+        if let user = record.user { session.user = user }
         if record.code == Record.Code.sessionReady {
-            fold(record, to: &line)
+            fold(record, session, to: &line)
             return true
         }
-        guard mark != .failed, record.monotonic &- began <= Self.longestFold, count < Self.mostHeldRows,
+        guard mark != .failed, record.monotonic &- session.began <= Self.longestFold, count < Self.mostHeldRows,
             record.code != Record.Code.sessionEnded
         else {
-            unfold(record.session, to: &line)
+            unfold(session, to: &line)
             return false
         }
         // The line of the session says the same.
@@ -225,17 +234,17 @@ public struct CompactForm: ~Copyable, Sendable {
         if record.direction == .send, record.kind == .element,
             kind.utf8.equals("auth") || kind.utf8.equals("authenticate")
         {
-            sessions[record.session]?.authenticationBegan = record.monotonic
+            session.authenticationBegan = record.monotonic
             // What the server offered is worth a row, and no more than one.
-            if let features = sessions[record.session]?.features {
-                sessions[record.session]?.held?[features].isKept = true
+            if let features = session.features {
+                session.held?[features].isKept = true
             }
         }
         var isKept = mark == .warned
         var cells = Cells(record, mark, pair)
         if record.kind == .element, kind.utf8.equals("success") {
             isKept = true
-            let since = sessions[record.session]?.authenticationBegan.map { record.monotonic &- $0 }
+            let since = session.authenticationBegan.map { record.monotonic &- $0 }
             kind.removeAll()
             kind.append("login")
             text.removeAll()
@@ -244,9 +253,9 @@ public struct CompactForm: ~Copyable, Sendable {
             cells.trip = since ?? cells.trip
             cells.size = nil
         }
-        if record.kind == .element, kind.utf8.equals("features") { sessions[record.session]?.features = count }
+        if record.kind == .element, kind.utf8.equals("features") { session.features = count }
         let held = HeldRow(cells: cells, kind: kept(kind), text: kept(text), isKept: isKept)
-        sessions[record.session]?.held?.append(held)
+        session.held?.append(held)
         return true
     }
 
@@ -264,33 +273,30 @@ public struct CompactForm: ~Copyable, Sendable {
         kind.append(bytes: held.kind)
         text.removeAll()
         text.append(bytes: held.text)
-        formRow(held.cells)
-        line.append(row)
+        appendRow(held.cells, to: &line)
     }
 
     /// The login went well: its outcome is enough.
-    private mutating func fold(_ record: borrowing Record, to line: inout LineBuffer) {
-        announce(record.session, record.jid, to: &line)
-        for held in sessions[record.session]?.held ?? [] where held.isKept { append(held, to: &line) }
+    private mutating func fold(_ record: borrowing Record, _ session: SessionRows, to line: inout LineBuffer) {
+        announce(session, record.jid, to: &line)
+        for held in session.held ?? [] where held.isKept { append(held, to: &line) }
         if !hasSessionColumn { pairs.begin() }
-        let began = sessions[record.session]?.began
-        sessions[record.session]?.held = nil
+        session.held = nil
         fillAccount(record)
         kind.removeAll()
         kind.append("ready")
         text.removeAll()
         if let jid = record.jid { text.appendEscaped(jid) }
         var cells = Cells(record, .done, nil)
-        cells.trip = began.map { record.monotonic &- $0 }
-        formRow(cells)
-        line.append(row)
+        cells.trip = record.monotonic &- session.began
+        appendRow(cells, to: &line)
         lastSession = record.session
     }
 
     /// The rows of a login are written as they came.
-    private mutating func unfold(_ session: UInt64, to line: inout LineBuffer) {
-        guard let held = sessions[session]?.held else { return }
-        sessions[session]?.held = nil
+    private mutating func unfold(_ session: SessionRows, to line: inout LineBuffer) {
+        guard let held = session.held else { return }
+        session.held = nil
         guard !held.isEmpty else { return }
         announce(session, nil, to: &line)
         // The cells of a row under way are kept: this may be called on its behalf.
@@ -302,24 +308,28 @@ public struct CompactForm: ~Copyable, Sendable {
         self.kind.append(bytes: kind)
         self.text.removeAll()
         self.text.append(bytes: text)
-        lastSession = session
+        lastSession = session.number
+    }
+
+    private mutating func unfold(_ several: [SessionRows], to line: inout LineBuffer) {
+        for session in several.sorted(by: { $0.number < $1.number }) { unfold(session, to: &line) }
     }
 
     // MARK: Rows
 
     private mutating func write(
         _ record: borrowing Record,
+        _ session: SessionRows?,
         _ mark: Mark,
         _ pair: Int?,
         countsRepetitions: Bool,
         to line: inout LineBuffer
     ) {
-        announce(record.session, record.jid, to: &line)
+        if let session, !session.isAnnounced { announce(session, record.jid, to: &line) }
         guard !countsRepetitions || !repeated.counts(kind, text, mark, record) else { return }
         closeRepetition(to: &line)
         repeated.begin(kind, text, mark, record)
-        formRow(Cells(record, mark, pair))
-        line.append(row)
+        appendRow(Cells(record, mark, pair), to: &line)
         lastSession = record.session
     }
 
@@ -391,26 +401,25 @@ public struct CompactForm: ~Copyable, Sendable {
         }
     }
 
-    /// Forms a row of ``account``, ``kind`` and ``text`` in ``row``.
-    private mutating func formRow(_ cells: Cells) {
+    /// Appends a row of ``account``, ``kind`` and ``text``.
+    private mutating func appendRow(_ cells: Cells, to line: inout LineBuffer) {
         let grid = grid
         let width = max(20, style.width)
         var taken = 0
-        row.removeAll()
         if grid.time > 0 {
-            style.paint(.dim, to: &row)
-            let end = row.count + grid.time
-            timestamps.appendTimeOfDay(cells.time, to: &row)
-            row.truncate(to: end)
-            style.unpaint(to: &row)
-            row.append("  ")
+            style.paint(.dim, to: &line)
+            let end = line.count + grid.time
+            timestamps.appendTimeOfDay(cells.time, to: &line)
+            line.truncate(to: end)
+            style.unpaint(to: &line)
+            line.append("  ")
             taken += grid.time + 2
         }
         if hasSessionColumn, grid.hasSession {
-            formSession(cells.session, hasAccount: grid.hasAccount)
+            appendSession(cells.session, hasAccount: grid.hasAccount, to: &line)
             taken += sessionColumns(in: grid)
         }
-        formKind(cells, grid)
+        appendKind(cells, grid, to: &line)
         taken += 3 + grid.kind + 1
 
         // From the right: number of the pair, size, round trip. The text takes the place of those that are missing at its side.
@@ -441,49 +450,49 @@ public struct CompactForm: ~Copyable, Sendable {
             }
         }
         let room = max(1, width - taken - reserved)
-        let textColumns = row.append(text, columns: room)
-        guard reserved > 0 else { return row.endLine() }
-        row.append(spaces: room - textColumns)
-        if let trip { appendFigure { $0.append(duration: trip) } }
-        if hasSizeColumn { appendFigure { if let size { $0.append(size: size) } } }
+        let textColumns = line.append(text, columns: room)
+        guard reserved > 0 else { return line.endLine() }
+        line.append(spaces: room - textColumns)
+        if let trip { appendFigure(to: &line) { $0.append(duration: trip) } }
+        if hasSizeColumn { appendFigure(to: &line) { if let size { $0.append(size: size) } } }
         if let pair {
-            style.paint(.dim, to: &row)
-            row.append("  #")
-            row.append(decimal: UInt64(pair))
-            style.unpaint(to: &row)
+            style.paint(.dim, to: &line)
+            line.append("  #")
+            line.append(decimal: UInt64(pair))
+            style.unpaint(to: &line)
         }
-        row.trimSpaces()
-        row.endLine()
+        line.trimSpaces()
+        line.endLine()
     }
 
-    private mutating func formSession(_ session: UInt64, hasAccount: Bool) {
+    private mutating func appendSession(_ session: UInt64, hasAccount: Bool, to line: inout LineBuffer) {
         figure.removeAll()
         // A record of no session is the proxy's.
         if session > 0 { figure.append(decimal: session) }
-        row.append(spaces: sessionColumns - figure.count)
-        row.append(figure, columns: sessionColumns)
-        row.append(0x20)
+        line.append(spaces: sessionColumns - figure.count)
+        line.append(figure, columns: sessionColumns)
+        line.append(0x20)
         guard hasAccount else { return }
-        row.append(spaces: Self.accountColumns - row.append(account, columns: Self.accountColumns))
-        row.append("  ")
+        line.append(spaces: Self.accountColumns - line.append(account, columns: Self.accountColumns))
+        line.append("  ")
     }
 
-    private mutating func formKind(_ cells: Cells, _ grid: Grid) {
-        style.paint(cells.mark.colour, to: &row)
-        row.append(cells.mark.literal)
-        row.append("  ")
-        let columns = row.append(kind, columns: grid.kind)
-        style.unpaint(to: &row)
-        row.append(spaces: grid.kind - columns + 1)
+    private func appendKind(_ cells: Cells, _ grid: Grid, to line: inout LineBuffer) {
+        style.paint(cells.mark.colour, to: &line)
+        line.append(cells.mark.literal)
+        line.append("  ")
+        let columns = line.append(kind, columns: grid.kind)
+        style.unpaint(to: &line)
+        line.append(spaces: grid.kind - columns + 1)
     }
 
     /// Appends a figure at the right of its column, which begins with a space.
-    private mutating func appendFigure(_ body: (inout LineBuffer) -> Void) {
+    private mutating func appendFigure(to line: inout LineBuffer, _ body: (inout LineBuffer) -> Void) {
         figure.removeAll()
         body(&figure)
-        let taken = Columns.count(figure.utf8)
-        row.append(spaces: max(1, Self.figureColumns - taken))
-        row.append(figure, columns: Self.figureColumns - 1)
+        let whole = Columns.fitting(figure.utf8, into: Self.figureColumns - 1)
+        line.append(spaces: Self.figureColumns - whole.columns)
+        if whole.bytes == figure.count { line.append(figure) } else { line.append(figure, columns: Self.figureColumns - 1) }
     }
 
     /// The name of the session's account, or its domain.

@@ -253,8 +253,8 @@ extension Span<UInt8> {
     var untilSlash: Span<UInt8> {
         @_lifetime(copy self)
         get {
-            for index in indices where self[index] == 0x2F { return extracting(0..<index) }
-            return self
+            guard let slash = firstIndex(of: 0x2F) else { return self }
+            return extracting(0..<slash)
         }
     }
 }

@@ -45,6 +45,10 @@ package enum Columns {
         while offset <= limit - 8,
             bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
         { offset &+= 8 }
+        // The last of them overlap those before.
+        if limit >= 8, offset > limit - 8,
+            bytes.unsafeLoadUnaligned(fromByteOffset: limit - 8, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
+        { return limit }
         while offset < limit, text[offset] < 0x80 { offset &+= 1 }
         return offset
     }
