@@ -188,6 +188,7 @@ extension Span where Element == UInt8 {
 
 extension [UInt8] {
     /// Appends the bytes of `span` in one copy.
+    @inlinable
     @inline(__always)
     public mutating func append(_ span: borrowing Span<UInt8>) {
         span.withUnsafeBufferPointer { append(contentsOf: $0) }

@@ -28,9 +28,9 @@ final class PacketPipeline {
     /// Rounds that wait for a worker, and whose records wait.
     private static let waitingRounds = 2
 
-    /// What was read next for a worker. The reader fills it, and then the worker reads it.
-    fileprivate final class Round: @unchecked Sendable {
-        struct Entry {
+    /// What was read next for a worker.
+    fileprivate struct Round: Sendable {
+        struct Entry: Sendable {
             /// The number of the packet.
             let place: UInt64
             let at: Run.Instant
@@ -39,54 +39,19 @@ final class PacketPipeline {
             let end: Int
         }
 
-        /// Not an array: to append to that goes by the type's table of functions, ten times as slow.
-        private var first: UnsafeMutablePointer<Entry>
-        @exclusivity(unchecked) private var capacity: Int
-        @exclusivity(unchecked) private(set) var count = 0
+        var entries: [Entry] = []
         /// The bytes of the segments, one behind the other.
-        @exclusivity(unchecked) private(set) var bytes: [UInt8] = []
+        var bytes: [UInt8] = []
         /// Lines of a key log, each before the entry of this index.
-        private(set) var keys: [(before: Int, lines: [UInt8])] = []
+        var keys: [(before: Int, lines: [UInt8])] = []
         /// The number of the last packet that was read.
         var place: UInt64 = 0
         /// What else was in the packets, behind the last of them.
         var ending: (counts: PacketDecoder.Counts, at: Run.Instant)?
 
-        /// A round with room for so many segments and bytes at first.
-        init(entries: Int = 16, bytes: Int = 0) {
-            capacity = max(16, entries)
-            first = .allocate(capacity: capacity)
-            self.bytes.reserveCapacity(bytes)
-        }
-
-        deinit {
-            first.deinitialize(count: count)
-            first.deallocate()
-        }
-
-        /// One of the segments, in the order of their packets.
-        subscript(index: Int) -> Entry {
-            @inline(__always) get {
-                precondition(index >= 0 && index < count)
-                return first[index]
-            }
-        }
-
-        func append(_ segment: TCPSegment, _ payload: Span<UInt8>, _ place: UInt64, at: Run.Instant) {
+        mutating func append(_ segment: TCPSegment, _ payload: Span<UInt8>, _ place: UInt64, at: Run.Instant) {
             bytes.append(payload)
-            if count == capacity { grow() }
-            (first + count).initialize(to: Entry(place: place, at: at, segment: segment, end: bytes.count))
-            count += 1
-        }
-
-        func append(keys lines: [UInt8]) { keys.append((count, lines)) }
-
-        private func grow() {
-            let larger = UnsafeMutablePointer<Entry>.allocate(capacity: capacity * 2)
-            larger.moveInitialize(from: first, count: count)
-            first.deallocate()
-            first = larger
-            capacity *= 2
+            entries.append(Entry(place: place, at: at, segment: segment, end: bytes.count))
         }
     }
 
@@ -207,7 +172,7 @@ final class PacketPipeline {
         func take(_ entry: PacketEntry, _ packet: Span<UInt8>) {
             switch entry {
             case .keys(let lines):
-                for part in parts { part.append(keys: lines) }
+                for index in parts.indices { parts[index].keys.append((parts[index].entries.count, lines)) }
             case .packet(let head):
                 guard let (segment, payload) = decoder.decode(head, packet) else { return }
                 let part = segment.part(of: parts.count)
@@ -224,12 +189,15 @@ final class PacketPipeline {
         /// - Returns: False where nobody takes them any more.
         func push(to queues: [Handoff<Round>], isLast: Bool) -> Bool {
             for (index, queue) in queues.enumerated() {
-                let round = parts[index]
-                let (entries, bytes) = (round.count, round.bytes.count)
-                parts[index] = isLast ? Round() : Round(entries: entries + entries / 4, bytes: bytes + bytes / 4)
+                let sizes = (entries: parts[index].entries.count, bytes: parts[index].bytes.count)
+                var round = Round()
+                swap(&round, &parts[index])
                 round.place = decoder.counts.packets
                 if isLast { round.ending = (decoder.counts, decoder.now) }
                 guard queue.push(round) else { return false }
+                guard !isLast else { continue }
+                parts[index].entries.reserveCapacity(sizes.entries + sizes.entries / 4)
+                parts[index].bytes.reserveCapacity(sizes.bytes + sizes.bytes / 4)
             }
             (count, bytes) = (0, 0)
             return true
@@ -335,12 +303,12 @@ private struct PacketWorker {
 
     /// - Parameter count: How many records there are, or records with lines.
     private mutating func read<Batch: RecordConsumer>(
-        _ round: PacketPipeline.Round,
+        _ round: borrowing PacketPipeline.Round,
         into batch: inout Batch,
         _ count: (Batch) -> Int
     ) -> [PacketPipeline.Made.Step] {
         var steps: [PacketPipeline.Made.Step] = []
-        steps.reserveCapacity(round.count)
+        steps.reserveCapacity(round.entries.count)
         var before = run.lastSequence
         /// Ends the step that what was at a place has made.
         func endStep(_ place: UInt64) {
@@ -350,19 +318,18 @@ private struct PacketWorker {
             before = last
         }
         var keys = round.keys[...]
-        let received = round.bytes
-        let bytes = received.span
+        let entries = round.entries.span
+        let bytes = round.bytes.span
         var start = 0
-        for index in 0..<round.count {
-            let entry = round[index]
-            let place = entry.place
+        for index in entries.indices {
+            let place = entries[index].place
             turns.reach(place, number)
             while let lines = keys.first, lines.before <= index {
                 source.take(keys: lines.lines)
                 keys.removeFirst()
             }
-            let (at, end) = (entry.at, entry.end)
-            source.take(entry.segment, bytes.extracting(start..<end), at: at, as: place) {
+            let (at, end) = (entries[index].at, entries[index].end)
+            source.take(entries[index].segment, bytes.extracting(start..<end), at: at, as: place) {
                 connection,
                 direction,
                 bytes in

@@ -22,6 +22,28 @@ public final class SessionRunner {
         run(by: &consumer)
     }
 
+    /// Hands the session what a source has, one after the other, and has carried out what it commands, until there is neither.
+    public func run(_ source: inout some Source, by performer: inout some CommandPerformer) {
+        run(by: &performer)
+        while let input = source.next() {
+            if take(input) == .relay, case .received(let direction, let bytes, _) = input.kind {
+                performer.forward(direction, bytes.span)
+            }
+            run(by: &performer)
+        }
+    }
+
+    /// Hands the session something that has happened to it. It has begun already, and is none of a recording's records.
+    @discardableResult
+    public func take(_ input: SourceInput) -> Disposition {
+        switch input.kind {
+        case .received(let direction, let bytes, _): return session.receive(direction, bytes.span, at: input.at)
+        case .input(let kind): session.handle(kind, at: input.at)
+        case .began, .recorded: break
+        }
+        return .keep
+    }
+
     /// Carries out what the session has commanded since the last input.
     ///
     /// Only ``CommandPerformer/perform(_:)`` may hand the session another input meanwhile, whose commands come behind: what the
@@ -131,16 +153,12 @@ public struct SourceRunner {
         case .began(let words, let remote):
             runner = begin(words, remote, input)
             sessions[input.session] = (runner, options.isRecorded ? RecordedSession(runner, run) : nil)
-        case .received(let direction, let bytes, let why):
+        case .received, .input:
             guard let known = sessions[input.session]?.runner else { return }
             runner = known
-            inferred = why
-            _ = runner.session.receive(direction, bytes.span, at: input.at)
-        case .input(let kind):
-            guard let known = sessions[input.session]?.runner else { return }
-            runner = known
-            runner.session.handle(kind, at: input.at)
-            if case .closed = kind { sessions[input.session] = nil }
+            runner.take(input)
+            if case .received(_, _, let why) = input.kind { inferred = why }
+            if case .input(.closed) = input.kind { sessions[input.session] = nil }
         }
         runner.drain { record, content in
             guard let inferred, record.record.kind == .streamOpen else {
@@ -176,7 +194,8 @@ public struct SourceRunner {
 /// Where sessions come from: it yields what happens to them, with the times.
 ///
 /// Sans-IO: whoever owns the file or the socket hands the source what was read, and asks then. Bytes, a recording's records
-/// and the ends come out in the order in which they happened; a ``SourceRunner`` has sessions made of them.
+/// and the ends come out in the order in which they happened; a ``SourceRunner`` has sessions made of them. A relay is the source
+/// of its one session, which a ``SessionRunner`` runs: what need not wait is handed on without a copy, the rest comes from here.
 public protocol Source {
     /// What happened next; nil until more has been read.
     mutating func next() -> SourceInput?

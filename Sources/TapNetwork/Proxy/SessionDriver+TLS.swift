@@ -37,11 +37,11 @@ extension SessionDriver {
         }
     }
 
-    /// Tells the session how the handshake or TLS on a leg ended.
-    func take(_ leg: Leg, _ event: TLSHandler.Event) {
+    /// How the handshake or TLS on a leg has ended, for the session; nil where that is nothing to it.
+    func tlsEvent(_ leg: Leg, _ event: TLSHandler.Event) -> TLSEvent? {
         switch event {
         case .opened:
-            guard let engine = handler(leg).tls?.engine, let parameters = engine.parameters() else { return }
+            guard let engine = handler(leg).tls?.engine, let parameters = engine.parameters() else { return nil }
             if leg == .server, let certificate = parameters.certificate {
                 loop.context.metrics.serverCertificate(
                     of: session.info.domain ?? upstreamName,
@@ -54,12 +54,12 @@ extension SessionDriver {
                 agreement.trust = shown?.authority.map { trust($0, isUnconfirmed: true) }
                 shown = nil
             }
-            session.handle(.tls(leg, .opened(agreement)), at: now)
+            return .opened(agreement)
         case .failed(let fault):
             // TLS that failed ended without close_notify.
             if session.tls == nil { handler(leg.other).tls?.sendsCloseNotify = false }
-            session.handle(.tls(leg, .failed(failure(leg, fault))), at: now)
-        case .messages, .truncated: break
+            return .failed(failure(leg, fault))
+        case .messages, .truncated: return nil
         }
     }
 

@@ -199,7 +199,7 @@ final class SessionDriver {
     /// Hands an event to the session, as soon as that can take it.
     func happened(_ event: Event) {
         guard stage == .relaying, !isPerforming else { return postpone(event) }
-        take(event)
+        if let input = input(event) { runner.take(input) }
         perform()
     }
 
@@ -246,8 +246,8 @@ final class SessionDriver {
     func perform() {
         guard !isPerforming else { return }
         isPerforming = true
-        var performer = self
-        repeat { runner.run(by: &performer) } while stage != .connecting && stage != .awaitingDomain && takeDeferred()
+        var (source, performer) = (self, self)
+        runner.run(&source, by: &performer)
         isPerforming = false
         client.flush()
         server.flush()
@@ -268,22 +268,6 @@ final class SessionDriver {
             alarm = nil
             tick(now)
             setAlarm()
-        }
-    }
-
-    private func takeDeferred() -> Bool {
-        guard let event = deferred.takeFirst() else { return false }
-        take(event)
-        return true
-    }
-
-    private func take(_ event: Event) {
-        switch event {
-        case .received(let leg, let buffer): _ = take(leg, buffer)
-        case .ended(let leg, let end):
-            let failure = session.tls == nil ? nil : failure(leg, TLSFault(.endedInHandshake))
-            session.handle(.ended(leg, end, inHandshake: failure), at: now)
-        case .told(let leg, let event): take(leg, event)
         }
     }
 
@@ -324,6 +308,35 @@ final class SessionDriver {
     var now: Run.Instant { loop.context.clock.now() }
 
     func handler(_ leg: Leg) -> LegHandler { leg == .client ? client : server }
+}
+
+/// What has waited for the session.
+extension SessionDriver: Source {
+    func next() -> SourceInput? {
+        guard stage != .connecting, stage != .awaitingDomain else { return nil }
+        while let event = deferred.takeFirst() {
+            if let input = input(event) { return input }
+        }
+        return nil
+    }
+
+    /// What an event is for the session, now; nil where it is nothing.
+    private func input(_ event: Event) -> SourceInput? {
+        switch event {
+        case .received(let leg, let buffer):
+            loop.context.metrics.count(leg.inbound, buffer.readableBytes)
+            return input(.received(leg.inbound, Array(buffer: buffer)), at: now)
+        case .ended(let leg, let end):
+            let failure = session.tls == nil ? nil : failure(leg, TLSFault(.endedInHandshake))
+            return input(.input(.ended(leg, end, inHandshake: failure)), at: now)
+        case .told(let leg, let event):
+            return tlsEvent(leg, event).map { input(.input(.tls(leg, $0)), at: now) }
+        }
+    }
+
+    private func input(_ kind: SourceInput.Kind, at now: Run.Instant) -> SourceInput {
+        SourceInput(session: session.number, at: now, kind)
+    }
 }
 
 extension SessionDriver: CommandPerformer {

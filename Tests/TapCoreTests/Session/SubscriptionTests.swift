@@ -110,6 +110,44 @@ import TapRecord
         #expect(first?.level == .info)
     }
 
+    /// At info a whole roster is read when something asks what is in it, at verbose at once.
+    @Test(arguments: [false, true])
+    func `a roster says the same whenever it is read`(hasStranger: Bool) {
+        func roster(_ id: String, _ items: String) -> [Conversations.Turn] {
+            [
+                (.send, "<iq type='get' id='\(id)'><query xmlns='jabber:iq:roster'/></iq>"),
+                (.recv, "<iq type='result' id='\(id)'><query xmlns='jabber:iq:roster'>\(items)</query></iq>"),
+            ]
+        }
+        var lines: [Conversations.Turn] = []
+        if hasStranger { lines.append((.recv, "<presence from='tybalt@example.net' type='subscribe'/>")) }
+        lines += roster("1", "<item jid='tybalt@example.net' subscription='from'/><item jid='paris@example.net'/>")
+        lines += roster("2", "<item jid='romeo@example.net' subscription='both'/><item jid='nurse@example.net'/>")
+        lines.append((.recv, Self.push(3, "subscription='from'")))
+        lines += roster("4", "<item jid='romeo@example.net' subscription='to'/>")
+        lines.append((.recv, "<presence from='romeo@example.net' type='subscribe'/>"))
+        lines += roster("5", "<item jid='nurse@example.net' subscription='to'/>")
+        var seen: [[String]] = []
+        for level in [Level.info, .verbose] {
+            var harness = SessionHarness(options: SessionOptions(level: level))
+            harness.say(Array(Conversations.plainLogin.prefix(10)))
+            var known: [String] = []
+            for line in lines {
+                harness.say([line])
+                known.append(harness.session.contacts(limit: 10).map { "\($0.contact) \($0.state)" }.sorted().joined())
+            }
+            // Asked for along the way, and only at the end.
+            seen.append(known + Self.changes(harness))
+            var other = SessionHarness(options: SessionOptions(level: level))
+            other.say(Array(Conversations.plainLogin.prefix(10)) + lines)
+            #expect(Self.changes(other) == Self.changes(harness))
+            #expect(
+                other.session.contacts(limit: 10).map { "\($0.contact) \($0.state)" }.sorted().joined() == known.last
+            )
+        }
+        #expect(seen[0] == seen[1] && seen[0].contains("romeo@example.net: both → from"))
+    }
+
     @Test func theRosterIsWhereChangesStartFrom() throws {
         var harness = Self.open()
         harness.send("<iq type='get' id='r'><query xmlns='jabber:iq:roster'/></iq>")

@@ -1,0 +1,63 @@
+import TapTestKit
+import Testing
+
+@testable import TapCore
+@testable import TapRecord
+
+@Suite struct CommandQueueTests {
+    private static func record(_ sequence: UInt64) -> RedactedRecord {
+        Redactor(policy: .secrets, registry: SecretRegistry()).redact(
+            Record(
+                sequence: sequence,
+                time: Timestamp(nanoseconds: 0),
+                monotonic: 0,
+                kind: .note,
+                level: .info,
+                part: .session,
+                jid: "juliet@example.net/balcony number \(sequence)"
+            )
+        )
+    }
+
+    @Test func `commands of all kinds come in the order in which they were put in, however many wait`() {
+        var queue = CommandQueue()
+        var expected: [String] = []
+        var found: [String] = []
+        var next: UInt64 = 0
+        func take(_ queue: inout CommandQueue) {
+            switch queue.advance() {
+            case .record: found.append("record \(queue.records.takeFirst().record.sequence)")
+            case .send: found.append("send")
+            case .recv: found.append("recv")
+            case .other:
+                guard case .displace(let number) = queue.takeCommand() else { return found.append("another") }
+                found.append("displace \(number)")
+            }
+        }
+        var random = SeededGenerator(seed: 7)
+        for round in 0..<200 {
+            for _ in 0..<Int.random(in: 0...(round % 10 == 0 ? 90 : 6), using: &random) {
+                next += 1
+                switch next % 5 {
+                case 0:
+                    queue.append(forwarding: .send)
+                    expected.append("send")
+                case 1:
+                    queue.append(forwarding: .recv)
+                    expected.append("recv")
+                case 2:
+                    queue.append(.displace(next))
+                    expected.append("displace \(next)")
+                default:
+                    queue.append(Self.record(next))
+                    expected.append("record \(next)")
+                }
+            }
+            let waiting = expected.count - found.count
+            for _ in 0..<Int.random(in: 0...waiting, using: &random) { take(&queue) }
+            #expect(queue.isEmpty == (found.count == expected.count))
+        }
+        while !queue.isEmpty { take(&queue) }
+        #expect(found == expected && found.count > 900)
+    }
+}
