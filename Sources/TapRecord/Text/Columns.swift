@@ -37,10 +37,19 @@ package enum Columns {
         return (end, taken)
     }
 
+    /// Whether a text is ASCII: a column a byte.
+    @inline(__always)
+    fileprivate static func isPlain(_ text: Span<UInt8>) -> Bool { plain(text, atMost: text.count) == text.count }
+
     /// How many of the first bytes, `limit` of them at most, are ASCII: as many columns.
     private static func plain(_ text: Span<UInt8>, atMost limit: Int) -> Int {
-        var offset = 0
         let bytes = text.bytes
+        // Most cells of a row are shorter than a word: two halves of one, which may overlap.
+        if limit >= 4, limit < 8,
+            (bytes.unsafeLoadUnaligned(fromByteOffset: 0, as: UInt32.self)
+                | bytes.unsafeLoadUnaligned(fromByteOffset: limit - 4, as: UInt32.self)) & 0x8080_8080 == 0
+        { return limit }
+        var offset = 0
         // Eight at a time, as long as they are within the limit.
         while offset <= limit - 8,
             bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
@@ -210,6 +219,10 @@ extension LineBuffer {
     @discardableResult
     mutating func append(_ text: Span<UInt8>, columns: Int) -> Int {
         guard columns > 0 else { return 0 }
+        if text.count <= columns, Columns.isPlain(text) {
+            append(bytes: text.bytes)
+            return text.count
+        }
         let whole = Columns.fitting(text, into: columns)
         guard whole.bytes < text.count else {
             append(bytes: text.bytes)
@@ -231,8 +244,11 @@ extension LineBuffer {
     /// Appends spaces.
     mutating func append(spaces count: Int) {
         guard count > 0 else { return }
-        append(atMost: count) { output in
-            output.update(repeating: 0x20, count: count)
+        append(atMost: Swift.max(16, count)) { output in
+            // Nearly always it is one block, of which the rest is written over by what follows.
+            let block = SIMD16<UInt8>(repeating: 0x20)
+            UnsafeMutableRawPointer(output).storeBytes(of: block, as: SIMD16<UInt8>.self)
+            if count > 16 { output.update(repeating: 0x20, count: count) }
             return count
         }
     }
