@@ -314,9 +314,17 @@ struct Directions: ~Copyable {
 
     /// The bytes of the direction's last event.
     @_lifetime(borrow self)
-    func bytes(_ direction: Direction) -> Span<UInt8> { both[Int(direction.rawValue)].decoder.bytes }
+    @inline(__always)
+    func bytes(_ direction: Direction) -> Span<UInt8> {
+        let bytes = both[Int(direction.rawValue)].decoder.placeOfBytes
+        return _overrideLifetime(bytes.span, borrowing: self)
+    }
 
     /// The bytes of the direction that belong to no event yet.
     @_lifetime(borrow self)
-    func pending(_ direction: Direction) -> Span<UInt8> { both[Int(direction.rawValue)].decoder.pending }
+    @inline(__always)
+    func pending(_ direction: Direction) -> Span<UInt8> {
+        let bytes = both[Int(direction.rawValue)].decoder.placeOfPending
+        return _overrideLifetime(bytes.span, borrowing: self)
+    }
 }

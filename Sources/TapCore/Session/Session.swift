@@ -212,8 +212,8 @@ public struct Session: ~Copyable {
         get {
             switch shownSource {
             case .none, .composed: composed.span
-            case .send: directions.both[0].decoder.bytes
-            case .recv: directions.both[1].decoder.bytes
+            case .send: directions.bytes(.send)
+            case .recv: directions.bytes(.recv)
             }
         }
     }

@@ -492,7 +492,8 @@ public struct CompactForm: ~Copyable, Sendable {
         body(&figure)
         let whole = Columns.fitting(figure.utf8, into: Self.figureColumns - 1)
         line.append(spaces: Self.figureColumns - whole.columns)
-        if whole.bytes == figure.count { line.append(figure) } else { line.append(figure, columns: Self.figureColumns - 1) }
+        guard whole.bytes < figure.count else { return line.append(figure) }
+        line.append(figure, columns: Self.figureColumns - 1)
     }
 
     /// The name of the session's account, or its domain.

@@ -199,7 +199,8 @@ public enum Summary {
             }
         case .chatStates, .receipts, .markers:
             guard let words = plain(child.namespace, name) else { return false }
-            phrase(words, to: &line)
+            beginPhrase(in: &line)
+            line.append(string: words)
         // As in their families: beside others they say nothing.
         case .stanzaID, .occupantID, .hints, .capabilities: break
         default: return false
@@ -207,10 +208,14 @@ public enum Summary {
         return true
     }
 
-    private static func phrase(_ words: String, to line: inout LineBuffer) {
-        if !line.isEmpty { line.append(", ") }
-        line.append(string: words)
+    @inline(__always)
+    private static func phrase(_ words: StaticString, to line: inout LineBuffer) {
+        beginPhrase(in: &line)
+        line.append(words)
     }
+
+    @inline(__always)
+    private static func beginPhrase(in line: inout LineBuffer) { if !line.isEmpty { line.append(", ") } }
 
     /// The hash of an avatar (XEP-0153 §3.1): its beginning is enough to tell one from another.
     private static func append(photo text: Span<UInt8>, to line: inout LineBuffer) -> Bool {

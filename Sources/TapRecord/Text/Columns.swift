@@ -48,7 +48,9 @@ package enum Columns {
         if limit >= 4, limit < 8,
             (bytes.unsafeLoadUnaligned(fromByteOffset: 0, as: UInt32.self)
                 | bytes.unsafeLoadUnaligned(fromByteOffset: limit - 4, as: UInt32.self)) & 0x8080_8080 == 0
-        { return limit }
+        {
+            return limit
+        }
         var offset = 0
         // Eight at a time, as long as they are within the limit.
         while offset <= limit - 8,
@@ -57,7 +59,9 @@ package enum Columns {
         // The last of them overlap those before.
         if limit >= 8, offset > limit - 8,
             bytes.unsafeLoadUnaligned(fromByteOffset: limit - 8, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
-        { return limit }
+        {
+            return limit
+        }
         while offset < limit, text[offset] < 0x80 { offset &+= 1 }
         return offset
     }

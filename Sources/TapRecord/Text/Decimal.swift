@@ -45,9 +45,25 @@ extension LineBuffer {
         // Most numbers have three digits at most.
         guard width == 1, magnitude < 1000 else { return append(long: magnitude, width: width) }
         let number = UInt32(truncatingIfNeeded: magnitude)
-        if number >= 100 { append(0x30 &+ UInt8(truncatingIfNeeded: number / 100)) }
-        if number >= 10 { append(0x30 &+ UInt8(truncatingIfNeeded: number / 10 % 10)) }
-        append(0x30 &+ UInt8(truncatingIfNeeded: number % 10))
+        append(atMost: 3) { start in
+            let tens = number / 10
+            let last = 0x30 &+ UInt8(truncatingIfNeeded: number &- tens &* 10)
+            guard tens > 0 else {
+                start[0] = last
+                return 1
+            }
+            let hundreds = tens / 10
+            let middle = 0x30 &+ UInt8(truncatingIfNeeded: tens &- hundreds &* 10)
+            guard hundreds > 0 else {
+                start[0] = middle
+                start[1] = last
+                return 2
+            }
+            start[0] = 0x30 &+ UInt8(truncatingIfNeeded: hundreds)
+            start[1] = middle
+            start[2] = last
+            return 3
+        }
     }
 
     private mutating func append(long magnitude: UInt64, width: Int) {

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// One direction of a stream: bytes in as they arrive, events out, one for each top-level item.
 ///
 /// Deterministic and pure: no socket, no clock, no thread. Bytes are appended, events pulled until there are none:
@@ -23,6 +25,9 @@ public struct StreamDecoder: ~Copyable {
     /// The bytes the head of an oversize item refers to.
     private var headBytes: [UInt8] = []
     private var isFinished = false
+    /// Never used. With it the decoder has an address of its own: without, whoever looks at it where it is a part of something else
+    /// has a copy of all of it made first.
+    private let place = Atomic<UInt8>(0)
 
     /// An item beyond the limit, followed to its end without being kept. A class, since there is seldom one, and the
     /// decoder is moved often.
@@ -74,6 +79,12 @@ public struct StreamDecoder: ~Copyable {
         @_lifetime(borrow self)
         get { hasOversize ? bytesOfOversize : storage.span.extracting(current) }
     }
+
+    /// Where ``bytes`` are: for what has the decoder as a part of it, and hands them out as its own.
+    @inlinable public var placeOfBytes: UnsafeBufferPointer<UInt8> { bytes.withUnsafeBufferPointer { $0 } }
+
+    /// Where ``pending`` is.
+    @inlinable public var placeOfPending: UnsafeBufferPointer<UInt8> { pending.withUnsafeBufferPointer { $0 } }
 
     @usableFromInline var bytesOfOversize: Span<UInt8> {
         @_lifetime(borrow self)
