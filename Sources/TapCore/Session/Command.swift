@@ -28,6 +28,14 @@ public enum Command: Sendable {
     case finish(Leg)
     /// Ends both legs, after all that was written before. `reset` passes a reset on as a reset.
     case close(reset: Bool)
+
+    /// Whether it is neither a record nor forwards.
+    fileprivate var isOther: Bool {
+        switch self {
+        case .record, .forward: false
+        default: true
+        }
+    }
 }
 
 /// How the bytes of a leg came to an end.
@@ -86,6 +94,7 @@ struct CommandQueue: ~Copyable {
 
     /// Takes one that is neither a record nor forwards.
     mutating func append(_ command: consuming Command) {
+        assert(command.isOther)
         commands.append(command)
         append(.other)
     }

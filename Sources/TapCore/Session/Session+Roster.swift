@@ -26,11 +26,12 @@ extension Session {
         guard followsRoster, direction == .recv, !event.isTruncated, event.head.payloadNamespace.namespace == .roster,
             Roster.isOwn(from: text(event.head.from, .recv), of: info.jid)
         else { return }
-        // Of those it lists, a whole roster takes the place of what came before.
-        if !isPush, roster.contacts.isEmpty { unreadRoster = nil } else { readRoster() }
-        if !isPush, options.level < .verbose, options.rules == nil, event.length <= Self.longestUnread {
+        if !isPush, mayWait(event) {
+            // Of what came before, only a request of a contact outlasts a whole roster.
+            if !roster.contacts.isEmpty { readRoster() }
             return unreadRoster = item(direction)
         }
+        readRoster()
         guard let query = tools.elements.read(directions[direction].decoder)?.child("query", .roster) else { return }
         let changes = roster.observe(query, isPush: isPush, keepsGroups: options.rules != nil)
         if isPush {
@@ -58,6 +59,16 @@ extension Session {
         if !contacts.isEmpty { record.details = ["contacts": .strings(contacts)] }
         emit(consume record)
     }
+
+    /// Whether a roster can be read when something asks for it: nothing does now, and what it says does not depend on its place in
+    /// the stream.
+    private func mayWait(_ event: StreamEvent) -> Bool {
+        guard options.level < .verbose, options.rules == nil, event.length <= Self.longestUnread else { return false }
+        let bytes = directions.bytes(.recv)
+        return bytes.slice(event.head.payloadName ?? .empty).equals("query") && bytes.contains(Self.namespace.span)
+    }
+
+    private static let namespace = Array("jabber:iq:roster".utf8)
 
     /// Reads a roster that came when nothing asked what is in it. Most sessions show one, and end before anything does.
     mutating func readRoster() {

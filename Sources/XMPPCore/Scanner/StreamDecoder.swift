@@ -75,16 +75,15 @@ public struct StreamDecoder: ~Copyable {
     /// The bytes of the last event: of a whole item the item, of a fragment the fragment, of a truncated item as much
     /// as its head refers to, of a fault or a torn end all that is left. Valid until the next call.
     @inlinable public var bytes: Span<UInt8> {
-        // Inlined: to call it would copy the whole decoder where that is a part of something else.
         @_lifetime(borrow self)
         get { hasOversize ? bytesOfOversize : storage.span.extracting(current) }
     }
 
-    /// Where ``bytes`` are: for what has the decoder as a part of it, and hands them out as its own.
-    @inlinable public var placeOfBytes: UnsafeBufferPointer<UInt8> { bytes.withUnsafeBufferPointer { $0 } }
+    /// Where ``bytes`` are, valid until the next call: for what has the decoder as a part of it, and hands them out as its own.
+    @inlinable package var placeOfBytes: UnsafeBufferPointer<UInt8> { bytes.withUnsafeBufferPointer { $0 } }
 
-    /// Where ``pending`` is.
-    @inlinable public var placeOfPending: UnsafeBufferPointer<UInt8> { pending.withUnsafeBufferPointer { $0 } }
+    /// Where ``pending`` is, valid until the next call.
+    @inlinable package var placeOfPending: UnsafeBufferPointer<UInt8> { pending.withUnsafeBufferPointer { $0 } }
 
     @usableFromInline var bytesOfOversize: Span<UInt8> {
         @_lifetime(borrow self)

@@ -405,11 +405,12 @@ extension Session {
     mutating func endResumption() {
         guard let key = resumption else { return }
         defer { resumption = nil }
-        readRoster()
         if let inheritance = run.resumptions.inheritance(key, of: number) {
+            readRoster()
             return inheritance.leave(SessionLegacy(roster: roster, counts: allCounts, rules: nil))
         }
         if case .clean? = info.ending { return run.resumptions.end(key, of: number) }
+        readRoster()
         for direction in Direction.allCases { keepUnsent(direction) }
         let ledgers = streamManagement?.translator.legacy
         let legacy = SessionLegacy(roster: roster, counts: allCounts, rules: rules?.memory(ledgers))
