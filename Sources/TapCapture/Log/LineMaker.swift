@@ -31,7 +31,6 @@ public struct LineMaker: ~Copyable {
         append(stored.record, stored.content.span, to: &lines)
     }
 
-    @inline(__always)
     private mutating func append(_ record: borrowing Record, _ content: Span<UInt8>, to lines: inout LineBuffer) {
         let shown = levels.shown(of: record)
         guard !shown.isEmpty, filter?.matches(record, content: content) ?? true else { return }

@@ -67,7 +67,7 @@ struct CommandQueue: ~Copyable {
     private var first: UInt64 = 0
     private var firstCount: UInt64 = 0
     /// Those behind them: a login's last events have many.
-    private var others: [Kind] = []
+    private var later: [Kind] = []
     /// Records, and the commands that are neither records nor forward.
     let records = RecordMemory()
     private var commands: [Command] = []
@@ -77,7 +77,7 @@ struct CommandQueue: ~Copyable {
 
     @inline(__always)
     private mutating func append(_ kind: Kind) {
-        guard firstCount < 32, others.isEmpty else { return others.append(kind) }
+        guard firstCount < 32, later.isEmpty else { return later.append(kind) }
         first |= UInt64(kind.rawValue) &<< (2 &* firstCount)
         firstCount &+= 1
     }
@@ -105,13 +105,13 @@ struct CommandQueue: ~Copyable {
         let kind = Kind(rawValue: UInt8(truncatingIfNeeded: first & 3)) ?? .other
         first &>>= 2
         firstCount &-= 1
-        if firstCount == 0, !others.isEmpty { refill() }
+        if firstCount == 0, !later.isEmpty { refill() }
         return kind
     }
 
     private mutating func refill() {
-        let waiting = others
-        others = []
+        let waiting = later
+        later = []
         for kind in waiting { append(kind) }
     }
 

@@ -117,7 +117,7 @@ extension Session {
     }
 
     /// Stanzas, and the elements for which no other record is made.
-    private func isToldBySummary(_ head: borrowing StanzaHead, _ kind: Record.Kind) -> Bool {
+    private func isToldBySummary(_ head: StanzaHead, _ kind: Record.Kind) -> Bool {
         switch kind {
         case .stanza: true
         case .element:
@@ -173,7 +173,7 @@ extension Session {
         return tools.elements.read(shown, in: directions[direction].decoder)
     }
 
-    private static func note(_ head: borrowing StanzaHead, in record: inout Record) {
+    private static func note(_ head: StanzaHead, in record: inout Record) {
         record.name = head.name.isEmpty ? nil : head.name
         record.id = head.id?.range
         record.type = head.type?.range
@@ -183,12 +183,10 @@ extension Session {
         record.payloadNamespace = head.payloadNamespace.namespace
     }
 
-    private static func needsComposing(_ head: borrowing StanzaHead) -> Bool {
+    private static func needsComposing(_ head: StanzaHead) -> Bool {
         if head.payloadNamespace.source != .known { return true }
-        if head.id?.needsDecoding == true { return true }
-        if head.type?.needsDecoding == true { return true }
-        if head.from?.needsDecoding == true { return true }
-        return head.to?.needsDecoding == true
+        return head.id?.needsDecoding ?? false || head.type?.needsDecoding ?? false
+            || head.from?.needsDecoding ?? false || head.to?.needsDecoding ?? false
     }
 
     /// Replaces a record's content where it may not show the item's bytes, or where they differ from its head;

@@ -68,7 +68,7 @@ extension Session {
         return bytes.slice(event.head.payloadName ?? .empty).equals("query") && bytes.contains(Self.namespace.span)
     }
 
-    private static let namespace = Array("jabber:iq:roster".utf8)
+    private static let namespace = Array("\(Namespace.roster.uri)".utf8)
 
     /// Reads a roster that came when nothing asked what is in it. Most sessions show one, and end before anything does.
     mutating func readRoster() {

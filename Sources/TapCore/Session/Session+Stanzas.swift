@@ -4,13 +4,14 @@ import XMPPCore
 // Stanzas: counted, paired, and those of a login understood.
 extension Session {
     mutating func handleStanza(_ event: StreamEvent, _ direction: Direction) {
-        info.count(event.head.kind, direction)
+        let head = event.head
+        info.count(head.kind, direction)
         if direction == .send { pinger?.heard(at: now.monotonic) }
-        let type = type(of: event.head.type, direction)
+        let type = type(of: head, direction)
         switch type {
         case .error where !event.isTruncated: handleErrorStanza(event, direction)
-        case .request where event.head.kind == .iq: handleRequest(event, direction)
-        case .result where event.head.kind == .iq:
+        case .request where head.kind == .iq: handleRequest(event, direction)
+        case .result where head.kind == .iq:
             let request = takeRequest(event, direction)
             var record = makeRecord(event, direction, .stanza, level: .info, answering: request)
             note(request, in: &record)
@@ -19,15 +20,15 @@ extension Session {
             noteRoster(event, direction, isPush: false)
         default:
             recordItem(event, direction, .stanza, level: .info)
-            if event.head.kind == .presence, event.head.type != nil { noteSubscription(event, direction) }
+            if head.kind == .presence, head.type != nil { noteSubscription(event, direction) }
         }
         if direction == .send { noteSoftware(event, isResult: type == .result) }
     }
 
     private enum StanzaType { case request, result, error, other }
 
-    private func type(of attribute: StanzaHead.Attribute?, _ direction: Direction) -> StanzaType {
-        guard let range = attribute?.range else { return .other }
+    private func type(of head: StanzaHead, _ direction: Direction) -> StanzaType {
+        guard let range = head.type?.range else { return .other }
         let type = directions.bytes(direction).slice(range)
         if type.equals("get") || type.equals("set") { return .request }
         if type.equals("result") { return .result }

@@ -4,7 +4,7 @@
 /// is made of such a record or by the reader of a stored line.
 public struct RedactedRecord: Sendable {
     /// The record as it may be shown.
-    public fileprivate(set) var record: Record
+    public let record: Record
 
     fileprivate init(_ record: consuming Record) { self.record = record }
 }
@@ -19,11 +19,9 @@ extension Redactor {
     ///
     /// - Parameter domain: The domain at which names of users are meant.
     public func redact(_ record: consuming Record, at domain: String? = nil) -> RedactedRecord {
-        // In its place: the record is moved once.
-        var redacted = RedactedRecord(record)
-        if policy == .metadata { hidePeople(in: &redacted.record, at: domain) }
-        if policy != .none { hideSecrets(in: &redacted.record) }
-        return redacted
+        if policy == .metadata { hidePeople(in: &record, at: domain) }
+        if policy != .none { hideSecrets(in: &record) }
+        return RedactedRecord(record)
     }
 
     private func hidePeople(in record: inout Record, at domain: String?) {

@@ -67,7 +67,7 @@ public enum Summary {
     /// - Parameters:
     ///   - item: the bytes that `head` refers to.
     ///   - context: what is known beside them.
-    public static func words(of head: borrowing StanzaHead, _ item: Span<UInt8>, _ context: Context) -> String? {
+    public static func words(of head: StanzaHead, _ item: Span<UInt8>, _ context: Context) -> String? {
         let type = item.slice(head.type?.range ?? .empty)
         switch head.kind {
         case .presence where head.isEmptyElement && !type.equals("error"): return presence(type)
@@ -146,17 +146,16 @@ public enum Summary {
     ///   - decoder: has an outline of the item, its last event.
     ///   - line: is used, so that its memory serves many summaries.
     public static func words(
-        of head: borrowing StanzaHead,
+        of head: StanzaHead,
         _ decoder: borrowing StreamDecoder,
         by line: inout LineBuffer
     ) -> String? {
-        let (kind, attribute) = (head.kind, head.type)
-        guard kind == .message || kind == .presence else { return nil }
+        guard head.kind == .message || head.kind == .presence else { return nil }
         let item = decoder.bytes
-        let type = item.slice(attribute?.range ?? .empty)
-        guard !type.equals("error"), !(attribute?.needsDecoding ?? false) else { return nil }
+        let type = item.slice(head.type?.range ?? .empty)
+        guard !type.equals("error"), !(head.type?.needsDecoding ?? false) else { return nil }
         line.removeAll()
-        if kind == .presence {
+        if head.kind == .presence {
             guard let words = presence(type) else { return nil }
             line.append(string: words)
         }

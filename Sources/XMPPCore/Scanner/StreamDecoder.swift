@@ -25,8 +25,8 @@ public struct StreamDecoder: ~Copyable {
     /// The bytes the head of an oversize item refers to.
     private var headBytes: [UInt8] = []
     private var isFinished = false
-    /// Never used. With it the decoder has an address of its own: without, whoever looks at it where it is a part of something else
-    /// has a copy of all of it made first.
+    /// Nothing reads this. An `Atomic` cannot move, so the compiler reads a decoder inside another value at its address; it would
+    /// copy all 497 bytes of it first otherwise.
     private let place = Atomic<UInt8>(0)
 
     /// An item beyond the limit, followed to its end without being kept. A class, since there is seldom one, and the
