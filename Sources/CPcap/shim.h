@@ -3,6 +3,7 @@
 
 #include <pcap/pcap.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <sys/types.h>
 
 /* fopencookie, which the C library declares only for programs that define _GNU_SOURCE; what is imported into Swift is not
@@ -15,6 +16,9 @@ struct xmpptap_cookie_functions {
 };
 extern FILE *xmpptap_fopencookie(void *cookie, const char *mode, struct xmpptap_cookie_functions functions)
     __asm__("fopencookie");
+
+/* What FSETLOCKING_BYCALLER stands for, a macro of an enumeration's own name. */
+static inline void xmpptap_leave_locking_to_caller(FILE *file) { __fsetlocking(file, FSETLOCKING_BYCALLER); }
 
 /* sched_getaffinity(2), likewise; the mask is one bit a processor. */
 extern int xmpptap_getaffinity(pid_t process, size_t size, unsigned char *mask) __asm__("sched_getaffinity");

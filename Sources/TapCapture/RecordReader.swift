@@ -197,7 +197,7 @@ public final class RecordReader {
     }
 
     /// The next lines, in order; nil at the end of the records.
-    public func nextLines() -> FormedLines? { onlyPackets?.nextLines() }
+    public func nextLines() -> MergedLines? { onlyPackets?.nextLines() }
 
     /// The track whose next entry is the earliest; nil at the end of all. Of one moment, the track goes on that was read last.
     private func earliestTrack() throws(ReaderFault) -> Track? {

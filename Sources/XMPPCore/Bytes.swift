@@ -1,3 +1,7 @@
+#if arch(x86_64)
+    public import _Builtin_intrinsics.intel
+#endif
+
 /// A run of bytes inside an item: offsets from the item's first byte, `end` excluded.
 ///
 /// The bytes themselves stay where the item is; whoever holds the item can read them.
@@ -38,7 +42,7 @@ extension SIMD16<UInt8> {
     @inline(__always)
     package var unusualMarks: SIMDMask<SIMD16<Int8>> {
         // As signed numbers the bytes beyond ASCII are below a space as well.
-        SIMD16<Int8>(truncatingIfNeeded: self) .< SIMD16<Int8>(repeating: 0x20)
+        unsafeBitCast(self, to: SIMD16<Int8>.self) .< SIMD16<Int8>(repeating: 0x20)
     }
 }
 
@@ -47,6 +51,12 @@ extension SIMD16<UInt8> {
     @inline(__always)
     func textStops(_ quote: UInt8) -> SIMDMask<SIMD16<Int8>> {
         unusualMarks .| marks(0x3C) .| marks(0x26) .| marks(quote)
+    }
+
+    /// Marks the bytes that are none of the letters a to z.
+    @inline(__always)
+    var otherThanSmallLetters: SIMDMask<SIMD16<Int8>> {
+        (self &- SIMD16<UInt8>(repeating: 0x61)) .> SIMD16<UInt8>(repeating: 25)
     }
 }
 
@@ -79,22 +89,38 @@ extension Span where Element == UInt8 {
 }
 
 extension SIMDMask<SIMD16<Int8>> {
+    /// A bit for each byte that is marked, the lowest for the first byte.
+    @inlinable
+    @inline(__always)
+    package var bits: UInt32 {
+        #if arch(x86_64)
+            UInt32(truncatingIfNeeded: _mm_movemask_epi8(unsafeBitCast(self, to: SIMD2<Int64>.self)))
+        #else
+            portableBits
+        #endif
+    }
+
+    /// ``bits`` without an instruction for it.
+    @inlinable
+    @inline(__always)
+    package var portableBits: UInt32 {
+        let words = unsafeBitCast(self, to: SIMD2<UInt64>.self)
+        // The factor brings the lowest bit of each byte into the top byte, in order.
+        func bits(_ word: UInt64) -> UInt64 {
+            ((word.littleEndian & 0x0101_0101_0101_0101) &* 0x0102_0408_1020_4080) &>> 56
+        }
+        return UInt32(truncatingIfNeeded: bits(words[0]) | bits(words[1]) &<< 8)
+    }
+
     /// Whether a byte is marked.
     @inlinable
     @inline(__always)
-    package var isAny: Bool {
-        let words = unsafeBitCast(self, to: SIMD2<UInt64>.self)
-        return words[0] | words[1] != 0
-    }
+    package var isAny: Bool { bits != 0 }
 
     /// The index of the first byte that is marked; 16 where none is.
     @inlinable
     @inline(__always)
-    package var first: Int {
-        let words = unsafeBitCast(self, to: SIMD2<UInt64>.self)
-        if words[0] != 0 { return words[0].littleEndian.trailingZeroBitCount &>> 3 }
-        return words[1] == 0 ? 16 : 8 &+ words[1].littleEndian.trailingZeroBitCount &>> 3
-    }
+    package var first: Int { (bits | 1 &<< 16).trailingZeroBitCount }
 }
 
 extension Span where Element == UInt8 {
@@ -129,7 +155,7 @@ extension Span where Element == UInt8 {
             while index <= end {
                 let block = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
                 // Halved, so that bytes beyond ASCII are not below anything.
-                let isLow = SIMD16<Int8>(truncatingIfNeeded: block &>> 1) .< SIMD16<Int8>(repeating: 0x10)
+                let isLow = unsafeBitCast(block &>> 1, to: SIMD16<Int8>.self) .< SIMD16<Int8>(repeating: 0x10)
                 let marks = isLow .| block.marks(0x20) .| block.marks(byte)
                 sums &+= unsafeBitCast(marks, to: SIMD16<UInt8>.self) & SIMD16<UInt8>(repeating: 1)
                 index &+= 16

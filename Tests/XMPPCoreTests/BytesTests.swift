@@ -37,10 +37,43 @@ import Testing
         }
     }
 
+    @Test func `Marked bytes are bits in order, with an instruction for it or without`() {
+        var random = SeededGenerator(seed: 12)
+        for _ in 0..<1_000 {
+            var block = SIMD16<UInt8>()
+            for index in 0..<16 where Bool.random(using: &random) { block[index] = 0x3D }
+            let marks = block.marks(0x3D)
+            let expected: UInt32 = (0..<16).reduce(0) { $0 | (block[$1] == 0x3D ? 1 << UInt32($1) : 0) }
+            #expect(marks.bits == expected && marks.portableBits == expected)
+            #expect(marks.isAny == (expected != 0) && marks.first == min(16, expected.trailingZeroBitCount))
+        }
+    }
+
+    @Test func `Small letters are counted up to the first byte that is none`() {
+        for byte in UInt8.min...UInt8.max {
+            for place in 0..<16 {
+                var bytes = [UInt8](repeating: 0x7A, count: 16)
+                bytes[place] = byte
+                let isLetter = byte >= 0x61 && byte <= 0x7A
+                let count = TextScan.countSmallLetters(bytes.span, from: 0)
+                #expect(count == (isLetter ? 16 : place), "\(byte) at \(place)")
+            }
+        }
+    }
+
     @Test(arguments: [8, 9, 15, 16, 17, 31, 32, 33, 50])
     func `A key in a URL is suspected wherever it stands in a value`(length: Int) {
+        // Near the item's beginning, and behind other attributes.
+        let before = [[0x27], Array("<x to='a//b?' id='".utf8)]
         func mayHoldKey(_ value: [UInt8]) -> Bool {
-            TextScan.attributeMayHoldKey(([0x27] + value + [0x27]).span, ByteRange(1, 1 + length))
+            let found = before.map { before in
+                TextScan.attributeMayHoldKey(
+                    (before + value + [0x27]).span,
+                    ByteRange(before.count, before.count + length)
+                )
+            }
+            #expect(found[0] == found[1])
+            return found[1]
         }
         let letters = [UInt8](repeating: 0x62, count: length)
         #expect(!mayHoldKey(letters))

@@ -40,7 +40,8 @@ public struct LineMaker: ~Copyable {
 
 /// Makes lines of records as they come. Of one thread, so exclusive access is not checked.
 final class LineBatch: RecordConsumer {
-    @exclusivity(unchecked) private(set) var lines = FormedLines(capacity: 0)
+    @exclusivity(unchecked) private var text = LineBuffer(capacity: 0)
+    @exclusivity(unchecked) private var ends: [Int] = []
     @exclusivity(unchecked) private var maker: LineMaker
 
     init(_ maker: consuming LineMaker) { self.maker = maker }
@@ -48,26 +49,32 @@ final class LineBatch: RecordConsumer {
     /// The least severe level that the log shows.
     var level: Level { maker.level }
 
-    /// Begins another batch.
-    func begin(capacity: Int) { lines = FormedLines(capacity: capacity) }
+    /// Records with lines.
+    var count: Int { ends.count }
+
+    /// Begins a batch with room for so many bytes.
+    func begin(capacity: Int) { text = LineBuffer(capacity: capacity) }
 
     /// Gives the batch away.
     func end() -> FormedLines {
-        defer { lines = FormedLines(capacity: 0) }
-        return lines
+        var made = LineBuffer(capacity: 0)
+        swap(&made, &text)
+        defer { ends = [] }
+        return FormedLines(made, ends: ends)
     }
 
-    func take(_ record: consuming RedactedRecord, content: Span<UInt8>) {
-        maker.append(record, content: content, to: &lines.text)
+    func take(_ records: WaitingRecords, content: Span<UInt8>) {
+        records.useFirst { maker.append($0, content: content, to: &text) }
         endRecord()
     }
 
     func take(_ line: consuming RecordLine) {
-        maker.append(line, to: &lines.text)
+        maker.append(line, to: &text)
         endRecord()
     }
 
+    @inline(__always)
     private func endRecord() {
-        if lines.text.count > lines.ends.last ?? 0 { lines.ends.append(lines.text.count) }
+        if text.count > ends.last ?? 0 { ends.append(text.count) }
     }
 }

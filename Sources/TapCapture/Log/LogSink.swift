@@ -241,14 +241,14 @@ public final class LogSink: LogOutput {
         return true
     }
 
-    /// Makes the lines that the log would, for ``write(_:)-(FormedLines)``; nil where they depend on those before.
+    /// Makes the lines that the log would, for ``write(_:)-(MergedLines)``; nil where they depend on those before.
     public var lineMakers: LineMaker.Factory? {
         guard case .text(let style) = form, triggered == nil else { return nil }
         return { [levels, filter] in LineMaker(levels, filter, style) }
     }
 
     /// Writes lines that one of ``lineMakers`` has made.
-    public func write(_ lines: FormedLines) { writer.append(lines) }
+    public func write(_ lines: MergedLines) { writer.append(lines) }
 
     /// Writes the line of a record now, once it is near a match, or never.
     private func append(_ line: borrowing LineBuffer, of record: borrowing Record, _ content: Span<UInt8>) {

@@ -108,7 +108,7 @@ final class PacketPart {
     }
 
     /// The next lines, in the order of their records; nil at the end, as of ``next()``.
-    func nextLines() -> FormedLines? {
+    func nextLines() -> MergedLines? {
         begin()
         return pipeline?.nextLines()
     }

@@ -211,30 +211,34 @@ final class PacketPipeline {
         while !hasEnded {
             if let current, let line = lanes[current].next(after: sequence) { return line }
             if let current { sequence += lanes[current].endStep() }
-            current = earliest()
+            current = earliest()?.lane
             if current == nil { takeRound() }
         }
         return nil
     }
 
     /// The lines of a round; nil at the end.
-    func nextLines() -> FormedLines? {
+    func nextLines() -> MergedLines? {
         takeRound()
         guard !hasEnded else { return nil }
-        let merged = FormedLines(capacity: lanes.reduce(0) { $0 + ($1.batch.lines?.text.count ?? 0) })
-        while let lane = earliest() { lanes[lane].appendStep(to: merged) }
+        var merged = MergedLines(of: lanes.compactMap(\.batch.lines))
+        while let (lane, next) = earliest() { merged.append(lanes[lane].endSteps(before: next), ofPart: lane) }
         return merged
     }
 
-    /// The lane whose step comes next; nil at the end of the round.
-    private func earliest() -> Int? {
+    /// The lane whose step comes next, and where the first of the others' stands; nil at the end of the round.
+    private func earliest() -> (lane: Int, next: UInt64)? {
         var found: (lane: Int, place: UInt64)?
+        var next = UInt64.max
         for index in lanes.indices {
             guard let place = lanes[index].place else { continue }
-            if let earlier = found, earlier.place < place { continue }
+            if let earlier = found {
+                next = min(next, max(earlier.place, place))
+                if earlier.place < place { continue }
+            }
             found = (index, place)
         }
-        return found?.lane
+        return found.map { ($0.lane, next) }
     }
 
     private func takeRound() {
@@ -287,9 +291,10 @@ private struct PacketWorker {
             let made: PacketPipeline.Made
             if var batch = lines {
                 batch.begin(capacity: size + size / 4)
-                let steps = read(round, into: &batch) { $0.lines.ends.count }
-                size = batch.lines.text.count
-                made = PacketPipeline.Made(steps: steps, lines: batch.end())
+                let steps = read(round, into: &batch) { $0.count }
+                let lines = batch.end()
+                size = lines.text.count
+                made = PacketPipeline.Made(steps: steps, lines: lines)
             } else {
                 var batch = RecordBatch(capacity: size)
                 let steps = read(round, into: &batch) { $0.count }
@@ -383,11 +388,11 @@ extension PacketPipeline.Lane {
         return taken
     }
 
-    /// Appends the lines of the step, and goes on to the next one.
-    mutating func appendStep(to lines: FormedLines) {
+    /// Goes on to the first step at `place` or behind it, but one step at least; gives the records of those before.
+    mutating func endSteps(before place: UInt64) -> Range<Int> {
         let start = step == 0 ? 0 : batch.steps[step - 1].records
-        if let made = batch.lines { lines.append(start..<batch.steps[step].records, of: made) }
-        step += 1
+        repeat { step += 1 } while step < batch.steps.count && batch.steps[step].place < place
+        return start..<batch.steps[step - 1].records
     }
 }
 

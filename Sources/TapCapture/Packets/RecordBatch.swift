@@ -24,8 +24,8 @@ final class RecordBatch: RecordConsumer, @unchecked Sendable {
         place.deallocate()
     }
 
-    func take(_ record: consuming RedactedRecord, content: Span<UInt8>) {
-        append(RecordLine(record, content: content))
+    func take(_ records: WaitingRecords, content: Span<UInt8>) {
+        append(RecordLine(records.takeFirst(), content: content))
     }
 
     func take(_ line: consuming RecordLine) { append(line) }

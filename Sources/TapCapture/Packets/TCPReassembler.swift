@@ -84,6 +84,7 @@ struct TCPReassembler {
         let number: Number
         let key: Key
         let client: PacketEndpoint
+        let server: PacketEndpoint
         let send = Side()
         let recv = Side()
         @exclusivity(unchecked) var packets: UInt64 = 0
@@ -97,6 +98,7 @@ struct TCPReassembler {
             self.number = number
             self.key = key
             self.client = client
+            server = key.one == client ? key.other : key.one
         }
 
         subscript(direction: Direction) -> Side { direction == .send ? send : recv }
@@ -134,10 +136,8 @@ struct TCPReassembler {
     @inline(__always)
     mutating func takeNext(_ segment: TCPSegment, _ count: Int) -> Next? {
         guard count > 0, segment.cut == 0, segment.flags.isSubset(of: [.acknowledges, .push]) else { return nil }
-        let key = Key(segment)
-        guard let index = find(key) else { return nil }
+        guard let (index, direction) = findUsual(segment) ?? findAnew(segment) else { return nil }
         let connection = connections[index]
-        let direction: Direction = segment.source == connection.client ? .send : .recv
         let (side, other) = (connection[direction], connection[direction.opposite])
         guard side.next == segment.sequence, side.end == nil, side.waiting.isEmpty, other.waiting.isEmpty,
             let reader = connection.reader
@@ -198,6 +198,21 @@ struct TCPReassembler {
     }
 
     // MARK: Connections
+
+    /// Where the connection of a segment is, if it is the one that was found last by these bits of the hash, and whose it is.
+    @inline(__always)
+    private func findUsual(_ segment: TCPSegment) -> (index: Int, direction: Direction)? {
+        let index = Int(usual[Int(truncatingIfNeeded: segment.connectionHash & 1023)])
+        guard index < connections.count, !connections[index].isClosed else { return nil }
+        let (client, server) = (connections[index].client, connections[index].server)
+        if segment.source == client, segment.destination == server { return (index, .send) }
+        return segment.source == server && segment.destination == client ? (index, .recv) : nil
+    }
+
+    private mutating func findAnew(_ segment: TCPSegment) -> (index: Int, direction: Direction)? {
+        guard let index = find(Key(segment)) else { return nil }
+        return (index, segment.source == connections[index].client ? .send : .recv)
+    }
 
     /// Where a connection is that has begun and not ended.
     @inline(__always)

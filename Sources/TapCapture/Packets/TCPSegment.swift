@@ -12,7 +12,7 @@ struct PacketEndpoint: Hashable, Sendable {
 }
 
 /// Makes hashes of the ends of connections. Unpredictable, so that nobody can choose addresses that all have one hash.
-private struct EndpointHash: Sendable {
+struct EndpointHash: Sendable {
     static let shared = EndpointHash()
 
     private let seed = UInt64.random(in: .min ... .max)
@@ -84,9 +84,9 @@ extension TCPSegment {
         sequence: UInt32,
         acknowledgement: UInt32,
         flags: Flags,
-        cut: Int
+        cut: Int,
+        _ hash: EndpointHash = .shared
     ) {
-        let hash = EndpointHash.shared
         self.init(
             source: source,
             destination: destination,
@@ -130,6 +130,7 @@ struct PacketDecoder {
     /// When the last packet was captured. Those of several interfaces may go back in time.
     private(set) var now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
     private var fragments = IPFragments()
+    private let hash = EndpointHash.shared
 
     /// - Parameter began: When the capture began; nil is with the first packet.
     init(began: Timestamp? = nil) {
@@ -292,7 +293,8 @@ struct PacketDecoder {
             sequence: bytes.number32(at: at + 4),
             acknowledgement: bytes.number32(at: at + 8),
             flags: TCPSegment.Flags(rawValue: bytes[at + 13]),
-            cut: cut
+            cut: cut,
+            hash
         )
         return (segment, .range(at + head..<range.upperBound))
     }

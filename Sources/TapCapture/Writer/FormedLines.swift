@@ -1,22 +1,60 @@
 internal import TapRecord
 
-/// The lines of some records, in order.
+/// The lines of some records, in order, that one thread has made.
 ///
-/// Sendable: one thread fills it, and then another reads it.
-public final class FormedLines: @unchecked Sendable {
+/// Sendable: nothing changes them.
+final class FormedLines: Sendable {
     /// The lines.
-    @exclusivity(unchecked) var text: LineBuffer
+    let text: LineBuffer
     /// Where those of each record end.
-    @exclusivity(unchecked) var ends: [Int] = []
+    let ends: [Int]
 
-    init(capacity: Int = 1024) { text = LineBuffer(capacity: capacity) }
+    init(_ text: consuming LineBuffer, ends: [Int]) {
+        self.text = text
+        self.ends = ends
+    }
+}
 
-    /// Appends some of the records of others; never of itself.
-    func append(_ records: Range<Int>, of other: FormedLines) {
-        guard !records.isEmpty, other !== self else { return }
-        let start = records.lowerBound == 0 ? 0 : other.ends[records.lowerBound - 1]
-        let shift = text.count - start
-        text.append(start..<other.ends[records.upperBound - 1], of: other.text)
-        for end in other.ends[records] { ends.append(end + shift) }
+/// Lines that several threads have made, in the order of their records.
+public struct MergedLines: Sendable {
+    private struct Piece {
+        /// Whose lines they are.
+        let part: Int
+        let records: Range<Int>
+    }
+
+    private let parts: [FormedLines]
+    private var pieces: [Piece] = []
+    /// Bytes of the lines.
+    private(set) var byteCount = 0
+    /// Records that have lines.
+    private(set) var recordCount = 0
+
+    init(of parts: [FormedLines]) { self.parts = parts }
+
+    /// Goes on with the lines of some records of a part, which come behind those of it that are there already.
+    mutating func append(_ records: Range<Int>, ofPart part: Int) {
+        guard !records.isEmpty else { return }
+        pieces.append(Piece(part: part, records: records))
+        recordCount += records.count
+        byteCount += place(records, parts[part]).count
+    }
+
+    /// Where the lines of some records stand in those of their part.
+    private func place(_ records: Range<Int>, _ part: FormedLines) -> Range<Int> {
+        let start = records.lowerBound == 0 ? 0 : part.ends[records.lowerBound - 1]
+        return start..<part.ends[records.upperBound - 1]
+    }
+
+    /// Appends the lines to `bytes`, and to `ends` where those of each record end there.
+    func append(to bytes: inout [UInt8], _ ends: inout [Int]) {
+        bytes.reserveCapacity(bytes.count + byteCount)
+        for piece in pieces {
+            let part = parts[piece.part]
+            let place = place(piece.records, part)
+            let shift = bytes.count - place.lowerBound
+            part.text.copy(place, to: &bytes)
+            for end in part.ends[piece.records] { ends.append(end + shift) }
+        }
     }
 }

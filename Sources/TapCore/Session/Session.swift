@@ -201,7 +201,7 @@ public struct Session: ~Copyable {
     public func withContent<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(content) }
 
     /// Where the record is that is next.
-    var records: RecordMemory { queue.records }
+    var records: WaitingRecords { queue.records }
 
     /// Takes the command that is next.
     mutating func takeCommand() -> Command { queue.takeCommand() }
@@ -236,14 +236,14 @@ public struct Session: ~Copyable {
             passEnd(direction)
             return !queue.isEmpty
         }
-        guard !directions[direction].isOpaque, let event = directions[direction].next() else {
+        var event = StreamEvent()
+        guard !directions[direction].isOpaque, directions[direction].next(into: &event) else {
             directions[direction].hasInput = false
             if case .draining = directions[direction].mode { flushRest(direction) }
             if directions[direction].end != nil { passEnd(direction) }
             return directions[direction].hasInput || !queue.isEmpty
         }
-        // What came of the other direction since then is no part of when this came. A second call would copy the event's memory
-        // once more.
+        // What came of the other direction since then is no part of when this came.
         let last = now
         if directions[direction].isCutThrough, let arrival = directions[direction].arrival { now = arrival }
         handle(event, direction)
@@ -265,8 +265,11 @@ public struct Session: ~Copyable {
         return [0x20, 0x09, 0x0A, 0x0D].contains(directions.pending(.send)[0])
     }
 
-    /// Has the driver hand a record to the sinks.
-    mutating func enqueue(_ record: consuming RedactedRecord) { queue.append(record) }
+    /// Has the driver hand to the sinks what may be shown of a record.
+    @inline(__always)
+    mutating func enqueue(_ record: consuming Record) {
+        queue.append(record, by: tools.redactor, at: options.redaction == .metadata ? info.domain : nil)
+    }
 
     /// Has the driver do something that is neither for the sinks nor ``forward(_:)``.
     mutating func enqueue(_ command: consuming Command) { queue.append(command) }

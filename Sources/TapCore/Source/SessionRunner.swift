@@ -53,7 +53,7 @@ public final class SessionRunner {
         let records = session.records
         while let kind = session.advance() {
             switch kind {
-            case .record: session.withContent { performer.take(records.takeFirst(), content: $0) }
+            case .record: session.withContent { performer.take(records, content: $0) }
             case .send: session.withContent { performer.forward(.send, $0) }
             case .recv: session.withContent { performer.forward(.recv, $0) }
             case .other: performer.perform(session.takeCommand())
@@ -72,7 +72,7 @@ public final class SessionRunner {
     private struct Teller: CommandPerformer {
         let tell: (consuming RedactedRecord, Span<UInt8>) -> Void
 
-        func take(_ record: consuming RedactedRecord, content: Span<UInt8>) { tell(record, content) }
+        func take(_ records: WaitingRecords, content: Span<UInt8>) { tell(records.takeFirst(), content) }
         func forward(_ direction: Direction, _ content: Span<UInt8>) {}
         func perform(_ command: consuming Command) {}
     }
@@ -80,8 +80,8 @@ public final class SessionRunner {
 
 /// Who carries out what a session commands.
 public protocol CommandPerformer {
-    /// Takes a record beside its texts, which are gone when this returns.
-    mutating func take(_ record: consuming RedactedRecord, content: Span<UInt8>)
+    /// Takes the first of the records that wait. Its texts are gone when this returns.
+    mutating func take(_ records: WaitingRecords, content: Span<UInt8>)
     /// Writes bytes, which are gone when this returns, to the leg on which the direction leaves.
     mutating func forward(_ direction: Direction, _ content: Span<UInt8>)
     /// Carries out another command.
@@ -105,7 +105,10 @@ extension RecordConsumer {
 private struct LineConsumer: RecordConsumer {
     let tell: (consuming RecordLine) -> Void
 
-    func take(_ record: consuming RedactedRecord, content: Span<UInt8>) { tell(RecordLine(record, content: content)) }
+    func take(_ records: WaitingRecords, content: Span<UInt8>) {
+        tell(RecordLine(records.takeFirst(), content: content))
+    }
+
     func take(_ line: consuming RecordLine) { tell(line) }
 }
 
@@ -160,11 +163,10 @@ public struct SourceRunner {
             if case .received(_, _, let why) = input.kind { inferred = why }
             if case .input(.closed) = input.kind { sessions[input.session] = nil }
         }
+        guard let inferred else { return runner.run(by: &consumer) }
         runner.drain { record, content in
-            guard let inferred, record.record.kind == .streamOpen else {
-                return consumer.take(record, content: content)
-            }
-            consumer.take(RecordLine(record, content: content).inferred(inferred))
+            let line = RecordLine(record, content: content)
+            consumer.take(line.record.kind == .streamOpen ? line.inferred(inferred) : line)
         }
     }
 

@@ -101,8 +101,8 @@ public struct Record: Sendable {
     /// The URI where ``payloadNamespace`` is ``Namespace/other``.
     public var payloadURI: ByteRange?
 
-    /// What the item says, in a line for people; see ``Summary``.
-    public var summary: Prose?
+    /// The text of ``summary``, which costs less to copy.
+    private(set) var summaryText: String?
 
     /// Sequence number of the request that this answers.
     public var answers: UInt64?
@@ -117,6 +117,14 @@ public struct Record: Sendable {
 
     /// One where the record has some of it, else none.
     var remarks: [Remarks] = []
+}
+
+extension Record {
+    /// What the item says, in a line for people; see ``Summary``.
+    public var summary: Prose? {
+        get { summaryText.map { Prose($0) } }
+        set { summaryText = newValue?.text }
+    }
 }
 
 // In an extension, so that it calls the memberwise initializer: one that sets the properties itself ends with a copy of the

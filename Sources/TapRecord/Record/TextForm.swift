@@ -97,7 +97,7 @@ public struct TextForm: ~Copyable, Sendable {
             line.append(decimal: record.session)
             if let jid = record.jid {
                 line.append(0x20)
-                appendWho(jid.utf8.span, to: &line)
+                jid.withBytes { appendWho($0, to: &line) }
             } else if let user = record.user {
                 line.append(" ~")
                 appendWho(user.utf8.span, to: &line)
@@ -305,40 +305,44 @@ extension TextForm {
         _ direction: Direction,
         to line: inout LineBuffer
     ) {
-        let jid = record.kind == .stanza ? record.jid : nil
         let isBroadcast =
             direction == .send && record.to == nil && content.slice(record.name ?? .empty).equals("presence")
-        let from = record.from != nil || jid != nil
-        let to = record.to != nil || jid != nil && !isBroadcast
-        if from {
-            line.append(0x20)
-            appendAddress(record.from, content, jid, isOwn: direction == .send, to: &line)
-        }
-        if to {
-            line.append(" → ")
-            appendAddress(record.to, content, jid, isOwn: direction == .recv, to: &line)
+        let (from, to) = (record.from, record.to)
+        let own = record.kind == .stanza ? record.jid ?? "" : ""
+        own.withBytes { jid in
+            if from != nil || !jid.isEmpty {
+                line.append(0x20)
+                appendAddress(from, content, jid, isOwn: direction == .send, to: &line)
+            }
+            if to != nil || !jid.isEmpty && !isBroadcast {
+                line.append(" → ")
+                appendAddress(to, content, jid, isOwn: direction == .recv, to: &line)
+            }
         }
     }
 
-    /// - Parameter isOwn: Whether a missing address is the session's full JID, else its account's bare one.
+    /// - Parameters:
+    ///   - jid: The session's full JID; empty where there is none.
+    ///   - isOwn: Whether a missing address is that one, else its account's bare one.
     private func appendAddress(
         _ range: ByteRange?,
         _ content: Span<UInt8>,
-        _ jid: String?,
+        _ jid: Span<UInt8>,
         isOwn: Bool,
         to line: inout LineBuffer
     ) {
         if let range {
             let address = content.slice(range)
-            if let jid, address.equals(jid.utf8.span) { return appendResource(jid, to: &line) }
+            if !jid.isEmpty, address.equals(jid) { return appendResource(jid, to: &line) }
             appendWire(address, to: &line)
-        } else if let jid {
-            if isOwn { appendResource(jid, to: &line) } else { appendWire(jid.utf8.span.untilSlash, to: &line) }
+        } else if isOwn {
+            appendResource(jid, to: &line)
+        } else {
+            appendWire(jid.untilSlash, to: &line)
         }
     }
 
-    private func appendResource(_ text: String, to line: inout LineBuffer) {
-        let jid = text.utf8.span
+    private func appendResource(_ jid: Span<UInt8>, to line: inout LineBuffer) {
         let bare = jid.untilSlash.count
         appendWire(bare < jid.count ? jid.extracting((bare + 1)...) : jid, to: &line)
     }
@@ -347,9 +351,9 @@ extension TextForm {
     ///
     /// - Returns: whether there was something to say.
     private func appendSummary(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
-        guard let words = record.summary?.text ?? payload(record, content) else { return false }
+        guard let words = record.summaryText ?? payload(record, content) else { return false }
         line.append(0x20)
-        appendWire(words.utf8.span, to: &line)
+        words.withBytes { appendWire($0, to: &line) }
         return true
     }
 

@@ -1,3 +1,11 @@
+extension String {
+    /// Calls `body` with the text as UTF-8. Costs less than `utf8.span`, which asks the standard library each time.
+    @inline(__always)
+    func withBytes<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome {
+        utf8.withContiguousStorageIfAvailable { body($0.span) } ?? body(utf8.span)
+    }
+}
+
 /// The bytes of a log line (or several) in the making: append-only, reused from line to line.
 ///
 /// Everything that writes records appends here, so that a line costs no string and, once the buffer has its size, no
@@ -32,6 +40,11 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
 
     /// Appends a copy of what has been appended so far to `output`.
     public func copy(to output: inout [UInt8]) { output.append(contentsOf: buffer) }
+
+    /// Appends a copy of a part of what has been appended so far to `output`.
+    public func copy(_ range: Range<Int>, to output: inout [UInt8]) {
+        output.append(contentsOf: UnsafeBufferPointer(rebasing: buffer[range]))
+    }
 
     /// What has been appended, which is UTF-8, as a string.
     public var text: String { String(decoding: buffer, as: UTF8.self) }
@@ -128,8 +141,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
 
     /// Appends a text of this program (never of the wire) as UTF-8.
     public mutating func append(string: String) {
-        var string = string
-        string.withUTF8 { append(copying: UnsafeRawBufferPointer($0)) }
+        string.withBytes { append(bytes: $0.bytes) }
     }
 
     /// Appends bytes as they are.

@@ -134,6 +134,8 @@ public enum SecretNames {
         private let elements: Bits
         private let attributes: Bits
         private let namespaces: (UInt64, UInt64)
+        /// The ``Tag/nameBit(count:first:last:)`` of each attribute in the catalogue.
+        let attributeBits: UInt64
 
         fileprivate init() {
             elements = Bits(SecretNames.elements.map(\.name))
@@ -144,6 +146,10 @@ public enum SecretNames {
                 if namespace.rawValue < 64 { bits.0 |= bit } else { bits.1 |= bit }
             }
             namespaces = bits
+            attributeBits = SecretNames.attributes.reduce(0) { bits, name in
+                let count = name.utf8CodeUnitCount
+                return bits | Tag.nameBit(count: count, first: name.utf8Start[0], last: name.utf8Start[count - 1])
+            }
         }
 
         /// Whether an element is in the catalogue.

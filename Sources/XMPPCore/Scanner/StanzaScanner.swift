@@ -272,8 +272,11 @@ extension StanzaScanner {
         var (index, quote, last) = (from, quote, last)
         let limit = cursor &+ limits.tagBytes
         let end = min(window.count, limit)
-        while index < end {
-            let byte = window[index]
+        let searched = window.extracting(0..<end)
+        while true {
+            if quote != 0 { index = searched.skipPlain(from: index, quote: quote) }
+            guard index < end else { break }
+            let byte = searched[index]
             if quote != 0 {
                 if byte == quote { quote = 0 }
                 if byte == 0x3C { return true }

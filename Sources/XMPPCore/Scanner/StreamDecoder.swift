@@ -1,5 +1,3 @@
-internal import Synchronization
-
 /// One direction of a stream: bytes in as they arrive, events out, one for each top-level item.
 ///
 /// Deterministic and pure: no socket, no clock, no thread. Bytes are appended, events pulled until there are none:
@@ -25,9 +23,6 @@ public struct StreamDecoder: ~Copyable {
     /// The bytes the head of an oversize item refers to.
     private var headBytes: [UInt8] = []
     private var isFinished = false
-    /// Nothing reads this. An `Atomic` cannot move, so the compiler reads a decoder inside another value at its address; it would
-    /// copy all 497 bytes of it first otherwise.
-    private let place = Atomic<UInt8>(0)
 
     /// An item beyond the limit, followed to its end without being kept. A class, since there is seldom one, and the
     /// decoder is moved often.
@@ -131,22 +126,37 @@ public struct StreamDecoder: ~Copyable {
 
     /// The next event; nil when more bytes are needed.
     public mutating func next() -> StreamEvent? {
+        var event = StreamEvent()
+        return next(into: &event) ? event : nil
+    }
+
+    /// Puts the next event into `event`; false, with nothing put there, when more bytes are needed.
+    ///
+    /// For who asks at each stanza: an event has 30 words, which ``next()`` copies twice.
+    public mutating func next(into event: inout StreamEvent) -> Bool {
         if hasOversize {
             forgetTruncated()
-            if let head = oversize?.end { return endOversize(head) }
+            if let head = oversize?.end { return put(endOversize(head), into: &event) }
         }
-        guard !isFinished else { return nil }
+        guard !isFinished else { return false }
         switch Self.look(&scanner, storage, from: consumed) {
-        case .incomplete, .more: return hasOversize ? fragment(discardable()) : beginOversize()
-        case .fault(let code, let at, let limit): return fault(code, at: at, limit: limit)
+        case .incomplete, .more: return put(hasOversize ? fragment(discardable()) : beginOversize(), into: &event)
+        case .fault(let code, let at, let limit): return put(fault(code, at: at, limit: limit), into: &event)
         case .item(let kind, let length, let beginsEpoch):
             if hasOversize || length > limits.itemBytes && kind == .element {
                 if !hasOversize { openOversize(scanner.head) }
                 oversize?.end = scanner.head
-                return fragment(length)
+                return put(fragment(length), into: &event)
             }
-            return event(kind, length: length, beginsEpoch: beginsEpoch)
+            putItem(kind, length: length, beginsEpoch: beginsEpoch, into: &event)
+            return true
         }
+    }
+
+    private func put(_ found: StreamEvent?, into event: inout StreamEvent) -> Bool {
+        guard let found else { return false }
+        event = found
+        return true
     }
 
     /// The scanner changes while it looks at the storage: two parts of one struct, which the compiler accepts as two arguments.
@@ -205,22 +215,24 @@ public struct StreamDecoder: ~Copyable {
 
     // MARK: Events
 
-    private mutating func event(_ kind: StanzaScanner.Item.Kind, length: Int, beginsEpoch: Bool) -> StreamEvent {
+    private mutating func putItem(
+        _ kind: StanzaScanner.Item.Kind,
+        length: Int,
+        beginsEpoch: Bool,
+        into event: inout StreamEvent
+    ) {
         if beginsEpoch {
             epoch += 1
             epochStart = position
         }
-        let start = position
-        let chunks = take(length)
-        return StreamEvent(
-            kind: .item(kind),
-            epoch: epoch,
-            offset: start - epochStart,
-            position: start,
-            length: UInt64(length),
-            head: scanner.head,
-            chunks: chunks
-        )
+        event.kind = .item(kind)
+        event.epoch = epoch
+        event.offset = position - epochStart
+        event.position = position
+        event.length = UInt64(length)
+        event.head = scanner.head
+        event.isTruncated = false
+        event.chunks = take(length)
     }
 
     private func makeEvent(_ kind: StreamEvent.Kind, length: Int) -> StreamEvent {
@@ -332,6 +344,17 @@ public struct StreamEvent: Sendable {
     public var chunks: [UInt64] = []
     /// The item was beyond the size limit: only its head is known, and of a torn one not even that.
     public var isTruncated = false
+
+    init(kind: Kind, epoch: Int, offset: UInt64, position: UInt64, length: UInt64) {
+        self.kind = kind
+        self.epoch = epoch
+        self.offset = offset
+        self.position = position
+        self.length = length
+    }
+
+    /// The end of an empty stream, for ``StreamDecoder/next(into:)``.
+    public init() { self.init(kind: .torn, epoch: 0, offset: 0, position: 0, length: 0) }
 }
 
 /// Positions at which reads ended, ascending, consumed item by item.

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// One tag, taken apart: offsets of its parts in the bytes it was read from. Reused from tag to tag.
 struct Tag: ~Copyable {
     /// An attribute or namespace declaration as it stands in the tag.
@@ -36,10 +38,20 @@ struct Tag: ~Copyable {
     var hasNumericReference = false
     /// The name of an attribute that declares nothing has a prefix.
     private var hasPrefixedAttributes = false
-    /// One bit a name, by its length and last letter: names with different bits are different.
+    /// The ``nameBit(count:first:last:)`` of each attribute and declaration.
     private var seenNames: UInt64 = 0
     /// Two attributes have the same bit, and may have the same name.
     private var mayRepeatName = false
+    /// Nothing reads this. An `Atomic` cannot move, so the compiler reads a tag, and a scanner or decoder with it, where it is; it
+    /// would copy it first wherever another value lends it.
+    private let place = Atomic<UInt8>(0)
+
+    /// One bit for a name, by its length, first and last byte: names with different bits are different. With these factors the
+    /// names of attributes that stand together in XMPP differ, and few others share a bit with those of secrets.
+    @inline(__always)
+    static func nameBit(count: Int, first: UInt8, last: UInt8) -> UInt64 {
+        1 &<< (UInt64(truncatingIfNeeded: count &* 35) &+ UInt64(first) &* 4 &+ UInt64(last))
+    }
 
     var localName: ByteRange { colon < 0 ? name : ByteRange(Int(colon) &+ 1, Int(name.end)) }
 
@@ -136,14 +148,15 @@ struct Tag: ~Copyable {
                 value: ByteRange(valueStart, valueEnd),
                 isDeclaration: isDeclaration
             ),
-            lastLetter: unsafe bytes[unchecked: nameEnd &- 1]
+            first: unsafe bytes[unchecked: nameStart],
+            last: unsafe bytes[unchecked: nameEnd &- 1]
         )
         return true
     }
 
     @inline(__always)
-    private mutating func append(_ attribute: Attribute, lastLetter: UInt8) {
-        let bit: UInt64 = 1 &<< (UInt64(lastLetter) &+ UInt64(attribute.name.count) &* 11)
+    private mutating func append(_ attribute: Attribute, first: UInt8, last: UInt8) {
+        let bit = Self.nameBit(count: attribute.name.count, first: first, last: last)
         if seenNames & bit != 0 { mayRepeatName = true }
         seenNames |= bit
         attributes.append(attribute)
@@ -188,7 +201,7 @@ struct Tag: ~Copyable {
         } else if attribute.colon >= 0 {
             hasPrefixedAttributes = true
         }
-        append(attribute, lastLetter: bytes[Int(attribute.name.end) &- 1])
+        append(attribute, first: nameBytes[0], last: nameBytes[nameBytes.count &- 1])
         return .complete
     }
 
@@ -355,7 +368,13 @@ extension Tag {
     func mayHoldSecret(_ bytes: Span<UInt8>, _ namespace: Namespace, _ secrets: SecretNames.Sieve) -> Bool {
         if hasReference { return true }
         if secrets.contains(element: bytes.extracting(localName.range), namespace) { return true }
-        for index in 0..<attributes.count where attributes[index].mayBeSecret(bytes, secrets) { return true }
+        let mayBeNamed = hasPrefixedAttributes || seenNames & secrets.attributeBits != 0
+        for index in 0..<attributes.count {
+            let attribute = attributes[index]
+            if attribute.isDeclaration { continue }
+            if mayBeNamed, secrets.contains(attribute: bytes.extracting(attribute.localName)) { return true }
+            if attribute.mayHoldKey(bytes) { return true }
+        }
         return false
     }
 }
@@ -365,7 +384,10 @@ extension Tag.Attribute {
     @inline(__always)
     func mayBeSecret(_ bytes: Span<UInt8>, _ secrets: SecretNames.Sieve) -> Bool {
         guard !isDeclaration else { return false }
-        return secrets.contains(attribute: bytes.extracting(localName))
-            || value.count >= 8 && TextScan.attributeMayHoldKey(bytes, value)
+        return secrets.contains(attribute: bytes.extracting(localName)) || mayHoldKey(bytes)
     }
+
+    /// Whether the value may hold a key in a URL.
+    @inline(__always)
+    func mayHoldKey(_ bytes: Span<UInt8>) -> Bool { value.count >= 8 && TextScan.attributeMayHoldKey(bytes, value) }
 }

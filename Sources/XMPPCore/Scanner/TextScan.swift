@@ -15,22 +15,8 @@ enum TextScan {
     /// How many of the letters a to z stand from `index` on, up to 16. The caller has made sure that 16 bytes are there.
     @inline(__always)
     static func countSmallLetters(_ bytes: Span<UInt8>, from index: Int) -> Int {
-        let raw = bytes.bytes
-        let others = notSmallLetters(unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self))
-        if others != 0 { return others.trailingZeroBitCount &>> 3 }
-        // Of no byte the top bit tells 64 zeros, which are the eight bytes.
-        return 8
-            &+ notSmallLetters(unsafe raw.unsafeLoadUnaligned(fromByteOffset: index &+ 8, as: UInt64.self))
-            .trailingZeroBitCount &>> 3
-    }
-
-    /// The top bit of each byte that is none of a to z.
-    @inline(__always)
-    private static func notSmallLetters(_ word: UInt64) -> UInt64 {
-        // Seven bits a byte, so that no sum carries into the next: the top bit tells "a or beyond", "{ or beyond".
-        let low = word & ~highs
-        let isLetter = (low &+ ones &* (0x80 &- 0x61)) & ~(low &+ ones &* (0x80 &- 0x7B)) & ~word
-        return ~isLetter & highs
+        unsafe bytes.bytes.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
+            .otherThanSmallLetters.first
     }
 
     /// As ``Swift/Span/skipPlain(from:quote:)`` for text, which stops at `]`. `mayHoldKey` becomes true where a sign of a key in a URL was passed: see
@@ -41,9 +27,11 @@ enum TextScan {
         let raw = bytes.bytes
         while index &+ 16 <= bytes.count {
             let block = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
-            let end = index &+ block.textStops(0x5D).first
-            // Only those before the first stop were passed.
-            if !mayHoldKey, index &+ (block.marks(0x23) .| block.marks(0x3D) .| block.marks(0x2F)).first < end {
+            let stops = block.textStops(0x5D).bits
+            // Only those before the first stop were passed: below it are all the bits that `stops - 1` changes.
+            let passed = ~stops & (stops &- 1)
+            let end = index &+ min(16, stops.trailingZeroBitCount)
+            if !mayHoldKey, (block.marks(0x23) .| block.marks(0x3D) .| block.marks(0x2F)).bits & passed != 0 {
                 mayHoldKey = holdsKeySign(bytes, index..<end)
             }
             if end < index &+ 16 { return end }
@@ -185,26 +173,24 @@ extension TextScan {
         return KeySigns(hasKey: keys != 0, hasMark: marks != 0, hasPair: pairs != 0)
     }
 
-    /// Whether 16 bytes or more hold one of the signs that make a value worth a closer look: `#`, `=`, or two slashes in a row.
+    /// Whether a value holds one of the signs that make it worth a closer look: `#`, `=`, or two slashes in a row. It ends at byte
+    /// 16 of the item or later, and in front of it stands its quote.
     @inline(__always)
     private static func holdsKeyOrPair(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
         let raw = bytes.bytes
-        var found = SIMDMask<SIMD16<Int8>>(repeating: false)
+        var slashBefore: UInt32 = 0
         var index = start
-        while true {
-            // The last block overlaps the one before it.
-            index = min(index, end &- 16)
-            let block = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
-            let slashes = block.marks(0x2F)
-            found = found .| block.marks(0x23) .| block.marks(0x3D)
-            if slashes.isAny {
-                // In front of the value stands its quote, which is no slash.
-                let before = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index &- 1, as: SIMD16<UInt8>.self)
-                found = found .| slashes .& before.marks(0x2F)
-            }
-            if index == end &- 16 { return found.isAny }
-            index &+= 16
+        while index < end {
+            let place = min(index, end &- 16)
+            let block = unsafe raw.unsafeLoadUnaligned(fromByteOffset: place, as: SIMD16<UInt8>.self)
+            let slashes = block.marks(0x2F).bits
+            let signs = (block.marks(0x23) .| block.marks(0x3D)).bits | slashes & (slashes &<< 1 | slashBefore)
+            // The last block begins in the one before it, or in front of the value.
+            if signs &>> UInt32(truncatingIfNeeded: index &- place) != 0 { return true }
+            slashBefore = slashes &>> 15
+            index = place &+ 16
         }
+        return false
     }
 
     /// Whether the value of an attribute may hold a key in a URL.
@@ -215,7 +201,7 @@ extension TextScan {
     static func attributeMayHoldKey(_ bytes: Span<UInt8>, _ value: ByteRange) -> Bool {
         let (start, end) = (Int(value.start), Int(value.end))
         guard end &- start >= 8 else { return false }
-        if end &- start >= 16, start > 0, !holdsKeyOrPair(bytes, start, end) { return false }
+        if end >= 16, !holdsKeyOrPair(bytes, start, end) { return false }
         let signs = keySigns(bytes, start, end)
         if signs.hasPair, signs.hasMark || mayLeadToInvitation(bytes, start..<end) { return true }
         guard signs.hasKey else { return false }

@@ -173,9 +173,12 @@ struct PacketPipelineTests {
             var text = ""
             var records = 0
             while let lines = part.nextLines() {
-                text += lines.text.text
-                #expect(lines.ends.allSatisfy { lines.text.bytes[$0 - 1] == 0x0A })
-                records += lines.ends.count
+                var (bytes, ends): ([UInt8], [Int]) = ([], [])
+                lines.append(to: &bytes, &ends)
+                text += String(decoding: bytes, as: UTF8.self)
+                #expect(ends.allSatisfy { bytes[$0 - 1] == 0x0A } && ends == ends.sorted())
+                #expect(lines.recordCount == ends.count && lines.byteCount == bytes.count)
+                records += ends.count
             }
             #expect(text == expected.text)
             #expect(records > (words == "warn" ? 0 : 1000) && part.next() == nil && part.takeFault() == nil)

@@ -5,17 +5,15 @@ import Testing
 @testable import TapRecord
 
 @Suite struct CommandQueueTests {
-    private static func record(_ sequence: UInt64) -> RedactedRecord {
-        Redactor(policy: .secrets, registry: SecretRegistry()).redact(
-            Record(
-                sequence: sequence,
-                time: Timestamp(nanoseconds: 0),
-                monotonic: 0,
-                kind: .note,
-                level: .info,
-                part: .session,
-                jid: "juliet@example.net/balcony number \(sequence)"
-            )
+    private static func record(_ sequence: UInt64) -> Record {
+        Record(
+            sequence: sequence,
+            time: Timestamp(nanoseconds: 0),
+            monotonic: 0,
+            kind: .note,
+            level: .info,
+            part: .session,
+            jid: "juliet@example.net/balcony number \(sequence)"
         )
     }
 
@@ -24,8 +22,11 @@ import Testing
         var expected: [String] = []
         var found: [String] = []
         var next: UInt64 = 0
+        let redactor = Redactor(policy: .secrets, registry: SecretRegistry())
         func take(_ queue: inout CommandQueue) {
             switch queue.advance() {
+            case .record where found.count % 2 == 0:
+                queue.records.useFirst { found.append("record \($0.record.sequence)") }
             case .record: found.append("record \(queue.records.takeFirst().record.sequence)")
             case .send: found.append("send")
             case .recv: found.append("recv")
@@ -49,7 +50,7 @@ import Testing
                     queue.append(.displace(next))
                     expected.append("displace \(next)")
                 default:
-                    queue.append(Self.record(next))
+                    queue.append(Self.record(next), by: redactor, at: nil)
                     expected.append("record \(next)")
                 }
             }

@@ -69,7 +69,7 @@ import XMPPCore
         #expect(
             Mirror(reflecting: record).children.filter(isText).compactMap(\.label) == [
                 // The session's own, and the address that it comes from; the summary is made of what may be shown.
-                "jid", "user", "domain", "remote", "summary",
+                "jid", "user", "domain", "remote", "summaryText",
             ]
         )
         #expect(
