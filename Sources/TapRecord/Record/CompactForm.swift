@@ -41,6 +41,8 @@ public struct CompactForm: ~Copyable, Sendable {
     private var timestamps = TimestampWriter()
     private var texts: TextForm
     private var sessions: [UInt64: SessionRows] = [:]
+    /// Some of them, by the lowest bits of their numbers: those of most rows.
+    private var usual = [SessionRows?](repeating: nil, count: 64)
     /// The session of the row above.
     private var lastSession: UInt64 = 0
     /// Whether rows name their session, since there have been several.
@@ -77,7 +79,7 @@ public struct CompactForm: ~Copyable, Sendable {
         guard !shown.isEmpty else { return }
         let start = line.count
         defer { if style.isASCII { line.makeASCII(from: start) } }
-        let session = record.session > 0 ? sessions[record.session] ?? begin(record) : nil
+        let session = record.session > 0 ? rows(of: record) : nil
         let showsXML = shown.contains(.xml) && record.kind != .whitespace
         // Who asks for the XML or for more than summaries asks for the login's steps.
         if showsXML || record.level >= .verbose, let session { unfold(session, to: &line) }
@@ -90,7 +92,10 @@ public struct CompactForm: ~Copyable, Sendable {
             write(record, session, mark, pair, countsRepetitions: !showsXML, to: &line)
             if showsXML { appendXML(record, content, to: &line) }
         }
-        if record.code == Record.Code.sessionEnded { sessions[record.session] = nil }
+        if record.code == Record.Code.sessionEnded {
+            sessions[record.session] = nil
+            usual[Int(record.session & 63)] = nil
+        }
     }
 
     /// Appends the rows that are held back: of logins under way, and how often the last row was repeated.
@@ -155,8 +160,19 @@ public struct CompactForm: ~Copyable, Sendable {
     /// A login that takes longer is shown while it goes on.
     private static let longestFold: Int64 = 3_000_000_000
 
+    private mutating func rows(of record: borrowing Record) -> SessionRows {
+        let place = Int(record.session & 63)
+        if let rows = usual[place], rows.number == record.session { return rows }
+        let rows = sessions[record.session] ?? begin(record)
+        usual[place] = rows
+        return rows
+    }
+
     private mutating func begin(_ record: borrowing Record) -> SessionRows {
-        if sessions.count >= Self.mostSessions { sessions.removeAll() }
+        if sessions.count >= Self.mostSessions {
+            sessions.removeAll()
+            usual = usual.map { _ in nil }
+        }
         let isBeginning = record.code == Record.Code.sessionBegan
         let address = record.remote ?? ""
         let upstream = isBeginning ? record.details?[Record.Detail.upstream]?.text : nil
@@ -490,6 +506,10 @@ public struct CompactForm: ~Copyable, Sendable {
     private mutating func appendFigure(to line: inout LineBuffer, _ body: (inout LineBuffer) -> Void) {
         figure.removeAll()
         body(&figure)
+        if figure.count < Self.figureColumns, Columns.isPlain(figure.utf8) {
+            line.append(spaces: Self.figureColumns - figure.count)
+            return line.append(figure)
+        }
         let whole = Columns.fitting(figure.utf8, into: Self.figureColumns - 1)
         line.append(spaces: Self.figureColumns - whole.columns)
         guard whole.bytes < figure.count else { return line.append(figure) }
@@ -500,8 +520,10 @@ public struct CompactForm: ~Copyable, Sendable {
     private mutating func fillAccount(_ record: borrowing Record) {
         account.removeAll()
         guard hasSessionColumn, let jid = record.jid else { return }
-        let bare = jid.utf8Span.span.untilSlash
-        account.appendEscaped(bare.extracting(0..<(bare.firstIndex(of: 0x40) ?? bare.count)).bytes)
+        jid.withBytes { jid in
+            let bare = jid.untilSlash
+            account.appendEscaped(bare.extracting(0..<(bare.firstIndex(of: 0x40) ?? bare.count)).bytes)
+        }
     }
 
     private mutating func fillKind(_ record: borrowing Record, _ content: Span<UInt8>) {
@@ -590,11 +612,19 @@ public struct CompactForm: ~Copyable, Sendable {
     private mutating func appendPeer(_ record: borrowing Record, _ content: Span<UInt8>) {
         let isSend = record.direction == .send
         guard let range = isSend ? record.to : record.from else { return }
-        let peer = content.slice(range)
+        let isWhole =
+            content.slice(record.type ?? .empty).equals("groupchat") || content.slice(record.name ?? .empty).equals("iq")
+        let jid = record.jid ?? ""
+        jid.withBytes { appendPeer(content.slice(range), of: $0, isSend: isSend, isWhole: isWhole) }
+    }
+
+    /// - Parameters:
+    ///   - own: The session's full JID; empty where it has none.
+    ///   - isWhole: The resource matters: in a room it is who speaks, and an iq is for one client of the peer, which may not be
+    ///     there.
+    private mutating func appendPeer(_ peer: Span<UInt8>, of own: Span<UInt8>, isSend: Bool, isWhole: Bool) {
         let bare = peer.untilSlash
         var domain: Span<UInt8>?
-        let jid = record.jid ?? ""
-        let own = jid.utf8Span.span
         if !own.isEmpty {
             let account = own.untilSlash
             if bare.equals(account) { return }
@@ -610,11 +640,7 @@ public struct CompactForm: ~Copyable, Sendable {
         } else {
             text.appendEscaped(bare.bytes)
         }
-        // In a room the resource is who speaks. An iq is for one client of the peer, which may not be there.
-        if content.slice(record.type ?? .empty).equals("groupchat") || content.slice(record.name ?? .empty).equals("iq")
-        {
-            text.appendEscaped(peer.extracting(bare.count...).bytes)
-        }
+        if isWhole { text.appendEscaped(peer.extracting(bare.count...).bytes) }
         text.append("  ")
     }
 

@@ -312,10 +312,8 @@ extension SummaryLine {
 
     /// `ok: enables carbons`, of an answer that holds nothing.
     mutating func done() {
-        phrase("ok")
-        guard let request = context.request else { return }
-        append(": ")
-        append(words: request.text)
+        separate()
+        append(words: Summary.empty(answering: context.request))
     }
 
     private mutating func appendIQ(_ iq: Element) {

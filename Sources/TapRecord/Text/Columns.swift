@@ -39,7 +39,13 @@ package enum Columns {
 
     /// Whether a text is ASCII: a column a byte.
     @inline(__always)
-    fileprivate static func isPlain(_ text: Span<UInt8>) -> Bool { plain(text, atMost: text.count) == text.count }
+    static func isPlain(_ text: Span<UInt8>) -> Bool { plain(text, atMost: text.count) == text.count }
+
+    /// Whether a text is ASCII as far as it fits into `columns`, and one character more. What is behind may join that one alone.
+    @inline(__always)
+    fileprivate static func isPlain(_ text: Span<UInt8>, beyond columns: Int) -> Bool {
+        columns < text.count && plain(text, atMost: columns + 1) > columns
+    }
 
     /// How many of the first bytes, `limit` of them at most, are ASCII: as many columns.
     private static func plain(_ text: Span<UInt8>, atMost limit: Int) -> Int {
@@ -227,6 +233,11 @@ extension LineBuffer {
             append(bytes: text.bytes)
             return text.count
         }
+        if Columns.isPlain(text, beyond: columns) {
+            append(bytes: text.extracting(0..<columns - 1).bytes)
+            append("…")
+            return columns
+        }
         let whole = Columns.fitting(text, into: columns)
         guard whole.bytes < text.count else {
             append(bytes: text.bytes)
@@ -248,11 +259,14 @@ extension LineBuffer {
     /// Appends spaces.
     mutating func append(spaces count: Int) {
         guard count > 0 else { return }
-        append(atMost: Swift.max(16, count)) { output in
-            // Nearly always it is one block, of which the rest is written over by what follows.
+        append(atMost: count + 16) { output in
+            // In blocks, of which the rest is written over by what follows.
             let block = SIMD16<UInt8>(repeating: 0x20)
-            UnsafeMutableRawPointer(output).storeBytes(of: block, as: SIMD16<UInt8>.self)
-            if count > 16 { output.update(repeating: 0x20, count: count) }
+            var written = 0
+            while written < count {
+                UnsafeMutableRawPointer(output + written).storeBytes(of: block, as: SIMD16<UInt8>.self)
+                written &+= 16
+            }
             return count
         }
     }

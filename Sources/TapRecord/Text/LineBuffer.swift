@@ -146,7 +146,30 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
 
     /// Appends bytes as they are.
     public mutating func append(bytes span: RawSpan) {
-        span.withUnsafeBytes { append(copying: $0) }
+        let count = span.byteCount
+        // Many pieces are a word or two, two halves that may overlap: a call costs more than to move them.
+        if count >= 8, count <= 16 {
+            let first = span.unsafeLoadUnaligned(fromByteOffset: 0, as: UInt64.self)
+            let last = span.unsafeLoadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
+            append(first, last, count)
+        } else if count >= 4, count < 8 {
+            let first = span.unsafeLoadUnaligned(fromByteOffset: 0, as: UInt32.self)
+            let last = span.unsafeLoadUnaligned(fromByteOffset: count - 4, as: UInt32.self)
+            append(first, last, count)
+        } else {
+            span.withUnsafeBytes { append(copying: $0) }
+        }
+    }
+
+    /// Appends `count` bytes, of which these are the first and the last.
+    @inline(__always)
+    private mutating func append<Word: BitwiseCopyable>(_ first: Word, _ last: Word, _ count: Int) {
+        append(atMost: count) { output in
+            let output = UnsafeMutableRawPointer(output)
+            output.storeBytes(of: first, as: Word.self)
+            output.storeBytes(of: last, toByteOffset: count - MemoryLayout<Word>.size, as: Word.self)
+            return count
+        }
     }
 
     /// Appends bytes as they are.

@@ -141,15 +141,6 @@ final class ElementArena {
             nodes[Int(openNode)].attributeCount &+= 1
         }
 
-        /// Adds attributes to the element that was begun last: `fill` writes `most` of them at most, and returns how many.
-        /// None of them has a URI.
-        @inline(__always)
-        mutating func addAttributes(most: Int, _ fill: (UnsafeMutablePointer<Attribute>) -> Int) {
-            guard openNode >= 0, most > 0 else { return }
-            let count = attributes.append(most: most, fill)
-            nodes[Int(openNode)].attributeCount &+= Int32(truncatingIfNeeded: count)
-        }
-
         @inline(__always)
         mutating func end() {
             textNode = -1

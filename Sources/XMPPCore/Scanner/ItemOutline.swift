@@ -68,39 +68,26 @@ public final class ItemOutline {
                 isInherited = true
             }
             contents.begin(name: tag.localName, uri: uri, namespace: name.namespace, isInherited: isInherited)
-            addAttributes(of: tag, item)
+            let attributes = tag.attributes.elements
+            for index in attributes.indices {
+                let attribute = attributes[index]
+                if attribute.isDeclaration { continue }
+                let isOfXML = attribute.colon >= 0
+                // The prefix that needs no declaration, as in `xml:lang`; others are left to the reader.
+                if isOfXML, !item.extracting(attribute.prefix).equals("xml") { isPartial = true }
+                if attribute.needsDecoding { needsDecoding = true }
+                contents.addAttribute(
+                    ElementArena.Attribute(
+                        name: isOfXML ? ByteRange(Int(attribute.colon) &+ 1, Int(attribute.name.end)) : attribute.name,
+                        uri: .empty,
+                        value: attribute.value,
+                        namespace: isOfXML ? .xml : .none,
+                        needsDecoding: attribute.needsDecoding
+                    )
+                )
+            }
             if tag.kind == .empty { contents.end() }
             if contents.nodes.count &+ contents.attributes.count > Self.mostNodes { isPartial = true }
-        }
-
-        @inline(__always)
-        private mutating func addAttributes(of tag: borrowing Tag, _ item: Span<UInt8>) {
-            let attributes = tag.attributes.elements
-            var (isForeign, isWrittenOtherwise) = (false, false)
-            contents.addAttributes(most: attributes.count) { places in
-                var count = 0
-                for index in attributes.indices {
-                    let attribute = attributes[index]
-                    if attribute.isDeclaration { continue }
-                    let isOfXML = attribute.colon >= 0
-                    // The prefix that needs no declaration, as in `xml:lang`; others are left to the reader.
-                    if isOfXML, !item.extracting(attribute.prefix).equals("xml") { isForeign = true }
-                    if attribute.needsDecoding { isWrittenOtherwise = true }
-                    (places + count).initialize(
-                        to: ElementArena.Attribute(
-                            name: ByteRange(attribute.localName.lowerBound, attribute.localName.upperBound),
-                            uri: .empty,
-                            value: attribute.value,
-                            namespace: isOfXML ? .xml : .none,
-                            needsDecoding: attribute.needsDecoding
-                        )
-                    )
-                    count &+= 1
-                }
-                return count
-            }
-            if isForeign { isPartial = true }
-            if isWrittenOtherwise { needsDecoding = true }
         }
 
         /// The tag from `start` to `end` closes the innermost element.

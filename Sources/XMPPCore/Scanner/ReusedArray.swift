@@ -126,15 +126,6 @@ struct RawList<Value: BitwiseCopyable> {
         count &+= more
     }
 
-    /// Appends what `fill` writes, `most` values at most, and returns their number, which `fill` gives.
-    @inline(__always)
-    mutating func append(most: Int, _ fill: (UnsafeMutablePointer<Value>) -> Int) -> Int {
-        if count + most > capacity { grow(to: count + most) }
-        let added = min(fill(base + count), most)
-        count &+= added
-        return added
-    }
-
     private mutating func grow(to needed: Int) {
         let larger = max(needed, capacity * 2)
         let new = UnsafeMutablePointer<Value>.allocate(capacity: larger)

@@ -331,7 +331,9 @@ import XMPPCore
                 "undelivered (cancel) by r@m, body 1 B"
             ]
         )
-        #expect(Told.words("<iq type='result'/>", context) == ["ok: asks for the roster"])
+        #expect(Told.words("<iq type='result'/>", context) == ["roster unchanged"])
+        let carbons = Summary.Context(direction: .recv, request: "enables carbons")
+        #expect(Told.words("<iq type='result'/>", carbons) == ["ok: enables carbons"])
     }
 
     @Test func aPushIsToldFromTheServersSide() {
