@@ -178,6 +178,13 @@ extension Span where Element == UInt8 {
             if place < 16 { return index &+ place }
             index &+= 16
         }
+        if count >= 16, index < count {
+            // The last block begins in the one before it.
+            let last = count &- 16
+            let block = unsafe raw.unsafeLoadUnaligned(fromByteOffset: last, as: SIMD16<UInt8>.self)
+            let found = block.marks(byte).bits &>> UInt32(truncatingIfNeeded: index &- last)
+            return found == 0 ? nil : index &+ found.trailingZeroBitCount
+        }
         while index < count {
             if self[index] == byte { return index }
             index &+= 1

@@ -157,9 +157,13 @@ struct NamespaceScope: ~Copyable {
     }
 
     /// How to find the URI of a binding after its element has ended.
+    @inline(__always)
     func name(_ binding: Int32) -> NamespaceName {
         let namespace = namespace(binding)
-        guard namespace == .other else { return NamespaceName(namespace) }
+        return namespace == .other ? nameOfOther(binding) : NamespaceName(namespace)
+    }
+
+    private func nameOfOther(_ binding: Int32) -> NamespaceName {
         let binding = bindings[Int(binding)]
         return binding.source.isEmpty ? NamespaceName(inherited: binding.uri) : NamespaceName(declared: binding.source)
     }

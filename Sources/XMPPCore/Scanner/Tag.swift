@@ -306,8 +306,19 @@ extension Tag {
     ///
     /// Each prefix is resolved once. The check for duplicates compares each pair of attributes at worst: with
     /// ``StreamLimits/attributes`` at its default of 256 that is 32,640 pairs a tag.
+    @inline(__always)
     mutating func resolve(_ bytes: Span<UInt8>, in scope: borrowing NamespaceScope, defaultBinding: Int32) -> Resolution
     {
+        // Most tags have no prefix, and no two names that may be the same.
+        if colon < 0, !hasPrefixedAttributes, !mayRepeatName { return .binding(defaultBinding) }
+        return resolveNames(bytes, in: scope, defaultBinding: defaultBinding)
+    }
+
+    private mutating func resolveNames(
+        _ bytes: Span<UInt8>,
+        in scope: borrowing NamespaceScope,
+        defaultBinding: Int32
+    ) -> Resolution {
         var binding = defaultBinding
         if colon >= 0 {
             let prefix = prefix(in: bytes)

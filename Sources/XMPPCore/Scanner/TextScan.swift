@@ -9,9 +9,6 @@ enum TextStop {
 
 /// Scans over character data: text, attribute values and CDATA differ only in the bytes they stop at.
 enum TextScan {
-    private static let ones: UInt64 = 0x0101_0101_0101_0101
-    private static let highs: UInt64 = 0x8080_8080_8080_8080
-
     /// How many of the letters a to z stand from `index` on, up to 16. The caller has made sure that 16 bytes are there.
     @inline(__always)
     static func countSmallLetters(_ bytes: Span<UInt8>, from index: Int) -> Int {
@@ -122,13 +119,6 @@ enum TextScan {
 
 // Keys in URLs: text and values that may hold one are looked at more closely.
 extension TextScan {
-    /// Bits set (the top one of a byte) at least where a byte equals `value`; nothing set means there is none.
-    @inline(__always)
-    private static func equal(_ word: UInt64, _ value: UInt8) -> UInt64 {
-        let mixed = word ^ (ones &* UInt64(value))
-        return (mixed &- ones) & ~mixed & highs
-    }
-
     /// Whether one of these bytes of text is a sign of a key in a URL: `#` or `=`, as in `aesgcm://…#` and `;preauth=`, or
     /// the second slash of `://`, behind which a password or a query may stand. Base64 holds `//`, but no colon.
     ///
@@ -144,39 +134,53 @@ extension TextScan {
         return false
     }
 
-    /// What of a value makes it worth a closer look: `#` or `=`, `?` or `@`, and two slashes in a row.
+    /// What of a value makes it worth a closer look.
     private struct KeySigns {
-        var hasKey: Bool
-        var hasMark: Bool
-        var hasPair: Bool
+        /// `#` or `=`.
+        var hasKey = false
+        /// `?` or `@`.
+        var hasMark = false
+        /// Two slashes in a row.
+        var hasPair = false
+        /// `%`, or an `i` behind a slash: an invitation may be near.
+        var hasPath = false
     }
 
-    /// The signs in 8 bytes or more.
-    @inline(__always)
+    /// The signs among the bytes from `start` on, of which `end` is 16 or more.
     private static func keySigns(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> KeySigns {
-        let raw = bytes.bytes
-        var (keys, marks, pairs): (UInt64, UInt64, UInt64) = (0, 0, 0)
-        var slashBefore: UInt64 = 0
-        var index = start
-        while true {
-            // The last word overlaps the one before it; the slash carried into it can only cost a closer look.
-            index = min(index, end &- 8)
-            let word = raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
-            keys |= equal(word, 0x23) | equal(word, 0x3D)
-            marks |= equal(word, 0x3F) | equal(word, 0x40)
-            let slashes = equal(word, 0x2F)
-            pairs |= slashes & (slashes << 8 | slashBefore)
-            slashBefore = slashes >> 56
-            if index == end &- 8 { break }
-            index &+= 8
+        var signs = KeySigns()
+        _ = findBlock(bytes, start, end) { block, pairs, behind in
+            if pairs &>> behind != 0 { signs.hasPair = true }
+            if (block.marks(0x23) .| block.marks(0x3D)).bits &>> behind != 0 { signs.hasKey = true }
+            if (block.marks(0x3F) .| block.marks(0x40)).bits &>> behind != 0 { signs.hasMark = true }
+            let letters = (block | SIMD16<UInt8>(repeating: 0x20)).marks(0x69).bits
+            // The slash in front of the first letter stands in the block before, or was another's.
+            if letters & (block.marks(0x2F).bits &<< 1 | 1) | block.marks(0x25).bits != 0 { signs.hasPath = true }
+            return false
         }
-        return KeySigns(hasKey: keys != 0, hasMark: marks != 0, hasPair: pairs != 0)
+        return signs
     }
 
-    /// Whether a value holds one of the signs that make it worth a closer look: `#`, `=`, or two slashes in a row. It ends at byte
-    /// 16 of the item or later, and in front of it stands its quote.
+    /// Whether the bytes from `start` on hold one of the signs that make a value worth a closer look: `#`, `=`, or two slashes in
+    /// a row. `end` is 16 or more.
     @inline(__always)
     private static func holdsKeyOrPair(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
+        findBlock(bytes, start, end) { block, pairs, behind in
+            (pairs | (block.marks(0x23) .| block.marks(0x3D)).bits) &>> behind != 0
+        }
+    }
+
+    /// Calls `isFound` with the bytes from `start` to `end`, 16 at a time, until it returns true; whether it did.
+    ///
+    /// - Parameter isFound: A block; a bit for each second slash of two in a row; and how many bytes at its beginning are to be
+    ///   passed over, since the last block begins in the one before it, or in front of `start`.
+    @inline(__always)
+    private static func findBlock(
+        _ bytes: Span<UInt8>,
+        _ start: Int,
+        _ end: Int,
+        _ isFound: (_ block: SIMD16<UInt8>, _ pairs: UInt32, _ behind: UInt32) -> Bool
+    ) -> Bool {
         let raw = bytes.bytes
         var slashBefore: UInt32 = 0
         var index = start
@@ -184,9 +188,8 @@ extension TextScan {
             let place = min(index, end &- 16)
             let block = unsafe raw.unsafeLoadUnaligned(fromByteOffset: place, as: SIMD16<UInt8>.self)
             let slashes = block.marks(0x2F).bits
-            let signs = (block.marks(0x23) .| block.marks(0x3D)).bits | slashes & (slashes &<< 1 | slashBefore)
-            // The last block begins in the one before it, or in front of the value.
-            if signs &>> UInt32(truncatingIfNeeded: index &- place) != 0 { return true }
+            let pairs = slashes & (slashes &<< 1 | slashBefore)
+            if isFound(block, pairs, UInt32(truncatingIfNeeded: index &- place)) { return true }
             slashBefore = slashes &>> 15
             index = place &+ 16
         }
@@ -199,19 +202,34 @@ extension TextScan {
     /// with a query or a password has `?` or `@` beside its `//`, an invitation has its path. Fewer than 8 bytes hold
     /// no URL with a key in it.
     static func attributeMayHoldKey(_ bytes: Span<UInt8>, _ value: ByteRange) -> Bool {
-        let (start, end) = (Int(value.start), Int(value.end))
+        let start = Int(value.start)
+        var end = Int(value.end)
         guard end &- start >= 8 else { return false }
+        while end > start, bytes[end &- 1] == 0x3D { end &-= 1 }
+        // At the beginning of an item no block ends with the value.
         if end >= 16, !holdsKeyOrPair(bytes, start, end) { return false }
-        let signs = keySigns(bytes, start, end)
-        if signs.hasPair, signs.hasMark || mayLeadToInvitation(bytes, start..<end) { return true }
+        let signs = end >= 16 ? keySigns(bytes, start, end) : keySignsByByte(bytes, start, end)
+        if signs.hasPair, signs.hasMark || signs.hasPath && mayLeadToInvitation(bytes, start..<end) { return true }
         guard signs.hasKey else { return false }
-        var last = end
-        while last > start, bytes[last &- 1] == 0x3D { last &-= 1 }
-        for index in start..<last {
+        for index in start..<end {
             if bytes[index] == 0x3D { return true }
             if bytes[index] | 0x20 == 0x61, holds("aesgcm:", bytes, at: index) { return true }
         }
         return false
+    }
+
+    /// The signs of a value near the beginning of its item.
+    private static func keySignsByByte(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> KeySigns {
+        var signs = KeySigns(hasPath: true)
+        for index in start..<end {
+            switch bytes[index] {
+            case 0x23, 0x3D: signs.hasKey = true
+            case 0x3F, 0x40: signs.hasMark = true
+            case 0x2F: if index > start, bytes[index &- 1] == 0x2F { signs.hasPair = true }
+            default: break
+            }
+        }
+        return signs
     }
 
     /// Whether behind `//` a path may lead to an invitation, whose token is a part of it: `/invit` in whatever case, or a
