@@ -217,3 +217,8 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// Without it there are all: CI builds in release only those with tests that are too slow in debug.
+if let wanted = Context.environment["XMPPTAP_TEST_TARGETS"]?.split(separator: ",") {
+    package.targets.removeAll { target in target.type == .test && !wanted.contains { $0 == target.name } }
+}

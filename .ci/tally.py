@@ -195,6 +195,19 @@ def run_apart(tally, name, flags, select):
     tally.second += failed
 
 
+def long_targets():
+    """The test targets with tests that run in release, by the names of their types."""
+    found = set()
+    for folder, _, files in os.walk("Tests"):
+        parts = folder.split(os.sep)
+        for name in files:
+            if len(parts) > 1 and parts[1].endswith("Tests") and name.endswith(".swift"):
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    if re.search(rf"\b(struct|class|enum|actor) \w*{LONG}\b", file.read()):
+                        found.add(parts[1])
+    return sorted(found)
+
+
 def skip(*names):
     return [word for name in names for word in ("--skip", name)]
 
@@ -208,6 +221,8 @@ def main():
         run(tally, "debug", [], skip(LONG, *apart))
         for name in apart:
             run_apart(tally, f"debug {name}", [], ["--filter", name, *skip(LONG)])
+    # The rest of the tests, which take as long to build as the program, are not built twice.
+    os.environ["XMPPTAP_TEST_TARGETS"] = ",".join(long_targets())
     if build(tally, "release", RELEASE):
         run(tally, "release", RELEASE, ["--filter", LONG, *skip(*apart)])
         run_apart(tally, "release EndToEndTests", RELEASE, ["--filter", f"EndToEndTests.*{LONG}"])

@@ -612,8 +612,8 @@ public struct CompactForm: ~Copyable, Sendable {
     private mutating func appendPeer(_ record: borrowing Record, _ content: Span<UInt8>) {
         let isSend = record.direction == .send
         guard let range = isSend ? record.to : record.from else { return }
-        let isWhole =
-            content.slice(record.type ?? .empty).equals("groupchat") || content.slice(record.name ?? .empty).equals("iq")
+        let (name, type) = (content.slice(record.name ?? .empty), content.slice(record.type ?? .empty))
+        let isWhole = type.equals("groupchat") || name.equals("iq")
         let jid = record.jid ?? ""
         jid.withBytes { appendPeer(content.slice(range), of: $0, isSend: isSend, isWhole: isWhole) }
     }

@@ -368,17 +368,34 @@ extension SummaryLine {
         if wasEmpty, isEmpty, let silent { appendName(silent) }
     }
 
-    /// `refused (auth), by room.example.org`; the condition and the text of an error stand in the record.
+    /// `refused by room.example.org`; the condition and the text of an error stand in the record. `refused (wait)` where the
+    /// condition does not say what to do.
     private mutating func appendError(_ stanza: Element, _ words: StaticString) {
         phrase(words)
         guard let error = stanza.child("error", stanza.namespace) else { return }
-        if let type = error.attribute("type") {
+        let condition = error.firstChild { $0.namespace == .stanzaErrors && !$0.isNamed("text") }
+        if let type = error.attribute("type"), !Self.isUsual(type, for: condition?.name ?? "") {
             append(inBrackets: type)
         }
         append(after: " by ", text: error.attribute("by"))
         if let own = error.firstChild(where: { $0.namespace != .stanzaErrors && $0.namespace != stanza.namespace }) {
             append(" ")
             append(text: own.name)
+        }
+    }
+
+    /// Whether an error's type is the one that goes with its condition (RFC 6120 §8.3.3).
+    private static func isUsual(_ type: String, for condition: String) -> Bool {
+        switch condition {
+        case "conflict", "gone", "internal-server-error", "item-not-found", "not-allowed", "remote-server-not-found",
+            "service-unavailable":
+            type == "cancel"
+        case "forbidden", "not-authorized", "registration-required", "subscription-required": type == "auth"
+        case "bad-request", "jid-malformed", "not-acceptable", "redirect": type == "modify"
+        case "recipient-unavailable", "remote-server-timeout", "resource-constraint": type == "wait"
+        case "feature-not-implemented": type == "cancel" || type == "modify"
+        case "policy-violation", "unexpected-request": type == "modify" || type == "wait"
+        default: false
         }
     }
 }

@@ -20,7 +20,7 @@ import XMPPCore
         #expect(
             told == [
                 "enables carbons", "ok: enables carbons", "{urn:own:thing}query",
-                "refused (cancel): {urn:own:thing}query",
+                "refused: {urn:own:thing}query",
             ]
         )
         #expect(harness.told.last?.record.condition == "feature-not-implemented")

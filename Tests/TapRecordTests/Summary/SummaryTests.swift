@@ -315,20 +315,26 @@ import XMPPCore
             "<error type='cancel' by='r@m'><item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>"
         let context = Summary.Context(direction: .recv, request: "asks for the roster")
         #expect(
-            Told.words("<iq type='error'>\(error)</iq>", context) == ["refused (cancel) by r@m: asks for the roster"]
+            Told.words("<iq type='error'>\(error)</iq>", context) == ["refused by r@m: asks for the roster"]
         )
         #expect(
             Told.words("<iq type='error'><query xmlns='urn:q'/>\(error)</iq>") == [
-                "refused (cancel) by r@m: {urn:q}query"
+                "refused by r@m: {urn:q}query"
             ]
         )
         #expect(
             Told.words("<presence type='error'><x xmlns='http://jabber.org/protocol/muc'/>\(error)</presence>")
-                == ["refused (cancel) by r@m, could not join the room"]
+                == ["refused by r@m, could not join the room"]
         )
         #expect(
             Told.words("<message type='error'><body>x</body>\(error)</message>") == [
-                "undelivered (cancel) by r@m, body 1 B"
+                "undelivered by r@m, body 1 B"
+            ]
+        )
+        // The type is told where it is not the one that goes with the condition.
+        #expect(
+            Told.words("<iq type='error'>\(error.replacing("'cancel'", with: "'wait'"))</iq>", context) == [
+                "refused (wait) by r@m: asks for the roster"
             ]
         )
         #expect(Told.words("<iq type='result'/>", context) == ["roster unchanged"])
