@@ -1,6 +1,6 @@
 """Finds folders of Sources that depend on each other in both directions, from the index of the debug build.
 
-    python3 .ci/cycles.py [--new]     after `swift build`; --new leaves out the causes of pairs that are allowed
+    python3 .ci/cycles.py     after `swift build`
 
 A folder is a directory of a target: a file belongs to the directory that it lies in and to no other, and the files in the
 target's own directory form the folder ".". So Session and Session/TLS are two folders, and a pair of them counts like any
@@ -12,8 +12,7 @@ have to leave their folders to end one of its directions: functions, types and m
 declarations at file scope there that they use. What moves takes its own dependencies with it, so the real number can be
 higher. The cheaper direction is printed first.
 
-Exit 1 for a pair that is not in cycles.allowed beside this file: a line a pair, `TARGET FOLDER FOLDER`. Exit 2 where the
-index cannot be read.
+Exit 1 where there is a pair, 2 where the index cannot be read.
 """
 
 import argparse
@@ -160,30 +159,14 @@ def causes(graph, one, other):
         yield f"    {file}: {', '.join(sorted(names))}"
 
 
-def read_allowed(path):
-    """The pairs in a file, each as (target, folder, folder) in the order of their names."""
-    allowed = set()
-    with open(path, encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            words = line.split("#")[0].split()
-            if words and len(words) != 3:
-                raise ValueError(f"{path}:{number}: expected TARGET FOLDER FOLDER, found: {line.strip()}")
-            if words:
-                allowed.add((words[0], *sorted(words[1:])))
-    return allowed
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--sources", default=os.path.join(HERE, "..", "Sources"), help="folder of the targets")
     parser.add_argument("--store", default=os.path.join(HERE, "..", ".build", "debug", "index", "store"),
                         help="index store of the debug build")
-    parser.add_argument("--allowed", default=os.path.join(HERE, "cycles.allowed"), help="pairs that do not fail")
-    parser.add_argument("--new", action="store_true", help="causes of new pairs only")
     arguments = parser.parse_args()
 
     sources = os.path.realpath(arguments.sources)
-    allowed = read_allowed(arguments.allowed)
     files = index.IndexStore(arguments.store).files(sources)
     missing = sorted(find_sources(sources) - set(files))
     if missing:
@@ -191,22 +174,16 @@ def main():
         print(f"cycles: not in the index, build in debug first: {' '.join(missing[:3])}{others}", file=sys.stderr)
         return 2
 
-    found, new = set(), 0
+    found = 0
     for target, graph in sorted(graphs(files, sources).items()):
         pairs = graph.pairs()
         print(f"{target}: {' '.join(sorted(graph.folders))}")
         for cost, one, other in pairs:
-            key = (target, *sorted((one, other)))
-            found.add(key)
-            is_new = key not in allowed
-            new += is_new
-            print(f" {'NEW ' if is_new else ''}{target}: {one} and {other} depend on each other, {cost} to move")
-            if is_new or not arguments.new:
-                print("\n".join([*causes(graph, one, other), *causes(graph, other, one)]))
-    for pair in sorted(allowed - found):
-        print(f"cycles: {' '.join(pair)} is gone; take it out of {os.path.basename(arguments.allowed)}")
-    print(f"cycles: {len(found)} pairs of folders depend on each other, {new} of them new")
-    return 1 if new else 0
+            found += 1
+            print(f" {target}: {one} and {other} depend on each other, {cost} to move")
+            print("\n".join([*causes(graph, one, other), *causes(graph, other, one)]))
+    print(f"cycles: {found} pairs of folders depend on each other")
+    return 1 if found else 0
 
 
 def find_sources(folder):

@@ -23,7 +23,7 @@ class CyclesTests(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = os.path.realpath(folder.name)
 
-    def check(self, changes=None, allowed="", build=True):
+    def check(self, changes=None, build=True):
         """Exit code and output of the check on the program with some files changed."""
         root = os.path.join(self.folder, "Sources", "Drawing")
         paths = []
@@ -38,11 +38,8 @@ class CyclesTests(unittest.TestCase):
             subprocess.run(
                 ["swiftc", "-parse-as-library", "-Onone", "-module-name", "Drawing", "-index-store-path", store, "-c",
                  *paths], cwd=self.folder, check=True)
-        allowances = os.path.join(self.folder, "allowed")
-        with open(allowances, "w", encoding="utf-8") as file:
-            file.write(allowed)
         run = subprocess.run(
-            [sys.executable, os.path.join(HERE, "cycles.py"), "--store", store, "--allowed", allowances,
+            [sys.executable, os.path.join(HERE, "cycles.py"), "--store", store,
              "--sources", os.path.join(self.folder, "Sources")],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         return run.returncode, run.stdout
@@ -51,29 +48,18 @@ class CyclesTests(unittest.TestCase):
         code, output = self.check()
         self.assertEqual(code, 0, output)
         self.assertIn("Drawing: . Colors Shapes\n", output)
-        self.assertIn("cycles: 0 pairs of folders depend on each other, 0 of them new", output)
+        self.assertIn("cycles: 0 pairs of folders depend on each other\n", output)
 
     def test_both_directions_fail_and_name_their_causes(self):
         back = {"Colors/Mixing.swift": "extension Color { var mixed: Color { Circle().color } }"}
         code, output = self.check(back)
         self.assertEqual(code, 1, output)
         self.assertIn(
-            " NEW Drawing: Colors and Shapes depend on each other, 1 to move\n"
+            " Drawing: Colors and Shapes depend on each other, 1 to move\n"
             "  Colors uses 3 of Shapes's declarations (1 to move):\n"
             "    Mixing.swift: Circle, Circle.color, Circle.init()\n"
             "  Shapes uses 3 of Colors's declarations (2 to move):\n"
             "    Circle.swift: Color, Color.mixed, Color.red\n", output)
-
-    def test_an_allowed_pair_passes_in_either_order(self):
-        back = {"Colors/Mixing.swift": "extension Color { var mixed: Color { Circle().color } }"}
-        code, output = self.check(back, allowed="# known\nDrawing Shapes Colors  # to be moved\n")
-        self.assertEqual(code, 0, output)
-        self.assertIn("cycles: 1 pairs of folders depend on each other, 0 of them new", output)
-
-    def test_an_allowed_pair_that_is_gone_is_named(self):
-        code, output = self.check(allowed="Drawing Colors Shapes\n")
-        self.assertEqual(code, 0, output)
-        self.assertIn("Drawing Colors Shapes is gone", output)
 
     def test_a_member_without_its_type_is_a_use(self):
         # Neither file writes the name of the other folder's type.
@@ -89,10 +75,10 @@ class CyclesTests(unittest.TestCase):
         code, output = self.check({
             "Shapes/Round/Ellipse.swift": "struct Ellipse { var color = Color.red }",
             "Colors/Mixing.swift": "extension Color { var mixed: Color { Ellipse().color } }",
-        }, allowed="Drawing Colors Shapes\n")
+        })
         self.assertEqual(code, 1, output)
         self.assertIn("Drawing: . Colors Shapes Shapes/Round\n", output)
-        self.assertIn(" NEW Drawing: Shapes/Round and Colors depend on each other", output)
+        self.assertIn(" Drawing: Shapes/Round and Colors depend on each other", output)
         self.assertIn("cycles: 1 pairs", output)
 
     def test_an_enum_case_of_another_folder_is_a_use(self):
@@ -106,10 +92,6 @@ class CyclesTests(unittest.TestCase):
         self.assertEqual(code, 2, output)
         self.assertIn("Mixing.swift", output)
 
-    def test_a_bad_line_of_the_allow_list_is_named(self):
-        code, output = self.check(allowed="Drawing Colors\n")
-        self.assertEqual(code, 2, output)
-        self.assertIn("allowed:1: expected TARGET FOLDER FOLDER", output)
 
 
 if __name__ == "__main__":

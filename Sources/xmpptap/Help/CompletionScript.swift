@@ -5,7 +5,9 @@ internal import TapManual
 /// sign, and in fish with another search for files. The parser takes `help` for its built-in command, and completes no topics.
 enum CompletionScript {
     /// The script that the arguments ask for, of the command with all others; nil if they ask for none.
-    static func asked(_ arguments: [String], of command: any ParsableCommand.Type) -> String? {
+    ///
+    /// - Parameter commands: The names of the others, as typed.
+    static func asked(_ arguments: [String], of command: any ParsableCommand.Type, _ commands: [String]) -> String? {
         let flag = "--generate-completion-script"
         let name: String? =
             switch arguments.first {
@@ -14,11 +16,13 @@ enum CompletionScript {
                 String(word.dropFirst(flag.count + 1))
             default: nil
             }
-        return name.flatMap { CompletionShell(rawValue: $0) }.map { text(for: $0, command.completionScript(for: $0)) }
+        return name.flatMap { CompletionShell(rawValue: $0) }.map {
+            text(for: $0, command.completionScript(for: $0), commands)
+        }
     }
 
-    private static func text(for shell: CompletionShell, _ script: String) -> String {
-        let words = (Invocation.commands + ManualPage.all.map(\.name)).joined(separator: " ")
+    private static func text(for shell: CompletionShell, _ script: String, _ commands: [String]) -> String {
+        let words = (commands + ManualPage.all.map(\.name)).joined(separator: " ")
         switch shell {
         case .bash:
             return script + """

@@ -55,10 +55,12 @@ struct ShortHelp {
     init(command: CommandDefinition) { self.command = command }
 
     /// The help that the arguments ask for by `--help` or `-h`; nil where they do not, or name no command.
-    init?(asked arguments: [String]) {
+    ///
+    /// - Parameter definitions: Those of all commands, in JSON.
+    init?(asked arguments: [String], _ definitions: @autoclosure () -> String) {
         let typed = arguments.prefix { $0 != "--" }
         guard typed.contains("--help") || typed.contains("-h"), typed.first != "help",
-            var command = try? CommandDefinition.program(dump: Invocation.definitions)
+            var command = try? CommandDefinition.program(dump: definitions())
         else { return nil }
         for word in typed {
             guard let inner = command.below.first(where: { $0.name == word }) else {

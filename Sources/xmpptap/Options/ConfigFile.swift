@@ -1,4 +1,17 @@
+internal import ArgumentParser
 internal import TapSecurity
+
+/// A command that accepts `--config`.
+protocol Configurable: ParsableCommand {
+    /// The group that holds `--config`.
+    var config: ConfigOption { get }
+}
+
+/// `--config FILE`.
+struct ConfigOption: ParsableArguments {
+    @Option(file: "Read flags from a file, one per line; typed flags win.")
+    var config: String?
+}
 
 /// A file of flags, one per line: `--config FILE`.
 ///

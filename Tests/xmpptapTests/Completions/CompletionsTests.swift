@@ -27,15 +27,18 @@ struct CompletionsTests {
     }
 
     @Test(arguments: ["bash", "zsh", "fish"]) func `a script has the topics of help`(shell: String) throws {
-        let script = try #require(CompletionScript.asked(["--generate-completion-script", shell], of: XMPPTap.self))
-        #expect(CompletionScript.asked(["--generate-completion-script=\(shell)"], of: XMPPTap.self) == script)
+        func asked(_ arguments: String...) -> String? {
+            CompletionScript.asked(arguments, of: XMPPTap.self, Invocation.commands)
+        }
+        let script = try #require(asked("--generate-completion-script", shell))
+        #expect(asked("--generate-completion-script=\(shell)") == script)
         let help = script.split(separator: "\n").filter { $0.contains("tls") && $0.contains("concepts") }
         #expect(help.count == 1 && help.allSatisfy { $0.contains("proxy") && $0.contains("logins") })
     }
 
     @Test(arguments: [["demo"], ["--generate-completion-script"], ["--generate-completion-script", "csh"]])
     func `nothing else is a request for a script`(arguments: [String]) {
-        #expect(CompletionScript.asked(arguments, of: XMPPTap.self) == nil)
+        #expect(CompletionScript.asked(arguments, of: XMPPTap.self, Invocation.commands) == nil)
     }
 
     @Test func `nothing is looked for where nothing is asked`() async {

@@ -35,7 +35,9 @@ struct ShortHelpTests {
     }
 
     @Test func `--help asks for it, and help for everything`() throws {
-        func title(_ arguments: String...) -> String? { ShortHelp(asked: arguments)?.command.title }
+        func title(_ arguments: String...) -> String? {
+            ShortHelp(asked: arguments, Invocation.definitions)?.command.title
+        }
         #expect(title("--help") == "xmpptap")
         #expect(title("proxy", "--listen", "15222", "-h") == "xmpptap proxy")
         #expect(title("ca", "create", "--help") == "xmpptap ca create")

@@ -1,18 +1,6 @@
 internal import ArgumentParser
 internal import TapRecord
 
-/// A command that accepts `--config`.
-protocol Configurable: ParsableCommand {
-    /// The group that holds `--config`.
-    var config: ConfigOption { get }
-}
-
-/// `--config FILE`.
-struct ConfigOption: ParsableArguments {
-    @Option(file: "Read flags from a file, one per line; typed flags win.")
-    var config: String?
-}
-
 /// Parses the arguments to a command.
 enum Invocation {
     /// The command that the arguments name, with the flags of its `--config` file.

@@ -37,11 +37,11 @@ struct XMPPTap: AsyncParsableCommand {
         ProcessLimits.prepare()
         OpenSSLLibrary.leaveCleanupToSystem()
         Processors.limitEventLoops()
-        if let help = ShortHelp(asked: arguments) {
+        if let help = ShortHelp(asked: arguments, Invocation.definitions) {
             Console.print(help.lines(width: ManualCommand.width).joined(separator: "\n"))
             end(with: .success)
         }
-        if let script = CompletionScript.asked(arguments, of: Self.self) {
+        if let script = CompletionScript.asked(arguments, of: Self.self, Invocation.commands) {
             Console.print(script)
             end(with: .success)
         }
