@@ -93,6 +93,5 @@ class CyclesTests(unittest.TestCase):
         self.assertIn("Mixing.swift", output)
 
 
-
 if __name__ == "__main__":
     unittest.main()

@@ -221,7 +221,10 @@ final class PacketPipeline {
     func nextLines() -> MergedLines? {
         takeRound()
         guard !hasEnded else { return nil }
-        var merged = MergedLines(of: lanes.compactMap(\.batch.lines))
+        let parts = lanes.compactMap(\.batch.lines)
+        // Where there are no makers of lines, no lane has any.
+        guard parts.count == lanes.count else { return nil }
+        var merged = MergedLines(of: parts)
         while let (lane, next) = earliest() { merged.append(lanes[lane].endSteps(before: next), ofPart: lane) }
         return merged
     }

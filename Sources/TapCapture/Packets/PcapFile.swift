@@ -26,7 +26,8 @@ final class PcapFile: PacketReader {
         // Else the file is read in pieces of 4 KiB; the C library makes no buffer of another size itself.
         let buffer = UnsafeMutablePointer<CChar>.allocate(capacity: Self.bufferSize)
         setvbuf(file, buffer, _IOFBF, Self.bufferSize)
-        // libpcap reads twice for each packet, and only one thread at a time has the reader.
+        // libpcap reads twice for each packet, and only one thread at a time has the reader. When the program ends, the C library
+        // may drop the buffer while that thread reads, as it does where it cannot have the lock.
         xmpptap_leave_locking_to_caller(file)
         var reason = [CChar](repeating: 0, count: Int(xmpptap_pcap_error_length()))
         let precision = UInt32(PCAP_TSTAMP_PRECISION_NANO)

@@ -48,7 +48,6 @@ public struct MergedLines: Sendable {
 
     /// Appends the lines to `bytes`, and to `ends` where those of each record end there.
     func append(to bytes: inout [UInt8], _ ends: inout [Int]) {
-        bytes.reserveCapacity(bytes.count + byteCount)
         for piece in pieces {
             let part = parts[piece.part]
             let place = place(piece.records, part)

@@ -165,10 +165,11 @@ public final class WaitingRecords: @unchecked Sendable {
     }
 
     /// Has `body` use the first record, which there must be, where it is, and lets go of it. `inout`, since what is behind a
-    /// pointer would be copied to be borrowed.
+    /// pointer would be copied to be borrowed. No record may be added meanwhile.
     public func useFirst(_ body: (inout RedactedRecord) -> Void) {
         guard let place, first < end else { preconditionFailure("no record waits") }
         body(&place[first])
+        precondition(self.place == place, "a record was added while another was used")
         (place + first).deinitialize(count: 1)
         first += 1
         if first == end { reset() }

@@ -162,7 +162,7 @@ struct DirectionRelay: ~Copyable {
         }
     }
 
-    /// The next event; nil when more bytes are needed.
+    /// Puts the next event into `event`; false when more bytes are needed.
     @inline(__always)
     mutating func next(into event: inout StreamEvent) -> Bool { decoder.next(into: &event) }
 

@@ -80,7 +80,7 @@ public final class SessionRunner {
 
 /// Who carries out what a session commands.
 public protocol CommandPerformer {
-    /// Takes the first of the records that wait. Its texts are gone when this returns.
+    /// Takes the first of the records that wait, and no more than that one. Its texts are gone when this returns.
     mutating func take(_ records: WaitingRecords, content: Span<UInt8>)
     /// Writes bytes, which are gone when this returns, to the leg on which the direction leaves.
     mutating func forward(_ direction: Direction, _ content: Span<UInt8>)

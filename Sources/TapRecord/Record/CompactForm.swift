@@ -583,7 +583,7 @@ public struct CompactForm: ~Copyable, Sendable {
                 return
             }
             texts.appendRemark(record, to: &text)
-            text.drop(0x20, at: 0)
+            text.drop(" ", at: 0)
             return
         }
         // The row of the request names the other side, too.
@@ -603,7 +603,10 @@ public struct CompactForm: ~Copyable, Sendable {
             // Only what was done with it is there to say.
             if record.condition == nil, text.count > 2 { text.truncate(to: text.count - 2) }
         } else if start == words {
-            text.drop(0x20, at: start)
+            text.drop(" ", at: start)
+        } else if !text.drop(" refused:", at: words), text.count == words + 8, text.drop(" refused", at: words) {
+            // The condition in front of it says that.
+            text.truncate(to: start)
         }
         if record.isTruncated { text.append(" truncated") }
     }
@@ -659,7 +662,7 @@ public struct CompactForm: ~Copyable, Sendable {
             // The first piece begins behind a newline, which the row above has already.
             if isFirst {
                 isFirst = false
-                line.drop(0x0A, at: start)
+                line.drop("\n", at: start)
             }
             XMLColours.append(piece, isColoured: colours, to: &line)
         }

@@ -25,7 +25,7 @@ extension Redactor {
     }
 
     /// The same, which puts the record at `place`, where there is none: it is moved once, and not three times.
-    public func redact(
+    package func redact(
         _ record: consuming Record,
         at domain: String?,
         into place: UnsafeMutablePointer<RedactedRecord>

@@ -6,8 +6,7 @@ extension SummaryFormatter {
         SummaryFormatter("RFC 6121", .roster) { query, line in
             let items = query.children("item", .roster)
             if line.isType("get") {
-                line.separate()
-                line.append(words: Summary.rosterRequest)
+                line.phrase("asks for the roster")
             } else if line.isType("set"), let item = items.first {
                 change(item, &line)
             } else if line.context.direction == .send, items.isEmpty {

@@ -73,23 +73,13 @@ public enum Summary {
         case .presence where head.isEmptyElement && !type.equals("error"): return presence(type)
         case .iq where head.payloadNamespace.namespace == .ping && !type.equals("error"): return "ping"
         case .iq where head.payloadName == nil && type.equals("result"):
-            return empty(answering: context.request)
+            return context.request.map { "ok: \($0.text)" } ?? "ok"
         case .message where !type.equals("error"):
             guard let name = head.payloadName else { return nil }
             return message(head.payloadNamespace.namespace, name, item)
         default: return nil
         }
     }
-
-    /// `ok: enables carbons`, of an answer that holds nothing.
-    static func empty(answering request: Prose?) -> String {
-        guard let request else { return "ok" }
-        // The client has it already, in the version that it named (RFC 6121 §2.6.3).
-        return request.text == rosterRequest ? "roster unchanged" : "ok: \(request.text)"
-    }
-
-    /// What a request for the roster says.
-    static let rosterRequest = "asks for the roster"
 
     /// A message with one child, which is empty or a body of plain text.
     private static func message(_ namespace: Namespace, _ name: ByteRange, _ item: Span<UInt8>) -> String? {

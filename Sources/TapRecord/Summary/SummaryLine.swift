@@ -312,8 +312,10 @@ extension SummaryLine {
 
     /// `ok: enables carbons`, of an answer that holds nothing.
     mutating func done() {
-        separate()
-        append(words: Summary.empty(answering: context.request))
+        phrase("ok")
+        guard let request = context.request else { return }
+        append(": ")
+        append(words: request.text)
     }
 
     private mutating func appendIQ(_ iq: Element) {

@@ -79,11 +79,14 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         while last == 0x20 { count &-= 1 }
     }
 
-    /// Takes out the byte at `place`, if it is `byte`.
-    mutating func drop(_ byte: UInt8, at place: Int) {
-        guard let storage, place >= 0, place < count, storage[place] == byte else { return }
-        (storage + place).update(from: storage + place + 1, count: count - place - 1)
-        count -= 1
+    /// Takes out `words` where they stand at `place`; whether they did.
+    @discardableResult
+    mutating func drop(_ words: StaticString, at place: Int) -> Bool {
+        let end = place + words.utf8CodeUnitCount
+        guard let storage, place >= 0, end <= count, utf8.extracting(place..<end).equals(words) else { return false }
+        (storage + place).update(from: storage + end, count: count - end)
+        count -= end - place
+        return true
     }
 
     /// Empties the buffer and keeps its memory for the next line, unless it has grown out of proportion.

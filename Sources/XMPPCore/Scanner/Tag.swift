@@ -42,12 +42,12 @@ struct Tag: ~Copyable {
     private var seenNames: UInt64 = 0
     /// Two attributes have the same bit, and may have the same name.
     private var mayRepeatName = false
-    /// Nothing reads this. An `Atomic` cannot move, so the compiler reads a tag, and a scanner or decoder with it, where it is; it
-    /// would copy it first wherever another value lends it.
+    /// Nothing reads this. An `Atomic` lives in memory, so the compiler reads a tag, and a scanner or decoder with it, where it
+    /// is; it would copy it first wherever another value lends it.
     private let place = Atomic<UInt8>(0)
 
-    /// One bit for a name, by its length, first and last byte: names with different bits are different. With these factors the
-    /// names of attributes that stand together in XMPP differ, and few others share a bit with those of secrets.
+    /// One bit for a name, by its length, first and last byte: names with different bits are different. With these factors few
+    /// names of attributes that stand together in XMPP share a bit, and few others one with those of secrets.
     @inline(__always)
     static func nameBit(count: Int, first: UInt8, last: UInt8) -> UInt64 {
         1 &<< (UInt64(truncatingIfNeeded: count &* 35) &+ UInt64(first) &* 4 &+ UInt64(last))

@@ -170,7 +170,8 @@ extension TextScan {
         }
     }
 
-    /// Calls `isFound` with the bytes from `start` to `end`, 16 at a time, until it returns true; whether it did.
+    /// Calls `isFound` with the bytes from `start` to `end`, 16 at a time, until it returns true; whether it did. `end` is 16 or
+    /// more, and not beyond the last byte.
     ///
     /// - Parameter isFound: A block; a bit for each second slash of two in a row; and how many bytes at its beginning are to be
     ///   passed over, since the last block begins in the one before it, or in front of `start`.
@@ -206,7 +207,7 @@ extension TextScan {
         var end = Int(value.end)
         guard end &- start >= 8 else { return false }
         while end > start, bytes[end &- 1] == 0x3D { end &-= 1 }
-        // At the beginning of an item no block ends with the value.
+        // A value that ends at the beginning of its item has no block that ends with it.
         if end >= 16, !holdsKeyOrPair(bytes, start, end) { return false }
         let signs = end >= 16 ? keySigns(bytes, start, end) : keySignsByByte(bytes, start, end)
         if signs.hasPair, signs.hasMark || signs.hasPath && mayLeadToInvitation(bytes, start..<end) { return true }

@@ -193,7 +193,7 @@ import XMPPCore
         let ping = log.item(.send, "<iq/>", "iq", "get", to: "localhost", summary: "ping")
         let version = log.item(.send, "<iq/>", "iq", "get", to: "juliet@localhost/chamber", summary: "version")
         log.item(.recv, "<iq/>", "iq", "result", from: "juliet@localhost/chamber", summary: "ok", answers: version)
-        log.item(.recv, "<iq/>", "iq", "error", from: "localhost", answers: ping) {
+        log.item(.recv, "<iq/>", "iq", "error", from: "localhost", summary: "refused", answers: ping) {
             $0.condition = "service-unavailable"
         }
         // The row of its request is not shown.
@@ -225,7 +225,7 @@ import XMPPCore
         for (width, row) in rows {
             var log = try Log(width: width)
             let ping = log.item(.send, "<iq/>", "iq", "get", to: "localhost", summary: "ping")
-            log.item(.recv, "<iq/>", "iq", "error", from: "localhost", summary: "ping", answers: ping) {
+            log.item(.recv, "<iq/>", "iq", "error", from: "localhost", summary: "refused: ping", answers: ping) {
                 $0.condition = "not-allowed"
                 $0.message = "no remote domains here"
             }
