@@ -1,3 +1,5 @@
+internal import XMPPCore
+
 extension String {
     /// Calls `body` with the text as UTF-8. Costs less than `utf8.span`, which asks the standard library each time.
     @inline(__always)
