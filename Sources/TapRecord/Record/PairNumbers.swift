@@ -1,0 +1,25 @@
+internal import XMPPCore
+
+/// The numbers that join a request and its answer.
+struct PairNumbers: Sendable {
+    private static let mostOpen = 4096
+    /// By the sequence number of the request.
+    private var open: [UInt64: Int] = [:]
+    private var last = 0
+
+    /// Those given so far stand in rows that are not shown.
+    mutating func begin() { last = 0 }
+
+    mutating func number(of record: borrowing Record, _ content: Span<UInt8>) -> Int? {
+        if let request = record.answers { return open.removeValue(forKey: request) }
+        guard record.kind == .stanza, content.slice(record.name ?? .empty).equals("iq") else { return nil }
+        let type = content.slice(record.type ?? .empty)
+        guard type.equals("get") || type.equals("set") else { return nil }
+        // Requests that nobody answers.
+        if open.count >= Self.mostOpen { open.removeAll() }
+        // The column has room for three digits.
+        last = last % 999 + 1
+        open[record.sequence] = last
+        return last
+    }
+}
