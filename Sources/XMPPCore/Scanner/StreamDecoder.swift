@@ -1,7 +1,7 @@
 /// One direction of a stream: bytes in as they arrive, events out, one for each top-level item.
 ///
 /// Deterministic and pure: no socket, no clock, no thread. Bytes are appended, events pulled until there are none:
-/// "need more bytes" is `nil`, never an error. The bytes of an event can be read through ``bytes`` until the next call.
+/// "need more bytes" is `nil` or false, never an error. The bytes of an event can be read through ``bytes`` until the next call.
 public struct StreamDecoder: ~Copyable {
     /// The stream's number within the leg: 1 for the first, one more at each restart; 0 before anything was seen.
     public private(set) var epoch = 0
