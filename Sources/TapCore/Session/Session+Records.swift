@@ -142,7 +142,8 @@ extension Session {
         answering request: IQTracker.Request?
     ) {
         guard let xml = record.xml else { return }
-        let context = Summary.Context(direction: direction, request: request?.summary)
+        var context = Summary.Context(direction: direction, request: request?.summary)
+        if case .versionedRoster? = request?.purpose { context.isRosterVersioned = true }
         let content = contentSource == .composed ? composed.span : directions.bytes(direction)
         let isShort = xml.count <= Self.longestRead
         var words: String?

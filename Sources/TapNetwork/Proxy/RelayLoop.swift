@@ -31,6 +31,9 @@ final class RelayLoop {
     private var drivers: [ObjectIdentifier: SessionDriver] = [:]
     /// Sessions that have read in this turn of the event loop, and have not looked at it yet.
     private var due: [SessionDriver] = []
+    /// Bytes that sessions have read since the last turn.
+    private var bytesRead = 0
+    private var pacing = ReadPacing()
     /// Sessions that do not read because a sink has no room.
     private var stalled: [SessionDriver] = []
     private var freedMemory = FreedMemory()
@@ -127,7 +130,19 @@ final class RelayLoop {
                 if let read = driver.readTime.take() { relayLatency.add(now &- read) }
             }
             for driver in batch { driver.look() }
+            let bytes = bytesRead
+            bytesRead = 0
+            let isOneWay = batch.allSatisfy { $0.readsOneWay >= ReadPacing.streamingReads }
+            if pacing.isMomentDue(sessions: batch.count, bytes: bytes, isOneWay: isOneWay, at: now) {
+                pacing.wait(context.clock)
+            }
         }
+    }
+
+    /// Counts bytes that a session has read.
+    func count(_ direction: Direction, _ bytes: Int) {
+        bytesRead += bytes
+        context.metrics.count(direction, bytes)
     }
 
     /// Calls the driver's ``SessionDriver/resume()`` when the sinks have room.

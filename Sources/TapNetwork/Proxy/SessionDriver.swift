@@ -59,6 +59,9 @@ final class SessionDriver {
     private var isDue = false
     /// When the first bytes were read that pass with the next ``pass()``, in nanoseconds of the run.
     var readTime: Int64?
+    /// Reads of one connection since one of the other.
+    private(set) var readsOneWay = 0
+    private var lastRead = Direction.send
     var isAdmitted = false
     /// While the stage is closing: when the connections are looked at next, in nanoseconds of the run, and whether they end
     /// by a reset.
@@ -216,7 +219,9 @@ final class SessionDriver {
 
     private func take(_ leg: Leg, _ buffer: ByteBuffer) -> Disposition {
         let direction = leg.inbound
-        loop.context.metrics.count(direction, buffer.readableBytes)
+        loop.count(direction, buffer.readableBytes)
+        readsOneWay = direction == lastRead ? readsOneWay &+ 1 : 0
+        lastRead = direction
         let now = now
         let disposition = session.receive(direction, buffer.readableBytesUInt8Span, at: now)
         if disposition == .relay {
@@ -324,7 +329,7 @@ extension SessionDriver: Source {
     private func input(_ event: Event) -> SourceInput? {
         switch event {
         case .received(let leg, let buffer):
-            loop.context.metrics.count(leg.inbound, buffer.readableBytes)
+            loop.count(leg.inbound, buffer.readableBytes)
             return input(.received(leg.inbound, Array(buffer: buffer)), at: now)
         case .ended(let leg, let end):
             let failure = session.tls == nil ? nil : failure(leg, TLSFault(.endedInHandshake))

@@ -36,8 +36,9 @@ public struct CompactForm: ~Copyable, Sendable {
     }
 
     /// How the rows look; it may change from row to row.
-    public var style: Style
+    public var style: Style { didSet { grid = Grid(style.width) } }
 
+    private var grid: Grid
     private var timestamps = TimestampWriter()
     private var texts: TextForm
     private var sessions: [UInt64: SessionRows] = [:]
@@ -53,16 +54,15 @@ public struct CompactForm: ~Copyable, Sendable {
     private var pairColumns = 5
     private var pairs = PairNumbers()
     private var repeated = RepeatedRow()
-    // What goes into the columns of the row under way; kept for their memory.
-    private var account = LineBuffer(capacity: 32)
+    // What a row says that is held back, or counted; kept for their memory.
     private var kind = LineBuffer(capacity: 32)
     private var text = LineBuffer(capacity: 256)
-    private var figure = LineBuffer(capacity: 16)
     private var row = LineBuffer()
 
     /// A form of that style, which has seen nothing.
     public init(style: Style = Style()) {
         self.style = style
+        grid = Grid(style.width)
         var texts = TextForm.Style()
         texts.showsBodies = style.showsBodies
         self.texts = TextForm(style: texts)
@@ -84,12 +84,9 @@ public struct CompactForm: ~Copyable, Sendable {
         // Who asks for the XML or for more than summaries asks for the login's steps.
         if showsXML || record.level >= .verbose, let session { unfold(session, to: &line) }
         let mark = Mark(record, content)
-        fillAccount(record)
-        fillKind(record, content)
         let pair = pairs.number(of: record, content)
-        fillText(record, content, isPaired: pair != nil && grid.hasPair)
-        if showsXML || !hold(record, session, mark, pair, to: &line) {
-            write(record, session, mark, pair, countsRepetitions: !showsXML, to: &line)
+        if showsXML || !hold(record, content, session, mark, pair, to: &line) {
+            write(record, content, session, mark, pair, countsRepetitions: !showsXML, to: &line)
             if showsXML { appendXML(record, content, to: &line) }
         }
         if record.code == Record.Code.sessionEnded {
@@ -189,9 +186,7 @@ public struct CompactForm: ~Copyable, Sendable {
         sessions[record.session] = rows
         // Of sessions that begin together, no row may have been written yet.
         if sessions.count > 1 || lastSession != 0 && lastSession != record.session { hasSessionColumn = true }
-        figure.removeAll()
-        figure.append(decimal: record.session)
-        sessionColumns = max(sessionColumns, min(figure.count, Self.mostSessionColumns))
+        sessionColumns = max(sessionColumns, min(Self.digits(of: record.session), Self.mostSessionColumns))
         return rows
     }
 
@@ -217,7 +212,9 @@ public struct CompactForm: ~Copyable, Sendable {
             if Columns.fitting(row.utf8, into: width).bytes == row.count { break }
         }
         style.paint(.dim, to: &line)
-        let taken = line.append(row, columns: width)
+        let start = line.count
+        line.append(row)
+        let taken = line.cut(from: start, to: width)
         for _ in 0..<max(0, style.width - taken) { line.append("─") }
         style.unpaint(to: &line)
         line.endLine()
@@ -228,6 +225,7 @@ public struct CompactForm: ~Copyable, Sendable {
     /// Holds a row back or folds the rows that were; false where the row is to be written now.
     private mutating func hold(
         _ record: borrowing Record,
+        _ content: Span<UInt8>,
         _ session: SessionRows?,
         _ mark: Mark,
         _ pair: Int?,
@@ -247,6 +245,7 @@ public struct CompactForm: ~Copyable, Sendable {
         }
         // The line of the session says the same.
         guard record.code != Record.Code.sessionBegan else { return true }
+        fill(record, content, pair)
         if record.direction == .send, record.kind == .element,
             kind.utf8.equals("auth") || kind.utf8.equals("authenticate")
         {
@@ -278,18 +277,20 @@ public struct CompactForm: ~Copyable, Sendable {
     /// As much of a cell as a row can show.
     private func kept(_ cell: borrowing LineBuffer) -> [UInt8] {
         var kept = LineBuffer(capacity: 0)
-        kept.append(cell, columns: max(20, style.width))
+        kept.append(cell)
+        kept.cut(from: 0, to: max(20, style.width))
         return kept.bytes
     }
 
-    /// Writes a row that was held back.
+    /// Writes a row that was held back, before it was known whose it is.
     private mutating func append(_ held: HeldRow, to line: inout LineBuffer) {
-        account.removeAll()
-        kind.removeAll()
-        kind.append(bytes: held.kind)
-        text.removeAll()
-        text.append(bytes: held.text)
-        appendRow(held.cells, to: &line)
+        var taken = beginRow(held.cells, nil, to: &line)
+        let kind = line.count
+        line.append(bytes: held.kind)
+        taken += endKind(from: kind, to: &line)
+        let text = line.count
+        line.append(bytes: held.text)
+        endRow(held.cells, textFrom: text, behind: taken, to: &line)
     }
 
     /// The login went well: its outcome is enough.
@@ -298,15 +299,15 @@ public struct CompactForm: ~Copyable, Sendable {
         for held in session.held ?? [] where held.isKept { append(held, to: &line) }
         if !hasSessionColumn { pairs.begin() }
         session.held = nil
-        fillAccount(record)
-        kind.removeAll()
-        kind.append("ready")
-        text.removeAll()
-        if let jid = record.jid { text.appendEscaped(jid) }
         var cells = Cells(record, .done, nil)
         cells.trip = record.monotonic &- session.began
-        appendRow(cells, to: &line)
-        lastSession = record.session
+        var taken = beginRow(cells, record.jid, to: &line)
+        let kind = line.count
+        line.append("ready")
+        taken += endKind(from: kind, to: &line)
+        let text = line.count
+        if let jid = record.jid { line.appendEscaped(jid) }
+        endRow(cells, textFrom: text, behind: taken, to: &line)
     }
 
     /// The rows of a login are written as they came.
@@ -315,15 +316,7 @@ public struct CompactForm: ~Copyable, Sendable {
         session.held = nil
         guard !held.isEmpty else { return }
         announce(session, nil, to: &line)
-        // The cells of a row under way are kept: this may be called on its behalf.
-        let (account, kind, text) = (account.bytes, kind.bytes, text.bytes)
         for held in held { append(held, to: &line) }
-        self.account.removeAll()
-        self.account.append(bytes: account)
-        self.kind.removeAll()
-        self.kind.append(bytes: kind)
-        self.text.removeAll()
-        self.text.append(bytes: text)
         lastSession = session.number
     }
 
@@ -335,6 +328,7 @@ public struct CompactForm: ~Copyable, Sendable {
 
     private mutating func write(
         _ record: borrowing Record,
+        _ content: Span<UInt8>,
         _ session: SessionRows?,
         _ mark: Mark,
         _ pair: Int?,
@@ -342,26 +336,38 @@ public struct CompactForm: ~Copyable, Sendable {
         to line: inout LineBuffer
     ) {
         if let session, !session.isAnnounced { announce(session, record.jid, to: &line) }
-        guard !countsRepetitions || !repeated.counts(kind, text, mark, record) else { return }
-        closeRepetition(to: &line)
-        repeated.begin(kind, text, mark, record)
-        appendRow(Cells(record, mark, pair), to: &line)
-        lastSession = record.session
+        if countsRepetitions, RepeatedRow.isChatter(record, content) {
+            fill(record, content, pair)
+            if repeated.counts(kind, text, mark, record) { return }
+            closeRepetition(to: &line)
+            repeated.begin(kind, text, mark, record)
+        } else {
+            closeRepetition(to: &line)
+        }
+        let cells = Cells(record, mark, pair)
+        var taken = beginRow(cells, record.jid, to: &line)
+        let kind = line.count
+        appendKind(record, content, to: &line)
+        taken += endKind(from: kind, to: &line)
+        let text = line.count
+        appendText(record, content, pair, to: &line)
+        endRow(cells, textFrom: text, behind: taken, to: &line)
     }
 
     /// Says how often the last row came again.
     private mutating func closeRepetition(to line: inout LineBuffer) {
         let count = repeated.end()
         guard count > 0 else { return }
-        let grid = grid
-        let place = (grid.time > 0 ? grid.time + 2 : 0) + (hasSessionColumn ? sessionColumns(in: grid) : 0)
+        let place = (grid.time > 0 ? grid.time + 2 : 0) + (hasSessionColumn ? sessionCell : 0)
         row.removeAll()
         row.append(spaces: place)
         row.append("⋮  ")
         row.append(decimal: UInt64(count))
         row.append(" more of these")
         style.paint(.dim, to: &line)
-        line.append(row, columns: max(20, style.width))
+        let start = line.count
+        line.append(row)
+        line.cut(from: start, to: max(20, style.width))
         style.unpaint(to: &line)
         line.endLine()
     }
@@ -375,15 +381,15 @@ public struct CompactForm: ~Copyable, Sendable {
         var hasPair = true
         var hasTrip = true
         var hasSize = true
-    }
 
-    private var grid: Grid {
-        switch style.width {
-        case 100...: Grid(kind: 17, hasAccount: true)
-        case 76...: Grid()
-        case 60...: Grid(hasSize: false)
-        case 40...: Grid(time: 8, kind: 12, hasPair: false, hasTrip: false, hasSize: false)
-        default: Grid(time: 0, kind: 10, hasSession: false, hasPair: false, hasTrip: false, hasSize: false)
+        init(_ width: Int) {
+            switch width {
+            case 100...: (kind, hasAccount) = (17, true)
+            case 76...: break
+            case 60...: hasSize = false
+            case 40...: (time, kind, hasPair, hasTrip, hasSize) = (8, 12, false, false, false)
+            default: (time, kind, hasSession, hasPair, hasTrip, hasSize) = (0, 10, false, false, false, false)
+            }
         }
     }
 
@@ -392,12 +398,12 @@ public struct CompactForm: ~Copyable, Sendable {
     private static let figureColumns = 8
 
     /// The columns of a session's number and account, and the spaces behind them.
-    private func sessionColumns(in grid: Grid) -> Int {
+    private var sessionCell: Int {
         guard grid.hasSession else { return 0 }
         return sessionColumns + 1 + (grid.hasAccount ? Self.accountColumns + 2 : 0)
     }
 
-    /// What a row shows beside ``account``, ``kind`` and ``text``.
+    /// What a row shows beside its account, kind and text.
     private struct Cells: Sendable {
         let time: Timestamp
         let session: UInt64
@@ -417,11 +423,10 @@ public struct CompactForm: ~Copyable, Sendable {
         }
     }
 
-    /// Appends a row of ``account``, ``kind`` and ``text``.
-    private mutating func appendRow(_ cells: Cells, to line: inout LineBuffer) {
-        let grid = grid
-        let width = max(20, style.width)
-        var taken = 0
+    /// Appends a row up to its kind; gives the columns that takes.
+    private mutating func beginRow(_ cells: Cells, _ jid: String?, to line: inout LineBuffer) -> Int {
+        lastSession = cells.session
+        var taken = 3
         if grid.time > 0 {
             style.paint(.dim, to: &line)
             let end = line.count + grid.time
@@ -432,22 +437,36 @@ public struct CompactForm: ~Copyable, Sendable {
             taken += grid.time + 2
         }
         if hasSessionColumn, grid.hasSession {
-            appendSession(cells.session, hasAccount: grid.hasAccount, to: &line)
-            taken += sessionColumns(in: grid)
+            appendSession(cells.session, jid, to: &line)
+            taken += sessionCell
         }
-        appendKind(cells, grid, to: &line)
-        taken += 3 + grid.kind + 1
+        style.paint(cells.mark.colour, to: &line)
+        line.append(cells.mark.literal)
+        line.append("  ")
+        return taken
+    }
 
+    /// Ends the kind that stands behind `start`; gives the columns that it takes.
+    private func endKind(from start: Int, to line: inout LineBuffer) -> Int {
+        let columns = line.cut(from: start, to: grid.kind)
+        style.unpaint(to: &line)
+        line.append(spaces: grid.kind - columns + 1)
+        return grid.kind + 1
+    }
+
+    /// Ends a row whose text stands behind `start`, and what is before it takes `taken` columns.
+    private mutating func endRow(
+        _ cells: Cells,
+        textFrom start: Int,
+        behind taken: Int,
+        to line: inout LineBuffer
+    ) {
+        let width = max(20, style.width)
         // From the right: number of the pair, size, round trip. The text takes the place of those that are missing at its side.
         var trip = grid.hasTrip ? cells.trip : nil
         let size = grid.hasSize ? cells.size : nil
         let pair = grid.hasPair ? cells.pair : nil
-        if let pair {
-            figure.removeAll()
-            figure.append("  #")
-            figure.append(decimal: UInt64(pair))
-            pairColumns = max(pairColumns, figure.count)
-        }
+        if let pair { pairColumns = max(pairColumns, 3 + Self.digits(of: UInt64(pair))) }
         let hasPairColumn = grid.hasPair && (pair != nil || size != nil || trip != nil)
         var hasSizeColumn = grid.hasSize && (size != nil || trip != nil || pair != nil)
         var reserved =
@@ -455,7 +474,7 @@ public struct CompactForm: ~Copyable, Sendable {
             + (trip != nil ? Self.figureColumns : 0)
         // Why something failed matters more than how long it took and how large it was.
         if cells.mark == .failed {
-            let wanted = taken + Columns.count(text.utf8)
+            let wanted = taken + Columns.count(line.utf8.extracting(start...))
             if trip != nil, wanted + reserved > width {
                 trip = nil
                 reserved -= Self.figureColumns
@@ -466,7 +485,7 @@ public struct CompactForm: ~Copyable, Sendable {
             }
         }
         let room = max(1, width - taken - reserved)
-        let textColumns = line.append(text, columns: room)
+        let textColumns = line.cut(from: start, to: room)
         guard reserved > 0 else { return line.endLine() }
         line.append(spaces: room - textColumns)
         if let trip { appendFigure(to: &line) { $0.append(duration: trip) } }
@@ -481,53 +500,53 @@ public struct CompactForm: ~Copyable, Sendable {
         line.endLine()
     }
 
-    private mutating func appendSession(_ session: UInt64, hasAccount: Bool, to line: inout LineBuffer) {
-        figure.removeAll()
-        // A record of no session is the proxy's.
-        if session > 0 { figure.append(decimal: session) }
-        line.append(spaces: sessionColumns - figure.count)
-        line.append(figure, columns: sessionColumns)
-        line.append(0x20)
-        guard hasAccount else { return }
-        line.append(spaces: Self.accountColumns - line.append(account, columns: Self.accountColumns))
-        line.append("  ")
+    private static func digits(of number: UInt64) -> Int {
+        var (digits, rest) = (1, number)
+        while rest > 9 { (digits, rest) = (digits + 1, rest / 10) }
+        return digits
     }
 
-    private func appendKind(_ cells: Cells, _ grid: Grid, to line: inout LineBuffer) {
-        style.paint(cells.mark.colour, to: &line)
-        line.append(cells.mark.literal)
-        line.append("  ")
-        let columns = line.append(kind, columns: grid.kind)
-        style.unpaint(to: &line)
-        line.append(spaces: grid.kind - columns + 1)
+    /// The number of the session, and where there is room the name of its account, or its domain.
+    private func appendSession(_ session: UInt64, _ jid: String?, to line: inout LineBuffer) {
+        // A record of no session is the proxy's.
+        let digits = session > 0 ? Self.digits(of: session) : 0
+        line.append(spaces: sessionColumns - digits)
+        let number = line.count
+        if digits > 0 { line.append(decimal: session) }
+        if digits > sessionColumns { line.cut(from: number, to: sessionColumns) }
+        line.append(0x20)
+        guard grid.hasAccount else { return }
+        let start = line.count
+        jid?.withBytes { jid in
+            let bare = jid.untilSlash
+            line.appendEscaped(bare.extracting(0..<(bare.firstIndex(of: 0x40) ?? bare.count)).bytes)
+        }
+        line.append(spaces: Self.accountColumns + 2 - line.cut(from: start, to: Self.accountColumns))
     }
 
     /// Appends a figure at the right of its column, which begins with a space.
-    private mutating func appendFigure(to line: inout LineBuffer, _ body: (inout LineBuffer) -> Void) {
-        figure.removeAll()
-        body(&figure)
-        if figure.count < Self.figureColumns, Columns.isPlain(figure.utf8) {
-            line.append(spaces: Self.figureColumns - figure.count)
-            return line.append(figure)
-        }
-        let whole = Columns.fitting(figure.utf8, into: Self.figureColumns - 1)
-        line.append(spaces: Self.figureColumns - whole.columns)
-        guard whole.bytes < figure.count else { return line.append(figure) }
-        line.append(figure, columns: Self.figureColumns - 1)
+    private func appendFigure(to line: inout LineBuffer, _ body: (inout LineBuffer) -> Void) {
+        let start = line.count
+        line.append(spaces: Self.figureColumns)
+        body(&line)
+        line.remove(line.cut(from: start + Self.figureColumns, to: Self.figureColumns - 1), at: start)
     }
 
-    /// The name of the session's account, or its domain.
-    private mutating func fillAccount(_ record: borrowing Record) {
-        account.removeAll()
-        guard hasSessionColumn, let jid = record.jid else { return }
-        jid.withBytes { jid in
-            let bare = jid.untilSlash
-            account.appendEscaped(bare.extracting(0..<(bare.firstIndex(of: 0x40) ?? bare.count)).bytes)
-        }
+    /// Puts what a row says into ``kind`` and ``text``.
+    private mutating func fill(_ record: borrowing Record, _ content: Span<UInt8>, _ pair: Int?) {
+        var cell = LineBuffer(capacity: 0)
+        swap(&cell, &kind)
+        cell.removeAll()
+        appendKind(record, content, to: &cell)
+        swap(&cell, &kind)
+        swap(&cell, &text)
+        cell.removeAll()
+        appendText(record, content, pair, to: &cell)
+        swap(&cell, &text)
     }
 
-    private mutating func fillKind(_ record: borrowing Record, _ content: Span<UInt8>) {
-        kind.removeAll()
+    private func appendKind(_ record: borrowing Record, _ content: Span<UInt8>, to kind: inout LineBuffer) {
+        let start = kind.count
         switch record.kind {
         case .stanza, .element:
             kind.appendEscaped(content.slice(record.name ?? .empty).bytes)
@@ -535,8 +554,8 @@ public struct CompactForm: ~Copyable, Sendable {
             kind.append(0x20)
             kind.appendEscaped(content.slice(type).bytes)
             // `groupchat`, `unsubscribed`: the type of a message or presence says which it is of.
-            if record.kind == .stanza, kind.count > grid.kind {
-                kind.removeAll()
+            if record.kind == .stanza, kind.count - start > grid.kind {
+                kind.truncate(to: start)
                 kind.appendEscaped(content.slice(type).bytes)
             }
         case .streamOpen: kind.append("stream")
@@ -554,9 +573,14 @@ public struct CompactForm: ~Copyable, Sendable {
         record.direction != nil && (record.kind.isStreamItem || record.kind == .bytes || record.kind == .chunk)
     }
 
-    /// - Parameter isPaired: Whether the row has the number of a request and its answer.
-    private mutating func fillText(_ record: borrowing Record, _ content: Span<UInt8>, isPaired: Bool) {
-        text.removeAll()
+    /// - Parameter pair: The number of a request and its answer.
+    private mutating func appendText(
+        _ record: borrowing Record,
+        _ content: Span<UInt8>,
+        _ pair: Int?,
+        to text: inout LineBuffer
+    ) {
+        let beginning = text.count
         if let action = record.action {
             text.appendEscaped(action)
             if action == Record.answered { text.append(" by xmpptap") }
@@ -583,11 +607,12 @@ public struct CompactForm: ~Copyable, Sendable {
                 return
             }
             texts.appendRemark(record, to: &text)
-            text.drop(" ", at: 0)
+            text.drop(" ", at: beginning)
             return
         }
         // The row of the request names the other side, too.
-        if record.kind == .stanza, !(isPaired && record.answers != nil) { appendPeer(record, content) }
+        let isPaired = pair != nil && grid.hasPair
+        if record.kind == .stanza, !(isPaired && record.answers != nil) { appendPeer(record, content, to: &text) }
         if let condition = record.condition {
             text.appendEscaped(condition)
             if let message = record.message {
@@ -601,7 +626,7 @@ public struct CompactForm: ~Copyable, Sendable {
         if !texts.appendContent(record, content, to: &text) {
             text.truncate(to: start)
             // Only what was done with it is there to say.
-            if record.condition == nil, text.count > 2 { text.truncate(to: text.count - 2) }
+            if record.condition == nil, text.count > beginning + 2 { text.truncate(to: text.count - 2) }
         } else if start == words {
             text.drop(" ", at: start)
         } else if !text.drop(" refused:", at: words), text.count == words + 8, text.drop(" refused", at: words) {
@@ -612,20 +637,26 @@ public struct CompactForm: ~Copyable, Sendable {
     }
 
     /// `to juliet, `: the other side, where it is neither the account itself nor its server.
-    private mutating func appendPeer(_ record: borrowing Record, _ content: Span<UInt8>) {
+    private func appendPeer(_ record: borrowing Record, _ content: Span<UInt8>, to text: inout LineBuffer) {
         let isSend = record.direction == .send
         guard let range = isSend ? record.to : record.from else { return }
         let (name, type) = (content.slice(record.name ?? .empty), content.slice(record.type ?? .empty))
         let isWhole = type.equals("groupchat") || name.equals("iq")
         let jid = record.jid ?? ""
-        jid.withBytes { appendPeer(content.slice(range), of: $0, isSend: isSend, isWhole: isWhole) }
+        jid.withBytes { appendPeer(content.slice(range), of: $0, isSend: isSend, isWhole: isWhole, to: &text) }
     }
 
     /// - Parameters:
     ///   - own: The session's full JID; empty where it has none.
     ///   - isWhole: The resource matters: in a room it is who speaks, and an iq is for one client of the peer, which may not be
     ///     there.
-    private mutating func appendPeer(_ peer: Span<UInt8>, of own: Span<UInt8>, isSend: Bool, isWhole: Bool) {
+    private func appendPeer(
+        _ peer: Span<UInt8>,
+        of own: Span<UInt8>,
+        isSend: Bool,
+        isWhole: Bool,
+        to text: inout LineBuffer
+    ) {
         let bare = peer.untilSlash
         var domain: Span<UInt8>?
         if !own.isEmpty {
@@ -743,16 +774,19 @@ private struct RepeatedRow: Sendable {
         _ mark: Mark,
         _ record: borrowing Record
     ) -> Bool {
-        guard Self.isChatter(kind, record), mark == self.mark, record.session == session,
-            kind.utf8.equals(self.kind.span), text.utf8.equals(self.text.span)
+        guard !self.kind.isEmpty, mark == self.mark, record.session == session, kind.utf8.equals(self.kind.span),
+            text.utf8.equals(self.text.span)
         else { return false }
         count += 1
         return true
     }
 
-    /// What says again and again that all is as it was.
-    private static func isChatter(_ kind: borrowing LineBuffer, _ record: borrowing Record) -> Bool {
-        record.kind == .whitespace || kind.utf8.equals("r") || kind.utf8.equals("a") || kind.utf8.equals("presence")
+    /// Whether a record says again and again that all is as it was.
+    static func isChatter(_ record: borrowing Record, _ content: Span<UInt8>) -> Bool {
+        guard record.kind == .stanza || record.kind == .element else { return record.kind == .whitespace }
+        let name = content.slice(record.name ?? .empty)
+        if record.kind == .stanza { return name.equals("presence") && record.type == nil }
+        return (name.equals("r") || name.equals("a")) && record.type == nil
     }
 
     mutating func begin(
@@ -763,11 +797,8 @@ private struct RepeatedRow: Sendable {
     ) {
         self.mark = mark
         session = record.session
-        if !self.kind.isEmpty {
-            self.kind.removeAll(keepingCapacity: true)
-            self.text.removeAll(keepingCapacity: true)
-        }
-        guard Self.isChatter(kind, record) else { return }
+        self.kind.removeAll(keepingCapacity: true)
+        self.text.removeAll(keepingCapacity: true)
         self.kind.append(kind.utf8)
         self.text.append(text.utf8)
     }

@@ -312,6 +312,7 @@ extension SummaryLine {
 
     /// `ok: enables carbons`, of an answer that holds nothing.
     mutating func done() {
+        if context.isRosterVersioned { return phrase("roster unchanged") }
         phrase("ok")
         guard let request = context.request else { return }
         append(": ")

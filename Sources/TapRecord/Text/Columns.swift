@@ -37,14 +37,17 @@ package enum Columns {
         return (end, taken)
     }
 
-    /// Whether a text is ASCII: a column a byte.
-    @inline(__always)
-    static func isPlain(_ text: Span<UInt8>) -> Bool { plain(text, atMost: text.count) == text.count }
-
-    /// Whether a text is ASCII as far as it fits into `columns`, and one character more. What is behind may join that one alone.
-    @inline(__always)
-    fileprivate static func isPlain(_ text: Span<UInt8>, beyond columns: Int) -> Bool {
-        columns < text.count && plain(text, atMost: columns + 1) > columns
+    /// How much of a text stays in `columns` and how many it takes: all, or what leaves one for an ellipsis.
+    fileprivate static func kept(of text: Span<UInt8>, in columns: Int) -> (bytes: Int, columns: Int) {
+        let count = text.count
+        if columns < count {
+            // What is behind may join the first character that does not fit, and no other.
+            if columns > 0, plain(text, atMost: columns + 1) > columns { return (columns - 1, columns - 1) }
+        } else if plain(text, atMost: count) == count {
+            return (count, count)
+        }
+        let whole = fitting(text, into: columns)
+        return whole.bytes < count ? fitting(text, into: columns - 1) : whole
     }
 
     /// How many of the first bytes, `limit` of them at most, are ASCII: as many columns.
@@ -165,7 +168,10 @@ extension Columns {
 
     /// As much of a text as fits, with an ellipsis for the rest.
     package static func cut(_ text: String, to columns: Int) -> String {
-        LineBuffer.text { $0.append(text.utf8Span.span, columns: columns) }
+        LineBuffer.text { line in
+            line.append(string: text)
+            line.cut(from: 0, to: columns)
+        }
     }
 
     /// A text with spaces behind it.
@@ -223,35 +229,18 @@ extension Columns {
 }
 
 extension LineBuffer {
-    /// Appends as much of `text` as fits into `columns`, with an ellipsis for the rest; `text` holds no control characters.
+    /// Cuts what stands behind `start` to `columns`, with an ellipsis for the rest; it holds no control characters.
     ///
-    /// - Returns: The columns that are taken.
+    /// - Returns: The columns that it takes then.
     @discardableResult
-    mutating func append(_ text: Span<UInt8>, columns: Int) -> Int {
+    mutating func cut(from start: Int, to columns: Int) -> Int {
+        let kept = Columns.kept(of: utf8.extracting(start...), in: columns)
+        guard start + kept.bytes < count else { return kept.columns }
+        truncate(to: start + kept.bytes)
         guard columns > 0 else { return 0 }
-        if text.count <= columns, Columns.isPlain(text) {
-            append(bytes: text.bytes)
-            return text.count
-        }
-        if Columns.isPlain(text, beyond: columns) {
-            append(bytes: text.extracting(0..<columns - 1).bytes)
-            append("…")
-            return columns
-        }
-        let whole = Columns.fitting(text, into: columns)
-        guard whole.bytes < text.count else {
-            append(bytes: text.bytes)
-            return whole.columns
-        }
-        let part = Columns.fitting(text, into: columns - 1)
-        append(bytes: text.extracting(0..<part.bytes).bytes)
         append("…")
-        return part.columns + 1
+        return kept.columns + 1
     }
-
-    /// Appends as much of another buffer's text as fits into `columns`.
-    @discardableResult
-    mutating func append(_ other: borrowing LineBuffer, columns: Int) -> Int { append(other.utf8, columns: columns) }
 
     /// Appends what is in another buffer.
     mutating func append(_ other: borrowing LineBuffer) { append(bytes: other.span) }

@@ -85,10 +85,17 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
     @discardableResult
     mutating func drop(_ words: StaticString, at place: Int) -> Bool {
         let end = place + words.utf8CodeUnitCount
-        guard let storage, place >= 0, end <= count, utf8.extracting(place..<end).equals(words) else { return false }
-        (storage + place).update(from: storage + end, count: count - end)
-        count -= end - place
+        guard place >= 0, end <= count, utf8.extracting(place..<end).equals(words) else { return false }
+        remove(end - place, at: place)
         return true
+    }
+
+    /// Takes out `fewer` bytes at `place`; what is not there is not taken.
+    mutating func remove(_ fewer: Int, at place: Int) {
+        let end = place + fewer
+        guard let storage, fewer > 0, place >= 0, end <= count else { return }
+        (storage + place).update(from: storage + end, count: count - end)
+        count -= fewer
     }
 
     /// Empties the buffer and keeps its memory for the next line, unless it has grown out of proportion.

@@ -371,7 +371,15 @@ import XMPPCore
 
     @Test func `A text is cut between characters`() {
         func cut(_ text: String, _ columns: Int) -> String {
-            LineBuffer.text { $0.append(Array(text.utf8).span, columns: columns) }
+            let line = LineBuffer.text { line in
+                line.append(string: "日本")
+                let start = line.count
+                line.append(string: text)
+                let taken = line.cut(from: start, to: columns)
+                #expect(taken == Columns.count(line.utf8.extracting(start...)))
+            }
+            #expect(line.hasPrefix("日本"))
+            return String(line.dropFirst(2))
         }
         #expect(cut("日本語", 6) == "日本語")
         #expect(cut("日本語", 5) == "日本…")
@@ -379,6 +387,8 @@ import XMPPCore
         #expect(cut("e\u{301}e\u{301}e\u{301}", 2) == "e\u{301}…")
         #expect(cut("abc", 0) == "")
         #expect(cut("abc", 1) == "…")
+        #expect(cut("abc", 3) == "abc")
+        #expect(cut("abcdefghijkl", 11) == "abcdefghij…")
     }
 
     @Test func `A terminal without UTF-8 gets ASCII in the same columns`() {

@@ -338,6 +338,9 @@ import XMPPCore
             ]
         )
         #expect(Told.words("<iq type='result'/>", context) == ["ok: asks for the roster"])
+        var versioned = context
+        versioned.isRosterVersioned = true
+        #expect(Told.words("<iq type='result'/>", versioned) == ["roster unchanged"])
     }
 
     @Test func aPushIsToldFromTheServersSide() {
