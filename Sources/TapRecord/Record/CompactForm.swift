@@ -80,10 +80,11 @@ public struct CompactForm: ~Copyable, Sendable {
         let start = line.count
         defer { if style.isASCII { line.makeASCII(from: start) } }
         let session = record.session > 0 ? rows(of: record) : nil
+        session?.follow(record.jid)
         let showsXML = shown.contains(.xml) && record.kind != .whitespace
         // Who asks for the XML or for more than summaries asks for the login's steps.
         if showsXML || record.level >= .verbose, let session { unfold(session, to: &line) }
-        let mark = Mark(record, content)
+        let mark = RowMark(record, content)
         let pair = pairs.number(of: record, content)
         if showsXML || !hold(record, content, session, mark, pair, to: &line) {
             write(record, content, session, mark, pair, countsRepetitions: !showsXML, to: &line)
@@ -133,6 +134,12 @@ public struct CompactForm: ~Copyable, Sendable {
         @exclusivity(unchecked) var features: Int?
         /// When the client began to authenticate.
         @exclusivity(unchecked) var authenticationBegan: Int64?
+        /// The session's full JID, as the last record has it.
+        @exclusivity(unchecked) private var jid: String?
+        /// How many bytes the JID has before its resource, and where in them its `@` is.
+        @exclusivity(unchecked) private(set) var own: (length: Int, at: Int?) = (0, nil)
+        /// What rows show of the session, and the columns that it was formed for.
+        @exclusivity(unchecked) private(set) var cell: (bytes: [UInt8], columns: Int) = ([], 0)
 
         init(_ number: UInt64, began: Int64, beginning: String, address: String, isRelayed: Bool) {
             self.number = number
@@ -140,6 +147,29 @@ public struct CompactForm: ~Copyable, Sendable {
             self.beginning = beginning
             self.address = address
             self.isRelayed = isRelayed
+        }
+
+        /// Looks where the parts of the session's JID are, if it is another one.
+        func follow(_ jid: String?) {
+            guard jid != self.jid else { return }
+            self.jid = jid
+            own =
+                jid?.withBytes { jid in
+                    let bare = jid.untilSlash
+                    return (bare.count, bare.firstIndex(of: 0x40))
+                } ?? (0, nil)
+            cell.columns = 0
+        }
+
+        /// Appends the session's cell, which `body` forms where there is none of `columns`; it has the account's name, or its
+        /// domain.
+        func appendCell(_ columns: Int, to line: inout LineBuffer, _ body: (Span<UInt8>, inout LineBuffer) -> Void) {
+            if cell.columns != columns {
+                var formed = LineBuffer(capacity: columns)
+                (jid ?? "").withBytes { body($0.extracting(0..<(own.at ?? own.length)), &formed) }
+                cell = (formed.bytes, columns)
+            }
+            line.append(bytes: cell.bytes)
         }
     }
 
@@ -227,7 +257,7 @@ public struct CompactForm: ~Copyable, Sendable {
         _ record: borrowing Record,
         _ content: Span<UInt8>,
         _ session: SessionRows?,
-        _ mark: Mark,
+        _ mark: RowMark,
         _ pair: Int?,
         to line: inout LineBuffer
     ) -> Bool {
@@ -245,7 +275,7 @@ public struct CompactForm: ~Copyable, Sendable {
         }
         // The line of the session says the same.
         guard record.code != Record.Code.sessionBegan else { return true }
-        fill(record, content, pair)
+        fill(record, content, session, pair)
         if record.direction == .send, record.kind == .element,
             kind.utf8.equals("auth") || kind.utf8.equals("authenticate")
         {
@@ -301,7 +331,7 @@ public struct CompactForm: ~Copyable, Sendable {
         session.held = nil
         var cells = Cells(record, .done, nil)
         cells.trip = record.monotonic &- session.began
-        var taken = beginRow(cells, record.jid, to: &line)
+        var taken = beginRow(cells, session, to: &line)
         let kind = line.count
         line.append("ready")
         taken += endKind(from: kind, to: &line)
@@ -330,14 +360,14 @@ public struct CompactForm: ~Copyable, Sendable {
         _ record: borrowing Record,
         _ content: Span<UInt8>,
         _ session: SessionRows?,
-        _ mark: Mark,
+        _ mark: RowMark,
         _ pair: Int?,
         countsRepetitions: Bool,
         to line: inout LineBuffer
     ) {
         if let session, !session.isAnnounced { announce(session, record.jid, to: &line) }
         if countsRepetitions, RepeatedRow.isChatter(record, content) {
-            fill(record, content, pair)
+            fill(record, content, session, pair)
             if repeated.counts(kind, text, mark, record) { return }
             closeRepetition(to: &line)
             repeated.begin(kind, text, mark, record)
@@ -345,12 +375,12 @@ public struct CompactForm: ~Copyable, Sendable {
             closeRepetition(to: &line)
         }
         let cells = Cells(record, mark, pair)
-        var taken = beginRow(cells, record.jid, to: &line)
+        var taken = beginRow(cells, session, to: &line)
         let kind = line.count
         appendKind(record, content, to: &line)
         taken += endKind(from: kind, to: &line)
         let text = line.count
-        appendText(record, content, pair, to: &line)
+        appendText(record, content, session, pair, to: &line)
         endRow(cells, textFrom: text, behind: taken, to: &line)
     }
 
@@ -407,12 +437,12 @@ public struct CompactForm: ~Copyable, Sendable {
     private struct Cells: Sendable {
         let time: Timestamp
         let session: UInt64
-        var mark: Mark
+        var mark: RowMark
         let pair: Int?
         var trip: Int64?
         var size: UInt64?
 
-        init(_ record: borrowing Record, _ mark: Mark, _ pair: Int?) {
+        init(_ record: borrowing Record, _ mark: RowMark, _ pair: Int?) {
             time = record.time
             session = record.session
             self.mark = mark
@@ -424,7 +454,7 @@ public struct CompactForm: ~Copyable, Sendable {
     }
 
     /// Appends a row up to its kind; gives the columns that takes.
-    private mutating func beginRow(_ cells: Cells, _ jid: String?, to line: inout LineBuffer) -> Int {
+    private mutating func beginRow(_ cells: Cells, _ session: SessionRows?, to line: inout LineBuffer) -> Int {
         lastSession = cells.session
         var taken = 3
         if grid.time > 0 {
@@ -437,7 +467,7 @@ public struct CompactForm: ~Copyable, Sendable {
             taken += grid.time + 2
         }
         if hasSessionColumn, grid.hasSession {
-            appendSession(cells.session, jid, to: &line)
+            appendSession(cells.session, session, to: &line)
             taken += sessionCell
         }
         style.paint(cells.mark.colour, to: &line)
@@ -506,21 +536,23 @@ public struct CompactForm: ~Copyable, Sendable {
         return digits
     }
 
-    /// The number of the session, and where there is room the name of its account, or its domain.
-    private func appendSession(_ session: UInt64, _ jid: String?, to line: inout LineBuffer) {
+    /// The number of the session, and where there is room the name of its account.
+    private func appendSession(_ number: UInt64, _ session: SessionRows?, to line: inout LineBuffer) {
+        guard let session else { return appendSession(number, Span(), to: &line) }
+        session.appendCell(sessionCell, to: &line) { appendSession(number, $0, to: &$1) }
+    }
+
+    private func appendSession(_ session: UInt64, _ account: Span<UInt8>, to line: inout LineBuffer) {
         // A record of no session is the proxy's.
         let digits = session > 0 ? Self.digits(of: session) : 0
         line.append(spaces: sessionColumns - digits)
         let number = line.count
         if digits > 0 { line.append(decimal: session) }
-        if digits > sessionColumns { line.cut(from: number, to: sessionColumns) }
+        line.cut(from: number, to: sessionColumns)
         line.append(0x20)
         guard grid.hasAccount else { return }
         let start = line.count
-        jid?.withBytes { jid in
-            let bare = jid.untilSlash
-            line.appendEscaped(bare.extracting(0..<(bare.firstIndex(of: 0x40) ?? bare.count)).bytes)
-        }
+        line.appendEscaped(account.bytes)
         line.append(spaces: Self.accountColumns + 2 - line.cut(from: start, to: Self.accountColumns))
     }
 
@@ -533,7 +565,12 @@ public struct CompactForm: ~Copyable, Sendable {
     }
 
     /// Puts what a row says into ``kind`` and ``text``.
-    private mutating func fill(_ record: borrowing Record, _ content: Span<UInt8>, _ pair: Int?) {
+    private mutating func fill(
+        _ record: borrowing Record,
+        _ content: Span<UInt8>,
+        _ session: SessionRows?,
+        _ pair: Int?
+    ) {
         var cell = LineBuffer(capacity: 0)
         swap(&cell, &kind)
         cell.removeAll()
@@ -541,7 +578,7 @@ public struct CompactForm: ~Copyable, Sendable {
         swap(&cell, &kind)
         swap(&cell, &text)
         cell.removeAll()
-        appendText(record, content, pair, to: &cell)
+        appendText(record, content, session, pair, to: &cell)
         swap(&cell, &text)
     }
 
@@ -577,6 +614,7 @@ public struct CompactForm: ~Copyable, Sendable {
     private mutating func appendText(
         _ record: borrowing Record,
         _ content: Span<UInt8>,
+        _ session: SessionRows?,
         _ pair: Int?,
         to text: inout LineBuffer
     ) {
@@ -612,7 +650,9 @@ public struct CompactForm: ~Copyable, Sendable {
         }
         // The row of the request names the other side, too.
         let isPaired = pair != nil && grid.hasPair
-        if record.kind == .stanza, !(isPaired && record.answers != nil) { appendPeer(record, content, to: &text) }
+        if record.kind == .stanza, !(isPaired && record.answers != nil) {
+            appendPeer(record, content, session, to: &text)
+        }
         if let condition = record.condition {
             text.appendEscaped(condition)
             if let message = record.message {
@@ -637,44 +677,42 @@ public struct CompactForm: ~Copyable, Sendable {
     }
 
     /// `to juliet, `: the other side, where it is neither the account itself nor its server.
-    private func appendPeer(_ record: borrowing Record, _ content: Span<UInt8>, to text: inout LineBuffer) {
-        let isSend = record.direction == .send
-        guard let range = isSend ? record.to : record.from else { return }
-        let (name, type) = (content.slice(record.name ?? .empty), content.slice(record.type ?? .empty))
-        let isWhole = type.equals("groupchat") || name.equals("iq")
-        let jid = record.jid ?? ""
-        jid.withBytes { appendPeer(content.slice(range), of: $0, isSend: isSend, isWhole: isWhole, to: &text) }
-    }
-
-    /// - Parameters:
-    ///   - own: The session's full JID; empty where it has none.
-    ///   - isWhole: The resource matters: in a room it is who speaks, and an iq is for one client of the peer, which may not be
-    ///     there.
     private func appendPeer(
-        _ peer: Span<UInt8>,
-        of own: Span<UInt8>,
-        isSend: Bool,
-        isWhole: Bool,
+        _ record: borrowing Record,
+        _ content: Span<UInt8>,
+        _ session: SessionRows?,
         to text: inout LineBuffer
     ) {
+        let isSend = record.direction == .send
+        guard let range = isSend ? record.to : record.from else { return }
+        let peer = content.slice(range)
         let bare = peer.untilSlash
-        var domain: Span<UInt8>?
-        if !own.isEmpty {
-            let account = own.untilSlash
-            if bare.equals(account) { return }
-            if let at = account.firstIndex(of: 0x40) {
-                let server = account.extracting((at + 1)...)
-                if bare.equals(server) { return }
-                domain = server
+        var name = bare.count
+        if let session, let jid = record.jid {
+            let own = session.own
+            let isOwn = jid.withBytes { jid in
+                let account = jid.extracting(0..<own.length)
+                if bare.equals(account) { return true }
+                guard let at = own.at else { return false }
+                let domain = account.extracting((at + 1)...)
+                if bare.equals(domain) { return true }
+                // Of its own server, the name is enough.
+                if bare.count > domain.count, bare.extracting((bare.count - domain.count)...).equals(domain),
+                    let at = bare.firstIndex(of: 0x40), at == bare.count - domain.count - 1
+                {
+                    name = at
+                }
+                return false
             }
+            if isOwn { return }
         }
         text.append(isSend ? "to " : "from ")
-        if let domain, let at = bare.firstIndex(of: 0x40), bare.extracting((at + 1)...).equals(domain) {
-            text.appendEscaped(bare.extracting(0..<at).bytes)
-        } else {
-            text.appendEscaped(bare.bytes)
+        text.appendEscaped(bare.extracting(0..<name).bytes)
+        // In a room it is who speaks, and an iq is for one client of the peer, which may not be there.
+        if content.slice(record.name ?? .empty).equals("iq") || content.slice(record.type ?? .empty).equals("groupchat")
+        {
+            text.appendEscaped(peer.extracting(bare.count...).bytes)
         }
-        if isWhole { text.appendEscaped(peer.extracting(bare.count...).bytes) }
         text.append("  ")
     }
 
@@ -708,110 +746,5 @@ extension CompactForm.Style {
 
     fileprivate func unpaint(to line: inout LineBuffer) {
         if isColoured { line.append(Colour.end) }
-    }
-}
-
-/// What a row begins with.
-private enum Mark {
-    case sent
-    case received
-    case told
-    case done
-    case warned
-    case failed
-
-    init(_ record: borrowing Record, _ content: Span<UInt8>) {
-        let type = content.slice(record.type ?? .empty)
-        if record.level == .error || record.kind == .stanza && type.equals("error")
-            || record.code == Record.Code.loginFailed
-        {
-            self = .failed
-        } else if record.level == .warn {
-            self = .warned
-        } else if record.code == Record.Code.sessionReady {
-            self = .done
-        } else if let direction = record.direction, record.kind != .note {
-            self = direction == .send ? .sent : .received
-        } else {
-            self = .told
-        }
-    }
-
-    var literal: StaticString {
-        switch self {
-        case .sent: "→"
-        case .received: "←"
-        case .told: "·"
-        case .done: "✓"
-        case .warned: "!"
-        case .failed: "✗"
-        }
-    }
-
-    var colour: Colour {
-        switch self {
-        case .sent: .cyan
-        case .received, .done: .green
-        case .told: .plain
-        case .warned: .yellow
-        case .failed: .red
-        }
-    }
-}
-
-/// The row above, and how often it has come again since.
-private struct RepeatedRow: Sendable {
-    private var kind: [UInt8] = []
-    private var text: [UInt8] = []
-    private var mark = Mark.told
-    private var session: UInt64 = 0
-    private var count = 0
-
-    /// Whether a row says what the last one said; it is counted then.
-    mutating func counts(
-        _ kind: borrowing LineBuffer,
-        _ text: borrowing LineBuffer,
-        _ mark: Mark,
-        _ record: borrowing Record
-    ) -> Bool {
-        guard !self.kind.isEmpty, mark == self.mark, record.session == session, kind.utf8.equals(self.kind.span),
-            text.utf8.equals(self.text.span)
-        else { return false }
-        count += 1
-        return true
-    }
-
-    /// Whether a record says again and again that all is as it was.
-    static func isChatter(_ record: borrowing Record, _ content: Span<UInt8>) -> Bool {
-        guard record.kind == .stanza || record.kind == .element else { return record.kind == .whitespace }
-        let name = content.slice(record.name ?? .empty)
-        if record.kind == .stanza { return name.equals("presence") && record.type == nil }
-        return (name.equals("r") || name.equals("a")) && record.type == nil
-    }
-
-    mutating func begin(
-        _ kind: borrowing LineBuffer,
-        _ text: borrowing LineBuffer,
-        _ mark: Mark,
-        _ record: borrowing Record
-    ) {
-        self.mark = mark
-        session = record.session
-        self.kind.removeAll(keepingCapacity: true)
-        self.text.removeAll(keepingCapacity: true)
-        self.kind.append(kind.utf8)
-        self.text.append(text.utf8)
-    }
-
-    /// Forgets the row; gives how often it came again.
-    mutating func end() -> Int {
-        defer {
-            count = 0
-            if !kind.isEmpty {
-                kind.removeAll(keepingCapacity: true)
-                text.removeAll(keepingCapacity: true)
-            }
-        }
-        return count
     }
 }

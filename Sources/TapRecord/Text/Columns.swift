@@ -39,38 +39,22 @@ package enum Columns {
 
     /// How much of a text stays in `columns` and how many it takes: all, or what leaves one for an ellipsis.
     fileprivate static func kept(of text: Span<UInt8>, in columns: Int) -> (bytes: Int, columns: Int) {
-        let count = text.count
-        if columns < count {
-            // What is behind may join the first character that does not fit, and no other.
-            if columns > 0, plain(text, atMost: columns + 1) > columns { return (columns - 1, columns - 1) }
-        } else if plain(text, atMost: count) == count {
-            return (count, count)
+        // What is behind may join the first character that does not fit, and no other.
+        if columns > 0, columns < text.count, plain(text, atMost: columns + 1) > columns {
+            return (columns - 1, columns - 1)
         }
         let whole = fitting(text, into: columns)
-        return whole.bytes < count ? fitting(text, into: columns - 1) : whole
+        return whole.bytes < text.count ? fitting(text, into: columns - 1) : whole
     }
 
     /// How many of the first bytes, `limit` of them at most, are ASCII: as many columns.
     private static func plain(_ text: Span<UInt8>, atMost limit: Int) -> Int {
         let bytes = text.bytes
-        // Most cells of a row are shorter than a word: two halves of one, which may overlap.
-        if limit >= 4, limit < 8,
-            (bytes.unsafeLoadUnaligned(fromByteOffset: 0, as: UInt32.self)
-                | bytes.unsafeLoadUnaligned(fromByteOffset: limit - 4, as: UInt32.self)) & 0x8080_8080 == 0
-        {
-            return limit
-        }
         var offset = 0
         // Eight at a time, as long as they are within the limit.
         while offset <= limit - 8,
             bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
         { offset &+= 8 }
-        // The last of them overlap those before.
-        if limit >= 8, offset > limit - 8,
-            bytes.unsafeLoadUnaligned(fromByteOffset: limit - 8, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
-        {
-            return limit
-        }
         while offset < limit, text[offset] < 0x80 { offset &+= 1 }
         return offset
     }
@@ -233,7 +217,13 @@ extension LineBuffer {
     ///
     /// - Returns: The columns that it takes then.
     @discardableResult
+    @inline(__always)
     mutating func cut(from start: Int, to columns: Int) -> Int {
+        let more = count - start
+        return more <= columns && isPlain(from: start) ? more : cutText(from: start, to: columns)
+    }
+
+    private mutating func cutText(from start: Int, to columns: Int) -> Int {
         let kept = Columns.kept(of: utf8.extracting(start...), in: columns)
         guard start + kept.bytes < count else { return kept.columns }
         truncate(to: start + kept.bytes)
@@ -246,16 +236,17 @@ extension LineBuffer {
     mutating func append(_ other: borrowing LineBuffer) { append(bytes: other.span) }
 
     /// Appends spaces.
+    @inline(__always)
     mutating func append(spaces count: Int) {
         guard count > 0 else { return }
         append(atMost: count + 16) { output in
             // In blocks, of which the rest is written over by what follows.
             let block = SIMD16<UInt8>(repeating: 0x20)
             var written = 0
-            while written < count {
+            repeat {
                 UnsafeMutableRawPointer(output + written).storeBytes(of: block, as: SIMD16<UInt8>.self)
                 written &+= 16
-            }
+            } while written < count
             return count
         }
     }

@@ -76,6 +76,32 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         get { _overrideLifetime(buffer.span, borrowing: self) }
     }
 
+    /// Whether what stands behind `start` is ASCII: a column a byte.
+    @inline(__always)
+    func isPlain(from start: Int) -> Bool {
+        guard let storage, start >= 0, start < count else { return true }
+        let bytes = UnsafeRawPointer(storage + start)
+        let length = count &- start
+        // In words; the last may overlap the one before. Most cells of a row are shorter than a word: two halves of one.
+        if length >= 8 {
+            var offset = 0
+            while offset < length &- 8 {
+                if bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self) & 0x8080_8080_8080_8080 != 0 {
+                    return false
+                }
+                offset &+= 8
+            }
+            return bytes.loadUnaligned(fromByteOffset: length &- 8, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
+        }
+        if length >= 4 {
+            return
+                (bytes.loadUnaligned(as: UInt32.self)
+                | bytes.loadUnaligned(fromByteOffset: length &- 4, as: UInt32.self)) & 0x8080_8080 == 0
+        }
+        for place in start..<count where storage[place] >= 0x80 { return false }
+        return true
+    }
+
     /// Takes back the spaces at the end.
     mutating func trimSpaces() {
         while last == 0x20 { count &-= 1 }
