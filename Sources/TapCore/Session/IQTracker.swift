@@ -36,8 +36,6 @@ struct IQTracker {
         case ordinary
         /// It asks for nothing but a sign of life (XEP-0199).
         case ping
-        /// It asks for the roster if that has another version than the client's (RFC 6121 §2.6).
-        case versionedRoster
         case bind
         /// It begins a session (RFC 3921 §3).
         case session

@@ -142,8 +142,7 @@ extension Session {
         answering request: IQTracker.Request?
     ) {
         guard let xml = record.xml else { return }
-        var context = Summary.Context(direction: direction, request: request?.summary)
-        if case .versionedRoster? = request?.purpose { context.isRosterVersioned = true }
+        let context = Summary.Context(direction: direction, request: request?.summary)
         let content = contentSource == .composed ? composed.span : directions.bytes(direction)
         let isShort = xml.count <= Self.longestRead
         var words: String?

@@ -88,7 +88,6 @@ extension Session {
     }
 
     private static let resource = Array("resource".utf8)
-    private static let version = Array("ver".utf8)
 
     /// What a request of the login is for.
     private mutating func purpose(
@@ -97,12 +96,6 @@ extension Session {
         _ record: inout Record
     ) -> IQTracker.Purpose {
         if event.head.payloadNamespace.namespace == .ping { return .ping }
-        if event.head.payloadNamespace.namespace == .roster, !event.isTruncated, !isSet(event, direction),
-            directions.bytes(direction).contains(Self.version.span),
-            tools.elements.read(directions[direction].decoder)?.child("query", .roster)?.attribute("ver") != nil
-        {
-            return .versionedRoster
-        }
         // It comes when the session is bound, and so open (RFC 3921 §3).
         if event.head.payloadNamespace.namespace == .session, direction == .send {
             begin(.session, awaits: .server)
@@ -118,7 +111,7 @@ extension Session {
             begin(.bind, awaits: .server)
             return .bind
         case .register:
-            begin(.registration, awaits: .server, details: ["phase": isSet(event, direction) ? "submit" : "form"])
+            begin(.registration, awaits: .server, details: ["phase": isSet(event) ? "submit" : "form"])
             return .registration
         case .iqAuth:
             guard let iq = parse(direction), let step = decodeStep(iq, direction), let user = info.user else {
@@ -137,13 +130,13 @@ extension Session {
         }
     }
 
-    private func isSet(_ event: StreamEvent, _ direction: Direction) -> Bool {
-        event.head.type.map { directions.bytes(direction).slice($0.range).equals("set") } ?? false
+    private func isSet(_ event: StreamEvent) -> Bool {
+        event.head.type.map { directions.bytes(.send).slice($0.range).equals("set") } ?? false
     }
 
     private mutating func handleResult(_ event: StreamEvent, _ direction: Direction, _ request: IQTracker.Request) {
         switch request.purpose {
-        case .ordinary, .ping, .versionedRoster: break
+        case .ordinary, .ping: break
         case .registration: finish(.registration, .ok)
         case .legacyFields: finish(.legacyAuthentication, .ok)
         case .session: finish(.session, .ok)
@@ -190,7 +183,7 @@ extension Session {
                 "the server refused the resource: \(record.condition ?? "no condition")",
                 direction: direction
             )
-        case .ping, .ordinary, .versionedRoster: break
+        case .ping, .ordinary: break
         }
     }
 }

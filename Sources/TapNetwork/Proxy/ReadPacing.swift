@@ -4,40 +4,57 @@ internal import TapRecord
 
 /// Has an event loop wait a moment before it reads again, where peers send many small pieces and hear nothing back.
 ///
-/// A loop that reads as soon as it can finds one stanza in each read then, and wakes the receiver up for each: calls of the
-/// system and changes between processes cost more than all else, and leave the sender no time to send more. With a moment
-/// between the reads each brings several, as where network cards moderate their interrupts.
+/// A loop that reads as soon as it can finds one stanza in each read then, and wakes the receiver up for each: system calls and
+/// context switches cost more than all else, and leave the sender no time to send more. With a moment between the reads each
+/// brings several, as where network cards moderate their interrupts.
 ///
-/// Who waits for an answer is never made to wait: the moment is taken only while all that was read goes one way in each
-/// session, in pieces that came faster than the loop could take them. Belongs to one event loop.
+/// No moment is taken while a session of the loop hears answers, or the loop has slept for want of bytes. A stanza that ends a
+/// stream, or a session that was silent before, may wait for one. Belongs to one event loop.
 struct ReadPacing {
-    /// Reads of one direction, with none of the other between them, from which on a session streams.
-    static let streamingReads = 8
-    /// Bytes a session and turn above which reads are worth their cost.
+    /// Turns in which a session read from one of its peers, with none of the other between them, that make it stream.
+    static let streamingTurns = 8
+    /// Bytes for each session of a turn above which no moment is taken: reads are worth their cost.
     private static let smallRead = 4096
-    /// Nanoseconds a session, and one more, that a turn of a loop takes at most that has not waited for something to read.
-    private static let busyTurn: Int64 = 40_000
-    /// Microseconds of the moment; the system adds about 50.
+    /// How long a turn took at most that did not sleep, in nanoseconds for each session and one more.
+    private static let busyTurn: Int64 = 20_000
+    /// Microseconds of a moment; the system adds about 50.
     private static let moment: useconds_t = 20
+    /// Nanoseconds without moments behind a turn in which a session heard an answer.
+    private static let dialogue: Int64 = 1_000_000
+    /// Nanoseconds of a moment that shows that the system cannot wait for so short a time, and those without moments behind it.
+    private static let long: Int64 = 1_000_000
+    private static let rest: Int64 = 1_000_000_000
 
-    /// When the turn before ended, or the moment behind it, in nanoseconds of the run.
+    /// When the turn before had ended, or the moment behind it, in nanoseconds of the run.
     private var last = Int64.min
+    /// No moment is taken before that.
+    private var notBefore = Int64.min
 
-    /// Whether to wait before the next turn.
+    /// Ends a turn in which a session heard an answer.
+    mutating func endDialogue(at now: Int64) { notBefore = max(notBefore, now &+ Self.dialogue) }
+
+    /// Ends a turn of sessions that all stream, and says whether to wait before the next.
     /// - Parameters:
-    ///   - sessions: How many were read in this turn.
+    ///   - sessions: How many were read.
     ///   - bytes: How many they had together.
-    ///   - isOneWay: All of them stream.
-    ///   - now: When what was read had been sent on.
-    mutating func isMomentDue(sessions: Int, bytes: Int, isOneWay: Bool, at now: Int64) -> Bool {
-        let (took, isLong) = now.subtractingReportingOverflow(last)
+    ///   - sent: When what was read had been sent on, in nanoseconds of the run.
+    ///   - now: When it had been decoded.
+    mutating func endStreaming(sessions: Int, bytes: Int, sent: Int64, at now: Int64) -> Bool {
+        let (took, isLong) = sent.subtractingReportingOverflow(last)
         last = now
-        return isOneWay && !isLong && took <= Self.busyTurn * Int64(sessions + 1) && bytes <= Self.smallRead * sessions
+        return !isLong && took <= Self.busyTurn * Int64(sessions + 1) && bytes <= Self.smallRead * sessions
+            && now >= notBefore
     }
 
     /// Waits; `clock` gives the time of the run.
     mutating func wait(_ clock: RunClock) {
         usleep(Self.moment)
-        last = clock.now().monotonic
+        endMoment(at: clock.now().monotonic)
+    }
+
+    /// Notes when a moment had ended.
+    mutating func endMoment(at now: Int64) {
+        if now &- last > Self.long { notBefore = now &+ Self.rest }
+        last = now
     }
 }

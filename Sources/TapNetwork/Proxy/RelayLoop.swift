@@ -130,13 +130,18 @@ final class RelayLoop {
                 if let read = driver.readTime.take() { relayLatency.add(now &- read) }
             }
             for driver in batch { driver.look() }
-            let bytes = bytesRead
-            bytesRead = 0
-            let isOneWay = batch.allSatisfy { $0.readsOneWay >= ReadPacing.streamingReads }
-            if pacing.isMomentDue(sessions: batch.count, bytes: bytes, isOneWay: isOneWay, at: now) {
-                pacing.wait(context.clock)
-            }
+            pace(batch, sent: now)
         }
+    }
+
+    private func pace(_ batch: [SessionDriver], sent: Int64) {
+        let bytes = bytesRead
+        bytesRead = 0
+        guard batch.allSatisfy({ $0.turnsOneWay >= ReadPacing.streamingTurns }) else {
+            return pacing.endDialogue(at: sent)
+        }
+        let now = context.clock.now().monotonic
+        if pacing.endStreaming(sessions: batch.count, bytes: bytes, sent: sent, at: now) { pacing.wait(context.clock) }
     }
 
     /// Counts bytes that a session has read.

@@ -59,9 +59,9 @@ final class SessionDriver {
     private var isDue = false
     /// When the first bytes were read that pass with the next ``pass()``, in nanoseconds of the run.
     var readTime: Int64?
-    /// Reads of one connection since one of the other.
-    private(set) var readsOneWay = 0
-    private var lastRead = Direction.send
+    /// How often one connection was read, in turns of the event loop, since the other was.
+    private(set) var turnsOneWay = 0
+    private var lastRead = Leg.client
     var isAdmitted = false
     /// While the stage is closing: when the connections are looked at next, in nanoseconds of the run, and whether they end
     /// by a reset.
@@ -169,6 +169,8 @@ final class SessionDriver {
 
     /// All that was to be read has been read.
     func readCompleted(_ leg: Leg) {
+        turnsOneWay = leg == lastRead ? turnsOneWay &+ 1 : 0
+        lastRead = leg
         guard stage == .relaying, !isPerforming, !isDue else { return }
         isDue = true
         loop.schedule(self)
@@ -220,8 +222,6 @@ final class SessionDriver {
     private func take(_ leg: Leg, _ buffer: ByteBuffer) -> Disposition {
         let direction = leg.inbound
         loop.count(direction, buffer.readableBytes)
-        readsOneWay = direction == lastRead ? readsOneWay &+ 1 : 0
-        lastRead = direction
         let now = now
         let disposition = session.receive(direction, buffer.readableBytesUInt8Span, at: now)
         if disposition == .relay {

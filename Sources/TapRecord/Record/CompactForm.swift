@@ -134,12 +134,12 @@ public struct CompactForm: ~Copyable, Sendable {
         @exclusivity(unchecked) var features: Int?
         /// When the client began to authenticate.
         @exclusivity(unchecked) var authenticationBegan: Int64?
-        /// The session's full JID, as the last record has it.
-        @exclusivity(unchecked) private var jid: String?
+        /// The session's full JID, as the last record has it; empty where it has none.
+        @exclusivity(unchecked) private(set) var jid: [UInt8] = []
         /// How many bytes the JID has before its resource, and where in them its `@` is.
         @exclusivity(unchecked) private(set) var own: (length: Int, at: Int?) = (0, nil)
         /// What rows show of the session, and the columns that it was formed for.
-        @exclusivity(unchecked) private(set) var cell: (bytes: [UInt8], columns: Int) = ([], 0)
+        @exclusivity(unchecked) var cell: (bytes: [UInt8], columns: Int) = ([], 0)
 
         init(_ number: UInt64, began: Int64, beginning: String, address: String, isRelayed: Bool) {
             self.number = number
@@ -151,25 +151,14 @@ public struct CompactForm: ~Copyable, Sendable {
 
         /// Looks where the parts of the session's JID are, if it is another one.
         func follow(_ jid: String?) {
-            guard jid != self.jid else { return }
-            self.jid = jid
-            own =
-                jid?.withBytes { jid in
-                    let bare = jid.untilSlash
-                    return (bare.count, bare.firstIndex(of: 0x40))
-                } ?? (0, nil)
+            // Strings are equal that differ in their bytes, and so in their parts.
+            let last = self.jid
+            guard jid?.withBytes({ !$0.equals(last.span) }) ?? !last.isEmpty else { return }
+            let bytes = Array((jid ?? "").utf8)
+            let bare = bytes.span.untilSlash
+            own = (bare.count, bare.firstIndex(of: 0x40))
+            self.jid = bytes
             cell.columns = 0
-        }
-
-        /// Appends the session's cell, which `body` forms where there is none of `columns`; it has the account's name, or its
-        /// domain.
-        func appendCell(_ columns: Int, to line: inout LineBuffer, _ body: (Span<UInt8>, inout LineBuffer) -> Void) {
-            if cell.columns != columns {
-                var formed = LineBuffer(capacity: columns)
-                (jid ?? "").withBytes { body($0.extracting(0..<(own.at ?? own.length)), &formed) }
-                cell = (formed.bytes, columns)
-            }
-            line.append(bytes: cell.bytes)
         }
     }
 
@@ -299,20 +288,14 @@ public struct CompactForm: ~Copyable, Sendable {
             cells.size = nil
         }
         if record.kind == .element, kind.utf8.equals("features") { session.features = count }
-        let held = HeldRow(cells: cells, kind: kept(kind), text: kept(text), isKept: isKept)
-        session.held?.append(held)
+        // As much as a row can show.
+        kind.cut(from: 0, to: max(20, style.width))
+        text.cut(from: 0, to: max(20, style.width))
+        session.held?.append(HeldRow(cells: cells, kind: kind.bytes, text: text.bytes, isKept: isKept))
         return true
     }
 
-    /// As much of a cell as a row can show.
-    private func kept(_ cell: borrowing LineBuffer) -> [UInt8] {
-        var kept = LineBuffer(capacity: 0)
-        kept.append(cell)
-        kept.cut(from: 0, to: max(20, style.width))
-        return kept.bytes
-    }
-
-    /// Writes a row that was held back, before it was known whose it is.
+    /// Writes a row that was held back; its account was not known then.
     private mutating func append(_ held: HeldRow, to line: inout LineBuffer) {
         var taken = beginRow(held.cells, nil, to: &line)
         let kind = line.count
@@ -347,7 +330,6 @@ public struct CompactForm: ~Copyable, Sendable {
         guard !held.isEmpty else { return }
         announce(session, nil, to: &line)
         for held in held { append(held, to: &line) }
-        lastSession = session.number
     }
 
     private mutating func unfold(_ several: [SessionRows], to line: inout LineBuffer) {
@@ -366,7 +348,8 @@ public struct CompactForm: ~Copyable, Sendable {
         to line: inout LineBuffer
     ) {
         if let session, !session.isAnnounced { announce(session, record.jid, to: &line) }
-        if countsRepetitions, RepeatedRow.isChatter(record, content) {
+        let isChatter = countsRepetitions && RepeatedRow.isChatter(record, content)
+        if isChatter {
             fill(record, content, session, pair)
             if repeated.counts(kind, text, mark, record) { return }
             closeRepetition(to: &line)
@@ -376,12 +359,12 @@ public struct CompactForm: ~Copyable, Sendable {
         }
         let cells = Cells(record, mark, pair)
         var taken = beginRow(cells, session, to: &line)
-        let kind = line.count
-        appendKind(record, content, to: &line)
-        taken += endKind(from: kind, to: &line)
-        let text = line.count
-        appendText(record, content, session, pair, to: &line)
-        endRow(cells, textFrom: text, behind: taken, to: &line)
+        let kindStart = line.count
+        if isChatter { line.append(kind) } else { appendKind(record, content, to: &line) }
+        taken += endKind(from: kindStart, to: &line)
+        let textStart = line.count
+        if isChatter { line.append(text) } else { appendText(record, content, session, pair, to: &line) }
+        endRow(cells, textFrom: textStart, behind: taken, to: &line)
     }
 
     /// Says how often the last row came again.
@@ -476,7 +459,7 @@ public struct CompactForm: ~Copyable, Sendable {
         return taken
     }
 
-    /// Ends the kind that stands behind `start`; gives the columns that it takes.
+    /// Ends the kind that begins at `start`; gives the columns that it and the spaces behind it take.
     private func endKind(from start: Int, to line: inout LineBuffer) -> Int {
         let columns = line.cut(from: start, to: grid.kind)
         style.unpaint(to: &line)
@@ -484,7 +467,7 @@ public struct CompactForm: ~Copyable, Sendable {
         return grid.kind + 1
     }
 
-    /// Ends a row whose text stands behind `start`, and what is before it takes `taken` columns.
+    /// Ends a row whose text begins at `start`, behind `taken` columns.
     private mutating func endRow(
         _ cells: Cells,
         textFrom start: Int,
@@ -536,24 +519,28 @@ public struct CompactForm: ~Copyable, Sendable {
         return digits
     }
 
-    /// The number of the session, and where there is room the name of its account.
+    /// The number of the session, and where there is room the name of its account, or its domain.
     private func appendSession(_ number: UInt64, _ session: SessionRows?, to line: inout LineBuffer) {
-        guard let session else { return appendSession(number, Span(), to: &line) }
-        session.appendCell(sessionCell, to: &line) { appendSession(number, $0, to: &$1) }
-    }
-
-    private func appendSession(_ session: UInt64, _ account: Span<UInt8>, to line: inout LineBuffer) {
-        // A record of no session is the proxy's.
-        let digits = session > 0 ? Self.digits(of: session) : 0
-        line.append(spaces: sessionColumns - digits)
-        let number = line.count
-        if digits > 0 { line.append(decimal: session) }
-        line.cut(from: number, to: sessionColumns)
-        line.append(0x20)
-        guard grid.hasAccount else { return }
+        if let session, session.cell.columns == sessionCell { return line.append(bytes: session.cell.bytes) }
         let start = line.count
-        line.appendEscaped(account.bytes)
-        line.append(spaces: Self.accountColumns + 2 - line.cut(from: start, to: Self.accountColumns))
+        // A record of no session is the proxy's.
+        let digits = number > 0 ? Self.digits(of: number) : 0
+        line.append(spaces: sessionColumns - digits)
+        let figure = line.count
+        if digits > 0 { line.append(decimal: number) }
+        line.cut(from: figure, to: sessionColumns)
+        line.append(0x20)
+        if grid.hasAccount {
+            let account = line.count
+            if let session {
+                let jid = session.jid
+                line.appendEscaped(jid.span.extracting(0..<(session.own.at ?? session.own.length)).bytes)
+            }
+            line.append(spaces: Self.accountColumns + 2 - line.cut(from: account, to: Self.accountColumns))
+        }
+        guard let session else { return }
+        session.cell = ([], sessionCell)
+        line.copy(start..<line.count, to: &session.cell.bytes)
     }
 
     /// Appends a figure at the right of its column, which begins with a space.
@@ -688,23 +675,15 @@ public struct CompactForm: ~Copyable, Sendable {
         let peer = content.slice(range)
         let bare = peer.untilSlash
         var name = bare.count
-        if let session, let jid = record.jid {
-            let own = session.own
-            let isOwn = jid.withBytes { jid in
-                let account = jid.extracting(0..<own.length)
-                if bare.equals(account) { return true }
-                guard let at = own.at else { return false }
+        if let session, case let jid = session.jid, !jid.isEmpty {
+            let account = jid.span.extracting(0..<session.own.length)
+            if bare.equals(account) { return }
+            if let at = session.own.at {
                 let domain = account.extracting((at + 1)...)
-                if bare.equals(domain) { return true }
+                if bare.equals(domain) { return }
                 // Of its own server, the name is enough.
-                if bare.count > domain.count, bare.extracting((bare.count - domain.count)...).equals(domain),
-                    let at = bare.firstIndex(of: 0x40), at == bare.count - domain.count - 1
-                {
-                    name = at
-                }
-                return false
+                if let at = bare.firstIndex(of: 0x40), bare.extracting((at + 1)...).equals(domain) { name = at }
             }
-            if isOwn { return }
         }
         text.append(isSend ? "to " : "from ")
         text.appendEscaped(bare.extracting(0..<name).bytes)

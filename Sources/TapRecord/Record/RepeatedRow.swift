@@ -15,7 +15,7 @@ struct RepeatedRow: Sendable {
         _ mark: RowMark,
         _ record: borrowing Record
     ) -> Bool {
-        guard !self.kind.isEmpty, mark == self.mark, record.session == session, kind.utf8.equals(self.kind.span),
+        guard mark == self.mark, record.session == session, kind.utf8.equals(self.kind.span),
             text.utf8.equals(self.text.span)
         else { return false }
         count += 1

@@ -430,7 +430,7 @@ extension TextForm {
                 guard let word, record.message != nil else { continue }
                 guard record.details?.entries.contains(where: { $0.value == .string(word) }) != true else { continue }
                 // What stands in the line already is not written twice.
-                guard !line.bytes.span.extracting(words).contains(word.utf8.span) else { continue }
+                guard !line.utf8.extracting(words).contains(word.utf8.span) else { continue }
                 line.append(separator)
                 line.appendEscaped(word)
                 separator = ", "

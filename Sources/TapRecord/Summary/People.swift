@@ -6,7 +6,11 @@ extension SummaryFormatter {
         SummaryFormatter("RFC 6121", .roster) { query, line in
             let items = query.children("item", .roster)
             if line.isType("get") {
-                line.phrase("asks for the roster")
+                // An empty answer says that changes, if there are any, follow as pushes (§2.6.3).
+                line.phrase(
+                    query.attribute("ver").map { $0.isEmpty } ?? true
+                        ? "asks for the roster" : "asks for changes to the roster"
+                )
             } else if line.isType("set"), let item = items.first {
                 change(item, &line)
             } else if line.context.direction == .send, items.isEmpty {

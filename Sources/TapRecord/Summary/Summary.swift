@@ -15,9 +15,6 @@ public enum Summary {
         public var direction: Direction?
         /// The summary of the request that it answers.
         public var request: Prose?
-        /// The request named the version of the roster that its sender has, so that an answer without one says that it is
-        /// the last (RFC 6121 §2.6.3).
-        public var isRosterVersioned = false
 
         /// A context with nothing known.
         public init(direction: Direction? = nil, request: Prose? = nil) {
@@ -76,7 +73,6 @@ public enum Summary {
         case .presence where head.isEmptyElement && !type.equals("error"): return presence(type)
         case .iq where head.payloadNamespace.namespace == .ping && !type.equals("error"): return "ping"
         case .iq where head.payloadName == nil && type.equals("result"):
-            if context.isRosterVersioned { return "roster unchanged" }
             return context.request.map { "ok: \($0.text)" } ?? "ok"
         case .message where !type.equals("error"):
             guard let name = head.payloadName else { return nil }

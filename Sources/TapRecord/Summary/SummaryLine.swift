@@ -312,7 +312,6 @@ extension SummaryLine {
 
     /// `ok: enables carbons`, of an answer that holds nothing.
     mutating func done() {
-        if context.isRosterVersioned { return phrase("roster unchanged") }
         phrase("ok")
         guard let request = context.request else { return }
         append(": ")

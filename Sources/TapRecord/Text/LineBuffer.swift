@@ -116,7 +116,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         return true
     }
 
-    /// Takes out `fewer` bytes at `place`; what is not there is not taken.
+    /// Takes out `fewer` bytes at `place`; nothing if there are not so many.
     mutating func remove(_ fewer: Int, at place: Int) {
         let end = place + fewer
         guard let storage, fewer > 0, place >= 0, end <= count else { return }

@@ -65,19 +65,6 @@ import XMPPCore
         #expect(roster[1].record.payloadNamespace == .roster)
     }
 
-    @Test(arguments: [
-        ("<query xmlns='jabber:iq:roster'/>", "ok: asks for the roster"),
-        ("<query xmlns='jabber:iq:roster' ver='v1'/>", "roster unchanged"),
-    ])
-    func anEmptyAnswerSaysThatAVersionOfTheRosterIsTheLast(query: String, words: String) throws {
-        var harness = SessionHarness()
-        harness.say(Array(Conversations.plainLogin.prefix(10)))
-        harness.receive(.send, Array("<iq type='get' id='v'>\(query)</iq>".utf8))
-        harness.receive(.recv, Array("<iq type='result' id='v'/>".utf8))
-        let answer = try #require(harness.told.last { $0.text($0.record.id) == "v" })
-        #expect(answer.record.summary.map { "\($0)" } == words)
-    }
-
     @Test func sequenceNumbersHaveNoGaps() {
         var harness = SessionHarness()
         harness.say(Conversations.plainLogin, piece: 9)

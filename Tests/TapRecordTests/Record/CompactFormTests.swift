@@ -21,6 +21,8 @@ import XMPPCore
             filter = LogFilter(try LogSpec(spec))
         }
 
+        mutating func resize(to width: Int) { form.style.width = width }
+
         mutating func add(_ sample: Sample) {
             form.append(sample.record, content: sample.content.span, filter.shown(of: sample.record), to: &line)
         }
@@ -287,6 +289,38 @@ import XMPPCore
         #expect(rows.last == answer)
         let numbered = rows.filter { !$0.hasPrefix("── ") }
         #expect(numbered.allSatisfy { $0.hasPrefix("1 ") || $0.hasPrefix("2 ") }, "\(rows)")
+    }
+
+    @Test func `The column of a session follows its account, its number and the terminal`() throws {
+        var log = try Log(width: 120)
+        func say(_ session: UInt64, _ jid: String, _ log: inout Log) {
+            log.item(.recv, "<message/>", "message", "chat", from: "e\u{301}@x/r", summary: "x", session: session) {
+                $0.jid = jid
+            }
+        }
+        say(1, "romeo@x/r", &log)
+        say(2, "e\u{301}e\u{301}@x/r", &log)
+        say(2, "\u{E9}\u{E9}@x/r", &log)
+        say(2, "e\u{301}@y/r", &log)
+        log.resize(to: 90)
+        say(2, "e\u{301}@y/r", &log)
+        log.resize(to: 120)
+        say(2, "e\u{301}@y/r", &log)
+        say(10, "x", &log)
+        say(2, "\u{E9}@y/r", &log)
+        let rows = log.rows().filter { !$0.hasPrefix("── ") }
+        let starts: [String] = [
+            "←  message chat      from e\u{301}  x",
+            "2 e\u{301}e\u{301}        ←  message chat      from e\u{301}  x",
+            "2 \u{E9}\u{E9}        ←  message chat      from e\u{301}  x",
+            "2 e\u{301}         ←  message chat      from e\u{301}@x  x",
+            "2 ←  message chat   from e\u{301}@x  x",
+            "2 e\u{301}         ←  message chat      from e\u{301}@x  x",
+            "10 x         ←  message chat      from e\u{301}@x  x",
+            " 2 \u{E9}         ←  message chat      from e\u{301}@x  x",
+        ]
+        #expect(rows.count == starts.count)
+        for (row, start) in zip(rows, starts) { #expect(Array(row.utf8).starts(with: Array(start.utf8)), "\(row)") }
     }
 
     @Test func `A text takes the place of figures that its row lacks, and the line of a session ends with what fits`()
