@@ -15,8 +15,11 @@ struct ReadPacing {
     static let streamingTurns = 8
     /// Bytes for each session of a turn above which no moment is taken: reads are worth their cost.
     private static let smallRead = 4096
-    /// How long a turn took at most that did not sleep, in nanoseconds for each session and one more.
+    /// How long a turn takes at most on average, without moments and decoding, in nanoseconds for each session and one more:
+    /// about what it takes without sleep.
     private static let busyTurn: Int64 = 20_000
+    /// More of one turn does not count: a loop that slept once in between is busy soon again.
+    private static let longestTurn: Int64 = 200_000
     /// Microseconds of a moment; the system adds about 50.
     private static let moment: useconds_t = 20
     /// Nanoseconds without moments behind a turn in which a session heard an answer.
@@ -27,6 +30,8 @@ struct ReadPacing {
 
     /// When the turn before had ended, or the moment behind it, in nanoseconds of the run.
     private var last = Int64.min
+    /// The average of a turn, in nanoseconds for each session and one more.
+    private var average = longestTurn
     /// No moment is taken before that.
     private var notBefore = Int64.min
 
@@ -41,9 +46,10 @@ struct ReadPacing {
     ///   - now: When it had been decoded.
     mutating func endStreaming(sessions: Int, bytes: Int, sent: Int64, at now: Int64) -> Bool {
         let (took, isLong) = sent.subtractingReportingOverflow(last)
+        let share = isLong ? Self.longestTurn : max(0, min(took / Int64(sessions + 1), Self.longestTurn))
+        average += (share - average) / 8
         last = now
-        return !isLong && took <= Self.busyTurn * Int64(sessions + 1) && bytes <= Self.smallRead * sessions
-            && now >= notBefore
+        return average <= Self.busyTurn && bytes <= Self.smallRead * sessions && now >= notBefore
     }
 
     /// Waits; `clock` gives the time of the run.
