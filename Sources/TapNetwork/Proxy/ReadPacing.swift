@@ -24,9 +24,10 @@ struct ReadPacing {
     private static let moment: useconds_t = 20
     /// Nanoseconds without moments behind a turn in which a session heard an answer.
     private static let dialogue: Int64 = 1_000_000
-    /// Nanoseconds of a moment that shows that the system cannot wait for so short a time, and those without moments behind it.
+    /// Nanoseconds of a moment that shows that the system cannot wait for so short a time, or is busy with others, and those
+    /// without moments behind it.
     private static let long: Int64 = 1_000_000
-    private static let rest: Int64 = 1_000_000_000
+    private static let rest: Int64 = 100_000_000
 
     /// When the turn before had ended, or the moment behind it, in nanoseconds of the run.
     private var last = Int64.min
