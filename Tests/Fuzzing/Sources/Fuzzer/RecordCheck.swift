@@ -6,6 +6,7 @@ import XMPPCore
 struct RecordCheck: ~Copyable {
     private var json = JSONForm()
     private var text = TextForm()
+    private var compact = CompactForm()
     private var line = LineBuffer()
     private let filter = try? LogFilter(LogSpec("trace"))
 
@@ -28,6 +29,13 @@ struct RecordCheck: ~Copyable {
         if let filter {
             line.removeAll()
             text.append(record.record, content: record.content.span, filter.shown(of: record.record), to: &line)
+            line.removeAll()
+            // As on a terminal that is resized again and again.
+            compact.style.width = Int(record.record.sequence % 160)
+            compact.append(record.record, content: record.content.span, filter.shown(of: record.record), to: &line)
+            if line.bytes.contains(where: { $0 < 0x20 && $0 != 0x0A || $0 == 0x7F }) {
+                return "a row obeys the wire: \(String(decoding: line.bytes, as: UTF8.self).debugDescription)"
+            }
         }
         return nil
     }
