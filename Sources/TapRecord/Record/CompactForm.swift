@@ -205,7 +205,7 @@ public struct CompactForm: ~Copyable, Sendable {
         sessions[record.session] = rows
         // Of sessions that begin together, no row may have been written yet.
         if sessions.count > 1 || lastSession != 0 && lastSession != record.session { hasSessionColumn = true }
-        sessionColumns = max(sessionColumns, min(Self.digits(of: record.session), Self.mostSessionColumns))
+        sessionColumns = max(sessionColumns, min(record.session.decimalDigits, Self.mostSessionColumns))
         return rows
     }
 
@@ -479,7 +479,7 @@ public struct CompactForm: ~Copyable, Sendable {
         var trip = grid.hasTrip ? cells.trip : nil
         let size = grid.hasSize ? cells.size : nil
         let pair = grid.hasPair ? cells.pair : nil
-        if let pair { pairColumns = max(pairColumns, 3 + Self.digits(of: UInt64(pair))) }
+        if let pair { pairColumns = max(pairColumns, 3 + UInt64(pair).decimalDigits) }
         let hasPairColumn = grid.hasPair && (pair != nil || size != nil || trip != nil)
         var hasSizeColumn = grid.hasSize && (size != nil || trip != nil || pair != nil)
         var reserved =
@@ -513,18 +513,12 @@ public struct CompactForm: ~Copyable, Sendable {
         line.endLine()
     }
 
-    private static func digits(of number: UInt64) -> Int {
-        var (digits, rest) = (1, number)
-        while rest > 9 { (digits, rest) = (digits + 1, rest / 10) }
-        return digits
-    }
-
     /// The number of the session, and where there is room the name of its account, or its domain.
     private func appendSession(_ number: UInt64, _ session: SessionRows?, to line: inout LineBuffer) {
         if let session, session.cell.columns == sessionCell { return line.append(bytes: session.cell.bytes) }
         let start = line.count
         // A record of no session is the proxy's.
-        let digits = number > 0 ? Self.digits(of: number) : 0
+        let digits = number > 0 ? number.decimalDigits : 0
         line.append(spaces: sessionColumns - digits)
         let figure = line.count
         if digits > 0 { line.append(decimal: number) }

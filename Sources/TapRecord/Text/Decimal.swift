@@ -67,13 +67,7 @@ extension LineBuffer {
     }
 
     private mutating func append(long magnitude: UInt64, width: Int) {
-        var count = 1
-        var rest = magnitude / 10
-        while rest > 0 {
-            count += 1
-            rest /= 10
-        }
-        count = max(count, width)
+        let count = max(magnitude.decimalDigits, width)
         append(atMost: count) { start in
             var rest = magnitude
             for position in (0..<count).reversed() {
@@ -83,5 +77,14 @@ extension LineBuffer {
             }
             return count
         }
+    }
+}
+
+extension UInt64 {
+    /// How many digits the number has in decimal; 1 for zero.
+    var decimalDigits: Int {
+        var (count, rest) = (1, self / 10)
+        while rest > 0 { (count, rest) = (count + 1, rest / 10) }
+        return count
     }
 }

@@ -1,3 +1,27 @@
+extension Replayer {
+    /// What is to be done.
+    public enum Action {
+        /// Log a client in: with the id of a session to resume and the number of its stanzas that the client has got.
+        case connect(Int, resuming: (id: String, handled: UInt32)?)
+        /// Send bytes.
+        case send(Int, [UInt8])
+        /// Close the stream.
+        case close(Int)
+        /// Cut the connection.
+        case drop(Int)
+        /// The replay is over.
+        case finish
+
+        /// Whose it is; nil if it is of all.
+        var client: Int? {
+            switch self {
+            case .connect(let client, _), .send(let client, _), .close(let client), .drop(let client): client
+            case .finish: nil
+            }
+        }
+    }
+}
+
 /// What a replay is to do next, in order.
 ///
 /// Items of one client that follow each other are sent as one. What is for a client whose connection takes no more waits apart, and

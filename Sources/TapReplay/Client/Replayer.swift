@@ -22,28 +22,6 @@ public struct Replayer {
         case writable
     }
 
-    /// What is to be done.
-    public enum Action {
-        /// Log a client in: with the id of a session to resume and the number of its stanzas that the client has got.
-        case connect(Int, resuming: (id: String, handled: UInt32)?)
-        /// Send bytes.
-        case send(Int, [UInt8])
-        /// Close the stream.
-        case close(Int)
-        /// Cut the connection.
-        case drop(Int)
-        /// The replay is over.
-        case finish
-
-        /// Whose it is; nil if it is of all.
-        var client: Int? {
-            switch self {
-            case .connect(let client, _), .send(let client, _), .close(let client), .drop(let client): client
-            case .finish: nil
-            }
-        }
-    }
-
     /// What a stanza stands for: a step, or what came of it.
     private enum Tag {
         case step(Int)
