@@ -2,7 +2,7 @@ internal import TapCore
 internal import TapDiagnosis
 internal import TapRecord
 
-/// A file that is the log of a client, read line by line.
+/// A file that is the log of a client or a server, read line by line.
 struct ClientLogPart {
     /// What stands for the header that such a file does not have.
     let header: RecordHeader
@@ -12,10 +12,11 @@ struct ClientLogPart {
     private var hasEnded = false
     private var fault: CompressionFault?
 
-    /// Reads up to the first line that shows an item.
+    /// Reads as much as the format is learned from: up to ``ClientLogSource/learningLines`` lines, less if the file ends, or if a
+    /// pipe has shown items and pauses.
     ///
     /// - Parameter day: That of the first line, of a log without days.
-    /// - Throws: ``ReaderFault`` if none of the first ``ClientLogSource/patience`` lines does, or reading fails.
+    /// - Throws: ``ReaderFault`` if none of these lines shows an item, or reading fails.
     init(
         first: Range<Int>,
         _ lines: inout LineReader,
@@ -24,30 +25,39 @@ struct ClientLogPart {
         _ day: Timestamp?
     ) throws(ReaderFault) {
         let run = Run()
-        source = ClientLogSource(run.secrets, decoding.redaction, day: day)
+        var source = ClientLogSource(run.secrets, decoding.redaction, day: day)
         runner = SourceRunner(run: run, options: decoding.applied(to: ClientLogSource.options))
-        var line = Self.copy(first, lines)
-        var count = 0
-        while true {
-            let isItem = ClientLogLine(line).direction != nil
+        let beginning = Self.copy(first, lines)
+        var line = beginning
+        var (count, bytes) = (0, 0)
+        reading: while true {
             source.take(line)
-            if isItem { break }
             count += 1
-            guard count < ClientLogSource.patience else { throw ReaderFault(code: .notOurs, path: path) }
+            bytes += line.count
+            guard count < ClientLogSource.learningLines, bytes < ClientLogSource.learningBytes else { break }
+            if source.hasItems, !lines.hasMore() { break }
             switch lines.next() {
             case .whole(let range), .torn(let range): line = Self.copy(range, lines)
-            case .tooLong, .end: throw ReaderFault(code: .notOurs, path: path)
+            case .tooLong where source.hasItems: line = []
+            case .damaged(let damage) where source.hasItems:
+                fault = damage
+                break reading
+            case .end: break reading
+            case .tooLong: throw ReaderFault(code: .notOurs, path: path)
             case .failed(let cause): throw ReaderFault(code: .cannotRead(errno: cause), path: path)
             case .damaged(let fault): throw ReaderFault(code: .compressed(fault), path: path)
             }
         }
+        guard source.hasItems || source.pause() else { throw ReaderFault(code: .notOurs, path: path) }
+        source.learn()
+        self.source = source
         header = RecordHeader(
             tool: source.writer.log,
             time: source.began,
             level: "verbose",
             isComplete: false,
             redaction: decoding.redaction,
-            run: Self.word(path, line)
+            run: Self.word(path, beginning)
         )
     }
 

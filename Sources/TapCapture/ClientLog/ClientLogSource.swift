@@ -2,36 +2,56 @@ internal import TapCore
 internal import TapRecord
 internal import XMPPCore
 
-/// Reads the SEND and RECV lines that a client has logged itself as the sessions they were.
+/// Reads the XML that a client or a server has logged as the sessions it shows.
 ///
-/// Each item goes through the same ``Session`` as one that a proxy relays, so the records, the timeline and the diagnosis
-/// are made the same way. What the client did not log is not made up, but for stream headers: a stream cannot be read
-/// without one, so where it is missing one is inferred, and its record says so. Lines that continue an item are joined
-/// to it; any other line is a note, hidden where it may hold a secret.
+/// The log's format is learned from its beginning, see ``LogFormat``. Each item goes through the same ``Session`` as one that
+/// a proxy relays, so the records, the timeline and the diagnosis are made the same way. What the log does not show is not
+/// made up, but for stream headers: a stream cannot be read without one, so a missing one is inferred, and its record says
+/// so. XML that cannot be read is a note about the log and never reaches a session. Any other line is a note, hidden if it
+/// may hold a secret.
 struct ClientLogSource: Source {
-    /// Lines that are looked at before a file is taken for something else.
-    static let patience = 5000
+    /// Whose log it is.
+    enum Writer {
+        case client, server
+        /// This program.
+        case tap
+    }
+
+    /// Lines and bytes from which the format is learned.
+    static let learningLines = 50_000
+    static let learningBytes = 8 << 20
 
     private let redactor: Redactor
     private var clock = ClientLogClock()
+    private var fragmenter = LogFragmenter()
+    /// What was read before the format was learned; nil after.
+    private var backlog: [LogFragmenter.Entry]? = []
+    private var format = LogFormat()
     /// The sessions that are open, by what tells them apart in the log.
     private var open: [[UInt8]: Open] = [:]
     /// Those whose streams both sides have closed.
     private var closed: [[UInt8]] = []
     /// The session of the item that was read last; 0 is none.
     private var latest: UInt64 = 0
-    /// Whose log it is, once its header or the first item was seen.
-    private var known: ClientLogLine.Writer?
-    var writer: ClientLogLine.Writer { known ?? .client }
+    private var latestKey: [UInt8] = []
+    private(set) var writer = Writer.client
     /// Sessions so far.
     private var count: UInt64 = 0
-    /// Items so far.
+    /// Items so far, and those that could not be read.
     private var items: UInt64 = 0
-    /// How the log's own lines begin.
-    private var shape: [UInt8]?
-    private var hasLevels = false
-    /// The item whose lines are being joined.
-    private var pending: Pending?
+    private var unread: UInt64 = 0
+    /// Why the first of them could not be read.
+    private var firstUnread: String?
+    /// Lines so far.
+    private var lines = 0
+    /// Whether an item was found.
+    private(set) var hasItems = false
+    /// The sessions that sent requests, for answers whose line does not name the session.
+    private var requests: [[UInt8]: [UInt8]] = [:]
+    /// The fragment before, of a log that shows each twice.
+    private var doubled: LogFragment?
+    /// The item of this program's log whose lines are being joined.
+    private var pending: (session: [UInt8], direction: Direction, at: Run.Instant, bytes: [UInt8])?
     private var found: ArraySlice<SourceInput> = []
     private var now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
 
@@ -46,38 +66,14 @@ struct ClientLogSource: Source {
 
     /// Sessions that are followed: beyond them those longest silent are given up.
     private static let mostSessions = 16_384
+    /// Requests that are remembered.
+    private static let mostRequests = 65_536
     /// Time after both ends of a session's streams in which what it has sent behind them may follow, in nanoseconds.
     private static let farewell: Int64 = 1_000_000_000
-    /// Bytes of an item: what is longer is none.
-    private static let mostBytes = 64 << 20
-
-    private struct Pending {
-        var session: [UInt8]
-        var direction: Direction
-        var at: Run.Instant
-        var bytes: [UInt8]
-
-        /// Whether an element, but for a stream, has begun and not ended.
-        var endsWithinElement: Bool {
-            var reader = ItemReader()
-            reader.begin()
-            var depth = 0
-            while let token = reader.next(bytes.span) {
-                switch token {
-                case .start where depth == 0 && bytes.span.slice(reader.name).equals("stream"): return false
-                case .start: depth += 1
-                case .end: depth -= 1
-                case .text, .section: break
-                case .fault: return depth > 0 || !bytes.contains(0x3E)
-                }
-            }
-            return depth > 0
-        }
-    }
 
     static var options: SessionOptions {
         var options = SessionOptions(level: .verbose)
-        options.isInsideTLS = true
+        options.isDecoded = true
         options.isObserved = true
         return options
     }
@@ -95,118 +91,231 @@ struct ClientLogSource: Source {
 
     /// Takes a line, without its newline.
     mutating func take(_ bytes: [UInt8]) {
-        let bytes = bytes.last == 0x0D ? Array(bytes.dropLast()) : bytes
-        if writer == .tap || known == nil, let time = ClientLogLine.ownHeader(bytes) {
-            flush()
-            known = .tap
-            return clock.begin(time)
-        }
-        let line = ClientLogLine(bytes)
-        if let direction = line.direction, !isWithin(line) {
-            flush()
-            if shape == nil { shape = line.stamp?.shape ?? [] }
-            hasLevels = hasLevels || line.hasLevel
-            now = clock.instant(of: line.stamp)
-            endClosed()
-            known = line.writer
-            pending = Pending(session: line.session, direction: direction, at: now, bytes: Array(line.item))
-            return
-        }
-        if pending != nil, !isOwn(line) {
-            // An empty line ends an item of several lines, and comes before it where its first line is empty.
-            if bytes.allSatisfy({ $0 == 0x20 }) {
-                if pending?.bytes.isEmpty == false { flush() }
-                return
+        lines += 1
+        if writer == .tap || !hasItems, takeOwn(bytes) { return }
+        fragmenter.take(bytes, number: lines)
+        takeEntries()
+    }
+
+    /// Learns the format from what was read so far, and reads on by it.
+    mutating func learn() {
+        guard let entries = backlog else { return }
+        backlog = nil
+        if writer != .tap {
+            let fragments = entries.compactMap { entry -> LogFragment? in
+                if case .fragment(let fragment) = entry { fragment } else { nil }
             }
-            if pending?.bytes.isEmpty == false { pending?.bytes.append(0x0A) }
-            pending?.bytes += bytes
-            if let count = pending?.bytes.count, count > Self.mostBytes { pending = nil }
-            return
+            format = LogFormat(learning: fragments)
+            if format.isServers { writer = .server }
         }
-        flush()
-        now = clock.instant(of: line.stamp)
-        endClosed()
-        note(bytes)
+        for entry in entries { take(entry) }
     }
 
     /// There are no more lines for now: an item that looks whole is one.
     ///
-    /// - Returns: Whether there was such an item.
+    /// - Returns: Whether anything was found.
     mutating func pause() -> Bool {
-        guard pending?.bytes.last == 0x3E else { return false }
-        flush()
-        return true
+        fragmenter.pause()
+        takeEntries()
+        if pending?.bytes.last == 0x3E { flush() }
+        return !found.isEmpty
     }
 
     /// There are no more lines.
     mutating func finish() {
+        fragmenter.finish()
+        takeEntries()
+        learn()
         flush()
         closed = []
         for session in open.keys.sorted(by: { (open[$0]?.number ?? 0) < (open[$1]?.number ?? 0) }) { end(session) }
+        summarise()
     }
 
-    /// Whether what looks like an item is a text in the log: that of a message, or of what somebody has said. A log is of one
-    /// writer; and a line within an element is one of the log's own only where it begins like them.
-    private func isWithin(_ line: ClientLogLine) -> Bool {
-        guard line.writer == known ?? line.writer else { return true }
-        guard let pending, shape?.isEmpty == false || hasLevels, !isOwn(line) else { return false }
-        return pending.endsWithinElement
+    private mutating func takeEntries() {
+        for entry in fragmenter.takeEntries() {
+            if case .fragment = entry { hasItems = true }
+            if backlog != nil { backlog?.append(entry) } else { take(entry) }
+        }
     }
 
-    /// Whether a line begins as those of the log do, and so continues none.
-    private func isOwn(_ line: ClientLogLine) -> Bool {
-        if let shape, !shape.isEmpty { return line.stamp?.shape == shape }
-        return line.hasLevel && hasLevels
+    // MARK: This program's log
+
+    /// Takes a line of this program's own log; false of any other.
+    private mutating func takeOwn(_ bytes: [UInt8]) -> Bool {
+        let line = bytes.last == 0x0D ? Array(bytes.dropLast()) : bytes
+        if let time = TapLogLine.header(line) {
+            flush()
+            beginOwn()
+            clock.begin(time)
+            return true
+        }
+        if let item = TapLogLine.item(line) {
+            flush()
+            beginOwn()
+            hasItems = true
+            now = clock.instant(of: ClientLogStamp(line))
+            endClosed()
+            pending = (item.session, item.direction, now, item.item)
+            return true
+        }
+        guard writer == .tap else { return false }
+        let stamp = ClientLogStamp(line)
+        if pending != nil, stamp == nil, !line.isEmpty {
+            pending?.bytes += [0x0A] + line
+        } else {
+            flush()
+            if !line.isEmpty { take(.text(line, stamp)) }
+        }
+        return true
+    }
+
+    private mutating func beginOwn() {
+        guard writer != .tap else { return }
+        writer = .tap
+        learn()
+    }
+
+    private mutating func flush() {
+        guard let item = pending else { return }
+        pending = nil
+        var scanner = LogXMLScanner()
+        var whole: [[UInt8]] = []
+        _ = scanner.read(item.bytes[...]) { whole.append($0) }
+        for bytes in whole { take(bytes, item.direction, item.session, at: item.at, line: lines) }
+        if scanner.isWithinItem { reject("line \(lines) cannot be read as XML: it is cut", in: item.session) }
+    }
+
+    // MARK: Entries
+
+    private mutating func take(_ entry: LogFragmenter.Entry) {
+        switch entry {
+        case .text(let line, let stamp):
+            now = clock.instant(of: stamp)
+            endClosed()
+            note(line)
+        case .fragment(let fragment):
+            now = clock.instant(of: fragment.stamp)
+            endClosed()
+            if format.isDoubled {
+                defer { doubled = doubled == nil ? fragment : nil }
+                if let last = doubled {
+                    if last.isSame(as: fragment) { return }
+                    doubled = nil
+                }
+            }
+            take(fragment)
+        }
+    }
+
+    private mutating func take(_ fragment: LogFragment) {
+        let direction = format.direction(of: fragment)
+        let session = format.session(of: fragment) ?? answered(fragment) ?? latestKey
+        for item in fragment.items {
+            switch item.state {
+            case .startTagOnly: reject("line \(item.line) shows a start tag and not the rest of the item", in: session)
+            case .cut: reject("line \(item.line) cannot be read as XML: the item is cut", in: session)
+            case .whole:
+                guard let direction else {
+                    reject("nothing says whether the client or the server sent the item of line \(item.line)", in: session)
+                    continue
+                }
+                if case .query(let id) = LogEvidence(item.bytes[...]).role, format.sessionPlace != nil {
+                    if requests.count >= Self.mostRequests { requests = [:] }
+                    requests[id] = session
+                }
+                take(item.bytes, direction, session, at: now, line: item.line)
+            }
+        }
+    }
+
+    /// The session whose request an item answers.
+    private func answered(_ fragment: LogFragment) -> [UInt8]? {
+        for item in fragment.items {
+            if case .reply(let id) = LogEvidence(item.bytes[...]).role, let session = requests[id] { return session }
+        }
+        return nil
     }
 
     /// A line that shows no item.
     private mutating func note(_ bytes: [UInt8]) {
         guard !bytes.isEmpty else { return }
+        tell(.verbose, "foreign-line", Prose(redactor.disclose(line: bytes.span)), latest)
+    }
+
+    /// XML of which nothing could be made: the log's fault, and nobody else's.
+    private mutating func reject(_ why: String, in session: [UInt8]) {
+        items += 1
+        unread += 1
+        firstUnread = firstUnread ?? why
+        tell(.warn, "unreadable-item", Prose(why), open[session]?.number ?? 0)
+    }
+
+    private mutating func tell(_ level: Level, _ code: String, _ message: Prose, _ session: UInt64) {
         var record = Record(
             sequence: 0,
             time: now.time,
             monotonic: now.monotonic,
             kind: .note,
-            level: .verbose,
+            level: level,
             part: .session
         )
-        record.session = latest
-        record.code = "foreign-line"
-        record.message = Prose(redactor.disclose(line: bytes.span))
+        record.session = session
+        record.code = code
+        record.message = message
         let nothing: [UInt8] = []
-        tell(.recorded(RecordLine(redactor.redact(record), content: nothing.span)), latest, at: now)
+        tell(.recorded(RecordLine(redactor.redact(record), content: nothing.span)), session, at: now)
     }
 
     private mutating func tell(_ kind: SourceInput.Kind, _ session: UInt64, at now: Run.Instant) {
         found.append(SourceInput(session: session, at: now, kind))
     }
 
+    /// Says how much of the log was understood, unless it was nearly all.
+    private mutating func summarise() {
+        guard let firstUnread, unread * 10 > items else { return }
+        tell(
+            .warn,
+            Record.Code.logUnderstoodInPart,
+            "this log is understood in part: \(items - unread) of \(items) fragments; \(firstUnread)",
+            0
+        )
+    }
+
     // MARK: Items
 
-    private mutating func flush() {
-        guard let item = pending else { return }
-        pending = nil
-        let text = item.bytes.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x09 }
-        guard text.first == 0x3C || writer == .smack && open[item.session] != nil else { return note(item.bytes) }
-        if let current = open[item.session], current.streams.isOver(before: text, item.direction) { end(item.session) }
+    private mutating func take(
+        _ item: [UInt8],
+        _ direction: Direction,
+        _ session: [UInt8],
+        at: Run.Instant,
+        line: Int
+    ) {
+        if let current = open[session], current.streams.isOver(before: item, direction) { end(session) }
         items += 1
-        if open[item.session] == nil {
+        var streams = open[session]?.streams ?? ClientLogStreams()
+        let inputs: [SourceInput.Kind]
+        switch streams.take(direction, item) {
+        case .read(let read): inputs = read
+        case .unreadable(let why):
+            items -= 1
+            return reject("line \(line) cannot be read as XML: \(why)", in: session)
+        }
+        if open[session] == nil {
             if open.count >= Self.mostSessions { endSilent() }
             count += 1
-            open[item.session] = Open(number: count, at: item.at)
-            tell(.began(writer.beginning), count, at: item.at)
-            tell(.input(.took(.connect, .skipped("not in a \(writer.log)"))), count, at: item.at)
+            open[session] = Open(number: count, at: at)
+            tell(.began(writer.beginning), count, at: at)
+            tell(.input(.took(.connect, .skipped("not in a \(writer.log)"))), count, at: at)
         }
-        guard let number = open[item.session]?.number else { return }
-        open[item.session]?.latest = items
-        open[item.session]?.at = item.at
+        guard let number = open[session]?.number else { return }
+        open[session]?.streams = streams
+        open[session]?.latest = items
+        open[session]?.at = at
         latest = number
-        for input in open[item.session]?.streams.take(item.direction, item.bytes) ?? [] {
-            tell(input, number, at: item.at)
-        }
-        if open[item.session]?.streams.isClosedByBoth == true, !closed.contains(item.session) {
-            closed.append(item.session)
-        }
+        latestKey = session
+        for input in inputs { tell(input, number, at: at) }
+        if streams.isClosedByBoth, !closed.contains(session) { closed.append(session) }
     }
 
     /// Ends many at once: to look for one among all each time would take longer than all else.
@@ -233,11 +342,11 @@ struct ClientLogSource: Source {
     }
 }
 
-extension ClientLogLine.Writer {
+extension ClientLogSource.Writer {
     /// What such a log is called.
     var log: String {
         switch self {
-        case .client, .smack: "client log"
+        case .client: "client log"
         case .tap: "text log"
         case .server: "server log"
         }
@@ -245,7 +354,7 @@ extension ClientLogLine.Writer {
 
     fileprivate var beginning: Record.Beginning {
         switch self {
-        case .client, .smack: .ownLog
+        case .client: .ownLog
         case .tap: .textLog
         case .server: .serverLog
         }

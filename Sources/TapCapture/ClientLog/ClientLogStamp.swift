@@ -11,44 +11,59 @@ struct ClientLogStamp {
     /// How it is written, digits aside: lines that begin alike are lines of the log, others continue one.
     let shape: [UInt8]
 
-    /// Reads `[YYYY-MM-DD] HH:MM:SS[.fraction] [zone]` with the separators that logs have; nil if a line does not
-    /// begin so.
+    /// Where the time ends in the line.
+    let end: Int
+
+    /// Bytes of a line within which its time begins.
+    private static let reach = 64
+
+    /// Reads the first `[YYYY-MM-DD] HH:MM:SS[.fraction] [zone]` near the beginning of a line, with the separators that logs
+    /// have; nil if there is none.
     init?(_ line: [UInt8]) {
-        var reader = Reader(line.prefix(48))
-        _ = reader.take(0x5B)
-        if Self.isMonth(line.prefix(4)) {
+        var isWithinWord = false
+        for start in 0..<min(line.count, Self.reach) {
+            let byte = line[start]
+            guard byte != 0x3C else { return nil }
+            if !isWithinWord, byte >= 0x30 && byte <= 0x39 || byte >= 0x41 && byte <= 0x53,
+                let found = Self(line, at: start)
+            {
+                self = found
+                return
+            }
+            isWithinWord = LogLead.isAlphanumeric(byte)
+        }
+        return nil
+    }
+
+    private init?(_ line: [UInt8], at offset: Int) {
+        var reader = Reader(line[offset...].prefix(48))
+        if Self.isMonth(line[offset...].prefix(4)) {
             // `Nov 21 17:22:42`, as Prosody has it: no year.
             reader.skip(4)
-            guard reader.number(digits: 2) != nil, reader.take(0x20) else { return nil }
+            _ = reader.take(0x20)
+            guard reader.number(digits: 1...2) != nil, reader.take(0x20) else { return nil }
         }
         var day = (year: 1970, month: 1, of: 1)
         let start = reader
         var hasDay = false
-        if let year = reader.number(digits: 4), reader.takeAny(of: 0x2D, 0x2F), let month = reader.number(digits: 2),
-            reader.takeAny(of: 0x2D, 0x2F), let of = reader.number(digits: 2), reader.takeAny(of: 0x54, 0x20)
+        if let year = reader.number(digits: 4...4), reader.takeAny(of: 0x2D, 0x2F),
+            let month = reader.number(digits: 2...2), reader.takeAny(of: 0x2D, 0x2F),
+            let of = reader.number(digits: 2...2), reader.takeAny(of: 0x54, 0x20)
         {
             day = (year, month, of)
             hasDay = true
         } else {
             reader = start
-            // 24/12/2025 and 12/24/2025 are both in use and cannot be distinguished: the date is ignored.
-            if reader.number(digits: 2) != nil, reader.takeAny(of: 0x2F, 0x2E, 0x2D), reader.number(digits: 2) != nil,
-                reader.takeAny(of: 0x2F, 0x2E, 0x2D),
-                reader.number(digits: 4) != nil || reader.number(digits: 2) != nil,
-                reader.takeAny(of: 0x20, 0x54)
-            {
-            } else {
-                reader = start
-            }
+            if !reader.skipDay() { reader = start }
         }
-        guard let hour = reader.number(digits: 2), reader.take(0x3A), let minute = reader.number(digits: 2),
-            reader.take(0x3A), let second = reader.number(digits: 2)
+        guard let hour = reader.number(digits: 1...2), reader.take(0x3A), let minute = reader.number(digits: 2...2),
+            reader.take(0x3A), let second = reader.number(digits: 2...2)
         else { return nil }
         let half = reader.half()
         guard half == nil || (1...12).contains(hour) else { return nil }
         var fraction = ""
         if reader.takeAny(of: 0x2E, 0x2C, 0x3A) { fraction = reader.digits(most: 9) }
-        let end = reader.position
+        end = reader.position
         let zone = reader.zone()
         func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
         let text =
@@ -57,9 +72,14 @@ struct ClientLogStamp {
         guard let local = Timestamp(rfc3339: text) else { return nil }
         time = Timestamp(nanoseconds: local.nanoseconds &- Int64(zone) &* 60_000_000_000)
         self.hasDay = hasDay
-        shape = line.prefix(end).map {
-            $0 >= 0x30 && $0 <= 0x39 ? 0x30 : $0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7A ? 0x61 : $0
+        var shape: [UInt8] = []
+        for byte in line[..<end] {
+            let mask: UInt8 =
+                byte >= 0x30 && byte <= 0x39 ? 0x30 : byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A ? 0x61 : byte
+            if mask == shape.last, mask == 0x30 || mask == 0x61 { continue }
+            shape.append(mask)
         }
+        self.shape = shape
     }
 
     /// The three letters of a month and a space.
@@ -91,17 +111,28 @@ struct ClientLogStamp {
 
         mutating func skip(_ count: Int) { rest = rest.dropFirst(count) }
 
+        /// `24/12/2025` and `12/24/2025` are both in use and cannot be distinguished: the date is ignored, and so is `12-24`.
+        mutating func skipDay() -> Bool {
+            guard number(digits: 1...2) != nil, takeAny(of: 0x2F, 0x2E, 0x2D), number(digits: 1...2) != nil else {
+                return false
+            }
+            if takeAny(of: 0x2F, 0x2E, 0x2D), number(digits: 4...4) == nil, number(digits: 2...2) == nil { return false }
+            _ = take(0x2C)
+            guard takeAny(of: 0x20, 0x54) else { return false }
+            return true
+        }
+
         /// The hours that ` AM` or ` PM` adds, as Java writes it; nil if there is none.
         func half() -> Int? {
             if rest.starts(with: " AM".utf8) { return 0 }
             return rest.starts(with: " PM".utf8) ? 12 : nil
         }
 
-        /// Exactly so many digits, and no further one behind.
-        mutating func number(digits count: Int) -> Int? {
+        /// So many digits, and no further one behind.
+        mutating func number(digits count: ClosedRange<Int>) -> Int? {
             let found = rest.prefix { $0 >= 0x30 && $0 <= 0x39 }
-            guard found.count == count else { return nil }
-            rest = rest.dropFirst(count)
+            guard count.contains(found.count) else { return nil }
+            rest = rest.dropFirst(found.count)
             return found.reduce(0) { $0 * 10 + Int($1 - 0x30) }
         }
 

@@ -2,11 +2,19 @@ internal import TapCore
 internal import TapRecord
 internal import XMPPCore
 
-/// One session of a client's log: its items in the order of the log, and the stream headers that it lacks.
+/// One session of a log: its items in the order of the log, and the stream headers that it lacks.
 struct ClientLogStreams {
+    /// What became of an item.
+    enum Result {
+        /// The inputs of the session.
+        case read([SourceInput.Kind])
+        /// The log's XML cannot be read; why, as a clause for people.
+        case unreadable(String)
+    }
+
     /// The directions in which a stream is open: a header was there or was inferred.
     private var open: Set<Direction> = []
-    /// A `<success/>` or `<proceed/>` has passed: the client's next header belongs to this session.
+    /// A `<success/>`, `<proceed/>` or `<compressed/>` has passed: the client's next header belongs to this session.
     private var isRestartDue = true
     private var isClosed = false
     /// The directions whose stream was closed.
@@ -17,48 +25,75 @@ struct ClientLogStreams {
     private var hasHeaders = false
     /// Declarations that wait for their headers.
     private var declarations: [Direction: [UInt8]] = [:]
+    /// The header of each direction, which declares prefixes for its items.
+    private var headers: [Direction: [UInt8]] = [:]
     /// The domain of the account, as the client's last header named it.
     private var domain: String?
 
     /// Whether an item belongs to a session that comes after this one: this one's streams are closed, or the client
     /// opens one unexpectedly.
-    func isOver(before text: ArraySlice<UInt8>, _ direction: Direction) -> Bool {
-        let opensStream = Self.isHeader(text) || Self.isDeclaration(text)
+    func isOver(before item: [UInt8], _ direction: Direction) -> Bool {
+        let tag = LogTag(item[...])
+        let isEnd = tag.isStreamEnd
+        let opensStream = LogEvidence(item[...]).role == .opening || tag.isDeclaration
         // What the server had sent before it heard of the end still belongs to this one, and so do the acknowledgements
         // that a client sends behind its own end.
-        if isClosed { return direction == .send && !Self.isEnd(text) && (opensStream || !hasHeaders) }
+        if isClosed { return direction == .send && !isEnd && (opensStream || !hasHeaders) }
         guard direction == .send, opensStream else { return false }
         return !isRestartDue && declarations[.send] == nil
     }
 
-    /// Takes what one line, or several that belong together, showed; gives the bytes that the session gets of it.
-    mutating func take(_ direction: Direction, _ bytes: [UInt8]) -> [SourceInput.Kind] {
-        let text = bytes.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x09 }
-        defer { noteRestart(text, direction) }
-        if Self.isDeclaration(text), !Self.holdsHeader(text) {
+    /// Takes an item of the log; gives what the session gets of it.
+    mutating func take(_ direction: Direction, _ item: [UInt8]) -> Result {
+        var inputs: [SourceInput.Kind] = []
+        for piece in LogItemRepair.pieces(item, direction) {
+            switch take(direction, piece) {
+            case .read(let more): inputs += more
+            case .unreadable(let why): return .unreadable(why)
+            }
+        }
+        return .read(inputs)
+    }
+
+    private mutating func take(_ direction: Direction, _ piece: LogItemRepair.Piece) -> Result {
+        let tag = LogTag(piece.bytes[...])
+        if tag.isDeclaration {
             // Some log it apart from its header: both begin one stream.
-            declarations[direction] = bytes
-            return []
+            declarations[direction] = piece.bytes
+            return .read([])
         }
-        if Self.isHeader(text) || Self.isDeclaration(text) {
+        if tag.isStreamHeader {
+            let whole = (declarations.removeValue(forKey: direction) ?? []) + piece.bytes
+            if let fault = LogItemCheck.fault(whole, behind: []) { return .unreadable(fault.words) }
             open(direction)
-            if direction == .send { hasHeaders = true }
-            let whole = (declarations.removeValue(forKey: direction) ?? []) + bytes
-            let completed = Self.completed(whole)
-            if direction == .send { noteDomain(completed ?? whole) }
-            return [
-                .received(
-                    direction,
-                    completed ?? whole,
-                    inferred: completed == nil ? nil : "its namespaces are not in the log"
-                )
-            ]
+            headers[direction] = whole
+            if direction == .send {
+                hasHeaders = true
+                noteDomain(whole)
+            }
+            return .read([.received(direction, whole, inferred: piece.inferred)])
         }
-        guard !open.contains(direction) else { return [.received(direction, bytes)] }
-        let inferred =
-            (declarations.removeValue(forKey: direction) ?? []) + InferredHeader.bytes(direction, domain: domain)
-        open(direction)
-        return [.received(direction, inferred, inferred: "the header is not in the log"), .received(direction, bytes)]
+        var bytes = piece.bytes
+        var inputs: [SourceInput.Kind] = []
+        let header =
+            headers[direction].flatMap { open.contains(direction) ? $0 : nil }
+            ?? InferredHeader.bytes(direction, domain: domain)
+        if tag.isStreamEnd {
+            if !bytes.elementsEqual("</stream:stream>".utf8) { bytes = Array("</stream:stream>".utf8) }
+        } else if let fault = LogItemCheck.fault(bytes, behind: header) {
+            guard fault.code == .unboundPrefix else { return .unreadable(fault.words) }
+            bytes = LogItemRepair.declaringPrefixes(bytes)
+            if let fault = LogItemCheck.fault(bytes, behind: header) { return .unreadable(fault.words) }
+        }
+        if !open.contains(direction) {
+            let inferred =
+                (declarations.removeValue(forKey: direction) ?? []) + InferredHeader.bytes(direction, domain: domain)
+            open(direction)
+            headers[direction] = inferred
+            inputs.append(.received(direction, inferred, inferred: "the header is not in the log"))
+        }
+        noteRestart(tag, direction)
+        return .read(inputs + [.received(direction, bytes)])
     }
 
     // MARK: Streams
@@ -71,18 +106,17 @@ struct ClientLogStreams {
         isRestartDue = false
     }
 
-    /// After `<proceed/>` and after `<success/>` the streams restart (RFC 6120 §4.3.3).
-    private mutating func noteRestart(_ text: ArraySlice<UInt8>, _ direction: Direction) {
-        if Self.isEnd(text) {
+    /// The streams restart after `<proceed/>`, `<success/>` (RFC 6120 §4.3.3) and `<compressed/>` (XEP-0138 §3).
+    private mutating func noteRestart(_ tag: LogTag, _ direction: Direction) {
+        if tag.isStreamEnd {
             isClosed = true
             ended.insert(direction)
         }
         guard direction == .recv else { return }
-        let tag = text.prefix { $0 != 0x3E }
-        let isSASL = Self.holds("urn:ietf:params:xml:ns:xmpp-sasl", tag)
-        let isTLS = Self.holds("urn:ietf:params:xml:ns:xmpp-tls", tag)
-        guard text.starts(with: "<success".utf8) && isSASL || text.starts(with: "<proceed".utf8) && isTLS else {
-            return
+        switch String(decoding: tag.local, as: UTF8.self) {
+        case "success" where tag["xmlns"]?.elementsEqual("urn:xmpp:sasl:2".utf8) != true: break
+        case "proceed", "compressed": break
+        default: return
         }
         isRestartDue = true
         open = []
@@ -91,31 +125,5 @@ struct ClientLogStreams {
     private mutating func noteDomain(_ header: [UInt8]) {
         var reader = OpeningReader()
         if case .header(let to?) = reader.append(header.span) { domain = to }
-    }
-
-    /// A header with the namespaces that a client's log left out, as those do that show what a parser made of it; nil if
-    /// it has them.
-    private static func completed(_ bytes: [UInt8]) -> [UInt8]? {
-        let text = bytes[...]
-        let name = Array("<stream:stream".utf8)
-        guard let start = text.indices.first(where: { text[$0...].starts(with: name) }) else { return nil }
-        let tag = text[start...].prefix { $0 != 0x3E }
-        var missing = ""
-        if !holds(" xmlns:stream=", tag) { missing += " xmlns:stream=\"http://etherx.jabber.org/streams\"" }
-        if !holds(" xmlns=", tag) { missing += " xmlns=\"jabber:client\"" }
-        guard !missing.isEmpty else { return nil }
-        let end = start + name.count
-        return Array(text[..<end]) + Array(missing.utf8) + Array(text[end...])
-    }
-
-    private static func isDeclaration(_ text: ArraySlice<UInt8>) -> Bool { text.starts(with: "<?xml".utf8) }
-    private static func isEnd(_ text: ArraySlice<UInt8>) -> Bool { text.starts(with: "</stream:stream".utf8) }
-    private static func isHeader(_ text: ArraySlice<UInt8>) -> Bool { text.starts(with: "<stream:stream".utf8) }
-    private static func holdsHeader(_ text: ArraySlice<UInt8>) -> Bool { holds("<stream:stream", text) }
-
-    private static func holds(_ word: StaticString, _ text: ArraySlice<UInt8>) -> Bool {
-        let word = word.withUTF8Buffer { Array($0) }
-        guard text.count >= word.count else { return false }
-        return (text.startIndex...(text.endIndex - word.count)).contains { text[$0...].starts(with: word) }
     }
 }

@@ -11,6 +11,8 @@ final class InputBytes {
     /// Whether it is known if the file is compressed.
     private var hasBegun = false
     private var decompressor: Decompressor?
+    /// Makes UTF-8 of a text in UTF-16.
+    private var transcoder: UTF16Transcoder?
     /// What was read of a compressed file, up to `start` taken by the decompressor, and where in the file it begins.
     private var compressed: [UInt8] = []
     private var start = 0
@@ -54,6 +56,8 @@ final class InputBytes {
                 begin(place, count)
             } else if let decompressor {
                 decompress(decompressor, place, count)
+            } else if transcoder != nil {
+                transcode(place, count)
             } else {
                 readFile(place, count)
             }
@@ -105,6 +109,11 @@ final class InputBytes {
         } while found < count
             && Compression.allCases.contains { found < $0.signature.count && $0.signature.starts(with: beginning) }
         hasBegun = true
+        if let transcoder = UTF16Transcoder(beginning: beginning) {
+            self.transcoder = transcoder
+            first = self.transcoder?.take(beginning.dropFirst(2)) ?? []
+            return first.isEmpty ? transcode(place, count) : takeFirst(place, count)
+        }
         guard let compression = Compression(beginning: beginning), let decompressor = Decompressor(compression) else {
             return found
         }
@@ -112,6 +121,25 @@ final class InputBytes {
         compressed = Array(beginning)
         return decompress(decompressor, place, count)
     }
+
+    private func transcode(_ place: UnsafeMutableRawPointer, _ count: Int) -> Int {
+        while first.isEmpty {
+            let found = readFile(place, count)
+            guard found > 0 else { return found }
+            first = transcoder?.take(UnsafeRawBufferPointer(start: place, count: found)[...]) ?? []
+        }
+        return takeFirst(place, count)
+    }
+
+    /// Whether a read would not wait.
+    var isReady: Bool {
+        guard first.isEmpty, !mayHaveMore, start == compressed.count else { return true }
+        var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&wanted, 1, Self.pause) != 0
+    }
+
+    /// Milliseconds without a byte after which a pipe has nothing more for now.
+    private static let pause: Int32 = 200
 
     private func readFile(_ place: UnsafeMutableRawPointer, _ count: Int) -> Int {
         while true {

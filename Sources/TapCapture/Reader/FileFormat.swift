@@ -15,8 +15,6 @@ public enum FileFormat: Sendable, Hashable, CaseIterable {
     case html
     case pdf
     case sqlite
-    /// Text, but not UTF-8.
-    case utf16
 
     /// How files of a format begin that are no text, and so no log of any kind.
     private static let signatures: [([UInt8], FileFormat)] = [
@@ -24,7 +22,6 @@ public enum FileFormat: Sendable, Hashable, CaseIterable {
         (Compression.zstd.signature, .zstd), ([0x50, 0x4B, 0x03, 0x04], .zip),
         ([0x89, 0x50, 0x4E, 0x47], .image), ([0xFF, 0xD8, 0xFF], .image), (Array("GIF8".utf8), .image),
         (Array("RIFF".utf8), .image), (Array("%PDF-".utf8), .pdf), (Array("SQLite format 3".utf8), .sqlite),
-        ([0xFF, 0xFE], .utf16), ([0xFE, 0xFF], .utf16),
     ]
 
     /// The format of a file that cannot be a log of any kind; nil if it may be one.
@@ -80,7 +77,6 @@ extension FileFormat {
         case .html: "is a web page (HTML)"
         case .pdf: "is a PDF document"
         case .sqlite: "is an SQLite database"
-        case .utf16: "is UTF-16 text"
         }
     }
 }

@@ -71,6 +71,9 @@ struct LineReader: ~Copyable {
         }
     }
 
+    /// Whether a line, the end or a failure is there to be read without waiting: a pipe may have nothing more for now.
+    func hasMore() -> Bool { firstNewline(from: start) != nil || hasEnded || input.isReady }
+
     /// At the end, whether it comes before that of the file's compressed data; once.
     func takeTruncation() -> CompressionFault? { input.takeTruncation() }
 

@@ -18,7 +18,7 @@ extension Session {
             finish(.startTLS, .ok)
             // What is held goes on when TLS is up on the server's leg; a recording has what followed.
             if directions.recv.buffered != nil || recording != nil { return }
-            if options.isInsideTLS || decryptedTLS != nil { return passTLS() }
+            if options.isDecoded || decryptedTLS != nil { return passTLS() }
             noteEarlyBytes()
             beginTLS(directly: false)
         case .recv:

@@ -121,6 +121,10 @@ extension Session {
         if direction == .recv, isNamed("failure", event, direction) { finish(.compression, .failed()) }
         guard direction == .recv, isNamed("compressed", event, direction) else { return }
         finish(.compression, .ok)
+        guard !options.isDecoded else {
+            for direction in Direction.allCases { directions[direction].mayRestart = true }
+            return
+        }
         note(
             code: "compression",
             "the streams are compressed from here on and cannot be decoded",

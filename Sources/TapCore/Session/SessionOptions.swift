@@ -42,8 +42,9 @@ public struct SessionOptions: Sendable {
     /// Take channel binding out of what the server offers (``FeaturesEdit/withoutBinding``): for a lab that wants to see
     /// what clients do without. Default false.
     public var stripsBinding = false
-    /// What comes is what TLS carries, as in the log of a client: behind the server's `<proceed/>` the streams go on.
-    public var isInsideTLS = false
+    /// The bytes were decoded by the program that logged them: the streams continue as XML behind `<proceed/>` and
+    /// `<compressed/>`. Default false.
+    public var isDecoded = false
     /// The bytes were seen where this program did not relay them, in a client's own log or in packets: whether a proxy stood
     /// between the two is not known.
     public var isObserved = false

@@ -22,6 +22,8 @@ extension Record {
         public static let recordsOmitted = "records-omitted"
         /// The capture has ended before the run.
         public static let captureEnded = "capture-ended"
+        /// Less than nine tenths of the XML in a log of another program could be read; the message says how much.
+        public static let logUnderstoodInPart = "log-understood-in-part"
         /// The conditions of a rule held for an item; see ``Record/rule``.
         public static let ruleHit = "rule-hit"
     }
@@ -66,7 +68,7 @@ extension Record {
         /// The session is read from a text log of this program.
         public static let textLog = Beginning(words: "a session in a text log", source: "text-log")
         /// The session is read from a server's log.
-        public static let serverLog = Beginning(words: "a session by the server's log", source: "server-log")
+        public static let serverLog = Beginning(words: "a session by the server's log, shown from the client's side", source: "server-log")
         /// The session is read from captured packets.
         public static let packets = Beginning(words: "a session in captured packets", source: "packets")
         /// The client is this program.

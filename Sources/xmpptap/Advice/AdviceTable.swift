@@ -222,7 +222,6 @@ extension AdviceTable {
         case .gzip, .bzip2, .xz: "unpack it first, as in \(format) -dc FILE | xmpptap read -"
         case .zip: "unpack it first, as in unzip -p FILE | xmpptap read -"
         case .image, .svg, .html, .pdf, .sqlite: "name the log or capture instead"
-        case .utf16: "convert it first, as in iconv -f UTF-16 -t UTF-8 FILE | xmpptap read -"
         }
     }
 }

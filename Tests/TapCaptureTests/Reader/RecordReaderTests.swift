@@ -373,7 +373,6 @@ import Testing
             (text("SQLite format 3\u{0}") + zeros, .sqlite, "SQLite"),
             (text("<?xml version=\"1.0\"?>\n<svg xmlns=\"x\">\n</svg>\n"), .svg, "SVG"),
             (text("<!DOCTYPE html>\n<html></html>\n"), .html, "HTML"),
-            ([0xFF, 0xFE] + text("S\u{0}E\u{0}"), .utf16, "UTF-16"),
         ]
         for (bytes, format, phrase) in cases {
             try Data(bytes).write(to: URL(fileURLWithPath: path))

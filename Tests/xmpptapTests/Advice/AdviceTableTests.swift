@@ -131,7 +131,6 @@ struct AdviceTableTests {
         (.otherFormat(.gzip), "unpack it first, as in gzip -dc FILE | xmpptap read -"),
         (.otherFormat(.zip), "unpack it first, as in unzip -p FILE | xmpptap read -"),
         (.otherFormat(.svg), "name the log or capture instead"),
-        (.otherFormat(.utf16), "convert it first, as in iconv -f UTF-16 -t UTF-8 FILE | xmpptap read -"),
     ])
     func `A file that cannot be read is named with a way out`(code: ReaderFault.Code, words: String) {
         #expect(AdviceTable.words(for: code) == words)

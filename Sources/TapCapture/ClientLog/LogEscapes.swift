@@ -1,0 +1,143 @@
+/// How a log writes characters that its format reserves, around and within the XML.
+enum LogEscapes: Hashable {
+    case none
+    /// HTML: `&lt;iq type=&quot;get&quot;/&gt;`, as a page or a bug tracker shows it.
+    case entities
+    /// A string of a programming language, ended by this quote if one stands in front of it: JSON, Python, Erlang, C.
+    case string(quote: UInt8?)
+
+    /// Text without the sequences that set colours (ECMA-48), a byte order mark and the line's carriage return.
+    static func plain(_ line: [UInt8]) -> [UInt8] {
+        var line = line.last == 0x0D ? Array(line.dropLast()) : line
+        if line.starts(with: [0xEF, 0xBB, 0xBF]) { line.removeFirst(3) }
+        guard line.contains(0x1B) else { return line }
+        var plain: [UInt8] = []
+        var rest = line[...]
+        while let byte = rest.popFirst() {
+            guard byte == 0x1B, rest.first == 0x5B else {
+                plain.append(byte)
+                continue
+            }
+            let final = rest.dropFirst().drop { $0 < 0x40 || $0 > 0x7E }
+            guard !final.isEmpty else { break }
+            rest = final.dropFirst()
+        }
+        return plain
+    }
+
+    /// How the XML that begins at `start` of a line is written.
+    ///
+    /// - Returns: The form, and where the text in front of the XML ends, without the quote.
+    static func found(_ line: [UInt8], at start: Int) -> (escapes: LogEscapes, frontEnd: Int) {
+        if line[start] == 0x26 { return (.entities, start) }
+        // `\u003c` opens the XML in some encoders' JSON.
+        let isCoded = line[start] == 0x5C
+        let quote = start > 0 ? line[start - 1] : 0
+        let isQuoted = quote == 0x22 || quote == 0x27
+        if isQuoted, start >= 3, line[start - 3] == 0x3C, line[start - 2] == 0x3C {
+            return (.string(quote: quote), start - 3)
+        }
+        if isQuoted, start >= 2, line[start - 2] == 0x62, start < 3 || !LogLead.isAlphanumeric(line[start - 3]) {
+            return (.string(quote: quote), start - 2)
+        }
+        let isJSON = line.first { $0 != 0x20 } == 0x7B && line.last { $0 != 0x20 } == 0x7D
+        if isCoded || isJSON || escapesQuotes(line[start...]) {
+            return (.string(quote: isQuoted ? quote : isJSON ? 0x22 : nil), isQuoted ? start - 1 : start)
+        }
+        return (.none, isQuoted ? start - 1 : start)
+    }
+
+    /// Whether the first attribute's quotes have a backslash in front of them.
+    static func escapesQuotes(_ bytes: ArraySlice<UInt8>) -> Bool {
+        let sign = bytes.prefix(200).drop { $0 != 0x3D && $0 != 0x3E }
+        guard sign.first == 0x3D else { return false }
+        let value = sign.dropFirst().prefix(2)
+        return value.first == 0x5C && (value.last == 0x22 || value.last == 0x27)
+    }
+
+    /// The XML that bytes of a line stand for, and where in the line it ends.
+    ///
+    /// - Returns: The bytes, and the index behind them: at the closing quote, or at the end of the line.
+    func decoded(_ bytes: ArraySlice<UInt8>) -> (bytes: [UInt8], end: Int) {
+        switch self {
+        case .none: (Array(bytes), bytes.endIndex)
+        case .entities: (Self.withoutEntities(bytes), bytes.endIndex)
+        case .string(let quote): Self.string(bytes, quote: quote)
+        }
+    }
+
+    private static let characters: [([UInt8], UInt8)] = [
+        (Array("&lt;".utf8), 0x3C), (Array("&gt;".utf8), 0x3E), (Array("&quot;".utf8), 0x22),
+        (Array("&#34;".utf8), 0x22), (Array("&apos;".utf8), 0x27), (Array("&#39;".utf8), 0x27),
+        (Array("&#x27;".utf8), 0x27), (Array("&nbsp;".utf8), 0x20), (Array("&amp;".utf8), 0x26),
+    ]
+
+    /// Resolves one level: what the XML itself escapes was escaped twice.
+    private static func withoutEntities(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+        var decoded: [UInt8] = []
+        var rest = bytes
+        while let byte = rest.first {
+            if byte == 0x26, let (name, meaning) = characters.first(where: { rest.starts(with: $0.0) }) {
+                decoded.append(meaning)
+                rest = rest.dropFirst(name.count)
+            } else {
+                decoded.append(byte)
+                rest = rest.dropFirst()
+            }
+        }
+        return decoded
+    }
+
+    private static func string(_ bytes: ArraySlice<UInt8>, quote: UInt8?) -> (bytes: [UInt8], end: Int) {
+        var decoded: [UInt8] = []
+        var rest = bytes
+        // A quote of the kind that ends the string may stand within it unescaped, where a person wrote the string: an end
+        // is followed by what can follow a string.
+        while let byte = rest.first {
+            if byte == quote, Self.endsString(rest.dropFirst()) { break }
+            rest = rest.dropFirst()
+            guard byte == 0x5C, let kind = rest.popFirst() else {
+                decoded.append(byte)
+                continue
+            }
+            switch kind {
+            case 0x6E: decoded.append(0x0A)
+            case 0x72: decoded.append(0x0D)
+            case 0x74: decoded.append(0x09)
+            case 0x78: appendNumber(&rest, digits: 2, isByte: true, &decoded)
+            case 0x75: appendNumber(&rest, digits: 4, isByte: false, &decoded)
+            default: decoded.append(kind)
+            }
+        }
+        return (decoded, rest.startIndex)
+    }
+
+    private static func endsString(_ behind: ArraySlice<UInt8>) -> Bool {
+        guard let next = behind.first else { return true }
+        return [0x20, 0x2C, 0x29, 0x5D, 0x7D, 0x3B].contains(next) || behind.starts(with: ">>".utf8)
+    }
+
+    private static func appendNumber(
+        _ rest: inout ArraySlice<UInt8>,
+        digits: Int,
+        isByte: Bool,
+        _ decoded: inout [UInt8]
+    ) {
+        let text = rest.prefix(digits)
+        guard text.count == digits, let number = UInt32(String(decoding: text, as: UTF8.self), radix: 16) else {
+            return decoded += [0x5C, isByte ? 0x78 : 0x75]
+        }
+        rest = rest.dropFirst(digits)
+        if isByte { return decoded.append(UInt8(number)) }
+        var scalar = Unicode.Scalar(number)
+        // The second half of a pair of surrogates follows as another escape.
+        if (0xD800..<0xDC00).contains(number), rest.starts(with: "\\u".utf8),
+            let low = UInt32(String(decoding: rest.dropFirst(2).prefix(4), as: UTF8.self), radix: 16),
+            (0xDC00..<0xE000).contains(low)
+        {
+            rest = rest.dropFirst(6)
+            scalar = Unicode.Scalar(0x10000 + (number - 0xD800) << 10 + (low - 0xDC00))
+        }
+        decoded += Array(String(Character(scalar ?? "\u{FFFD}")).utf8)
+    }
+}

@@ -1,0 +1,112 @@
+internal import TapRecord
+
+/// What an item says about who sent it, whatever the log's words are.
+///
+/// RFC 6120 and the extensions give most of a login to one side: a client requests, a server offers and answers.
+struct LogEvidence {
+    /// What an item does in a session, as far as grouping items into sessions needs it.
+    enum Role: Hashable {
+        case opening, features, request, answer, challenge, response, success, failure, end, other
+        /// An iq that asks, or that answers; with its id.
+        case query(id: [UInt8]), reply(id: [UInt8])
+    }
+
+    /// The side that sends such an item; nil if both may.
+    private(set) var direction: Direction?
+    /// No rule says so, but it is usual.
+    private(set) var isWeak = false
+    private(set) var role = Role.other
+
+    private static let tls = "urn:ietf:params:xml:ns:xmpp-tls"
+    private static let binding = "urn:ietf:params:xml:ns:xmpp-bind"
+
+    init(_ item: ArraySlice<UInt8>) {
+        let tag = LogTag(item)
+        if tag.isStreamHeader {
+            readHeader(tag)
+            return
+        }
+        if tag.isStreamEnd {
+            role = .end
+            return
+        }
+        switch String(decoding: tag.local, as: UTF8.self) {
+        case "features": set(.recv, .features)
+        case "starttls", "compress": set(.send, .request)
+        case "auth", "authenticate": set(.send, .request)
+        case "response", "abort": set(.send, .response)
+        case "proceed", "compressed": set(.recv, .answer)
+        case "challenge", "continue": set(.recv, .challenge)
+        case "success": set(.recv, .success)
+        case "failure": set(.recv, .failure)
+        case "enable", "resume": set(.send, .other)
+        case "enabled", "resumed", "failed": set(.recv, .other)
+        case "error" where tag.name.count > tag.local.count: set(.recv, .other, isWeak: true)
+        case "open":
+            readHeader(tag)
+        case "body": readBody(tag, item)
+        case "iq": readIQ(tag)
+        case "message", "presence": readStanza(tag)
+        default: break
+        }
+    }
+
+    private mutating func set(_ direction: Direction, _ role: Role, isWeak: Bool = false) {
+        self.direction = direction
+        self.role = role
+        self.isWeak = isWeak
+    }
+
+    /// A client names whom it wants; a server names itself and the stream (RFC 6120 §4.7).
+    private mutating func readHeader(_ tag: LogTag) {
+        role = .opening
+        switch (tag.has("to"), tag.has("from"), tag.has("id")) {
+        case (true, _, false): direction = .send
+        case (false, true, _), (false, _, true): direction = .recv
+        // Some clients repeat the id of the server's header in a later header of theirs.
+        case (true, _, true):
+            direction = tag["to"]?.contains(0x40) == true ? .recv : .send
+            isWeak = true
+        case (false, false, false): break
+        }
+    }
+
+    /// XEP-0124 §7: each request has an `rid`, no response has one.
+    private mutating func readBody(_ tag: LogTag, _ item: ArraySlice<UInt8>) {
+        guard tag["xmlns"]?.elementsEqual("http://jabber.org/protocol/httpbind".utf8) == true else { return }
+        let content = tag.isEmpty ? [] : tag.content
+        let inner = content.isEmpty ? nil : LogEvidence(content)
+        direction = tag.has("rid") ? .send : .recv
+        role = inner?.role ?? .other
+        if tag.has("rid"), tag.has("to"), !tag.has("sid") { role = .opening }
+    }
+
+    private mutating func readIQ(_ tag: LogTag) {
+        let type = tag["type"].map { String(decoding: $0, as: UTF8.self) }
+        let id = Array(tag["id"] ?? [])
+        let asks = type == "get" || type == "set"
+        role = asks ? .query(id: id) : .reply(id: id)
+        let payload = tag.isEmpty ? nil : LogTag(tag.content)
+        let namespace = payload?["xmlns"].map { String(decoding: $0, as: UTF8.self) }
+        if namespace == Self.binding || namespace == "urn:ietf:params:xml:ns:xmpp-session" {
+            direction = asks ? .send : .recv
+        } else if namespace == "jabber:iq:auth" || namespace == "jabber:iq:register" || namespace == "jabber:iq:roster" && type != "set" {
+            direction = asks ? .send : .recv
+            isWeak = namespace == "jabber:iq:roster"
+        } else {
+            readStanza(tag, isAnswer: !asks)
+        }
+    }
+
+    /// A client usually leaves out who it is, and a server never leaves out who sent what it delivers (RFC 6120 §8.1).
+    private mutating func readStanza(_ tag: LogTag, isAnswer: Bool = false) {
+        isWeak = true
+        let isFull = tag["to"].map { $0.contains(0x2F) && $0.contains(0x40) } ?? false
+        switch (tag.has("from"), tag.has("to")) {
+        case (true, true): direction = .recv
+        case (true, false): direction = .recv
+        case (false, true): direction = isAnswer && isFull ? nil : .send
+        case (false, false): direction = isAnswer ? nil : .send
+        }
+    }
+}

@@ -1,0 +1,314 @@
+internal import TapRecord
+
+/// What was learned of a log's format from its own lines: which texts stand in front of what the client sent, which value
+/// names the session, whether each item is there twice.
+///
+/// Content comes before words. A text has the direction of items that only one side can send. If no such item stands behind a
+/// text, its words decide: those that the log uses for one direction only, then words that programs usually use, as a
+/// client's log means them or as a server's does. What the words of a server's log call received, the client has sent.
+struct LogFormat {
+    /// The words are those of a server.
+    private(set) var isServers = false
+    /// Each item is printed twice in a row: on the console and in a file, or by two loggers.
+    private(set) var isDoubled = false
+    /// Names the session of an item; nil if one session is there at a time.
+    private(set) var sessionPlace: [UInt8]?
+    /// The direction of each shape; nil of one in front of items of both sides.
+    private var directions: [[UInt8]: Direction?] = [:]
+    /// Words in front of items of one side only, and of both.
+    private var wordUses: [[UInt8]: Votes] = [:]
+    /// Of shapes in front of items of both sides: the place whose value says which, and what it says. Some print a number.
+    private var places: [[UInt8]: (place: [UInt8], values: [[UInt8]: Direction])] = [:]
+    /// Requests whose answer has not been seen, in a log whose texts say nothing of the direction.
+    private var requests: [[UInt8]: Direction] = [:]
+
+    private struct Votes {
+        var sent = 0
+        var received = 0
+
+        mutating func add(_ direction: Direction) {
+            if direction == .send { sent += 1 } else { received += 1 }
+        }
+
+        /// The direction of nearly all; nil if there are none, or of both.
+        var direction: Direction? {
+            let total = sent + received
+            guard total > 0 else { return nil }
+            if sent * 5 >= total * 4 { return .send }
+            return received * 5 >= total * 4 ? .recv : nil
+        }
+        var isMixed: Bool { sent > 0 && received > 0 }
+    }
+
+    /// Nothing is known: directions come from content and usual words.
+    init() {}
+
+    /// Learns from the fragments at the beginning of a log, or from all of them.
+    init(learning fragments: [LogFragment]) {
+        var strong: [[UInt8]: Votes] = [:]
+        var weak: [[UInt8]: Votes] = [:]
+        let evidence = fragments.map { $0.items.map { LogEvidence($0.bytes[...]) } }
+        for (fragment, items) in zip(fragments, evidence) {
+            for item in items {
+                guard let direction = item.direction else { continue }
+                if item.isWeak {
+                    weak[fragment.lead.shape, default: Votes()].add(direction)
+                } else {
+                    strong[fragment.lead.shape, default: Votes()].add(direction)
+                }
+            }
+        }
+        var leads: [[UInt8]: LogLead] = [:]
+        for fragment in fragments { leads[fragment.lead.shape] = fragment.lead }
+        for (shape, votes) in strong {
+            guard let direction = votes.direction, let lead = leads[shape] else { continue }
+            for word in Set(lead.words) { wordUses[word, default: Votes()].add(direction) }
+        }
+        learnOrientation(leads, strong, weak)
+        for (shape, lead) in leads {
+            if let votes = strong[shape] {
+                directions[shape] = .some(votes.direction)
+                if votes.direction == nil { places[shape] = Self.place(in: fragments, evidence, shape) }
+            } else if let direction = byWords(lead) ?? weak[shape]?.direction {
+                directions[shape] = .some(direction)
+            }
+        }
+        isDoubled = Self.isDoubled(fragments, evidence)
+        sessionPlace = SessionPlace(fragments.map { ($0, direction(of: $0)) }, evidence, isDoubled: isDoubled).place
+    }
+
+    /// The first place of a shape whose value is one for items of the client, and another for those of the server.
+    private static func place(
+        in fragments: [LogFragment],
+        _ evidence: [[LogEvidence]],
+        _ shape: [UInt8]
+    ) -> (place: [UInt8], values: [[UInt8]: Direction])? {
+        var votes: [[UInt8]: [[UInt8]: Votes]] = [:]
+        var order: [[UInt8]] = []
+        for (fragment, items) in zip(fragments, evidence) where fragment.lead.shape == shape {
+            for item in items {
+                guard let direction = item.direction, !item.isWeak else { continue }
+                for slot in fragment.lead.slots {
+                    if votes[slot.place] == nil { order.append(slot.place) }
+                    votes[slot.place, default: [:]][slot.value, default: Votes()].add(direction)
+                }
+            }
+        }
+        for place in order {
+            guard let values = votes[place], (2...4).contains(values.count), !values.values.contains(where: \.isMixed)
+            else { continue }
+            return (place, values.compactMapValues(\.direction))
+        }
+        return nil
+    }
+
+    /// Whether the usual words mean the other direction here: the writer is the server.
+    private mutating func learnOrientation(
+        _ leads: [[UInt8]: LogLead],
+        _ strong: [[UInt8]: Votes],
+        _ weak: [[UInt8]: Votes]
+    ) {
+        for votes in [strong, weak] {
+            var (agreeing, opposed) = (0, 0)
+            for (shape, votes) in votes {
+                guard let direction = votes.direction, let lead = leads[shape],
+                    let words = usualWords(lead)
+                else { continue }
+                let count = votes.sent + votes.received
+                if words == direction { agreeing += count } else { opposed += count }
+            }
+            guard agreeing == opposed else {
+                isServers = opposed > agreeing
+                return
+            }
+        }
+        isServers = leads.values.contains(where: LogWords.namesServerSession)
+    }
+
+    /// The direction of a fragment's items; nil if neither the text around them nor the items say it.
+    mutating func direction(of fragment: LogFragment) -> Direction? {
+        if let known = directions[fragment.lead.shape], let direction = known { return direction }
+        if let (place, values) = places[fragment.lead.shape],
+            let value = fragment.lead.slots.first(where: { $0.place == place })?.value, let direction = values[value]
+        {
+            return direction
+        }
+        let evidence = fragment.items.map { LogEvidence($0.bytes[...]) }
+        let direction =
+            evidence.first { $0.direction != nil && !$0.isWeak }?.direction
+            ?? (directions[fragment.lead.shape] == nil ? byWords(fragment.lead) : nil)
+            ?? answers(evidence) ?? evidence.first { $0.direction != nil }?.direction
+        for case .query(let id) in evidence.map(\.role) where !id.isEmpty && requests.count < 10_000 {
+            requests[id] = direction
+        }
+        return direction
+    }
+
+    /// An answer goes the other way than its request.
+    private func answers(_ evidence: [LogEvidence]) -> Direction? {
+        for case .reply(let id) in evidence.map(\.role) { if let request = requests[id] { return request.opposite } }
+        return nil
+    }
+
+    /// What the words of a text say: those that this log uses in one direction only, then the usual ones.
+    private func byWords(_ lead: LogLead) -> Direction? {
+        var votes = Votes()
+        for word in Set(lead.words) {
+            guard let uses = wordUses[word], !uses.isMixed, let direction = uses.direction else { continue }
+            votes.add(direction)
+        }
+        if let direction = votes.direction { return direction }
+        return usualWords(lead).map { isServers && !Self.isOpenedByServer(lead) ? $0.opposite : $0 }
+    }
+
+    /// What the usual words say that do not stand in front of both sides' items.
+    private func usualWords(_ lead: LogLead) -> Direction? {
+        LogWords.direction(lead.words.filter { wordUses[$0]?.isMixed != true })
+    }
+
+    /// In a server's log, a session that the server has opened is seen from its own side.
+    private static func isOpenedByServer(_ lead: LogLead) -> Bool {
+        lead.slots.contains { $0.value.starts(with: "s2sout".utf8) }
+    }
+
+    /// What names the session of a fragment; empty if the log has one at a time, nil if this line does not say it.
+    func session(of fragment: LogFragment) -> [UInt8]? {
+        guard let sessionPlace else { return [] }
+        return fragment.lead.slots.first { $0.place == sessionPlace }?.value
+    }
+
+    /// Whether most items that do not occur twice in a row are printed twice in a row.
+    private static func isDoubled(_ fragments: [LogFragment], _ evidence: [[LogEvidence]]) -> Bool {
+        var (single, double) = (0, 0)
+        var index = 0
+        while index < fragments.count {
+            let roles = evidence[index].map(\.role)
+            let isUnique = roles.contains { [.opening, .features, .success, .failure, .request].contains($0) }
+            let isSame = index + 1 < fragments.count && fragments[index].isSame(as: fragments[index + 1])
+            if isUnique { if isSame { double += 1 } else { single += 1 } }
+            index += isSame ? 2 : 1
+        }
+        return double > 1 && double > single * 4
+    }
+}
+
+extension LogFragment {
+    /// Whether another one shows the same items.
+    func isSame(as other: LogFragment) -> Bool { items.map(\.bytes) == other.items.map(\.bytes) }
+}
+
+/// Finds the place in the text around items whose value tells a log's sessions apart.
+///
+/// A grouping is good if each group is a possible session: answers follow requests, a stream opens where one may. Of places
+/// that lead to impossible sessions less often than no grouping does, the best is taken.
+private struct SessionPlace {
+    private(set) var place: [UInt8]?
+
+    private struct Step {
+        var role: LogEvidence.Role
+        var direction: Direction?
+    }
+
+    /// Places looked at; a log has few.
+    private static let most = 64
+
+    init(_ fragments: [(LogFragment, Direction?)], _ evidence: [[LogEvidence]], isDoubled: Bool) {
+        var values: [[UInt8]: Set<[UInt8]>] = [:]
+        var order: [[UInt8]] = []
+        for (fragment, _) in fragments {
+            for slot in fragment.lead.slots {
+                if values[slot.place] == nil {
+                    guard values.count < Self.most else { continue }
+                    order.append(slot.place)
+                }
+                values[slot.place, default: []].insert(slot.value)
+            }
+        }
+        var steps: [(fragment: LogFragment, steps: [Step])] = []
+        var previous: LogFragment?
+        for ((fragment, direction), items) in zip(fragments, evidence) {
+            if isDoubled, let last = previous, last.isSame(as: fragment) {
+                previous = nil
+                continue
+            }
+            previous = fragment
+            steps.append((fragment, items.map { Step(role: $0.role, direction: $0.direction ?? direction) }))
+        }
+        let requests = Set(
+            steps.flatMap(\.steps).compactMap { step -> [UInt8]? in
+                if case .query(let id) = step.role { id } else { nil }
+            }
+        )
+        var best = Self.faults(steps, nil, requests).faults
+        var groups = 1
+        for candidate in order {
+            guard let count = values[candidate]?.count, count > 1, count * 2 <= fragments.count else { continue }
+            let found = Self.faults(steps, candidate, requests)
+            let isBetter = found.faults < best || found.faults == best && place != nil && count < groups
+            // Sessions one after the other lead to no fault without grouping, either.
+            let isEqual = found.faults == best && place == nil && found.openWell
+            guard isBetter || isEqual else { continue }
+            (best, place, groups) = (found.faults, candidate, count)
+        }
+    }
+
+    /// How often a grouping leads to what no session can be, and whether each group begins with the opening of a stream.
+    private static func faults(
+        _ steps: [(fragment: LogFragment, steps: [Step])],
+        _ place: [UInt8]?,
+        _ requests: Set<[UInt8]>
+    ) -> (faults: Int, openWell: Bool) {
+        var groups: [[UInt8]: Group] = [:]
+        var latest: [UInt8] = []
+        for (fragment, steps) in steps {
+            let value = place.flatMap { place in fragment.lead.slots.first { $0.place == place }?.value } ?? latest
+            latest = value
+            for step in steps { groups[value, default: Group()].take(step, requests) }
+        }
+        let all = groups.values
+        return (all.reduce(0) { $0 + $1.faults }, all.allSatisfy(\.beginsWithOpening))
+    }
+
+    /// A session as far as its items were read.
+    private struct Group {
+        var faults = 0
+        var beginsWithOpening = false
+        private var hasBegun = false
+        private var isOpen = false
+        private var mayRestart = true
+        private var awaitsHeader = false
+        private var pending = 0
+        private var isChallenged = false
+        private var queries: Set<[UInt8]> = []
+
+        mutating func take(_ step: Step, _ requests: Set<[UInt8]>) {
+            defer { hasBegun = true }
+            if !hasBegun { beginsWithOpening = step.role == .opening && step.direction == .send }
+            switch step.role {
+            case .opening where step.direction == .send:
+                if isOpen, !mayRestart { faults += 1 }
+                isOpen = true
+                mayRestart = false
+                awaitsHeader = true
+                pending = 0
+            case .opening:
+                if isOpen, !awaitsHeader { faults += 1 }
+                awaitsHeader = false
+            case .features: if hasBegun, !isOpen { faults += 1 }
+            case .request: pending += 1
+            case .response: if !isChallenged { faults += 1 }
+            case .challenge:
+                isChallenged = true
+                if pending == 0 { faults += 1 }
+            case .success, .failure, .answer:
+                if pending == 0 { faults += 1 }
+                pending = max(0, pending - 1)
+                mayRestart = mayRestart || step.role != .failure
+            case .end: mayRestart = true
+            case .query(let id): queries.insert(id)
+            case .reply(let id): if !queries.contains(id), requests.contains(id) { faults += 1 }
+            case .other: break
+            }
+        }
+    }
+}

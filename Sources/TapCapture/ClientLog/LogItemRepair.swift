@@ -1,0 +1,154 @@
+internal import TapRecord
+internal import XMPPCore
+
+/// Makes the XML that a log shows into the XML that was sent, as far as the log's format has changed it.
+enum LogItemRepair {
+    /// Bytes for a session, and why a stream header among them is inferred; nil if it is in the log.
+    struct Piece {
+        var bytes: [UInt8]
+        var inferred: String?
+    }
+
+    private static let streams = "http://etherx.jabber.org/streams"
+    private static let framing = "urn:ietf:params:xml:ns:xmpp-framing"
+    private static let bosh = "http://jabber.org/protocol/httpbind"
+    private static let end = Array("</stream:stream>".utf8)
+
+    /// What an item stands for on an XMPP stream over TCP: the header, stanzas and end that WebSocket (RFC 7395 §3.4) and
+    /// BOSH (XEP-0206) carry in elements of their own, and stream headers as they were sent.
+    static func pieces(_ item: [UInt8], _ direction: Direction) -> [Piece] {
+        let tag = LogTag(item[...])
+        if tag.isStreamHeader { return [header(tag, item)] }
+        switch tag["xmlns"].map({ String(decoding: $0, as: UTF8.self) }) {
+        case framing where tag.isNamed("open"):
+            return [Piece(bytes: rebuilt(tag), inferred: "the log shows the <open/> of WebSocket")]
+        case framing where tag.isNamed("close"): return [Piece(bytes: end)]
+        case bosh where tag.isNamed("body"): return unwrapped(tag, direction)
+        default: return [Piece(bytes: item)]
+        }
+    }
+
+    /// A header as it was sent: some logs close it, and show what a parser has made of its attributes.
+    private static func header(_ tag: LogTag, _ item: [UInt8]) -> Piece {
+        let hasStreams = tag.has("xmlns:stream")
+        let isAsSent =
+            tag.name.elementsEqual("stream:stream".utf8) && hasStreams && tag.has("xmlns") && !tag.isEmpty
+            && tag.attributes.allSatisfy { isDeclared($0.name, tag) }
+        if isAsSent { return Piece(bytes: item) }
+        let isComplete = hasStreams && tag.has("xmlns")
+        return Piece(bytes: rebuilt(tag), inferred: isComplete ? nil : "its namespaces are not in the log")
+    }
+
+    private static func isDeclared(_ name: ArraySlice<UInt8>, _ tag: LogTag) -> Bool {
+        guard let colon = name.firstIndex(of: 0x3A) else { return true }
+        let prefix = String(decoding: name[..<colon], as: UTF8.self)
+        return prefix == "xml" || prefix == "xmlns" || tag.has("xmlns:\(prefix)")
+    }
+
+    /// A header with the attributes of a tag.
+    private static func rebuilt(_ tag: LogTag) -> [UInt8] {
+        var text = Array("<stream:stream".utf8)
+        var declared = false
+        for attribute in tag.attributes {
+            var name = Array(attribute.name)
+            let value = String(decoding: attribute.value, as: UTF8.self)
+            if name.elementsEqual("xmlns".utf8), value == streams || value == framing { continue }
+            if name.elementsEqual("xmlns:stream".utf8) { declared = true }
+            if !isDeclared(attribute.name, tag) {
+                // `stream1:lang`: a prefix that the printer has made up for the one of XML.
+                guard name.suffix(5).elementsEqual(":lang".utf8) else { continue }
+                name = Array("xml:lang".utf8)
+            }
+            let quote: UInt8 = attribute.value.contains(0x22) ? 0x27 : 0x22
+            text += [0x20] + name + [0x3D, quote] + attribute.value + [quote]
+        }
+        if !declared { text += Array(" xmlns:stream=\"\(streams)\"".utf8) }
+        if tag["xmlns"].map({ String(decoding: $0, as: UTF8.self) }).map({ $0 == streams || $0 == framing }) ?? true {
+            text += Array(" xmlns=\"jabber:client\"".utf8)
+        }
+        return text + [0x3E]
+    }
+
+    /// What a `<body/>` of BOSH carries; its own attributes stand for stream headers and ends.
+    private static func unwrapped(_ tag: LogTag, _ direction: Direction) -> [Piece] {
+        var pieces: [Piece] = []
+        let restarts = tag.attributes.contains { $0.name.suffix(8).elementsEqual(":restart".utf8) }
+        let opens = direction == .send ? !tag.has("sid") && tag.has("to") : tag.has("sid") && tag.has("wait")
+        if opens || restarts {
+            var header = "<stream:stream xmlns=\"jabber:client\" xmlns:stream=\"\(streams)\" version=\"1.0\""
+            for (name, attribute) in [("to", "to"), ("from", "from"), ("id", "authid")] {
+                guard let value = tag[attribute], !value.contains(0x22) else { continue }
+                header += " \(name)=\"\(String(decoding: value, as: UTF8.self))\""
+            }
+            pieces.append(Piece(bytes: Array("\(header)>".utf8), inferred: "the log shows the <body/> of BOSH"))
+        }
+        if !tag.isEmpty {
+            var scanner = LogXMLScanner()
+            _ = scanner.read(tag.content) { item in
+                if !LogTag(item[...]).name.elementsEqual("/body".utf8) { pieces.append(Piece(bytes: item)) }
+            }
+        }
+        if tag["type"]?.elementsEqual("terminate".utf8) == true { pieces.append(Piece(bytes: end)) }
+        return pieces
+    }
+
+    // MARK: Prefixes
+
+    private static let known = [
+        "stream": streams, "db": "jabber:server:dialback", "xmpp": "urn:xmpp:xbosh",
+    ]
+
+    /// An item with declarations for the prefixes that the log's printer left out.
+    static func declaringPrefixes(_ item: [UInt8]) -> [UInt8] {
+        var used: [String] = []
+        var declared: Set<String> = ["xml", "xmlns"]
+        var index = 0
+        while index < item.count {
+            guard item[index] == 0x3C else {
+                index += 1
+                continue
+            }
+            let tag = LogTag(item[index...])
+            for name in [tag.name] + tag.attributes.map(\.name) {
+                guard let colon = name.firstIndex(of: 0x3A) else { continue }
+                let prefix = String(decoding: name[..<colon].drop { $0 == 0x2F }, as: UTF8.self)
+                if prefix == "xmlns" {
+                    declared.insert(String(decoding: name[(colon + 1)...], as: UTF8.self))
+                } else if !used.contains(prefix) {
+                    used.append(prefix)
+                }
+            }
+            index = max(index + 1, tag.name.endIndex)
+        }
+        let name = LogTag(item[...]).name
+        var text = Array(item[..<name.endIndex])
+        for prefix in used where !declared.contains(prefix) {
+            text += Array(" xmlns:\(prefix)=\"\(known[prefix] ?? "urn:xmpptap:undeclared:\(prefix)")\"".utf8)
+        }
+        return text + item[name.endIndex...]
+    }
+}
+
+/// Whether a session can read what a log shows: a fault of a log is the log's, and not a peer's.
+enum LogItemCheck {
+    private static let limits = StreamLimits(
+        itemBytes: .max,
+        tagBytes: .max,
+        depth: .max,
+        attributes: .max,
+        nameBytes: .max,
+        namespaces: .max
+    )
+
+    /// What is wrong with an item behind a header; nil if nothing is. With an empty header, the item is one.
+    static func fault(_ item: [UInt8], behind header: [UInt8]) -> (code: ScanFault.Code?, words: String)? {
+        var decoder = StreamDecoder(limits: limits)
+        decoder.append(header.span)
+        while decoder.next() != nil {}
+        decoder.append(item.span)
+        while let event = decoder.next() {
+            if case .fault(let fault) = event.kind { return (fault.code, fault.explanation) }
+        }
+        return decoder.isBetweenItems ? nil : (nil, "it is cut")
+    }
+}

@@ -1,0 +1,35 @@
+internal import TapRecord
+
+/// A line of this program's own text log, whose format is known exactly: `17:22:42.102 [3 juliet@example.org/balcony] SEND: <…>`.
+enum TapLogLine {
+    /// The time in the comment at the head of the log, `# 2026-11-21T17:22:42.102000000Z xmpptap 0.1.0 log info`.
+    static func header(_ line: [UInt8]) -> Timestamp? {
+        let words = line.prefix(100).split(separator: 0x20)
+        guard words.count >= 5, words[0].elementsEqual("#".utf8), words[2].elementsEqual("xmpptap".utf8) else {
+            return nil
+        }
+        return Timestamp(rfc3339: String(decoding: words[1], as: UTF8.self))
+    }
+
+    /// A forwarded item: the session's number, the direction and the XML, unescaped. Nil for any other line, also for an item
+    /// that was dropped or replaced.
+    static func item(_ line: [UInt8]) -> (session: [UInt8], direction: Direction, item: [UInt8])? {
+        let time = line.prefix { $0 != 0x20 }
+        guard time.map({ $0 >= 0x30 && $0 <= 0x39 ? 0x30 : $0 }).elementsEqual("00:00:00.000".utf8) else { return nil }
+        let rest = line[time.endIndex...].dropFirst()
+        let number = rest.dropFirst().prefix { $0 >= 0x30 && $0 <= 0x39 }
+        guard rest.first == 0x5B, !number.isEmpty else { return nil }
+        // The writer escapes a bracket before a space within the brackets.
+        guard let end = rest.indices.first(where: { rest[$0] == 0x5D && rest[($0 + 1)...].first == 0x20 }) else {
+            return nil
+        }
+        for (word, direction) in [("SEND", Direction.send), ("RECV", .recv)]
+        where rest[(end + 2)...].starts(with: word.utf8) {
+            let behind = rest[(end + 2 + word.utf8.count)...]
+            for mark in [": <", " tap: <"] where behind.starts(with: mark.utf8) {
+                return (Array(number), direction, Array(Escape.resolved(behind.dropFirst(mark.utf8.count - 1))))
+            }
+        }
+        return nil
+    }
+}

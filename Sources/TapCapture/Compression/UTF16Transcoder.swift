@@ -1,0 +1,33 @@
+/// Makes UTF-8 of text in UTF-16 that begins with a byte order mark, as Windows writes logs. An unpaired surrogate becomes U+FFFD.
+struct UTF16Transcoder {
+    private let isBigEndian: Bool
+    /// Bytes of a character whose end has not come.
+    private var rest: [UInt8] = []
+
+    /// Nil if the bytes do not begin with a mark of UTF-16.
+    init?(beginning: UnsafeRawBufferPointer) {
+        guard beginning.count >= 2 else { return nil }
+        switch (beginning[0], beginning[1]) {
+        case (0xFE, 0xFF): isBigEndian = true
+        case (0xFF, 0xFE): isBigEndian = false
+        default: return nil
+        }
+    }
+
+    /// The UTF-8 of the characters that end within these bytes.
+    mutating func take(_ bytes: Slice<UnsafeRawBufferPointer>) -> ArraySlice<UInt8> {
+        let all = rest + bytes
+        var units: [UInt16] = []
+        units.reserveCapacity(all.count / 2)
+        for index in stride(from: 0, to: all.count - 1, by: 2) {
+            let (one, two) = (UInt16(all[index]), UInt16(all[index + 1]))
+            units.append(isBigEndian ? one << 8 | two : two << 8 | one)
+        }
+        rest = all.count % 2 == 1 ? [all[all.count - 1]] : []
+        if let last = units.last, UTF16.isLeadSurrogate(last) {
+            units.removeLast()
+            rest = Array(all[(units.count * 2)...])
+        }
+        return Array(String(decoding: units, as: UTF16.self).utf8)[...]
+    }
+}
