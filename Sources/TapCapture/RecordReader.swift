@@ -430,7 +430,9 @@ private final class Part {
         case .torn(let range):
             // A header that was being written when the program was killed is ours, and there is nothing behind it.
             let isOurs = lines.withBytes(of: range) { RecordHeader.beginsAsHeader($0) }
-            throw ReaderFault(code: isOurs ? .empty : .notOurs, path: path)
+            guard !isOurs else { throw ReaderFault(code: .empty, path: path) }
+            let client = try ClientLogPart(first: range, &lines, path, decoding, day)
+            return (client.header, .clientLog(client))
         case .end: throw ReaderFault(code: .empty, path: path)
         case .tooLong: throw ReaderFault(code: .notOurs, path: path)
         case .failed(let cause): throw ReaderFault(code: .cannotRead(errno: cause), path: path)

@@ -7,6 +7,12 @@ public enum Corpus {
         URL(fileURLWithPath: $0, isDirectory: true)
     }
 
+    /// The folder of small inputs beside the corpus; nil if there is none.
+    public static let cases: URL? = {
+        guard let cases = folder?.deletingLastPathComponent().appending(path: "cases") else { return nil }
+        return FileManager.default.fileExists(atPath: cases.path) ? cases : nil
+    }()
+
     /// Whether tests that need the corpus can run.
     public static var isAvailable: Bool { folder != nil }
 

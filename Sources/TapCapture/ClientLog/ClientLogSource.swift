@@ -214,10 +214,17 @@ struct ClientLogSource: Source {
         for item in fragment.items {
             switch item.state {
             case .startTagOnly: reject("line \(item.line) shows a start tag and not the rest of the item", in: session)
-            case .cut: reject("line \(item.line) cannot be read as XML: the item is cut", in: session)
+            case .cut:
+                let fault = LogItemCheck.fault(item.bytes, behind: InferredHeader.bytes(.send))
+                reject("line \(item.line) cannot be read as XML: \(fault?.words ?? "the item has no end")", in: session)
             case .whole:
                 guard let direction else {
-                    reject("nothing says whether the client or the server sent the item of line \(item.line)", in: session)
+                    // Both ends look alike: nothing is lost by it.
+                    if LogTag(item.bytes[...]).isStreamEnd { continue }
+                    reject(
+                        "nothing says whether the client or the server sent the item of line \(item.line)",
+                        in: session
+                    )
                     continue
                 }
                 if case .query(let id) = LogEvidence(item.bytes[...]).role, format.sessionPlace != nil {

@@ -11,8 +11,8 @@ struct ClientLogStamp {
     /// How it is written, digits aside: lines that begin alike are lines of the log, others continue one.
     let shape: [UInt8]
 
-    /// Where the time ends in the line.
-    let end: Int
+    /// Where the time stands in the line.
+    let range: Range<Int>
 
     /// Bytes of a line within which its time begins.
     private static let reach = 64
@@ -63,7 +63,8 @@ struct ClientLogStamp {
         guard half == nil || (1...12).contains(hour) else { return nil }
         var fraction = ""
         if reader.takeAny(of: 0x2E, 0x2C, 0x3A) { fraction = reader.digits(most: 9) }
-        end = reader.position
+        let end = reader.position
+        range = offset..<end
         let zone = reader.zone()
         func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
         let text =
@@ -116,7 +117,9 @@ struct ClientLogStamp {
             guard number(digits: 1...2) != nil, takeAny(of: 0x2F, 0x2E, 0x2D), number(digits: 1...2) != nil else {
                 return false
             }
-            if takeAny(of: 0x2F, 0x2E, 0x2D), number(digits: 4...4) == nil, number(digits: 2...2) == nil { return false }
+            if takeAny(of: 0x2F, 0x2E, 0x2D), number(digits: 4...4) == nil, number(digits: 2...2) == nil {
+                return false
+            }
             _ = take(0x2C)
             guard takeAny(of: 0x20, 0x54) else { return false }
             return true

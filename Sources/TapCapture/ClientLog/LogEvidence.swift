@@ -90,7 +90,9 @@ struct LogEvidence {
         let namespace = payload?["xmlns"].map { String(decoding: $0, as: UTF8.self) }
         if namespace == Self.binding || namespace == "urn:ietf:params:xml:ns:xmpp-session" {
             direction = asks ? .send : .recv
-        } else if namespace == "jabber:iq:auth" || namespace == "jabber:iq:register" || namespace == "jabber:iq:roster" && type != "set" {
+        } else if namespace == "jabber:iq:auth" || namespace == "jabber:iq:register"
+            || namespace == "jabber:iq:roster" && type != "set"
+        {
             direction = asks ? .send : .recv
             isWeak = namespace == "jabber:iq:roster"
         } else {

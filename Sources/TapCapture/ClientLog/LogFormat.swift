@@ -246,18 +246,19 @@ private struct SessionPlace {
             let found = Self.faults(steps, candidate, requests)
             let isBetter = found.faults < best || found.faults == best && place != nil && count < groups
             // Sessions one after the other lead to no fault without grouping, either.
-            let isEqual = found.faults == best && place == nil && found.openWell
+            let isEqual = found.faults == best && place == nil && found.isPlausible
             guard isBetter || isEqual else { continue }
             (best, place, groups) = (found.faults, candidate, count)
         }
     }
 
-    /// How often a grouping leads to what no session can be, and whether each group begins with the opening of a stream.
+    /// How often a grouping leads to what no session can be, and whether it looks like one by sessions although it avoids no
+    /// fault: each group begins with the opening of a stream, or has items of both sides.
     private static func faults(
         _ steps: [(fragment: LogFragment, steps: [Step])],
         _ place: [UInt8]?,
         _ requests: Set<[UInt8]>
-    ) -> (faults: Int, openWell: Bool) {
+    ) -> (faults: Int, isPlausible: Bool) {
         var groups: [[UInt8]: Group] = [:]
         var latest: [UInt8] = []
         for (fragment, steps) in steps {
@@ -266,14 +267,20 @@ private struct SessionPlace {
             for step in steps { groups[value, default: Group()].take(step, requests) }
         }
         let all = groups.values
-        return (all.reduce(0) { $0 + $1.faults }, all.allSatisfy(\.beginsWithOpening))
+        let alone = all.count { $0.count == 1 }
+        let isPlausible =
+            all.allSatisfy(\.beginsWithOpening)
+            || alone * 2 <= all.count && all.allSatisfy { $0.count == 1 || $0.directions.count == 2 }
+        return (all.reduce(0) { $0 + $1.faults }, isPlausible)
     }
 
     /// A session as far as its items were read.
     private struct Group {
         var faults = 0
         var beginsWithOpening = false
-        private var hasBegun = false
+        var count = 0
+        var directions: Set<Direction> = []
+        private var hasBegun: Bool { count > 0 }
         private var isOpen = false
         private var mayRestart = true
         private var awaitsHeader = false
@@ -282,7 +289,8 @@ private struct SessionPlace {
         private var queries: Set<[UInt8]> = []
 
         mutating func take(_ step: Step, _ requests: Set<[UInt8]>) {
-            defer { hasBegun = true }
+            defer { count += 1 }
+            if let direction = step.direction { directions.insert(direction) }
             if !hasBegun { beginsWithOpening = step.role == .opening && step.direction == .send }
             switch step.role {
             case .opening where step.direction == .send:

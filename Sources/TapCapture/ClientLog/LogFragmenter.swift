@@ -114,7 +114,13 @@ struct LogFragmenter {
         var hasFound = false
         while let start = LogStart.first(in: line, from: position, isTrusted: { self.isTrusted(line, upTo: $0) }) {
             let (escapes, frontEnd) = LogEscapes.found(line, at: start)
-            begin(line, position..<max(position, frontEnd), hasFound ? ClientLogStamp(Array(line[position...])) : stamp, escapes, number)
+            begin(
+                line,
+                position..<max(position, frontEnd),
+                hasFound ? ClientLogStamp(Array(line[position...])) : stamp,
+                escapes,
+                number
+            )
             position = read(line, from: start, number)
             hasFound = true
             guard open == nil else { return }
@@ -132,7 +138,7 @@ struct LogFragmenter {
     /// Whether a text is known to stand in front of items: what follows it is one, whatever its name.
     private func isTrusted(_ line: [UInt8], upTo end: Int) -> Bool {
         guard end > 0 else { return false }
-        let lead = LogLead(front: line[..<end], stampEnd: ClientLogStamp(line)?.end)
+        let lead = LogLead(front: line[..<end], time: ClientLogStamp(line)?.range)
         if let last, last.lead.shape == lead.shape { return true }
         return LogWords.direction(lead.words) != nil && line[..<end].last { $0 != 0x20 } == 0x3A
     }
@@ -157,8 +163,7 @@ struct LogFragmenter {
             }
         }
         tellHeading()
-        let offset = stamp.map { min($0.end, text.count) }
-        let lead = LogLead(front: text[...], stampEnd: offset)
+        let lead = LogLead(front: text[...], time: stamp?.range)
         if stampShape == nil, let shape = stamp?.shape { stampShape = shape }
         hasLevels = hasLevels || Self.hasLevel(text)
         if stampShape == nil, !text.isEmpty, fronts.count < Self.mostFronts,
@@ -195,7 +200,7 @@ struct LogFragmenter {
                 current.fragment.lead = LogLead(
                     front: current.front[...],
                     back: back,
-                    stampEnd: current.fragment.stamp.map { min($0.end, current.front.count) }
+                    time: current.fragment.stamp?.range
                 )
             }
         }
@@ -210,7 +215,8 @@ struct LogFragmenter {
         // A line that was wrapped within a value lacks nothing; elsewhere the break is white space.
         if open?.scanner.isWithinValue == false { _ = open?.scanner.read([0x0A]) { _ in } }
         let end = read(line, from: 0, number)
-        guard open == nil, end < line.count, LogStart.first(in: line, from: end, isTrusted: { _ in false }) != nil else {
+        guard open == nil, end < line.count, LogStart.first(in: line, from: end, isTrusted: { _ in false }) != nil
+        else {
             if let count = open?.scanner.item.count, count > Self.mostBytes { close(cut: true) }
             return
         }
@@ -344,7 +350,9 @@ enum LogStart {
             switch line[index] {
             case 0x3C:
                 let bytes = line[index...]
-                let xml = LogEscapes.escapesQuotes(bytes) ? LogEscapes.string(quote: nil).decoded(bytes.prefix(2000)).bytes[...] : bytes
+                let xml =
+                    LogEscapes.escapesQuotes(bytes)
+                    ? LogEscapes.string(quote: nil).decoded(bytes.prefix(2000)).bytes[...] : bytes
                 if opensItem(xml, isTrusted: { isTrusted(index) }) { return index }
             case 0x26 where line[index...].starts(with: opening):
                 let (xml, _) = LogEscapes.entities.decoded(line[index...].prefix(2000))
@@ -375,7 +383,8 @@ enum LogStart {
         let isNamespaced = tag.attributes.contains { attribute in
             attribute.name.starts(with: "xmlns".utf8) && namespaces.contains { attribute.value.starts(with: $0) }
         }
-        if isNamespaced, tag.name.count > tag.local.count || named.contains(String(decoding: tag.local, as: UTF8.self)) {
+        if isNamespaced, tag.name.count > tag.local.count || named.contains(String(decoding: tag.local, as: UTF8.self))
+        {
             return true
         }
         return isTrusted()

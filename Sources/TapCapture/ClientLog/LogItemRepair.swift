@@ -149,6 +149,6 @@ enum LogItemCheck {
         while let event = decoder.next() {
             if case .fault(let fault) = event.kind { return (fault.code, fault.explanation) }
         }
-        return decoder.isBetweenItems ? nil : (nil, "it is cut")
+        return decoder.isBetweenItems ? nil : (nil, "the item has no end")
     }
 }

@@ -19,16 +19,13 @@ struct LogLead {
     /// Bytes of either text that are looked at: the nearest to the XML.
     private static let reach = 400
 
-    /// Reads both texts. The time at the beginning of `front` ends at `stampEnd`.
-    init(front: ArraySlice<UInt8>, back: ArraySlice<UInt8> = [], stampEnd: Int? = nil) {
-        var text = front
-        if let stampEnd, stampEnd > text.startIndex, stampEnd <= text.endIndex {
-            // Brackets around the time belong to it.
-            shape = text[..<stampEnd].filter { !Self.isAlphanumeric($0) } + [0x54]
-            text = text[stampEnd...]
-        }
-        if text.count > Self.reach { text = text.suffix(Self.reach) }
-        var reader = LeadReader(text)
+    /// Reads both texts. `time` is where the time stands in `front`.
+    init(front: ArraySlice<UInt8>, back: ArraySlice<UInt8> = [], time: Range<Int>? = nil) {
+        let time = time.map { $0.clamped(to: front.indices) } ?? front.startIndex..<front.startIndex
+        var reader = LeadReader(front[..<time.lowerBound].suffix(Self.reach))
+        reader.read(into: &self)
+        shape.append(0x54)
+        reader.next(front[time.upperBound...].suffix(Self.reach))
         reader.read(into: &self)
         guard !back.isEmpty else { return }
         shape.append(0x0A)
@@ -86,7 +83,7 @@ struct LogLead {
 
 /// Walks over the text around an item.
 private struct LeadReader {
-    private let text: ArraySlice<UInt8>
+    private var text: ArraySlice<UInt8>
     private var position: Int
     /// Counts the slots of each kind.
     private var counts: [[UInt8]: Int] = [:]
@@ -98,6 +95,12 @@ private struct LeadReader {
         self.text = text
         position = text.startIndex
         prefix = isBehind ? [0x7E] : []
+    }
+
+    /// Goes on with another part of the same text.
+    mutating func next(_ text: ArraySlice<UInt8>) {
+        self.text = text
+        key = []
     }
 
     mutating func read(into lead: inout LogLead) {

@@ -7,7 +7,8 @@ enum LogWords {
         "transmit", "→", "⇒", "⮊", "▶", "➡",
     ]
     private static let receiving: Set<String> = [
-        "recv", "rcv", "receive", "receiving", "received", "receives", "in", "incoming", "inbound", "input", "rx", "read",
+        "recv", "rcv", "receive", "receiving", "received", "receives", "in", "incoming", "inbound", "input", "rx",
+        "read",
         "reading", "got", "←", "⇐", "⮈", "◀", "⬅",
     ]
     /// What words say together: of several that disagree, the last, which is nearest to the XML. Nil if none says anything.
@@ -34,7 +35,9 @@ enum LogWords {
     /// Whether a name in front of an item is that of a server's session: `c2s55d0a2b7c8e0` of Prosody.
     static func namesServerSession(_ lead: LogLead) -> Bool {
         lead.slots.contains { slot in
-            ["c2s", "s2sin", "jcp"].contains { slot.value.starts(with: $0.utf8) && slot.value.count > $0.utf8.count + 3 }
+            ["c2s", "s2sin", "jcp"].contains {
+                slot.value.starts(with: $0.utf8) && slot.value.count > $0.utf8.count + 3
+            }
         }
     }
 }

@@ -110,7 +110,8 @@ struct LogXMLScanner {
 
     private static func opensMarkup(_ bytes: ArraySlice<UInt8>) -> Bool {
         guard let next = bytes.dropFirst().first else { return false }
-        return next == 0x2F || next == 0x3F || next == 0x5F || next | 0x20 >= 0x61 && next | 0x20 <= 0x7A || next >= 0x80
+        return next == 0x2F || next == 0x3F || next == 0x5F || next | 0x20 >= 0x61 && next | 0x20 <= 0x7A
+            || next >= 0x80
     }
 }
 
@@ -135,7 +136,11 @@ struct LogTag {
             ![0x20, 0x09, 0x0A, 0x0D, 0x3E, 0x22, 0x27, 0x3D, 0x2F].contains($0)
         }
         name = start[start.startIndex..<word.endIndex]
-        if let colon = name.lastIndex(of: 0x3A) { local = name[(colon + 1)...] } else { local = name.drop { $0 == 0x2F } }
+        if let colon = name.lastIndex(of: 0x3A) {
+            local = name[(colon + 1)...]
+        } else {
+            local = name.drop { $0 == 0x2F }
+        }
         var quote: UInt8 = 0
         var end = name.endIndex
         while end < item.endIndex {
@@ -159,7 +164,8 @@ struct LogTag {
     /// `<stream:stream>`, with whatever prefix the log printed.
     var isStreamHeader: Bool {
         guard isNamed("stream"), name.first != 0x2F else { return false }
-        return name.count > local.count || self["xmlns"].map { $0.elementsEqual("http://etherx.jabber.org/streams".utf8) } ?? true
+        return name.count > local.count
+            || self["xmlns"].map { $0.elementsEqual("http://etherx.jabber.org/streams".utf8) } ?? true
     }
 
     /// `</stream:stream>`.
