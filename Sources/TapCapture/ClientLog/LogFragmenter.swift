@@ -127,8 +127,9 @@ struct LogFragmenter {
         }
         // A heading may have an empty line behind it.
         guard !hasFound, line.contains(where: { $0 != 0x20 && $0 != 0x09 }) else { return }
-        // A rule between a heading and its XML says nothing.
-        if heading != nil, line.allSatisfy({ [0x20, 0x2D, 0x3D, 0x5F, 0x2A, 0x7E, 0x23].contains($0) }) {
+        // A rule or an XML declaration between a heading and its XML says nothing.
+        let isRule = line.allSatisfy { [0x20, 0x2D, 0x3D, 0x5F, 0x2A, 0x7E, 0x23].contains($0) }
+        if heading != nil, isRule || line.starts(with: "<?xml ".utf8) {
             return found.append(.text(line, nil))
         }
         tellHeading()
@@ -326,7 +327,7 @@ struct LogFragmenter {
 enum LogStart {
     /// Names that occur in XMPP alone, at the top of a stream.
     private static let names: Set<String> = [
-        "stream:stream", "/stream:stream", "stream:features", "stream:error", "iq", "message", "presence", "?xml",
+        "stream:stream", "/stream:stream", "stream:features", "stream:error", "iq", "message", "presence",
         "db:result", "db:verify", "starttls",
     ]
     /// Names that are XMPP with one of its namespaces.
@@ -373,9 +374,14 @@ enum LogStart {
         let tag = LogTag(bytes.prefix(4000))
         guard tag.name.count <= 64 else { return false }
         let name = String(decoding: tag.name, as: UTF8.self)
+        if tag.isDeclaration {
+            // Any XML file may begin so.
+            let behind = tag.content.drop { $0 == 0x20 }
+            return isTrusted() || behind.first == 0x3C && opensItem(behind, isTrusted: { false })
+        }
         if names.contains(name) {
             // In a sentence, `<iq>` and `<message>` speak of stanzas.
-            let isBare = tag.attributes.isEmpty && !tag.isEmpty && next != 0x2F && next != 0x3F
+            let isBare = tag.attributes.isEmpty && !tag.isEmpty && next != 0x2F
             return !isBare || tag.content.isEmpty || tag.content.first { $0 != 0x20 } == 0x3C || isTrusted()
         }
         if tag.isStreamEnd { return tag.name.count > tag.local.count + 1 }

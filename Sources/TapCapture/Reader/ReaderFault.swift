@@ -39,7 +39,7 @@ extension ReaderFault: CustomStringConvertible {
         case .cannotRead(let cause): "cannot read \(path): \(String(cString: strerror(cause)))"
         case .empty: "\(path) contains no records yet"
         case .notOurs:
-            "\(path) is neither a log or capture of xmpptap nor a log of a client or server with SEND: and RECV: lines"
+            "\(path) is neither a log or capture of xmpptap nor a log of a client or server that shows XMPP"
         case .otherFormat(let format): "\(path) \(format.phrase)"
         case .packets(let fault): "cannot read \(path): \(fault)"
         case .compressed(let fault): "cannot read \(path): \(fault)"

@@ -206,7 +206,8 @@ extension AdviceTable {
 
     static func words(for code: ReaderFault.Code) -> String? {
         switch code {
-        case .notOurs: "record one with --capture FILE or --log-to FILE,format=json"
+        case .notOurs:
+            "xmpptap help clients says how to get a log with XML from each client; or record with --capture FILE"
         case .otherFormat(let format): words(for: format)
         case .cannotOpen, .cannotRead, .empty, .packets, .compressed, .newerVersion: nil
         }

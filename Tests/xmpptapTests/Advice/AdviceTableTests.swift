@@ -121,7 +121,10 @@ struct AdviceTableTests {
     }
 
     @Test(arguments: [
-        (ReaderFault.Code.notOurs, "record one with --capture FILE or --log-to FILE,format=json"),
+        (
+            ReaderFault.Code.notOurs,
+            "xmpptap help clients says how to get a log with XML from each client; or record with --capture FILE"
+        ),
         (
             .otherFormat(.textLog),
             "record in the form text at level verbose (pretty and compact cannot be read), or with --capture FILE or --log-to "
