@@ -140,7 +140,16 @@ extension LoginDiagnoser {
         case "invalid-authzid":
             return diagnosis(.invalidAuthorization, "the account may not act as the client's authorization identity")
         case "malformed-request", "incorrect-encoding":
-            return diagnosis(.malformedRequest, "the server rejected the client's \(by) message as malformed")
+            guard attempt.hasLineBreak else {
+                return diagnosis(.malformedRequest, "the server rejected the client's \(by) message as malformed")
+            }
+            var found = diagnosis(
+                .malformedRequest,
+                "the server rejected the client's \(by) message: its base64 contains a line break"
+            )
+            found.rule = "RFC 6120 §6.4.2, RFC 4648 §3.1"
+            found.remedy = .removeLineBreaks
+            return found
         case "temporary-auth-failure":
             return diagnosis(.temporaryFailure, "the server cannot check credentials at the moment")
         case "aborted": return diagnosis(.clientAborted, "the client aborted \(by)")
@@ -229,7 +238,16 @@ extension LoginDiagnoser {
                 nil
             )
         }
-        return diagnosis(.notAuthorized, "the server refused the user name or the password and does not say which", nil)
+        var found = diagnosis(
+            .notAuthorized,
+            "the server refused the user name or the password and does not say which",
+            nil
+        )
+        if let user = attempt.user, user.contains("@") {
+            found.finding = "\(found.finding); the user name \(user) contains a domain"
+            found.remedy = .useLocalPart
+        }
+        return found
     }
 
     /// What went wrong with channel binding, if that is known.
@@ -249,6 +267,13 @@ extension LoginDiagnoser {
         case nil where attempt.tells == .bindingMismatch && attempt.bindingFlag == "p":
             let side: LoginCause.Side = forecast == .bindingMismatch ? .tap : .network
             return (.bindingMismatch, "channel binding does not match: the server has a different TLS connection", side)
+        // The words of the server name channel binding, whatever the condition.
+        case nil where attempt.tells == .bindingMismatch && attempt.bindingFlag == "y":
+            return (
+                .bindingDenied,
+                "the server refused the channel binding of a client that says the server offers none (gs2 flag y)",
+                nil
+            )
         default: break
         }
         guard ["not-authorized", "malformed-request", "aborted"].contains(condition) else { return nil }

@@ -16,19 +16,30 @@ extension LoginDiagnoser {
                 condition: name
             )
         }
+        if direction == .recv, let fault = info.enableFault {
+            return LoginDiagnosis(.earlyEnable, at: reached, fault, condition: name)
+        }
+        if direction == .recv, offersNothing, !Self.namesAnotherCause(name) {
+            return LoginDiagnosis(
+                .noMechanismOffered,
+                at: .features,
+                "the server offers no SASL mechanism\(said)",
+                condition: name
+            )
+        }
         guard let condition = StreamErrorCondition(rawValue: name) else { return other(name, direction) }
         let who = direction == .recv ? "the server" : "the client"
         switch condition {
         case .hostUnknown, .hostGone:
-            return diagnosis(.hostUnknown, condition, "the server does not serve \(domain ?? "the requested domain")")
+            return diagnosis(.hostUnknown, condition, "the server does not serve \(domain ?? "the requested domain")\(said)")
         case .seeOtherHost:
             return diagnosis(.seeOtherHost, condition, info.reason ?? "the server redirects the client to another host")
-        case .resourceConstraint: return diagnosis(.resourceConstraint, condition, "\(who) is out of resources")
+        case .resourceConstraint: return diagnosis(.resourceConstraint, condition, "\(who) is out of resources\(said)")
         case .policyViolation:
             let words: Prose =
                 info.reason.map { "policy violation: \($0)" } ?? "policy violation; \(who) gave no reason"
             return diagnosis(.policyViolation, condition, words, side: blamed(by: direction))
-        case .systemShutdown: return diagnosis(.systemShutdown, condition, "\(who) is shutting down")
+        case .systemShutdown: return diagnosis(.systemShutdown, condition, "\(who) is shutting down\(said)")
         case .conflict:
             return diagnosis(.conflict, condition, "another login uses the same resource", rule: "RFC 6120 §4.9.3.3")
         case .invalidNamespace, .badNamespacePrefix:
@@ -53,10 +64,24 @@ extension LoginDiagnoser {
             return diagnosis(.missingBind, condition, "the client sent stanzas before it bound a resource")
         case .notWellFormed, .badFormat, .invalidXML, .restrictedXML, .unsupportedEncoding:
             let other = direction == .recv ? "client" : "server"
-            let words: Prose = "\(who) rejected the \(other)'s stream as malformed"
+            let words: Prose = "\(who) rejected the \(other)'s stream as malformed\(said)"
             return diagnosis(.malformedStream, condition, words, side: blamed(by: direction))
         default: return other(name, direction)
         }
+    }
+
+    /// The words of the server with its stream error.
+    private var said: String { info.reason.map { ": \($0.clause)" } ?? "" }
+
+    /// The server has opened its stream, and has named no mechanism and no way to one.
+    private var offersNothing: Bool {
+        info.kind == .client && notes.hasServerHeader && info.authentication == .none && info.mechanisms.isEmpty
+            && notes.attempts.isEmpty && notes.offer?.offersTLS != true && notes.serverVersion != nil
+    }
+
+    /// Whether a stream error says by itself what is wrong.
+    private static func namesAnotherCause(_ name: String) -> Bool {
+        !["undefined-condition", "internal-server-error", "unsupported-feature", "policy-violation"].contains(name)
     }
 
     private var isAuthenticated: Bool { info.authentication == .succeeded }
@@ -85,7 +110,7 @@ extension LoginDiagnoser {
         return LoginDiagnosis(
             .streamError,
             at: reached,
-            "\(who) closed the stream: \(name)",
+            "\(who) closed the stream: \(name)\(said)",
             condition: name,
             side: blamed(by: direction),
             rule: StreamErrorCondition(rawValue: name)?.section
@@ -99,6 +124,13 @@ extension LoginDiagnoser {
         guard loginStep.awaited == .client else {
             if loginStep.name == .streamOpen, info.received.bytes == 0, !steps.contains(where: { $0.name == .tls }) {
                 return ofNoByte(loginStep)
+            }
+            if notes.hasRepeatedFeatures {
+                return LoginDiagnosis(
+                    .serverSilent,
+                    at: loginStep.name,
+                    "the server sent its features again instead of an answer"
+                )
             }
             guard leaver == .server else {
                 return LoginDiagnosis(
@@ -207,10 +239,9 @@ extension LoginDiagnoser {
         if let offer = notes.offer, info.mechanisms.isEmpty, info.authentication == .none {
             let tls = offer.offersTLS ? "; TLS was offered but not used" : ""
             return LoginDiagnosis(
-                .noCommonMechanism,
+                offer.offersTLS ? .noCommonMechanism : .noMechanismOffered,
                 at: .features,
-                "the server offers no SASL mechanism\(tls)",
-                side: offer.offersTLS ? .client : .server
+                "the server offers no SASL mechanism\(tls)"
             )
         }
         if info.authentication == .succeeded, notes.offer?.offersBinding == false {

@@ -21,6 +21,8 @@ struct LoginDiagnoser {
         }
         if let failed, let diagnosis = of(failed) { return diagnosis }
         guard !isUnreadable else { return nil }
+        // Silence proves nothing if the recording does not show how the session ended.
+        guard info.ending != .unrecorded else { return nil }
         // A connection without a word is none of a client: something looks whether the port is open.
         guard info.sent.bytes > 0, !hasRegistered else { return nil }
         if let awaited = steps.last(where: { $0.awaited != nil && $0.name != .resume }) { return ofSilence(awaited) }

@@ -352,6 +352,7 @@ extension Session {
             ([enabled] + enabled.children).contains(where: { $0.attribute("location") != nil })
         else { return }
         streamManagement?.namesOtherPlace = true
+        guard !options.isObserved else { return }
         note(
             code: "other-location",
             "the server names another host for resumption; a client that resumes there will bypass xmpptap",

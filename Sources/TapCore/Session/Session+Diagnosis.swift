@@ -42,7 +42,15 @@ extension Session {
     /// The diagnosis of an ended session; nil if it became ready, or if it is unknown whether it failed.
     func diagnosis() -> LoginDiagnosis? {
         var diagnosis = judged()
-        if options.isObserved { diagnosis?.isProxyTheCause = nil }
+        if options.isObserved, let found = diagnosis {
+            diagnosis?.isProxyTheCause = nil
+            // What the table blames on xmpptap is between the two as far as such a recording shows.
+            if found.side == .tap { diagnosis?.side = .network }
+            switch found.remedy {
+            case .useLocalPart, .removeLineBreaks: break
+            default: diagnosis?.remedy = .observed(found.cause)
+            }
+        }
         // That of a recording has its own.
         if let remedy = diagnosis?.remedy, diagnosis?.advice == nil { diagnosis?.advice = options.advice?(remedy) }
         return diagnosis

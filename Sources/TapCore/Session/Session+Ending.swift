@@ -31,6 +31,7 @@ extension Session {
     /// A stream error has passed.
     mutating func judge(streamError condition: String, _ element: Element, _ direction: Direction) {
         info.ending = .error(condition: condition, by: direction)
+        let said = element.childText("text", .streamErrors).map { Prose(tools.redactor.disclose(text: $0)) }
         switch condition {
         case "conflict":
             info.closeReason = .conflict
@@ -43,15 +44,23 @@ extension Session {
         case "system-shutdown": info.closeReason = .systemShutdown
         case "policy-violation":
             info.closeReason = .policyViolation
-            info.reason = element.childText("text", .streamErrors).map { Prose(tools.redactor.disclose(text: $0)) }
+            info.reason = said
         case "see-other-host":
             info.closeReason = .seeOtherHost
-            let host = element.childText("see-other-host", .streamErrors) ?? "another host"
-            info.reason =
-                "redirected to \(host); "
-                + (edited == nil ? "the client will bypass xmpptap" : "the client was told to reconnect instead")
-        default: info.closeReason = .streamError
+            let named = element.childText("see-other-host", .streamErrors) ?? ""
+            let host = named.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            let behind =
+                options.isObserved
+                ? "" : edited == nil ? "; the client will bypass xmpptap" : "; the client was told to reconnect instead"
+            info.reason = "redirected to \(host.isEmpty ? "another host" : host)\(behind)"
+        default:
+            info.closeReason = .streamError
+            info.reason = said
         }
+        guard direction == .recv, let early = info.enableFault, condition != "conflict", condition != "system-shutdown" else {
+            return
+        }
+        info.reason = info.reason.map { "\($0); \(early)" } ?? early
     }
 
     /// What this direction's sender has waited for in vain.

@@ -63,7 +63,10 @@ extension Session {
         directions.send.receiverBytes = offer.itemBytes ?? .max
         negotiation.takeFeatures()
         warnOfClearLogin(offer)
-        login?.observe(.features(offer))
+        let isAnswerDue = [LoginStep.Name.startTLS, .sasl, .sasl2].contains {
+            timeline.isUnderWay($0, awaits: .server)
+        }
+        login?.observe(.features(offer, isRepeated: isAnswerDue))
         if options.level >= .info {
             var record = makeRecord(event, .recv, .element, level: .info)
             record.message = record.message.map { "\(features.words); \($0)" } ?? Prose(features.words)

@@ -1,3 +1,4 @@
+internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
@@ -142,6 +143,7 @@ extension Session {
             return liveness.observe(.acknowledged(direction), at: now.monotonic)
         }
         if direction == .send, isNamed("resume", event, direction) { return begin(.resume, awaits: .server) }
+        if direction == .send, isNamed("enable", event, direction) { noteEnable() }
         guard direction == .recv else { return }
         if isNamed("failed", event, direction), timeline.isUnderWay(.resume) {
             let condition = parse(direction)?.firstChild { $0.namespace == .stanzaErrors }?.name
@@ -154,6 +156,20 @@ extension Session {
         guard isNamed("resumed", event, direction), info.opened == nil else { return }
         finish(.resume, .ok)
         resume(parse(direction), event)
+    }
+
+    /// Warns of a request for stream management that comes too early or was not offered (XEP-0198 §3).
+    private mutating func noteEnable() {
+        let fault: Prose
+        if negotiation.isBinding {
+            fault = "the client requested stream management before the result of resource binding (XEP-0198 §3)"
+        } else if info.features.contains("bind"), !info.features.contains(where: { $0.hasPrefix("sm:") }) {
+            fault = "the client requested stream management, which the server does not offer (XEP-0198 §3)"
+        } else {
+            return
+        }
+        info.enableFault = fault
+        note(code: LoginCause.earlyEnable.rawValue, fault, direction: .send)
     }
 
     /// Stanzas flow: bytes pass as they come from now on, under the limits of a session that has authenticated.

@@ -46,6 +46,7 @@ extension Session {
             switch info.ending {
             case .stopped: .skipped("xmpptap stopped")
             case .tap(let condition): .failed(condition: condition)
+            case .unrecorded: .skipped("nothing more is recorded")
             default: nil
             }
         for loginStep in timeline.end(outcome, at: now.monotonic) { tell(loginStep) }

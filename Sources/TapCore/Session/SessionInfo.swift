@@ -117,6 +117,8 @@ public struct SessionInfo: Sendable {
     public var closeReason: CloseReason?
     /// The same in words, where there is something to add.
     public var reason: Prose?
+    /// What was wrong with the client's request for stream management; nil if nothing was.
+    var enableFault: Prose?
     /// Requests that never got an answer.
     public var unanswered = 0
 
@@ -210,7 +212,7 @@ extension SessionInfo {
         case .tls(let leg, let words): "TLS with the \(leg.name) failed: \(words)"
         case .tap(let condition): "closed by xmpptap: \(condition)"
         case .stopped: "closed because xmpptap stopped"
-        case .unrecorded: "the recording ends before the session"
+        case .unrecorded: "the recording shows nothing more of the session"
         case nil: "ended"
         }
     }

@@ -89,6 +89,8 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
 
     // MARK: Authentication
 
+    /// The server offers no mechanism.
+    case noMechanismOffered = "no-mechanism-offered"
     /// The client took none of the mechanisms that the server offers.
     case noCommonMechanism = "no-common-mechanism"
     /// The mechanism is not allowed without TLS, or not at all.
@@ -140,6 +142,8 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case registrationRefused = "registration-refused"
     /// The client has authenticated and not bound a resource.
     case missingBind = "missing-bind"
+    /// The client requested stream management before the result of resource binding, or without an offer.
+    case earlyEnable = "early-enable"
     /// The resource is in use.
     case conflict
     /// The server refused the resource for another reason.
@@ -221,6 +225,8 @@ extension LoginCause {
         case .serverSilent: (.server, "RFC 6120 §4.3")
         case .serverGone: (.server, "RFC 6120 §4.4")
         case .clientGaveUp: (.client, "RFC 6120 §4.4")
+        case .noMechanismOffered: (.server, "RFC 6120 §6.3.3")
+        case .earlyEnable: (.client, "XEP-0198 §3")
         case .noCommonMechanism: (.client, "RFC 6120 §6.3.3")
         case .mechanismTooWeak: (.client, "RFC 6120 §6.5.4, §6.5.9")
         case .wrongPassword, .unknownUser, .notAuthorized: (.client, "RFC 6120 §6.5.10")

@@ -4,6 +4,13 @@ public enum Remedy: Sendable, Hashable {
     /// What helps against the cause wherever it is met.
     case usual(LoginCause)
 
+    /// The same, if it is not known whether xmpptap stood between client and server: nothing of it can be changed.
+    case observed(LoginCause)
+    /// The user name contains the domain.
+    case useLocalPart
+    /// Base64 contains a line break.
+    case removeLineBreaks
+
     // MARK: A login that xmpptap performs
 
     /// The login to the server was given up.

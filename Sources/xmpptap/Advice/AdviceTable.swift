@@ -12,6 +12,9 @@ enum AdviceTable {
     static func words(for remedy: Remedy) -> String {
         switch remedy {
         case .usual(let cause): words(for: cause)
+        case .observed(let cause): wordsWithoutProxy(for: cause)
+        case .useLocalPart: "use the part of the JID before the @ as the user name; most servers expect that"
+        case .removeLineBreaks: "encode the message without line breaks: many encoders insert one after 64 or 76 characters"
         case .checkOwnAccount: "check the account in --accounts, and the server's answer in the records above"
         case .comparePassword: "compare the client's password with the one in --accounts"
         case .changeBindingType:
@@ -292,6 +295,29 @@ extension AdviceTable {
 
 // What helps against each cause of a failed login, wherever it is met.
 extension AdviceTable {
+    /// For a recording that does not show whether xmpptap stood between client and server: no flags and no files of xmpptap.
+    static func wordsWithoutProxy(for cause: LoginCause) -> String {
+        switch cause {
+        case .nameNotFound: "check the spelling of the domain and its DNS records"
+        case .lookupFailed: "check the DNS servers of the client's machine"
+        case .legWithoutTLS, .legWithTLS: "check the TLS settings of the client and the server"
+        case .certificateUnknownIssuer: "install the complete certificate chain on the server, or trust its issuer on the client"
+        case .authorityNotTrusted, .certificateNotAccepted, .certificateRefused:
+            "check the server's certificate: its chain, its names and its dates; then what the client trusts"
+        case .tlsIncompatible: "update the older side, or lower the minimum version of TLS"
+        case .tlsExpected: "use direct TLS in the client, or use the server's port for STARTTLS (usually 5222)"
+        case .seeOtherHost: "connect to the named host"
+        case .serverSilent:
+            "check the server's log; if the port expects direct TLS, use the port for STARTTLS (usually 5222)"
+        case .ownLoginRefused: words(for: .notAuthorized)
+        case .bindingDenied, .bindingMismatch, .mechanismsAltered, .tlsVersionAltered:
+            "look for a program between client and server that ends TLS, or disable channel binding in the client"
+        case .domainNotServed: words(for: .hostUnknown)
+        case .endedByTap: "see the error above"
+        default: words(for: cause)
+        }
+    }
+
     static func words(for cause: LoginCause) -> String {
         switch cause {
         case .nameNotFound:
@@ -360,6 +386,9 @@ extension AdviceTable {
             "check the server's log; a server that hangs does not answer, nor does a port for direct TLS"
         case .serverGone: "check the server's log; it closed the stream without a stream error"
         case .clientGaveUp: "check the client's log for the reason"
+        case .noMechanismOffered:
+            "check the server's authentication settings and its log (Prosody: authentication; ejabberd: auth_method)"
+        case .earlyEnable: "send <enable/> after the result of <bind/>, and only if the server offers it"
         case .noCommonMechanism:
             "compare the offered mechanisms with those that the client supports and allows; many clients send no "
                 + "password without TLS"

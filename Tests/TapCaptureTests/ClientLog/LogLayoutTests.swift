@@ -307,6 +307,9 @@ struct LogLayoutTests {
         "smack-compression": ["ready u4@server.example/Android"], "openfire-debugger": ["not-authorized"],
         "prosody-syslog": ["not-authorized"], "ejabberd-debug": ["not-authorized"],
         "xmppjs-blank-lines": ["not-authorized"],
+        "python-text-behind": ["channel-binding-denied"], "recording-ends-after-success": ["open"],
+        "base64-with-line-break": ["malformed-request"], "user-name-with-domain": ["not-authorized"],
+        "enable-before-bind": ["ready user1@example.org/x"],
     ]
 
     @Test(.enabled(if: Corpus.cases != nil, "there are no cases beside XMPPTAP_CORPUS"), arguments: cases.keys.sorted())

@@ -157,6 +157,11 @@ public struct SASLDecoder: Sendable {
             case .placeholder: details["redacted"] = true
             case .malformed: details["malformed"] = true
             case .bytes(let bytes):
+                // RFC 4648 §3.1 forbids it, and decoders differ: some servers refuse such a message.
+                let isClients = role == .initial || role == .response
+                if isClients, text.trimmingPrefix(while: \.isWhitespace).split(whereSeparator: \.isNewline).count > 1 {
+                    details["line_break"] = true
+                }
                 if let name = messages.decode(bytes, role, &details) { user = name }
             }
         }

@@ -43,6 +43,10 @@ final class LoginObserver {
         var isRefusedHere = false
         /// It is bound to a type that the client's connection does not have.
         var isBindingUnavailable = false
+        /// The name that the client authenticates with, as far as it is shown.
+        var user: String?
+        /// A message of the client contains a line break within its base64.
+        var hasLineBreak = false
 
         var isSCRAM: Bool { mechanism.hasPrefix("SCRAM-") }
 
@@ -73,7 +77,8 @@ final class LoginObserver {
     enum Event {
         /// The server has opened a stream.
         case serverHeader(version: String?)
-        case features(StreamFeatures)
+        /// `isRepeated`: an answer was due instead.
+        case features(StreamFeatures, isRepeated: Bool)
         /// A step of SASL on the client's leg; `words` is the failure's text without secrets.
         case step(AuthenticationStep, words: Prose?)
         /// The same of xmpptap's own login to the server.
@@ -120,6 +125,8 @@ final class LoginObserver {
     /// What the last features said; nil while none have come that count.
     private(set) var offer: Offer?
     private(set) var serverVersion: String?
+    /// The server sent features while its answer to a request was due.
+    private(set) var hasRepeatedFeatures = false
     private(set) var hasServerHeader = false
     private(set) var fault: (fault: ScanFault, direction: Direction, isForeign: Bool)?
     private var unreadFrom: (send: UInt64, recv: UInt64)?
@@ -158,7 +165,8 @@ final class LoginObserver {
         case .serverHeader(let version):
             hasServerHeader = true
             serverVersion = version
-        case .features(let features):
+        case .features(let features, let isRepeated):
+            hasRepeatedFeatures = isRepeated
             offer = Offer(
                 requiresTLS: features.startTLS == .required,
                 offersTLS: features.startTLS != .absent,
@@ -234,6 +242,8 @@ final class LoginObserver {
 
     private func note(_ details: Attributes, in attempt: inout Attempt) {
         if let flag = details["channel_binding_flag"]?.text { attempt.bindingFlag = flag }
+        if let user = details["user"]?.text { attempt.user = user }
+        if details["line_break"] != nil { attempt.hasLineBreak = true }
         if let binding = details["channel_binding"]?.text { attempt.binding = binding }
         if let error = details["server_error"]?.text { attempt.serverError = error }
         if details["signs_mechanisms"] != nil { attempt.signsMechanisms = true }

@@ -35,6 +35,11 @@ public struct LoginTimeline: Sendable {
         underWay.contains { $0.name == name && $0.key == key }
     }
 
+    /// Whether a step awaits an action of this side.
+    func isUnderWay(_ name: LoginStep.Name, awaits side: Leg) -> Bool {
+        underWay.contains { $0.name == name && $0.awaits == side }
+    }
+
     func has(_ name: LoginStep.Name) -> Bool { steps.contains { $0.name == name } }
 
     var hasFailure: Bool { steps.contains { $0.outcome.result == .failed } }
