@@ -133,6 +133,17 @@ extension Span where Element == UInt8 {
         return withUnsafeBytes { sameBytes($0.baseAddress, other, $0.count) }
     }
 
+    /// Whether these bytes are `text`, whatever the case of ASCII letters.
+    package func equalsIgnoringCase(_ text: StaticString) -> Bool {
+        guard text.utf8CodeUnitCount == count, text.hasPointerRepresentation else { return false }
+        for index in 0..<count {
+            let (one, other) = (self[index], text.utf8Start[index])
+            guard one != other else { continue }
+            guard one ^ other == 0x20, (one | 0x20) &- 0x61 < 26 else { return false }
+        }
+        return true
+    }
+
     /// Whether these bytes are the same as `other`.
     @inlinable
     @inline(__always)

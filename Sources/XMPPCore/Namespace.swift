@@ -183,6 +183,13 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         }
     }
 
+    /// Whether no protocol known here defines its names.
+    public var isUnknown: Bool { self == .other || self == .none }
+
+    /// Whether elements of it may have names that no protocol defines: those of unknown namespaces, and what stanzas contain
+    /// in the namespace of the stream.
+    public var hasUnknownNames: Bool { isUnknown || isContent }
+
     /// Whether elements of this namespace authenticate: SASL of RFC 6120, SASL2 of XEP-0388 and its earlier form.
     public var isSASL: Bool { self == .sasl || isSASL2 }
 

@@ -16,6 +16,37 @@ enum CredentialName {
         return holdsWord(name) ? .formSecret : nil
     }
 
+    /// The secret in an element of that name, which no protocol defines; nil if it is not a credential's.
+    static func kind(ofElement name: Span<UInt8>) -> SecretKind? {
+        guard SecretNames.mayBeCredential(name) else { return nil }
+        let bytes = name.indices.map { name[$0] }
+        guard let kind = kind(of: bytes) else { return nil }
+        guard kind == .formSecret else { return kind }
+        let letters = letters(of: name)
+        if letters.span.holds("privatekey") || letters.span.holds("secretkey") { return .secretKey }
+        return letters.span.holds("token") ? .token : .key
+    }
+
+    /// The secret in an attribute of that name, which no protocol defines; nil if it is not a credential's. `key` alone is what
+    /// entries of lists are called.
+    static func kind(ofAttribute name: Span<UInt8>) -> SecretKind? {
+        name.equalsIgnoringCase("key") ? nil : kind(ofElement: name)
+    }
+
+    /// Whether a word of a text that need not be XML is a credential's name.
+    static func occurs(in text: Span<UInt8>) -> Bool {
+        var start = 0
+        for index in 0...text.count {
+            if index < text.count {
+                let byte = text[index]
+                if byte >= 0x80 || byte.isLetterOrDigit || byte == 0x2D || byte == 0x5F || byte == 0x2E { continue }
+            }
+            if kind(ofElement: text.extracting(start..<index)) != nil { return true }
+            start = index + 1
+        }
+        return false
+    }
+
     /// Whether a parameter of a URL is a credential by its name, which may be percent-encoded.
     static func isParameter(_ name: Span<UInt8>) -> Bool {
         let letters = letters(of: name)
@@ -35,7 +66,9 @@ enum CredentialName {
         "secret", "token", "credential", "privatekey", "apikey", "accesskey", "signingkey", "encryptionkey", "passkey",
         "oauth",
     ]
-    private static let secretNames: [StaticString] = ["key", "authdata"]
+    private static let secretNames: [StaticString] = [
+        "key", "authdata", "authorization", "jwt", "cookie",
+    ]
     private static let secretWords: [StaticString] = ["pass", "pwd", "pw", "pin", "otp", "totp"]
     /// Words that end like a password and are none.
     private static let innocent: [StaticString] = ["bypass", "compass", "trespass", "surpass"]

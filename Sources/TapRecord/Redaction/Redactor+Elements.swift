@@ -16,8 +16,11 @@ extension Redactor {
         var hidden = outerGuard
         switch rule?.content ?? .inherited {
         case .inherited:
-            let isUnknown = rule == nil && (reader.namespace == .other || reader.namespace == .none)
-            if isUnknown, outer?.guardsUnknown ?? false {
+            guard rule == nil, outerGuard == nil else { break }
+            if reader.namespace.hasUnknownNames, let kind = CredentialName.kind(ofElement: name) {
+                frame = Frame(text: .guarded(kind), guardKind: kind)
+                hidden = kind
+            } else if reader.namespace.isUnknown, outer?.guardsUnknown ?? false {
                 frame = Frame(text: .guarded(.formSecret), guardKind: .formSecret)
                 hidden = .formSecret
             }
@@ -27,7 +30,10 @@ extension Redactor {
         case .shown:
             frame.text = .shown
             hidden = nil
-        case .secret(let kind): frame = Frame(text: .secret(kind), guardKind: kind, isLocked: true)
+        case .secret(let kind):
+            frame = Frame(text: .secret(kind), guardKind: kind, isLocked: true)
+            // No protocol defines its attributes: one may be the secret itself.
+            if reader.namespace.isUnknown { hidden = kind }
         case .sized(let kind): frame = Frame(text: .sized(kind), guardKind: kind, isLocked: true)
         case .guarded(let kind):
             frame = Frame(text: .guarded(kind), guardKind: kind)
@@ -106,7 +112,7 @@ extension Redactor {
             if name.equals("mechanism"), reader.namespace.isSASL {
                 mechanism = SASLMechanism(meaning(attribute, item).bytes.span)
             }
-            if let part = secretPart(name, rule) {
+            if let part = secretPart(name, attribute.namespace, rule) {
                 switch part {
                 case .whole(let kind): hide(meaning(attribute, item), kind)
                 case .query where policy == .metadata: hide(meaning(attribute, item), .value)
@@ -137,9 +143,15 @@ extension Redactor {
         }
     }
 
-    private func secretPart(_ name: Span<UInt8>, _ rule: SecretRule?) -> SecretRule.Attribute.Part? {
-        for attribute in rule?.attributes ?? [] where name.equals(attribute.name) { return attribute.part }
-        return SecretRules.find(attribute: name)?.part
+    private func secretPart(
+        _ name: Span<UInt8>,
+        _ namespace: Namespace,
+        _ rule: SecretRule?
+    ) -> SecretRule.Attribute.Part? {
+        for attribute in rule?.attributes ?? [] where name.equalsIgnoringCase(attribute.name) { return attribute.part }
+        if let attribute = SecretRules.find(attribute: name) { return attribute.part }
+        guard namespace == .other || namespace == .none && reader.namespace.isUnknown else { return nil }
+        return CredentialName.kind(ofAttribute: name).map { .whole($0) }
     }
 
     /// What an attribute means; valid until the next.

@@ -143,7 +143,9 @@ public final class Redactor {
         let text = line.string()
         guard policy != .none else { return text }
         let words = line.indices.contains { line[$0] == 0x3C } || SecretNames.mayOccur(in: line)
-        guard !words, !policy.hidesTexts else { return Placeholder.text(.text, size: line.count) }
+        guard !words, !CredentialName.occurs(in: line), !policy.hidesTexts else {
+            return Placeholder.text(.text, size: line.count)
+        }
         return disclose(text: text)
     }
 
@@ -151,7 +153,10 @@ public final class Redactor {
     /// name of the catalogue or a key in a URL stands anywhere in `bytes`.
     public func excerpt(of bytes: Span<UInt8>, around offset: Int, limit: Int = 120) -> ByteRange? {
         guard offset >= 0, offset <= bytes.count else { return nil }
-        guard policy == .none || !policy.hidesTexts && !SecretNames.mayOccur(in: bytes) else { return nil }
+        guard
+            policy == .none
+                || !policy.hidesTexts && !SecretNames.mayOccur(in: bytes) && !CredentialName.occurs(in: bytes)
+        else { return nil }
         let start = max(0, offset - limit / 2)
         return ByteRange(start, min(bytes.count, start + limit))
     }
@@ -297,14 +302,13 @@ public final class Redactor {
     }
 
     private func assemble(_ item: Span<UInt8>) -> Redaction {
-        // A node is found out to be a secret after what follows it has been looked at.
-        secrets.sort { $0.range.start < $1.range.start }
+        joinSecrets(item)
         var bytes: [UInt8] = []
         bytes.reserveCapacity(item.count + 16 * secrets.count)
         var edits: [Redaction.Edit] = []
         edits.reserveCapacity(secrets.count)
         var position = 0
-        for secret in secrets where Int(secret.range.start) >= position {
+        for secret in secrets {
             registry.count(secret.kind)
             bytes.append(item.slice(ByteRange(position, Int(secret.range.start))))
             let start = bytes.count
@@ -320,6 +324,20 @@ public final class Redactor {
         }
         bytes.append(item.slice(ByteRange(position, item.count)))
         return Redaction(bytes: bytes, edits: edits)
+    }
+
+    /// Sorts the secrets, and joins those that overlap or touch. Whether a node is a secret is known only after what follows it.
+    private func joinSecrets(_ item: Span<UInt8>) {
+        guard secrets.count > 1 else { return }
+        secrets = SpanUnion.join(secrets.map(\.range.range)).map { union in
+            var secret = secrets[union.longest]
+            guard secret.range.range != union.range else { return secret }
+            secret.range = ByteRange(union.range.lowerBound, union.range.upperBound)
+            secret.pseudonym = nil
+            secret.size = secret.kind.isContent ? union.range.count : nil
+            secret.number = secret.kind.isContent ? 0 : registry.number(of: item.slice(secret.range))
+            return secret
+        }
     }
 
     private func hideWhole(_ item: Span<UInt8>) -> Disclosure {

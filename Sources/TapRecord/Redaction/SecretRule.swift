@@ -111,19 +111,37 @@ struct SecretRules: Sendable {
     }
 
     /// The rule for an element: one of its name and namespace, else one of its name, else one of its namespace.
+    ///
+    /// Names of secrets are compared without case if no rule has the name as it is written.
     func find(_ name: Span<UInt8>, _ namespace: Namespace) -> SecretRule? {
+        let rules = named[min(name.count, Self.longest)]
         var found: SecretRule?
-        for rule in named[min(name.count, Self.longest)] {
+        for rule in rules {
             guard let ruleName = rule.name, name.equals(ruleName) else { continue }
             if rule.namespace == namespace { return rule }
             if rule.namespace == nil { found = rule }
         }
-        return found ?? unnamed.first { $0.namespace == namespace }
+        return found ?? Self.findIgnoringCase(name, namespace, rules) ?? unnamed.first { $0.namespace == namespace }
+    }
+
+    private static func findIgnoringCase(
+        _ name: Span<UInt8>,
+        _ namespace: Namespace,
+        _ rules: [SecretRule]
+    ) -> SecretRule? {
+        var found: SecretRule?
+        for rule in rules {
+            if case .shown = rule.content { continue }
+            guard let ruleName = rule.name, name.equalsIgnoringCase(ruleName) else { continue }
+            if rule.namespace == namespace { return rule }
+            if rule.namespace == nil { found = rule }
+        }
+        return found
     }
 
     /// What an attribute of that local name is on every element; nil where it is no secret by itself.
     static func find(attribute name: Span<UInt8>) -> SecretRule.Attribute? {
-        for attribute in attributes where name.equals(attribute.name) { return attribute }
+        for attribute in attributes where name.equalsIgnoringCase(attribute.name) { return attribute }
         return nil
     }
 }

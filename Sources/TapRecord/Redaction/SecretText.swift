@@ -115,18 +115,11 @@ struct SecretText {
         }
     }
 
-    /// Puts the finds of a word in order; what overlaps is one.
+    /// Puts the finds of a word in order, and joins those that overlap or touch.
     private mutating func merge(from first: Int) {
-        let sorted = finds[first...].sorted { $0.range.lowerBound < $1.range.lowerBound }
-        finds.removeSubrange(first...)
-        for find in sorted {
-            if finds.count > first, let last = finds.last, find.range.lowerBound < last.range.upperBound {
-                let end = max(last.range.upperBound, find.range.upperBound)
-                finds[finds.count - 1].range = last.range.lowerBound..<end
-            } else {
-                finds.append(find)
-            }
-        }
+        let ofWord = Array(finds[first...])
+        let unions = SpanUnion.join(ofWord.map(\.range))
+        finds.replaceSubrange(first..., with: unions.map { Find(range: $0.range, kind: ofWord[$0.longest].kind) })
     }
 
     // MARK: Queries and paths

@@ -534,6 +534,7 @@ extension StanzaScanner {
     }
 
     private mutating func noteAttributes(_ window: Span<UInt8>) {
+        let isUnknown = head.namespace.namespace.isUnknown
         for index in 0..<tag.attributes.count {
             let attribute = tag.attributes[index]
             let name = window.extracting(attribute.name.range)
@@ -545,7 +546,9 @@ extension StanzaScanner {
             case 4 where name.equals("from"): head.from = value
             case 7 where name.equals("version"): head.version = value
             default:
-                if !head.mayHoldSecret, attribute.mayBeSecret(window, secrets) { head.mayHoldSecret = true }
+                if !head.mayHoldSecret, attribute.mayBeSecret(window, secrets, isUnknown: isUnknown) {
+                    head.mayHoldSecret = true
+                }
             }
         }
     }

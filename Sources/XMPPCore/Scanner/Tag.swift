@@ -46,11 +46,12 @@ struct Tag: ~Copyable {
     /// is; it would copy it first wherever another value lends it.
     private let place = Atomic<UInt8>(0)
 
-    /// One bit for a name, by its length, first and last byte: names with different bits are different. With these factors few
-    /// names of attributes that stand together in XMPP share a bit, and few others one with those of secrets.
+    /// One bit for a name, by its length, first and last byte: names with different bits are different. Names that differ in case
+    /// alone share a bit, because the factors are multiples of two. With these factors few names of attributes that stand together
+    /// in XMPP share a bit, and few others one with those of secrets.
     @inline(__always)
     static func nameBit(count: Int, first: UInt8, last: UInt8) -> UInt64 {
-        1 &<< (UInt64(truncatingIfNeeded: count &* 35) &+ UInt64(first) &* 4 &+ UInt64(last))
+        1 &<< (UInt64(truncatingIfNeeded: count) &+ UInt64(first) &* 24 &+ UInt64(last) &* 38)
     }
 
     var localName: ByteRange { colon < 0 ? name : ByteRange(Int(colon) &+ 1, Int(name.end)) }
@@ -379,11 +380,12 @@ extension Tag {
     func mayHoldSecret(_ bytes: Span<UInt8>, _ namespace: Namespace, _ secrets: SecretNames.Sieve) -> Bool {
         if hasReference { return true }
         if secrets.contains(element: bytes.extracting(localName.range), namespace) { return true }
-        let mayBeNamed = hasPrefixedAttributes || seenNames & secrets.attributeBits != 0
+        let isUnknown = namespace.isUnknown
+        let mayBeNamed = isUnknown || hasPrefixedAttributes || seenNames & secrets.attributeBits != 0
         for index in 0..<attributes.count {
             let attribute = attributes[index]
             if attribute.isDeclaration { continue }
-            if mayBeNamed, secrets.contains(attribute: bytes.extracting(attribute.localName)) { return true }
+            if mayBeNamed, attribute.isNamedAsSecret(bytes, secrets, isUnknown: isUnknown) { return true }
             if attribute.mayHoldKey(bytes) { return true }
         }
         return false
@@ -393,9 +395,18 @@ extension Tag {
 extension Tag.Attribute {
     /// Whether the attribute may be a secret by its name, or hold a key in a URL.
     @inline(__always)
-    func mayBeSecret(_ bytes: Span<UInt8>, _ secrets: SecretNames.Sieve) -> Bool {
+    func mayBeSecret(_ bytes: Span<UInt8>, _ secrets: SecretNames.Sieve, isUnknown: Bool) -> Bool {
         guard !isDeclaration else { return false }
-        return secrets.contains(attribute: bytes.extracting(localName)) || mayHoldKey(bytes)
+        return isNamedAsSecret(bytes, secrets, isUnknown: isUnknown) || mayHoldKey(bytes)
+    }
+
+    /// Whether the attribute may be a secret by its name.
+    ///
+    /// - Parameter isUnknown: Whether its element is in an unknown namespace. A prefix may be bound to one.
+    @inline(__always)
+    func isNamedAsSecret(_ bytes: Span<UInt8>, _ secrets: SecretNames.Sieve, isUnknown: Bool) -> Bool {
+        let name = bytes.extracting(localName)
+        return secrets.contains(attribute: name) || (isUnknown || colon >= 0) && SecretNames.mayBeCredential(name)
     }
 
     /// Whether the value may hold a key in a URL.

@@ -64,6 +64,42 @@ private func head(_ xml: String) -> StanzaHead? {
     }
 
     @Test(arguments: [
+        "apikey", "api-key", "X_Api_Key", "credentials", "Password", "PASSWD", "accessToken", "refresh_token", "pin",
+        "OTP",
+        "private-key", "client.secret", "userPass", "jwt", "Cookie", "authorization",
+    ]) func `A credential's name passes the sieve in unknown namespaces, as element and attribute`(name: String) throws
+    {
+        #expect(CredentialName.kind(ofElement: Array(name.utf8).span) != nil)
+        for item in [
+            "<\(name) xmlns='urn:example:x'/>", "<a xmlns='urn:example:x' \(name)='1'/>",
+            "<message><x xmlns='urn:example:x' \(name)='1'/></message>", "<message><\(name)>1</\(name)></message>",
+            "<message xmlns:p='urn:example:x' p:\(name)='1'/>",
+            "<message><y xmlns='jabber:x:oob' xmlns:p='urn:example:x' p:\(name)='1'/></message>",
+        ] { #expect(try #require(head(item)).mayHoldSecret, "\(item)") }
+    }
+
+    @Test func `Names that only resemble a credential's are shown`() throws {
+        let item =
+            "<message><entry xmlns='urn:example:x' key='color' author='juliet' pinned='1' keyboard='de'><pinned>1</pinned>"
+            + "<author>juliet</author><mapping>m</mapping><compass>north</compass><monkey>m</monkey><option>o</option>"
+            + "<keyboard>de</keyboard><passage>p</passage><password-protected>1</password-protected></entry></message>"
+        #expect(Shown(item)?.text == item)
+    }
+
+    @Test func `A line that names a credential is hidden whole, and one that resembles it is shown`() {
+        let redactor = Redactor(policy: .secrets, registry: SecretRegistry())
+        func shown(_ line: String) -> String { redactor.disclose(line: Array(line.utf8).span) }
+        for line in [
+            "ApiKey: Hk3fQz", "using credentials juliet Hk3fQz", "Authorization: Bearer Hk3fQz", "PIN is 4711",
+        ] {
+            #expect(shown(line).hasPrefix("[redacted:text-"), "\(line)")
+        }
+        for line in ["the author is typing", "authenticated as juliet", "ping sent", "mapping ports"] {
+            #expect(shown(line) == line)
+        }
+    }
+
+    @Test(arguments: [
         "<message><body>a=b</body></message>", "<message><body>#</body></message>",
         "<message><body><![CDATA[x#y]]></body></message>",
         "<message><x><y href='xmpp:a@b?;preauth=1'/></x></message>",

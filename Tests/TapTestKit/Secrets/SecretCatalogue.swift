@@ -40,7 +40,8 @@ public enum SecretCatalogue {
     }
 
     /// All items, none inside another.
-    public static let items: [Item] = sasl + sasl2 + legacy + handles + rooms + forms + files + calls + encryption
+    public static let items: [Item] =
+        sasl + sasl2 + legacy + handles + rooms + forms + files + calls + encryption + names
 
     static let saslNamespace = "urn:ietf:params:xml:ns:xmpp-sasl"
 
