@@ -169,6 +169,24 @@ struct PacketsTests {
         #expect(!closed.contains { $0.name == "message" })
         #expect(closed.count { $0.code == "no-secret" && $0.message == "not decrypted: no key log was given" } == 3)
         #expect(!closed.contains { $0.message?.contains("passed through") == true })
+        // explain and the overviews say so too, and what else was not read of the packets.
+        let undecrypted = "TLS is not decrypted, because there are no secrets for it; add --keylog FILE"
+        for command in [["explain"], ["read", "--sessions"], ["read", "--stats"]] {
+            let text = try await XMPPTapBinary.run(command + [packets]).error
+            #expect(text.contains("xmpptap: sessions 1, 2, 3: \(undecrypted)"), "\(command): \(text)")
+        }
+        let one = try await XMPPTapBinary.run(["explain", packets, "--session", "2"])
+        #expect(one.error.contains("xmpptap: session 2: \(undecrypted)"), "\(one.error)")
+        for (change, words) in [
+            (["-s", "96"], "packets cut short; capture whole packets, as tcpdump -s 0 does"),
+            (["-T", "user0"], "of link type 147, which is not supported"),
+        ] {
+            let changed = folder.path(of: "changed.pcap")
+            let edit = try ToolProcess(TestProgram.editcap.rawValue, ["-F", "pcap"] + change + [packets, changed])
+            try #expect(await edit.ending() == .exited(0), "\(edit.text(of: .standardError))")
+            let text = try await XMPPTapBinary.run(["explain", changed]).error
+            #expect(text.contains(words), "\(text)")
+        }
         // With those of one connection, the others name the reason.
         let lines = folder.read("keys").split(separator: "\n")
         var decrypted = 0

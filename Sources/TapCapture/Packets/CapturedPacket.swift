@@ -9,6 +9,8 @@ enum LinkType: Hashable, Sendable {
     case raw
     /// Linux's "any" interface, versions 1 and 2.
     case cooked, cooked2
+    /// A packet logged by a Linux firewall (NFLOG), in one of several attributes.
+    case firewallLog
     case other(UInt32)
 
     init(_ number: UInt32) {
@@ -18,6 +20,7 @@ enum LinkType: Hashable, Sendable {
         // 12 and 14 are what some systems write for raw IP.
         case 12, 14, 101, 228, 229: self = .raw
         case 113: self = .cooked
+        case 239: self = .firewallLog
         case 276: self = .cooked2
         default: self = .other(number)
         }

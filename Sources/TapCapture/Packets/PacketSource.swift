@@ -253,6 +253,9 @@ enum CaptureNote {
         for (link, packets) in counts.unknownLinks.sorted(by: { $0.key < $1.key }) {
             parts.append("\(packets) packet\(packets == 1 ? "" : "s") of link type \(link), which is not supported")
         }
+        for (name, packets) in counts.unreadableTunnels.sorted(by: { $0.key < $1.key }) {
+            parts.append("\(packets) packet\(packets == 1 ? "" : "s") in \(name) tunnels, which cannot be read")
+        }
         if cut > 0 {
             parts.append("\(cut) packet\(cut == 1 ? "" : "s") cut short; capture whole packets, as tcpdump -s 0 does")
         }

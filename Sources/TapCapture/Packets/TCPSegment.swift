@@ -107,7 +107,7 @@ enum SegmentPayload {
     case joined([UInt8])
 }
 
-/// Finds the TCP segments in packets: what is before IP, IPv4 with fragments, IPv6 with extension headers.
+/// Finds the TCP segments in packets: link layers, IPv4 with fragments, IPv6 with extension headers, tunnels.
 ///
 /// What is no TCP, or is damaged, is passed over and counted.
 struct PacketDecoder {
@@ -120,6 +120,8 @@ struct PacketDecoder {
         var damaged: UInt64 = 0
         /// Packets of a kind of frame that is not known, by its number.
         var unknownLinks: [UInt32: UInt64] = [:]
+        /// Packets in tunnels that cannot be read, by the tunnel's protocol.
+        var unreadableTunnels: [String: UInt64] = [:]
         /// Packets of TCP of which only the beginning was captured.
         var cut: UInt64 = 0
     }
@@ -131,6 +133,9 @@ struct PacketDecoder {
     private(set) var now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
     private var fragments = IPFragments()
     private let hash = EndpointHash.shared
+
+    /// Tunnels inside of tunnels that are followed.
+    private static let mostTunnels = 4
 
     /// - Parameter began: When the capture began; nil is with the first packet.
     init(began: Timestamp? = nil) {
@@ -147,7 +152,7 @@ struct PacketDecoder {
             time: packet.time,
             monotonic: max(now.monotonic, Run.Instant(packet.time, since: began).monotonic)
         )
-        guard let head = networkLayer(packet, bytes), let found = network(bytes, at: head) else { return nil }
+        guard let head = networkLayer(packet, bytes), let found = network(bytes, at: head, depth: 0) else { return nil }
         if found.segment.cut > 0 { counts.cut += 1 }
         return found
     }
@@ -162,6 +167,7 @@ struct PacketDecoder {
         case .cooked: return protocolOf(bytes, at: 14)
         case .cooked2: return isInternet(bytes, at: 0) ? 20 : nil
         case .loopback: return bytes.count >= 4 ? 4 : nil
+        case .firewallLog: return loggedPacket(bytes)
         case .other(let number):
             counts.unknownLinks[number, default: 0] += 1
             return nil
@@ -175,11 +181,33 @@ struct PacketDecoder {
             switch bytes.number16(at: at) {
             case 0x0800, 0x86DD: return at + 2
             case 0x8100, 0x88A8, 0x9100: at += 4
+            // MPLS (RFC 3032): labels of four bytes, the last of which is marked.
+            case 0x8847, 0x8848:
+                var label = at + 2
+                while label + 4 <= bytes.count, bytes[label + 2] & 1 == 0 { label += 4 }
+                return label + 4 < bytes.count && [4, 6].contains(bytes[label + 4] >> 4) ? label + 4 : nil
             // PPPoE session: six bytes, then the protocol of PPP.
             case 0x8864:
                 guard at + 10 <= bytes.count, [0x0021, 0x0057].contains(bytes.number16(at: at + 8)) else { return nil }
                 return at + 10
             default: return nil
+            }
+        }
+        counts.damaged += 1
+        return nil
+    }
+
+    /// The payload among the attributes of NFLOG. Their lengths and types have the byte order of the machine that captured.
+    private mutating func loggedPacket(_ bytes: Span<UInt8>) -> Int? {
+        let payload: UInt16 = 9
+        for isLittle in [true, false] {
+            var at = 4
+            while at + 4 <= bytes.count {
+                var (length, type) = (bytes.number16(at: at), bytes.number16(at: at + 2))
+                if isLittle { (length, type) = (length.byteSwapped, type.byteSwapped) }
+                guard length >= 4 else { break }
+                if type & 0x3FFF == payload { return at + 4 }
+                at += (Int(length) + 3) & ~3
             }
         }
         counts.damaged += 1
@@ -192,11 +220,11 @@ struct PacketDecoder {
 
     // MARK: IP
 
-    private mutating func network(_ bytes: Span<UInt8>, at start: Int) -> Found? {
+    private mutating func network(_ bytes: Span<UInt8>, at start: Int, depth: Int) -> Found? {
         guard bytes.count - start >= 20 else { return damagedPacket() }
         switch bytes[start] >> 4 {
-        case 4: return version4(bytes, at: start)
-        case 6: return version6(bytes, at: start)
+        case 4: return version4(bytes, at: start, depth: depth)
+        case 6: return version6(bytes, at: start, depth: depth)
         default: return damagedPacket()
         }
     }
@@ -206,14 +234,14 @@ struct PacketDecoder {
         return nil
     }
 
-    private mutating func version4(_ bytes: Span<UInt8>, at start: Int) -> Found? {
+    private mutating func version4(_ bytes: Span<UInt8>, at start: Int, depth: Int) -> Found? {
         let head = Int(bytes[start] & 0x0F) * 4
         let captured = bytes.count - start
         // A length of 0 is what is captured before the network card cuts a large packet into segments.
         let stated = Int(bytes.number16(at: start + 2))
         let length = stated == 0 ? captured : stated
         guard head >= 20, length >= head, captured >= head else { return damagedPacket() }
-        guard bytes[start + 9] == 6 else { return nil }
+        let next = bytes[start + 9]
         let payload = start + head..<start + min(length, captured)
         let pair = AddressPair(
             source: (0, UInt64(bytes.number32(at: start + 12))),
@@ -222,14 +250,15 @@ struct PacketDecoder {
         )
         let cut = max(0, length - captured)
         let place = bytes.number16(at: start + 6)
-        guard place & 0x3FFF != 0 else { return segment(bytes, payload, pair, cut: cut) }
+        guard place & 0x3FFF != 0 else { return transport(next, bytes, payload, pair, cut: cut, depth: depth) }
         guard cut == 0 else { return nil }
         let key = IPFragments.Key(pair: pair, identification: UInt32(bytes.number16(at: start + 4)))
         let part = bytes.extracting(payload)
-        return joined(fragments.take(part, key, offset: Int(place & 0x1FFF) * 8, hasMore: place & 0x2000 != 0), pair)
+        let (offset, hasMore) = (Int(place & 0x1FFF) * 8, place & 0x2000 != 0)
+        return joined(next, fragments.take(part, key, offset: offset, hasMore: hasMore), pair, depth: depth)
     }
 
-    private mutating func version6(_ bytes: Span<UInt8>, at start: Int) -> Found? {
+    private mutating func version6(_ bytes: Span<UInt8>, at start: Int, depth: Int) -> Found? {
         guard bytes.count - start >= 40 else { return damagedPacket() }
         let stated = Int(bytes.number16(at: start + 4))
         let end = stated == 0 ? bytes.count : start + 40 + stated
@@ -254,14 +283,15 @@ struct PacketDecoder {
                 let place = bytes.number16(at: at + 2)
                 // A packet of one fragment (RFC 6946) is whole.
                 if place & 0xFFF9 != 0 {
-                    guard cut == 0, following == 6 else { return nil }
+                    guard cut == 0 else { return nil }
                     let key = IPFragments.Key(pair: pair, identification: bytes.number32(at: at + 4))
                     let part = bytes.extracting(at + 8..<captured)
                     let (offset, hasMore) = (Int(place & 0xFFF8), place & 1 != 0)
-                    return joined(fragments.take(part, key, offset: offset, hasMore: hasMore), pair)
+                    let whole = fragments.take(part, key, offset: offset, hasMore: hasMore)
+                    return joined(following, whole, pair, depth: depth)
                 }
                 at += 8
-            default: return nil
+            default: return transport(next, bytes, at..<captured, pair, cut: cut, depth: depth)
             }
             next = following
         }
@@ -269,12 +299,37 @@ struct PacketDecoder {
         return segment(bytes, at..<captured, pair, cut: cut)
     }
 
-    // MARK: TCP
+    // MARK: Transport
 
-    private mutating func joined(_ bytes: [UInt8]?, _ pair: AddressPair) -> Found? {
-        guard let bytes, let (segment, payload) = segment(bytes.span, 0..<bytes.count, pair, cut: 0) else { return nil }
-        guard case .range(let range) = payload else { return nil }
+    private mutating func joined(_ number: UInt8, _ bytes: [UInt8]?, _ pair: AddressPair, depth: Int) -> Found? {
+        guard let bytes,
+            let (segment, payload) = transport(number, bytes.span, 0..<bytes.count, pair, cut: 0, depth: depth)
+        else { return nil }
+        guard case .range(let range) = payload else { return (segment, payload) }
         return (segment, .joined(Array(bytes[range])))
+    }
+
+    /// The segment that an IP packet's payload is, or contains in a tunnel.
+    private mutating func transport(
+        _ number: UInt8,
+        _ bytes: Span<UInt8>,
+        _ payload: Range<Int>,
+        _ pair: AddressPair,
+        cut: Int,
+        depth: Int
+    ) -> Found? {
+        if number == 6 { return segment(bytes, payload, pair, cut: cut) }
+        guard depth < Self.mostTunnels else { return nil }
+        switch PacketTunnel.content(of: number, bytes, payload) {
+        case nil: return nil
+        case .network(let start): return network(bytes, at: start, depth: depth + 1)
+        case .ethernet(let start):
+            guard let inner = protocolOf(bytes, at: start + 12) else { return nil }
+            return network(bytes, at: inner, depth: depth + 1)
+        case .unreadable(let name):
+            counts.unreadableTunnels[name, default: 0] += 1
+            return nil
+        }
     }
 
     private mutating func segment(

@@ -8,6 +8,7 @@ struct StoredRecords {
     var isWhole: Bool { damage.isWhole }
     private var damage = DamageReport()
     private var found = SessionsFound()
+    private var packets = PacketRemarks()
 
     /// Gives out every entry of the files, in the order in which they were written: of complete captures the records that
     /// today's code makes of their items, else those that are stored. Damaged and missing lines are reported and skipped.
@@ -46,7 +47,9 @@ struct StoredRecords {
                 case .damage(let line): damage.note(line)
                 case .gap(let gap): Console.complain("\(gap)")
                 case .header(let header): found.note(run: header.run)
-                case .record(let line): found.note(session: line.record.session)
+                case .record(let line):
+                    found.note(session: line.record.session)
+                    packets.note(line.record)
                 }
                 body(entry)
                 count &+= 1
@@ -60,12 +63,37 @@ struct StoredRecords {
     /// Says what those who asked for these sessions should know.
     func remark(on wanted: Set<UInt64>) {
         if let remark = found.remark(on: wanted) { Console.complain(remark) }
+        for remark in packets.remarks(on: wanted) { Console.complain(remark) }
     }
 
     /// Throws the exit status. A file that could not be read completely takes precedence, as in `read`.
     func end(_ wanted: Set<UInt64>, isWell: Bool = true) throws(Failure) {
         guard isWhole else { throw .reported(.file) }
         guard isWell, !found.lacksAny(of: wanted) else { throw .reported(.checkFailed) }
+    }
+}
+
+/// Why packets show less than was sent, for commands that print no records of them.
+private struct PacketRemarks {
+    private var summaries: [String] = []
+    private var undecrypted: Set<UInt64> = []
+
+    mutating func note(_ record: Record) {
+        switch record.code {
+        case "packets-read" where record.level <= .warn: summaries += record.message.map { ["\($0)"] } ?? []
+        case "no-secret": undecrypted.insert(record.session)
+        default: break
+        }
+    }
+
+    func remarks(on wanted: Set<UInt64>) -> [String] {
+        let lacking = wanted.isEmpty ? undecrypted : undecrypted.intersection(wanted)
+        guard !lacking.isEmpty else { return summaries }
+        let names = lacking.sorted().map(String.init).joined(separator: ", ")
+        return summaries + [
+            "session\(lacking.count == 1 ? "" : "s") \(names): TLS is not decrypted, because there are no secrets for it; "
+                + "add --keylog FILE"
+        ]
     }
 }
 

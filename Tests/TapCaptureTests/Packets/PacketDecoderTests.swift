@@ -43,6 +43,8 @@ struct PacketDecoderTests {
             ([UInt8](repeating: 0, count: 12) + [0x88, 0x64, 0x11, 0, 0, 1, 0, 55, 0x00, 0x21] + packet4, .ethernet),
             ([2, 0, 0, 0] + packet4, .loopback), ([0, 0, 0, 2] + packet4, .loopback),
             ([30, 0, 0, 0] + packet6, .loopback),
+            // MPLS with two labels.
+            ([UInt8](repeating: 0, count: 12) + [0x88, 0x47, 0, 1, 0, 9, 0, 2, 1, 9] + packet4, .ethernet),
             ([UInt8](repeating: 0, count: 14) + [0x08, 0x00] + packet4, .cooked),
             ([0x86, 0xDD] + [UInt8](repeating: 0, count: 18) + packet6, .cooked2),
             // The trailer that short frames of Ethernet have.
@@ -61,6 +63,106 @@ struct PacketDecoderTests {
         )
         #expect(found.segment.destination.port == 5222)
         #expect(decoder.counts.damaged == 0)
+    }
+
+    /// An IPv4 packet of another protocol than TCP, between routers.
+    private static func carried(_ number: UInt8, _ payload: [UInt8]) -> [UInt8] {
+        var packet = PacketBuilder.version4(
+            .init(address: [198, 51, 100, 1], port: 0),
+            .init(address: [198, 51, 100, 2], port: 0),
+            payload
+        )
+        packet[9] = number
+        return packet
+    }
+
+    private static func datagram(_ port: Int, _ payload: [UInt8]) -> [UInt8] {
+        carried(17, [0xC0, 0] + PacketBuilder.big16(port) + PacketBuilder.big16(payload.count + 8) + [0, 0] + payload)
+    }
+
+    private static let frame = PacketBuilder.ethernet(packet4)
+    private static let key: [UInt8] = [0, 0, 0, 42]
+    private static let tunnels: [[UInt8]] = [
+        // GRE: plain, with key and sequence number and checksum, with Ethernet.
+        carried(47, [0, 0, 0x08, 0x00] + packet4), carried(47, [0, 0, 0x86, 0xDD] + packet6),
+        carried(47, [0x20, 0, 0x08, 0x00] + key + packet4), carried(47, [0x30, 0, 0x08, 0x00] + key + key + packet4),
+        carried(47, [0xB0, 0, 0x86, 0xDD] + key + key + key + packet6), carried(47, [0, 0, 0x65, 0x58] + frame),
+        // ERSPAN of type II, and of type III with and without its last part.
+        carried(47, [0x10, 0, 0x88, 0xBE] + key + [UInt8](repeating: 0, count: 8) + frame),
+        carried(47, [0x10, 0, 0x22, 0xEB] + key + [UInt8](repeating: 0, count: 12) + frame),
+        carried(47, [0x10, 0, 0x22, 0xEB] + key + [UInt8](repeating: 1, count: 20) + frame),
+        // PPTP, acknowledging.
+        carried(47, [0x30, 0x81, 0x88, 0x0B] + key + key + key + [0xFF, 0x03, 0x00, 0x21] + packet4),
+        // IP in IP.
+        carried(4, packet4), carried(41, packet6),
+        PacketBuilder.version6(.client6, .server6, packet4, next: 4),
+        // VXLAN and Geneve with an option of 4 bytes.
+        datagram(4789, [8, 0, 0, 0, 0, 0, 1, 0] + frame), datagram(8472, [8, 0, 0, 0, 0, 0, 1, 0] + frame),
+        datagram(6081, [1, 0, 0x65, 0x58, 0, 0, 1, 0] + key + frame),
+        datagram(6081, [0, 0, 0x08, 0x00, 0, 0, 1, 0] + packet4),
+        // A tunnel in a tunnel.
+        carried(47, [0, 0, 0x08, 0x00] + datagram(4789, [8, 0, 0, 0, 0, 0, 1, 0] + frame)),
+    ]
+
+    @Test("Packets in tunnels are decoded", arguments: tunnels)
+    func tunnel(packet: [UInt8]) throws {
+        var decoder = PacketDecoder()
+        let found = try #require(Self.decode(PacketBuilder.ethernet(packet), .ethernet, by: &decoder))
+        #expect(found.payload == Self.payload)
+        #expect(found.segment.destination.port == 5222 && found.segment.cut == 0)
+        #expect(decoder.counts.damaged == 0)
+        // One that was captured in part says how much is missing.
+        let part = try #require(Self.decode(Array(packet.dropLast(4)), .raw, by: &decoder, original: packet.count))
+        #expect(part.segment.cut == 4 && part.payload == Array(Self.payload.dropLast(4)))
+    }
+
+    @Test("A tunnel's packet in fragments is decoded")
+    func fragmentedTunnel() throws {
+        var decoder = PacketDecoder()
+        let whole = [0, 0, 0x08, 0x00] + Self.packet4
+        for range in [16..<whole.count, 0..<16] {
+            var packet = PacketBuilder.version4(
+                .client,
+                .server,
+                Array(whole[range]),
+                fragment: range.lowerBound,
+                hasMore: range.upperBound < whole.count
+            )
+            packet[9] = 47
+            let found = Self.decode(packet, .raw, by: &decoder)
+            #expect((found == nil) == (range.lowerBound > 0))
+            if let found { #expect(found.payload == Self.payload) }
+        }
+    }
+
+    @Test("Tunnels that cannot be read are counted, and others are not taken for tunnels")
+    func unreadableTunnels() {
+        var decoder = PacketDecoder()
+        let encrypted = Self.carried(50, [UInt8](repeating: 7, count: 40))
+        let routed = Self.carried(47, [0x40, 0, 0x08, 0x00] + Self.packet4)
+        for packet in [encrypted, encrypted, routed, Self.datagram(53, Self.frame)] {
+            #expect(Self.decode(packet, .raw, by: &decoder) == nil)
+        }
+        #expect(decoder.counts.unreadableTunnels == ["IPsec": 2, "GRE": 1])
+        // As many tunnels inside each other as fit.
+        var deep = Self.packet4
+        for _ in 0..<60 { deep = Self.carried(4, deep) }
+        #expect(Self.decode(deep, .raw, by: &decoder) == nil)
+    }
+
+    @Test("Packets that a Linux firewall logged, in both orders of bytes", arguments: [true, false])
+    func firewallLog(isLittle: Bool) throws {
+        func attribute(_ type: Int, _ value: [UInt8]) -> [UInt8] {
+            let padding = [UInt8](repeating: 0, count: (4 - value.count % 4) % 4)
+            return PacketBuilder.number16(value.count + 4, isLittle: isLittle)
+                + PacketBuilder.number16(type, isLittle: isLittle) + value + padding
+        }
+        var decoder = PacketDecoder()
+        let packet = [2, 0, 0, 0] + attribute(1, [8, 0, 1, 0]) + attribute(10, Array("prefix\0".utf8))
+        let whole = packet + attribute(9, Self.packet4)
+        #expect(try #require(Self.decode(whole, LinkType(239), by: &decoder)).payload == Self.payload)
+        #expect(Self.decode(packet, LinkType(239), by: &decoder) == nil)
+        #expect(decoder.counts.damaged == 1)
     }
 
     @Test(
@@ -152,7 +254,8 @@ struct PacketDecoderTests {
     func hostile() {
         var generator = SeededGenerator(seed: 2)
         var decoder = PacketDecoder()
-        let whole = [Self.packet4, Self.packet6, PacketBuilder.ethernet(Self.packet4, tags: [0x81, 0, 0, 5])]
+        let frames = [Self.packet4, Self.packet6, PacketBuilder.ethernet(Self.packet4, tags: [0x81, 0, 0, 5])]
+        let whole = frames + Self.tunnels + [[0, 0, 0, 0, 0, 0, 9, 0] + Self.packet4]
         for round in 0..<20_000 {
             var bytes = whole[round % whole.count]
             for _ in 0..<Int.random(in: 0...6, using: &generator) {
@@ -162,7 +265,7 @@ struct PacketDecoderTests {
                 )
             }
             bytes = Array(bytes.prefix(Int.random(in: 0...bytes.count, using: &generator)))
-            for link in [LinkType.raw, .ethernet, .cooked, .cooked2, .loopback] {
+            for link in [LinkType.raw, .ethernet, .cooked, .cooked2, .loopback, .firewallLog] {
                 if let found = Self.decode(bytes, link, by: &decoder) { #expect(found.payload.count <= 65_535) }
             }
         }
