@@ -130,8 +130,12 @@ struct CommandQueue: ~Copyable {
 }
 
 /// Records that wait, each put in and taken out once: without a copy, which would count a reference more of each of a record's
-/// texts. Of one session, so exclusive access is not checked.
-public final class WaitingRecords: @unchecked Sendable {
+/// texts. Confined to the thread of its session.
+///
+/// The run-time check of exclusive access would be made several times for each record; ``isInUse`` is what it would find.
+public final class WaitingRecords {
+    /// True during ``useFirst(_:)``: no record may be added or taken meanwhile.
+    @exclusivity(unchecked) private var isInUse = false
     @exclusivity(unchecked) private var place: UnsafeMutablePointer<RedactedRecord>?
     @exclusivity(unchecked) private var capacity = 0
     @exclusivity(unchecked) private var first = 0
@@ -149,6 +153,7 @@ public final class WaitingRecords: @unchecked Sendable {
     /// Where the next record goes, which the caller puts there at once.
     @inline(__always)
     func addPlace() -> UnsafeMutablePointer<RedactedRecord> {
+        precondition(!isInUse, "a record was added while another was used")
         defer { end += 1 }
         return (end < capacity ? place ?? grow() : grow()) + end
     }
@@ -167,9 +172,11 @@ public final class WaitingRecords: @unchecked Sendable {
     /// Has `body` use the first record, which there must be, where it is, and lets go of it. `inout`, since what is behind a
     /// pointer would be copied to be borrowed. No record may be added meanwhile.
     public func useFirst(_ body: (inout RedactedRecord) -> Void) {
+        precondition(!isInUse, "a record was taken while another was used")
         guard let place, first < end else { preconditionFailure("no record waits") }
+        isInUse = true
         body(&place[first])
-        precondition(self.place == place, "a record was added while another was used")
+        isInUse = false
         (place + first).deinitialize(count: 1)
         first += 1
         if first == end { reset() }
@@ -177,6 +184,7 @@ public final class WaitingRecords: @unchecked Sendable {
 
     /// Takes the first record, which there must be.
     public func takeFirst() -> RedactedRecord {
+        precondition(!isInUse, "a record was taken while another was used")
         guard let place, first < end else { preconditionFailure("no record waits") }
         let record = (place + first).move()
         first += 1

@@ -5,11 +5,41 @@ public import TapRecord
 ///
 /// A class, since a ``Session`` is not to be copied. After each call on ``session`` comes ``run(by:)`` or ``drain(_:)``.
 public final class SessionRunner {
-    /// The session. Whoever runs it does one thing at a time, so exclusive access is not checked at run time.
-    @exclusivity(unchecked) public var session: Session
+    /// The current user of the session's memory.
+    private enum Use { case nobody, caller, performer }
+
+    /// Every access is made within this file after a look at ``use``. The run-time check of exclusive access would be made several
+    /// times for each command.
+    @exclusivity(unchecked) private var storage: Session
+    @exclusivity(unchecked) private var use = Use.nobody
 
     /// Runs a session.
-    public init(_ session: consuming Session) { self.session = session }
+    public init(_ session: consuming Session) { storage = session }
+
+    /// The session.
+    ///
+    /// Accesses must not overlap a change, and a ``CommandPerformer`` must not change the session while it reads the session's
+    /// memory: both are programming errors that end the program.
+    public var session: Session {
+        _read {
+            precondition(use != .caller, "the session is read while it is being changed")
+            yield storage
+        }
+        _modify {
+            precondition(use == .nobody, "the session is changed while its memory is in use")
+            use = .caller
+            defer { use = .nobody }
+            yield &storage
+        }
+    }
+
+    /// Calls `body` with the bytes of the command that is next, which nothing may change meanwhile.
+    @inline(__always)
+    private func lendContent(_ body: (Span<UInt8>) -> Void) {
+        use = .performer
+        defer { use = .nobody }
+        storage.withContent(body)
+    }
 
     /// Has the session take bytes that are not kept, as ``SourceInput/Kind/received(_:_:inferred:)`` has it take a copy.
     public func receive(
@@ -47,16 +77,17 @@ public final class SessionRunner {
     /// Carries out what the session has commanded since the last input.
     ///
     /// Only ``CommandPerformer/perform(_:)`` may hand the session another input meanwhile, whose commands come behind: what the
-    /// other two get is the session's memory.
+    /// other two get is the session's memory. They end the program if they do.
     @inline(__always)
     public func run(by performer: inout some CommandPerformer) {
-        let records = session.records
-        while let kind = session.advance() {
+        precondition(use == .nobody, "commands are carried out while the session's memory is in use")
+        let records = storage.records
+        while let kind = storage.advance() {
             switch kind {
-            case .record: session.withContent { performer.take(records, content: $0) }
-            case .send: session.withContent { performer.forward(.send, $0) }
-            case .recv: session.withContent { performer.forward(.recv, $0) }
-            case .other: performer.perform(session.takeCommand())
+            case .record: lendContent { performer.take(records, content: $0) }
+            case .send: lendContent { performer.forward(.send, $0) }
+            case .recv: lendContent { performer.forward(.recv, $0) }
+            case .other: performer.perform(storage.takeCommand())
             }
         }
     }

@@ -43,8 +43,10 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
     /// Appends a copy of what has been appended so far to `output`.
     public func copy(to output: inout [UInt8]) { output.append(contentsOf: buffer) }
 
-    /// Appends a copy of a part of what has been appended so far to `output`.
+    /// Appends a copy of these bytes to `output`. The range must be within the buffer.
     public func copy(_ range: Range<Int>, to output: inout [UInt8]) {
+        // Unsafe buffers check their ranges in debug builds only.
+        precondition(range.lowerBound >= 0 && range.upperBound <= count, "a range beyond the buffer's end")
         output.append(contentsOf: UnsafeBufferPointer(rebasing: buffer[range]))
     }
 

@@ -17,6 +17,32 @@ import Testing
         )
     }
 
+    @Test func `A record in use cannot be taken, used again or moved by another`() async {
+        // Each of these would read a record that is gone, or memory that was given back.
+        await #expect(processExitsWith: .failure) {
+            let queue = CommandQueueTests.filled(1)
+            queue.records.useFirst { _ in _ = queue.records.takeFirst() }
+        }
+        await #expect(processExitsWith: .failure) {
+            let queue = CommandQueueTests.filled(2)
+            queue.records.useFirst { _ in queue.records.useFirst { _ in } }
+        }
+        await #expect(processExitsWith: .failure) {
+            let queue = CommandQueueTests.filled(2)
+            queue.records.useFirst { _ in _ = queue.records.addPlace() }
+        }
+        let queue = Self.filled(2)
+        queue.records.useFirst { #expect($0.record.sequence == 0) }
+        #expect(queue.records.takeFirst().record.sequence == 1)
+    }
+
+    private static func filled(_ count: UInt64) -> CommandQueue {
+        var queue = CommandQueue()
+        let redactor = Redactor(policy: .secrets, registry: SecretRegistry())
+        for number in 0..<count { queue.append(record(number), by: redactor, at: nil) }
+        return queue
+    }
+
     @Test func `commands of all kinds come in the order in which they were put in, however many wait`() {
         var queue = CommandQueue()
         var expected: [String] = []

@@ -9,6 +9,23 @@ func line(_ body: (inout LineBuffer) -> Void) -> String {
 }
 
 @Suite struct LineBufferTests {
+    @Test func `A part beyond the end is not copied`() async {
+        var copy: [UInt8] = []
+        var line = LineBuffer(capacity: 8)
+        line.append(string: "abc")
+        line.copy(1..<3, to: &copy)
+        line.copy(3..<3, to: &copy)
+        #expect(copy == Array("bc".utf8))
+        await #expect(processExitsWith: .failure) {
+            var copy: [UInt8] = []
+            LineBuffer(capacity: 8).copy(0..<4096, to: &copy)
+        }
+        await #expect(processExitsWith: .failure) {
+            var copy: [UInt8] = []
+            LineBuffer(capacity: 8).copy(-8..<0, to: &copy)
+        }
+    }
+
     @Test func appendsAndTruncates() {
         var line = LineBuffer(capacity: 0)
         line.append("a")
