@@ -19,7 +19,8 @@ extension LoginDiagnoser {
         if direction == .recv, let fault = info.enableFault {
             return LoginDiagnosis(.earlyEnable, at: reached, fault, condition: name)
         }
-        if direction == .recv, offersNothing, !Self.namesAnotherCause(name) {
+        // Prosody closes a stream for which it has no features.
+        if direction == .recv, offersNothing, name == StreamErrorCondition.undefinedCondition.rawValue {
             return LoginDiagnosis(
                 .noMechanismOffered,
                 at: .features,
@@ -31,7 +32,11 @@ extension LoginDiagnoser {
         let who = direction == .recv ? "the server" : "the client"
         switch condition {
         case .hostUnknown, .hostGone:
-            return diagnosis(.hostUnknown, condition, "the server does not serve \(domain ?? "the requested domain")\(said)")
+            return diagnosis(
+                .hostUnknown,
+                condition,
+                "the server does not serve \(domain ?? "the requested domain")\(said)"
+            )
         case .seeOtherHost:
             return diagnosis(.seeOtherHost, condition, info.reason ?? "the server redirects the client to another host")
         case .resourceConstraint: return diagnosis(.resourceConstraint, condition, "\(who) is out of resources\(said)")
@@ -79,14 +84,18 @@ extension LoginDiagnoser {
             && notes.attempts.isEmpty && notes.offer?.offersTLS != true && notes.serverVersion != nil
     }
 
-    /// Whether a stream error says by itself what is wrong.
-    private static func namesAnotherCause(_ name: String) -> Bool {
-        !["undefined-condition", "internal-server-error", "unsupported-feature", "policy-violation"].contains(name)
-    }
-
     private var isAuthenticated: Bool { info.authentication == .succeeded }
 
     private func blamed(by direction: Direction) -> LoginCause.Side { direction == .recv ? .client : .server }
+
+    private static func sender(_ direction: Direction) -> LoginCause.Side { direction == .recv ? .server : .client }
+
+    /// Whether who sends this condition says that the fault is its own (RFC 6120 §4.9.3.8, §4.9.3.15, §4.9.3.17).
+    private static func blamesItself(_ name: String) -> Bool {
+        [.internalServerError, .remoteConnectionFailed, .resourceConstraint].contains(
+            StreamErrorCondition(rawValue: name)
+        )
+    }
 
     private func diagnosis(
         _ cause: LoginCause,
@@ -112,7 +121,7 @@ extension LoginDiagnoser {
             at: reached,
             "\(who) closed the stream: \(name)\(said)",
             condition: name,
-            side: blamed(by: direction),
+            side: Self.blamesItself(name) ? Self.sender(direction) : blamed(by: direction),
             rule: StreamErrorCondition(rawValue: name)?.section
         )
     }

@@ -57,7 +57,8 @@ extension Session {
             info.closeReason = .streamError
             info.reason = said
         }
-        guard direction == .recv, let early = info.enableFault, condition != "conflict", condition != "system-shutdown" else {
+        guard direction == .recv, let early = info.enableFault, condition != "conflict", condition != "system-shutdown"
+        else {
             return
         }
         info.reason = info.reason.map { "\($0); \(early)" } ?? early

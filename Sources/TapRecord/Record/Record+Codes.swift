@@ -68,7 +68,10 @@ extension Record {
         /// The session is read from a text log of this program.
         public static let textLog = Beginning(words: "a session in a text log", source: "text-log")
         /// The session is read from a server's log.
-        public static let serverLog = Beginning(words: "a session by the server's log, shown from the client's side", source: "server-log")
+        public static let serverLog = Beginning(
+            words: "a session by the server's log, shown from the client's side",
+            source: "server-log"
+        )
         /// The session is read from captured packets.
         public static let packets = Beginning(words: "a session in captured packets", source: "packets")
         /// The client is this program.

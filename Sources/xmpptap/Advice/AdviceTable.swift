@@ -14,7 +14,8 @@ enum AdviceTable {
         case .usual(let cause): words(for: cause)
         case .observed(let cause): wordsWithoutProxy(for: cause)
         case .useLocalPart: "use the part of the JID before the @ as the user name; most servers expect that"
-        case .removeLineBreaks: "encode the message without line breaks: many encoders insert one after 64 or 76 characters"
+        case .removeLineBreaks:
+            "encode the message without line breaks: many encoders insert one after 64 or 76 characters"
         case .checkOwnAccount: "check the account in --accounts, and the server's answer in the records above"
         case .comparePassword: "compare the client's password with the one in --accounts"
         case .changeBindingType:
@@ -301,7 +302,8 @@ extension AdviceTable {
         case .nameNotFound: "check the spelling of the domain and its DNS records"
         case .lookupFailed: "check the DNS servers of the client's machine"
         case .legWithoutTLS, .legWithTLS: "check the TLS settings of the client and the server"
-        case .certificateUnknownIssuer: "install the complete certificate chain on the server, or trust its issuer on the client"
+        case .certificateUnknownIssuer:
+            "install the complete certificate chain on the server, or trust its issuer on the client"
         case .authorityNotTrusted, .certificateNotAccepted, .certificateRefused:
             "check the server's certificate: its chain, its names and its dates; then what the client trusts"
         case .tlsIncompatible: "update the older side, or lower the minimum version of TLS"

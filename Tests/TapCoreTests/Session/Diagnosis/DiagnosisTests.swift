@@ -68,7 +68,7 @@ import TapRecord
             ("policy-violation", .policyViolation, .client, 14), ("system-shutdown", .systemShutdown, .server, 20),
             ("conflict", .conflict, .client, 3), ("invalid-namespace", .namespaceMismatch, .client, 10),
             ("unsupported-version", .versionMismatch, .client, 25), ("not-well-formed", .malformedStream, .client, 13),
-            ("improper-addressing", .streamError, .client, 7), ("internal-server-error", .streamError, .client, 8),
+            ("improper-addressing", .streamError, .client, 7), ("internal-server-error", .streamError, .server, 8),
         ]
     ) func aStreamErrorOfTheServer(condition: String, cause: LoginCause, side: LoginCause.Side, section: Int) {
         var harness = SessionHarness()
@@ -155,7 +155,7 @@ import TapRecord
         Self.expect(refused, .noCommonMechanism, at: .sasl, by: .client, rule: "RFC 6120 §6.3.3")
         var nothing = L.opened("")
         nothing.leave()
-        Self.expect(nothing, .noCommonMechanism, at: .features, by: .server, rule: "RFC 6120 §6.3.3")
+        Self.expect(nothing, .noMechanismOffered, at: .features, by: .server, rule: "RFC 6120 §6.3.3")
     }
 
     // MARK: Passwords

@@ -1,0 +1,137 @@
+import TapDiagnosis
+import TapRecord
+import TapTestKit
+import Testing
+
+@testable import TapCore
+
+/// What a diagnosis may say, by the evidence that there is for it.
+struct EvidenceTests {
+    private typealias L = FailedLogin
+
+    private static var observed: SessionOptions {
+        var options = SessionOptions(level: .trace)
+        options.isObserved = true
+        options.isDecoded = true
+        options.advice = { remedy in "\(remedy)" }
+        return options
+    }
+
+    /// The client sent a header, and the recording ends with what the server sent.
+    private static func recorded(_ content: [(isSent: Bool, xml: String)]) -> SessionHarness {
+        var harness = L.opened(L.mechanisms("PLAIN"), options: observed)
+        for (isSent, xml) in content { if isSent { harness.send(xml) } else { harness.recv(xml) } }
+        harness.handle(.unrecorded)
+        harness.close()
+        return harness
+    }
+
+    @Test func `The end of a recording blames nobody`() {
+        for content in [
+            [], [(true, L.plain)], [(true, L.plain), (false, L.sasl("success"))],
+            [(true, L.auth("SCRAM-SHA-1", "n,,\(L.scramFirst)")), (false, L.sasl("challenge", L.challenge))],
+        ] {
+            #expect(Self.recorded(content).diagnoses.isEmpty, "\(content)")
+        }
+        // What the server said before counts.
+        let refused = Self.recorded([(true, L.plain), (false, L.failure("not-authorized"))])
+        #expect(refused.diagnoses.map(\.cause) == [.notAuthorized])
+    }
+
+    @Test func `A silent server of a relayed session is said to be silent`() {
+        var harness = L.opened(L.mechanisms("PLAIN"))
+        harness.send(L.plain)
+        harness.leave()
+        #expect(harness.diagnoses.map(\.cause) == [.serverSilent])
+    }
+
+    @Test func `Advice for a recording of another program is not about xmpptap`() {
+        let refused = Self.recorded([(true, L.plain), (false, L.failure("not-authorized"))])
+        #expect(refused.diagnoses.first?.advice == "\(Remedy.observed(.notAuthorized))")
+        #expect(refused.diagnoses.first?.isProxyTheCause == nil)
+    }
+
+    @Test func `A server without a mechanism is the cause, in its own words`() {
+        var harness = SessionHarness()
+        harness.send(L.header)
+        harness.recv(L.answer + L.streamError("undefined-condition", words: "No stream features to proceed with"))
+        harness.leave(.server)
+        let diagnosis = harness.diagnoses.first
+        #expect(diagnosis?.cause == .noMechanismOffered && diagnosis?.side == .server)
+        #expect(
+            diagnosis?.finding.description == "the server offers no SASL mechanism: No stream features to proceed with"
+        )
+        // A server that offers TLS has a way to mechanisms.
+        var other = L.opened(L.startTLS)
+        other.recv(L.streamError("undefined-condition"))
+        other.leave(.server)
+        #expect(other.diagnoses.first?.cause == .streamError)
+    }
+
+    @Test func `Features instead of an answer are named`() {
+        var harness = L.opened(L.mechanisms("PLAIN"))
+        harness.send(L.plain)
+        harness.recv(L.features(L.mechanisms("PLAIN")))
+        harness.leave()
+        let finding = harness.diagnoses.first?.finding.description
+        #expect(finding == "the server sent its features again instead of an answer")
+    }
+
+    @Test func `A request for stream management before the result of binding is named`() {
+        var harness = L.authenticated(L.bind + "<sm xmlns='urn:xmpp:sm:3'/>")
+        harness.send("<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>")
+        harness.send("<enable xmlns='urn:xmpp:sm:3'/>")
+        #expect(harness.told(code: "early-enable").count == 1)
+        harness.recv(L.streamError("unsupported-stanza-type"))
+        harness.leave(.server)
+        #expect(harness.diagnoses.map(\.cause) == [.earlyEnable])
+        #expect(harness.diagnoses.first?.side == .client && harness.diagnoses.first?.rule == "XEP-0198 §3")
+    }
+
+    @Test func `A request for stream management in its place is not remarked on`() {
+        var harness = L.authenticated(L.bind + "<sm xmlns='urn:xmpp:sm:3'/>")
+        harness.send("<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>")
+        harness.recv(
+            "<iq type='result' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'><jid>juliet@example.org/x</jid></bind></iq>"
+        )
+        harness.send("<enable xmlns='urn:xmpp:sm:3'/>")
+        #expect(harness.told(code: "early-enable").isEmpty)
+    }
+
+    @Test func `A user name with a domain is named`() {
+        var harness = L.opened(L.mechanisms("PLAIN"))
+        harness.send(L.auth("PLAIN", "\0juliet@example.org\0R0m30myr0m30"))
+        harness.recv(L.failure("not-authorized"))
+        harness.leave()
+        let diagnosis = harness.diagnoses.first
+        #expect(diagnosis?.finding.description.contains("the user name juliet@example.org contains a domain") == true)
+        #expect(diagnosis?.remedy == .useLocalPart || diagnosis?.cause == .notAuthorized)
+    }
+
+    @Test func `A line break within base64 is named if the server refuses the message`() {
+        for (condition, isNamed) in [("incorrect-encoding", true), ("not-authorized", false)] {
+            var harness = L.opened(L.mechanisms("PLAIN"))
+            harness.send(
+                "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGp1bGlldABS\nMG0zMG15cjBtMzA=</auth>"
+            )
+            harness.recv(L.failure(condition))
+            harness.leave()
+            let finding = harness.diagnoses.first?.finding.description ?? ""
+            #expect(finding.contains("its base64 contains a line break") == isNamed, "\(finding)")
+        }
+    }
+
+    @Test func `What a log's writer took out of a login is not a fault of the client`() {
+        let removed = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>password removed</auth>"
+        let refused = Self.recorded([(true, removed), (false, L.failure("not-authorized"))])
+        #expect(refused.diagnoses.map(\.cause) == [.notAuthorized])
+    }
+
+    @Test func `A host with line breaks in it is shown in one row`() {
+        var harness = SessionHarness()
+        harness.send(L.header)
+        harness.recv(L.answer + L.streamError("see-other-host", "\n  xmpp2.example.org\n"))
+        harness.leave(.server)
+        #expect(harness.diagnoses.first?.finding.description.hasPrefix("redirected to xmpp2.example.org;") == true)
+    }
+}
