@@ -129,6 +129,8 @@ struct SecretRules: Sendable {
         _ namespace: Namespace,
         _ rules: [SecretRule]
     ) -> SecretRule? {
+        // Rules have their names in small letters, or those of vCards in capitals beside them.
+        guard name.indices.contains(where: { name[$0] &- 0x41 < 26 }) else { return nil }
         var found: SecretRule?
         for rule in rules {
             if case .shown = rule.content { continue }

@@ -199,12 +199,11 @@ public enum SecretNames {
             }
         }
 
-        /// Whether an element is in the catalogue.
+        /// Whether an element is in the catalogue. See ``mayBeCredential(_:)`` for the others.
         @inline(__always)
         func contains(element name: Span<UInt8>, _ namespace: Namespace) -> Bool {
             let word = namespace.rawValue < 64 ? namespaces.0 : namespaces.1
             if (word >> UInt64(namespace.rawValue & 63)) & 1 == 1 { return true }
-            if namespace.hasUnknownNames, SecretNames.mayBeCredential(name) { return true }
             guard elements.mayContain(name) else { return false }
             for candidate in SecretNames.elements where name.equalsIgnoringCase(candidate.name) {
                 if candidate.namespace == nil || candidate.namespace == namespace { return true }

@@ -529,7 +529,11 @@ extension StanzaScanner {
             default: break
             }
         }
-        if tag.hasReference || secrets.contains(element: name, head.namespace.namespace) { head.mayHoldSecret = true }
+        if tag.hasReference || secrets.contains(element: name, head.namespace.namespace)
+            || head.kind == .nonza && head.namespace.namespace.hasUnknownNames && SecretNames.mayBeCredential(name)
+        {
+            head.mayHoldSecret = true
+        }
         noteAttributes(window)
     }
 

@@ -51,7 +51,7 @@ struct Tag: ~Copyable {
     /// in XMPP share a bit, and few others one with those of secrets.
     @inline(__always)
     static func nameBit(count: Int, first: UInt8, last: UInt8) -> UInt64 {
-        1 &<< (UInt64(truncatingIfNeeded: count) &+ UInt64(first) &* 24 &+ UInt64(last) &* 38)
+        1 &<< (UInt64(truncatingIfNeeded: count) &+ UInt64(first) &* 58 &+ UInt64(last) &* 18)
     }
 
     var localName: ByteRange { colon < 0 ? name : ByteRange(Int(colon) &+ 1, Int(name.end)) }
@@ -379,7 +379,9 @@ extension Tag {
     /// Whether the element, of this namespace, or an attribute of it may hold a secret.
     func mayHoldSecret(_ bytes: Span<UInt8>, _ namespace: Namespace, _ secrets: SecretNames.Sieve) -> Bool {
         if hasReference { return true }
-        if secrets.contains(element: bytes.extracting(localName.range), namespace) { return true }
+        let name = bytes.extracting(localName.range)
+        if secrets.contains(element: name, namespace) { return true }
+        if namespace.hasUnknownNames, SecretNames.mayBeCredential(name) { return true }
         let isUnknown = namespace.isUnknown
         let mayBeNamed = isUnknown || hasPrefixedAttributes || seenNames & secrets.attributeBits != 0
         for index in 0..<attributes.count {
