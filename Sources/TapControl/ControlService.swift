@@ -38,7 +38,9 @@ public final class ControlService: Service {
             }
             if let port {
                 tasks.addTask { [self] in
-                    await serve([metrics.route], on: port.descriptor, checksUser: false, port.address, group)
+                    await serve([metrics.route], on: port.descriptor, checksUser: false, port.address, group) {
+                        port.answers(host: $0)
+                    }
                 }
             }
             try? await gracefulShutdown()
@@ -55,7 +57,8 @@ public final class ControlService: Service {
         on descriptor: Int32,
         checksUser: Bool,
         _ place: String,
-        _ group: any EventLoopGroup
+        _ group: any EventLoopGroup,
+        answersHost: @escaping @Sendable (String?) -> Bool = { _ in true }
     ) async {
         var quiet = logger
         quiet.logLevel = .critical
@@ -63,7 +66,8 @@ public final class ControlService: Service {
             descriptor: descriptor,
             checksUser: checksUser,
             routes: routes,
-            logger: quiet
+            logger: quiet,
+            answersHost: answersHost
         )
         do {
             try await listener.run(on: group)

@@ -13,12 +13,36 @@ struct HTTPListener: Sendable {
     /// After this long without a byte of a request a connection is closed.
     private static let idleTimeout = TimeAmount.seconds(60)
 
+    /// How long a client may take to send the head of a request, so that unfinished ones do not keep other clients out.
+    static let usualHeadTime = TimeAmount.seconds(10)
+
     /// The listening socket, which is closed at the end.
     let descriptor: Int32
     /// Whether only processes of this user and of root are answered: for Unix sockets.
     let checksUser: Bool
     let routes: [Route]
     let logger: Logger
+    /// Whether requests for a host, as in `Host`, are answered.
+    var answersHost: @Sendable (String?) -> Bool = { _ in true }
+    /// How long a client may take from the connection, or the last answer, to the end of a request's head.
+    var headTime = usualHeadTime
+
+    /// When connections are closed on which no request has come.
+    private final class HeadDeadlines: Sendable {
+        private let scheduled = Mutex<[ObjectIdentifier: Scheduled<Void>]>([:])
+        private let time: TimeAmount
+
+        init(_ time: TimeAmount) { self.time = time }
+
+        func begin(_ channel: any Channel) {
+            let task = channel.eventLoop.scheduleTask(in: time) { channel.close(promise: nil) }
+            scheduled.withLock { $0.updateValue(task, forKey: ObjectIdentifier(channel)) }?.cancel()
+        }
+
+        func end(_ channel: any Channel) {
+            scheduled.withLock { $0.removeValue(forKey: ObjectIdentifier(channel)) }?.cancel()
+        }
+    }
 
     private final class OpenConnections: Sendable {
         let count = Atomic(0)
@@ -51,12 +75,16 @@ struct HTTPListener: Sendable {
     /// Answers until the task is cancelled, which closes all connections.
     func run(on group: any EventLoopGroup) async throws {
         let responder = Route.responder(routes)
+        let deadlines = HeadDeadlines(headTime)
         let http = HTTP1Channel(
             responder: { request, writer, channel in
+                deadlines.end(channel)
+                defer { deadlines.begin(channel) }
                 let context = BasicRequestContext(
                     source: ApplicationRequestContextSource(channel: channel, logger: logger)
                 )
                 let response = await Problem.answering {
+                    guard answersHost(request.head.authority) else { throw Problem.wrongHost }
                     let response = try await responder.respond(to: request, context: context)
                     // The router's own, which says nothing.
                     if response.status == .notFound, response.headers[.contentType] == nil {
@@ -91,6 +119,8 @@ struct HTTPListener: Sendable {
                             if checksUser, await !Self.isOfUser(connection.channel) {
                                 try? await connection.executeThenClose { _, _ in }
                             } else if isAdmitted {
+                                deadlines.begin(connection.channel)
+                                defer { deadlines.end(connection.channel) }
                                 await http.handle(value: connection, logger: logger)
                             } else {
                                 await Self.refuse(connection)

@@ -5,6 +5,8 @@ internal import NIOCore
 public struct MetricsPort: Sendable {
     /// `HOST:PORT`, the port being the one that the system chose for 0.
     public let address: String
+    /// The port can be reached on this machine only.
+    let isLoopback: Bool
     /// The listening socket. Who accepts on it closes it.
     let descriptor: Int32
 
@@ -18,6 +20,7 @@ public struct MetricsPort: Sendable {
         guard let address = try? SocketAddress(ipAddress: host, port: port) else {
             throw ControlError(code: .system(EADDRNOTAVAIL), place: place)
         }
+        isLoopback = host.hasPrefix("127.") || host == "::1"
         let family = address.protocol == .inet6 ? AF_INET6 : AF_INET
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         let descriptor = socket(family, type, 0)
@@ -39,5 +42,18 @@ public struct MetricsPort: Sendable {
         // Both families have the port in the same place, in network byte order.
         let chosen = withUnsafeBytes(of: &bound) { Int($0[2]) << 8 | Int($0[3]) }
         self.address = host.contains(":") ? "[\(host)]:\(chosen)" : "\(host):\(chosen)"
+    }
+
+    /// Whether requests for a host, as in `Host`, are answered.
+    ///
+    /// A page on the web can let its domain name lead to this machine (DNS rebinding): a loopback port answers no names but
+    /// `localhost`. One that others can reach has names that are not known here.
+    func answers(host: String?) -> Bool {
+        guard isLoopback else { return true }
+        guard let host else { return false }
+        let isIPv6 = host.hasPrefix("[")
+        let name = isIPv6 ? host.dropFirst().prefix { $0 != "]" } : host.prefix { $0 != ":" }
+        if name.lowercased() == "localhost" { return true }
+        return (try? SocketAddress(ipAddress: String(name), port: 0)) != nil
     }
 }

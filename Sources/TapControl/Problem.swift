@@ -41,11 +41,18 @@ struct Problem: Error {
         advice: "close some"
     )
 
+    static let wrongHost = Problem(
+        .wrongHost,
+        "this port answers requests for localhost and for IP addresses only",
+        advice: "use such an address in the URL"
+    )
+
     private var status: HTTPResponse.Status {
         switch code {
         case .malformedRequest: .badRequest
         case .noSuchResource, .noSuchSession, .notHeld: .notFound
         case .methodNotAllowed: .methodNotAllowed
+        case .wrongHost: .misdirectedRequest
         case .bodyTimeout: .requestTimeout
         case .sessionEnded, .notReady, .notDecoded, .noLog, .noRules: .conflict
         case .bodyTooLarge: .contentTooLarge

@@ -34,7 +34,7 @@ extension Route {
                     }
                     return direction
                 }
-                let count = Int(try body.integer("count", in: 0...Int64(StanzaPause.mostStanzas)) ?? 1)
+                let count = Int(try body.integer("count", in: 1...Int64(StanzaPause.mostStanzas)) ?? 1)
                 let conditions = try body.text("condition") ?? ""
                 let pause: StanzaPause
                 do throws(StanzaPause.Unusable) {
@@ -42,9 +42,13 @@ extension Route {
                 } catch {
                     throw Problem.refused("\"condition\": \(error)")
                 }
-                if let obstacle = try await sessions.pause(count > 0 ? pause : nil, direction, in: session) {
+                if let obstacle = try await sessions.pause(pause, direction, in: session) {
                     throw Problem(obstacle, "no stanza can be held")
                 }
+                return Response(status: .noContent)
+            },
+            Route(method: .delete, path: "/sessions/{id}/pause") { request in
+                _ = try await sessions.pause(nil, nil, in: request.number("id"))
                 return Response(status: .noContent)
             },
             Route(method: .post, path: "/sessions/{id}/held/{number}") { request in

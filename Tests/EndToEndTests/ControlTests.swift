@@ -195,6 +195,17 @@ struct ControlTests {
         let lag = try #require(own.firstMatch(of: #/audit_lag_seconds{sink="standard output"} ([0-9.e-]+)\n/#)?.1)
         #expect(Double(lag) ?? -1 >= 0)
         #expect(!answer.body.contains("juliet"))
+        // A page whose name leads here cannot read them (DNS rebinding).
+        let hosts = [
+            ("evil.example", 421), ("evil.example:\(port)", 421), ("127.0.0.1.evil.example", 421),
+            ("127.0.0.1:\(port)", 200), ("LOCALHOST", 200), ("[::1]:\(port)", 200),
+        ]
+        for (host, status) in hosts {
+            let connection = try RawConnection(port: port)
+            try await connection.write("GET /metrics HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n")
+            let answer = try await connection.read(through: "\r\n")
+            #expect(answer.hasPrefix("HTTP/1.1 \(status) "), "\(host): \(answer)")
+        }
         let elsewhere = try await ControlScene.ask(RawConnection(port: port), "GET", "/sessions")
         #expect(elsewhere.status == 404)
     }

@@ -65,7 +65,9 @@ struct RulesActTests {
             try folder.write(hidden, to: "hidden.pfw"), try folder.write(rewrite, to: "rewrite.pfw"),
             Self.filter("echo-bot"), Self.filter("stream-error"),
         ]
-        let scene = try await InterceptScene(arguments: files.flatMap { ["--rules", $0] })
+        let scene = try await InterceptScene(
+            arguments: files.flatMap { ["--rules", $0] } + ["--limit", "item=4KiB"]
+        )
         #expect(scene.tap.binary.process.lines(of: .standardError).contains { $0.hasSuffix("rules: 11 from 7 files") })
 
         let refused = try ScriptedClient(
@@ -84,6 +86,7 @@ struct RulesActTests {
         #expect(bounce?.condition == "not-allowed" && bounce?.text == "The roster cannot be changed here")
         #expect(bounce?.type == "cancel" && seen["changed"] == nil)
         #expect(seen["rewritten"]?.bodies == ["call [number] now"])
+        #expect(seen["large"] != nil)
         #expect(seen["hidden"]?.presences == [])
         #expect(seen["echoed"]?.senders == ["echo@example.net"])
         #expect(seen["broken"]?.condition == "system-shutdown")
@@ -92,6 +95,7 @@ struct RulesActTests {
         let records = try scene.tap.records()
         func acted(_ action: String) -> Int { records.count { $0.action == action } }
         #expect(acted("dropped") >= 2 && acted("edited") >= 2)
+        #expect(records.contains { $0.code == "rules-not-evaluated" && $0.level == "warn" })
         records.checkEveryNumberIsThere()
         // What was forwarded is what the log says.
         #expect(Tap.read(scene.tap.text).contains("dropped \(Self.filter("no-typing")):5:"))

@@ -154,10 +154,17 @@ import Testing
         #expect(passed.ending == .exited(0), "\(passed.error)")
         try await scene.received(scene.romeo, "Hold, fair sun")
         try await scene.checkRelaying("Hold no more")
-        for (wrong, reason) in [("--direction", "both"), ("--condition", "DROP."), ("--count", "1001")] {
+        for (wrong, reason) in [
+            ("--direction", "both"), ("--condition", "DROP."), ("--count", "1001"), ("--count", "0"),
+        ] {
             let refused = try await scene.run(["sessions", "pause", "1", wrong, reason])
             #expect(refused.ending != .exited(0) && !refused.error.isEmpty, "\(refused)")
         }
+        let another = try await scene.run(["sessions", "pause", "1", "--condition", "INSPECT: body#/=Hold"])
+        #expect(another.ending == .exited(0), "\(another)")
+        let ended = try await scene.run(["sessions", "pause", "1", "--end", "--json"])
+        #expect(ended.ending == .exited(0) && ended.output.contains("end-pause"), "\(ended)")
+        try await scene.checkRelaying("Hold not")
         let unknown = try await scene.run(["sessions", "pause", "7"])
         #expect(unknown.ending == .exited(1) && unknown.error.contains("no session 7"), "\(unknown)")
         try await scene.tap.stop()
@@ -165,7 +172,18 @@ import Testing
     }
 
     @Test func `a held message is edited by hand, and rule files are read again`() async throws {
-        let pause = "::recv\n\nKIND: message\nINSPECT: body#/=Hold\nPAUSE.\n"
+        let pause = """
+            ::recv
+
+            KIND: message
+            INSPECT: body#/=Hold
+            PAUSE.
+
+            KIND: message
+            INSPECT: body#=Who is there
+            REPLY=Who is there
+
+            """
         let scene = try await Scene(rules: pause)
         try await scene.say("Hold, fair sun")
         let number = try await scene.held("Hold, fair sun")
@@ -181,6 +199,7 @@ import Testing
         )
         for (wrong, reason) in [
             ("<presence/>", "it is not a message, as the held stanza is"),
+            ("<message xmlns='jabber:server'/>", "not an iq, message or presence in the stream's namespace"),
             ("<message xmlns='urn:example'/>", "not an iq, message or presence in the stream's namespace"),
             ("<message from='a@b@c'><body>Arise</body></message>", "from='a@b@c' is not a JID"),
             ("<message><body>\(String(repeating: "x", count: 2 << 20))</body></message>", "the limit of an item"),
@@ -194,6 +213,14 @@ import Testing
         #expect(edited.ending == .exited(0), "\(edited.error)")
         #expect(edited.output == #"{"session":1,"held":\#(number),"action":"edit"}"# + "\n")
         try await scene.received(scene.romeo, "Arise")
+
+        // The rule's answer reaches Juliet, whose session is not asked to answer that.
+        try await scene.say("Who is there")
+        try await scene.received(scene.juliet, "Who is there")
+        try await scene.checkRelaying("It is the east")
+        for client in [scene.juliet, scene.romeo] {
+            #expect(client.events.count { $0.event == "received" && $0.body == "Who is there" } == 1)
+        }
 
         try await scene.say("Hold no more")
         let second = try await scene.held("Hold no more")
@@ -398,7 +425,11 @@ import Testing
             ("<message/><presence/>", "more than one stanza; the second begins at offset 10"),
             ("</stream:stream>", "it ends the stream"), ("<message to='a@b'", "it is not a complete stanza"),
             ("", "it is not a complete stanza"),
-            ("<x xmlns='urn:x'/>", "it is not an iq, message or presence"), ("<!DOCTYPE x><message/>", "offset"),
+            ("<x xmlns='urn:x'/>", "it is not an iq, message or presence"),
+            (
+                "<message xmlns='jabber:server' to='romeo@localhost/o'><body>q</body></message>",
+                "it is not an iq, message or presence"
+            ), ("<!DOCTYPE x><message/>", "offset"),
         ]
         for (stanza, words) in cases {
             let refused = try await scene.run(["inject", "--session", "2", "--to", "client"], input: stanza)

@@ -86,4 +86,40 @@ import Testing
         }
         try await group.shutdownGracefully()
     }
+
+    @Test func `clients that do not finish the head of a request do not keep others out`() async throws {
+        let folder = try TemporaryFolder()
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let path = folder.path(of: "c.sock")
+        let socket = try ControlSocket(path, isOwnFolder: false)
+        var listener = self.listener(on: socket, checksUser: true)
+        listener.headTime = .milliseconds(500)
+        let service = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let run = Task { [listener] in try await listener.run(on: service) }
+        func connect(_ text: String) async throws -> (channel: any Channel, answer: Answer) {
+            let answer = Answer()
+            let client = try await ClientBootstrap(group: group)
+                .channelInitializer { $0.pipeline.addHandler(answer) }
+                .connect(unixDomainSocketPath: path).get()
+            try await client.writeAndFlush(ByteBuffer(string: text))
+            return (client, answer)
+        }
+        // Half of them have had an answer before.
+        let begun = "GET /nowhere HTTP/1.1\r\nHost: x\r\n"
+        var silent: [any Channel] = []
+        for number in 0..<HTTPListener.mostConnections {
+            silent.append(try await connect(number.isMultiple(of: 2) ? begun : "\(begun)\r\n\(begun)").channel)
+        }
+        for channel in silent { try await channel.closeFuture.get() }
+        let last = try await connect("\(begun)\r\n")
+        while !last.answer.text.withLock({ $0.contains("\r\n\r\n") }) {
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        #expect(last.answer.text.withLock { $0.hasPrefix("HTTP/1.1 404") })
+        run.cancel()
+        _ = await run.result
+        try await service.shutdownGracefully()
+        try await group.shutdownGracefully()
+        socket.remove()
+    }
 }

@@ -276,6 +276,8 @@ extension Verdict.Remark: CustomStringConvertible {
         case .blackhole: "iq request dropped; its sender gets no answer"
         case .tooComplex: "pattern too complex for this stanza; rule skipped"
         case .tooManyRules: "limit of 10,000 rules per stanza reached; the remaining rules were skipped"
+        case .loop:
+            "the same stanza sent too often, perhaps in a loop: not more than 20 at once and 1 per second; not sent"
         case .notHere(let what): "action skipped: \(what)"
         }
     }

@@ -114,7 +114,7 @@ public enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .severalItems(let offset): "more than one stanza; the second begins at offset \(offset)"
         case .streamEnd: "it ends the stream"
         case .notStanza: "it is not an iq, message or presence in the stream's namespace"
-        case .notAddress(let value, let attribute): "\(attribute)='\(value)' is not a JID"
+        case .notAddress(let value, let attribute): AddressFault.notJID(value, attribute: attribute).description
         case .noAddress(let attribute): AddressFault.missing(attribute: attribute).description
         case .foreignSender(let from, let jid): AddressFault.foreignSender(from, jid: jid).description
         case .foreignDomain(let from, let domain): AddressFault.foreignDomain(from, domain: domain).description
@@ -220,6 +220,8 @@ final class InjectedItem {
             switch event.kind {
             case .item(.whitespace): continue
             case .item(.element) where event.head.kind != .nonza:
+                // A peer counts no stanza of another content namespace, and closes the stream (RFC 6120 §4.9.3.10).
+                if event.head.namespace.namespace != decoder.contentNamespace { fault = fault ?? .notStanza }
                 if !stanzas.isEmpty { fault = fault ?? .severalItems(offset: begin) }
                 stanzas.append(begin..<begin + Int(event.length))
             case .item(.element), .item(.declaration), .item(.header): fault = fault ?? .notStanza

@@ -1,3 +1,4 @@
+internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
@@ -20,8 +21,9 @@ extension Session {
             if let rules, waits(event, direction, decision, reading, rules) { return }
             carryOut(decision, reading, event, kind, direction)
         case .fragment(let isFirst):
-            // Where they are stored for an injection alone, one beyond the limit passes as it would without.
+            // In an open session an item beyond the limit is relayed as without rules and injections.
             if passesOversize(direction) { directions[direction].drain() }
+            if isFirst, let rules { warnOfUnjudged(event, direction, rules) }
             // Where items are stored the beginning of one beyond the limit ends the session.
             guard directions[direction].isStoring else {
                 if isFirst { counters.count(.limitHit(itemLimit(direction))) }
@@ -175,6 +177,28 @@ extension Session {
     func itemLimit(_ direction: Direction) -> SessionCounters.Limit {
         let isOfLogin = directions[direction].limits.itemBytes == options.unauthenticatedLimits.itemBytes
         return isOfLogin && info.opened == nil ? .loginItem : .item
+    }
+
+    /// Whether an item beyond the limit passes though items are stored.
+    private func passesOversize(_ direction: Direction) -> Bool {
+        !options.storesAlways && info.opened != nil && directions[direction].isStoring
+    }
+
+    /// Warns of a stanza that passes without the rules, or the pause, that would have been asked about it.
+    private mutating func warnOfUnjudged(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
+        guard !directions[direction].isStoring, event.head.kind != .nonza, info.opened != nil,
+            rules.set.asks(direction, isOpen: true, event.head.kind) || rules.pause?.covers(direction) == true
+        else { return }
+        let limit = directions[direction].limits.itemBytes
+        note(
+            .note,
+            .warn,
+            code: "rules-not-evaluated",
+            "rules were not evaluated for a stanza larger than \(limit) bytes, the limit of an item; it is relayed",
+            direction: direction,
+            part: .rules,
+            remedy: .refuseOversize
+        )
     }
 
     private func oversize(_ event: StreamEvent, _ direction: Direction) -> Refusal {

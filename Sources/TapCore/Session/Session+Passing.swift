@@ -26,7 +26,7 @@ extension Session {
     mutating func cutThrough(_ direction: Direction) {
         guard !directions[direction].isCutThrough, !directions[direction].isOpaque else { return }
         if directions[direction].isHeld { release(direction) }
-        guard options.onUnparsable == .relay, !hasDiverged, !rulesAlter(direction),
+        guard !options.storesAlways, !hasDiverged, !rulesAlter(direction),
             !directions[direction].isDelayed
         else { return }
         directions[direction].enterCutThrough()

@@ -12,6 +12,7 @@ extension Session {
         _ rules: SessionRules
     ) {
         rules.isJudged = false
+        if direction == .send, goesOn(decision) { noteDirectedPresence(event, rules) }
         guard let ruling = rules.ruling else { return }
         perform(ruling, decision, event, direction, rules)
         endSlice(direction, rules)
@@ -27,16 +28,14 @@ extension Session {
         _ rules: SessionRules
     ) {
         let verdict = ruling.verdict
-        let goesOn =
-            switch decision {
-            case .pass, .replace: true
-            case .buffer, .drop, .answer, .refuse, .fault: false
-            }
+        let goesOn = goesOn(decision)
         noteHits(event, direction, rules)
         note(ruling, direction, rules, showsText: isVerbatim(event, of: directions[direction].decoder))
-        for (_, action) in verdict.actions {
+        let sender = text(event.head.from, direction).map { Array($0.utf8) } ?? []
+        for (place, action) in verdict.actions {
             switch action {
             case .inject(let target, let bytes, let why) where !ruling.isWatched && ruling.injects:
+                guard why == .bounce || mayCreate(bytes, target, place, sender, verdict, rules) else { continue }
                 inject(bytes, target, why == .copy && Self.isRequest(event, directions.bytes(direction)), rules)
             // A stanza that comes again was not handled, and neither were its copies.
             case .duplicate(let copies) where !ruling.isWatched && goesOn:
@@ -47,6 +46,49 @@ extension Session {
         }
         if case .fault(.saslFailure(let condition)) = verdict.fate, !ruling.isWatched {
             failLogin(condition, event, ruling)
+        }
+    }
+
+    private func goesOn(_ decision: ItemDecision) -> Bool {
+        switch decision {
+        case .pass, .replace: true
+        case .buffer, .drop, .answer, .refuse, .fault: false
+        }
+    }
+
+    /// Whether a rule may send a stanza. One that it has sent too often is part of a loop.
+    private mutating func mayCreate(
+        _ bytes: [UInt8],
+        _ direction: Direction,
+        _ place: RulePlace,
+        _ sender: [UInt8],
+        _ verdict: Verdict,
+        _ rules: SessionRules
+    ) -> Bool {
+        guard let (event, element) = rules.checker.scan(bytes, content: ruleContent(direction)) else { return true }
+        let mayCreate = rules.set.create(
+            RuleItem(direction, event.head, bytes.span),
+            tree: { element },
+            by: place,
+            for: sender,
+            verdict.origins,
+            context: context(direction, negotiation.rulePhase, rules, rules.set)
+        )
+        if !mayCreate, rules.isFirst(.loop, place) { note(.loop, place, direction) }
+        return mayCreate
+    }
+
+    /// Takes note of presence that the client sends to an address of its own choice, for rules that ask for it.
+    private func noteDirectedPresence(_ event: StreamEvent, _ rules: SessionRules) {
+        guard rules.set.asksDirectedPresence, event.head.kind == .presence else { return }
+        let bytes = directions.bytes(.send)
+        let type = bytes.slice(event.head.type?.range ?? .empty)
+        let isAvailable = event.head.type == nil
+        guard isAvailable || type.equals("unavailable") else { return }
+        if let to = Self.text(event.head.to, in: bytes) {
+            rules.state.notePresence(to: RuleAddress(to).full, isAvailable: isAvailable)
+        } else if !isAvailable {
+            rules.state.endPresence()
         }
     }
 
@@ -354,6 +396,7 @@ extension Verdict.Remark {
         case .tooComplex: "too-complex"
         case .tooManyRules: "too-many"
         case .notHere: "not-here"
+        case .loop: "loop"
         }
     }
 }

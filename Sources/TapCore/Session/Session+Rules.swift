@@ -257,7 +257,7 @@ extension Session {
 
 extension Negotiation {
     /// How far the session has come, in the words of rules.
-    fileprivate var rulePhase: RulePhase {
+    var rulePhase: RulePhase {
         switch self {
         case .awaitingServer, .opening, .startingTLS: .opening
         case .authenticating: .authenticating

@@ -47,12 +47,6 @@ extension Session {
         }
     }
 
-    /// Whether an item beyond the limit passes though items are stored, as it would without what was injected.
-    func passesOversize(_ direction: Direction) -> Bool {
-        guard options.onUnparsable == .relay, !rulesAlter(direction) else { return false }
-        return injections?.stored.contains(direction) == true || info.opened != nil && hasDiverged
-    }
-
     // MARK: Stanzas
 
     /// Counts a stanza by what became of it.

@@ -11,6 +11,14 @@ public enum UnparsablePolicy: String, Sendable, Hashable, CaseIterable {
     case close
 }
 
+/// What is done about a stanza of an open session that is larger than the limit of an item.
+public enum OversizePolicy: String, Sendable, Hashable, CaseIterable {
+    /// It is relayed as it arrives. Rules are not evaluated for it.
+    case relay
+    /// The session ends with `policy-violation`. Every item is relayed whole, so that nothing of it passes.
+    case refuse
+}
+
 /// How TLS begins on a leg where this program ends it.
 public enum LegTLS: String, Sendable, Hashable, CaseIterable {
     /// As on the other leg: by STARTTLS, from the first byte, or not at all, as the client begins and the server offers.
@@ -58,6 +66,9 @@ public struct SessionOptions: Sendable {
     public var authenticator: (any Authenticator)?
     /// What becomes of a session one of whose streams cannot be parsed. Default: it goes on.
     public var onUnparsable = UnparsablePolicy.relay
+    /// What becomes of a stanza larger than ``limits`` allow. Default: it is relayed. ``UnparsablePolicy/close`` implies
+    /// ``OversizePolicy/refuse``.
+    public var onOversize = OversizePolicy.relay
     /// Bytes a direction may keep waiting before its leg is no longer read. Default 256 KiB.
     public var waitingBytes = 256 << 10
     /// Bytes of injected stanzas that a session may keep waiting until they can go out. Default 4 MiB.
@@ -82,6 +93,9 @@ public struct SessionOptions: Sendable {
 
     /// The words for what to try where a login fails; nil leaves them out.
     public var advice: Advice?
+
+    /// Whether every item is relayed whole, also in an open session that nothing alters.
+    var storesAlways: Bool { onUnparsable == .close || onOversize == .refuse }
 
     /// ``recordLevel`` as it is now.
     public var level: Level { recordLevel.current }

@@ -72,12 +72,17 @@ final class SessionRules {
     /// What a session leaves to the one that resumes it.
     func memory(_ ledgers: StreamManagementLedgers?) -> RuleMemory {
         let last = EarlierRules(set, state.counters, ledgers ?? StreamManagementLedgers())
-        return RuleMemory(marks: state.marks, generator: state.generator, rules: earlier + [last])
+        return RuleMemory(
+            marks: state.marks,
+            directedPresence: state.directedPresence,
+            generator: state.generator,
+            rules: earlier + [last]
+        )
     }
 
     /// Goes on where another session has ended.
     func resume(_ memory: RuleMemory) {
-        state.marks = memory.marks
+        state.resume(memory)
         earlier = memory.rules
         guard let last = earlier.last, last.set.tables === set.tables else { return }
         state.counters = last.counters
@@ -180,7 +185,9 @@ struct EarlierRules: Sendable {
 struct RuleMemory: Sendable {
     /// Marks of the session.
     let marks: [String: Int64]
-    /// The state of chance.
+    /// Addresses to which the client has sent presence of their own.
+    let directedPresence: Set<[UInt8]>
+    /// State of the random number generator.
     let generator: UInt64
     /// The rules of the session, the last ones at the end.
     let rules: [EarlierRules]

@@ -71,6 +71,11 @@ public enum Remedy: Sendable, Hashable {
     /// - Parameter folder: Where the authorities are; nil is the usual folder.
     case changeAuthority(AuthorityChange, folder: String?)
 
+    // MARK: Rules
+
+    /// A stanza larger than the limit passed without the rules.
+    case refuseOversize
+
     // MARK: Proxies in front
 
     /// A client sent a PROXY header and is none of the proxies that may.

@@ -4,6 +4,8 @@ public enum ControlProblem: String, Sendable, Hashable, CaseIterable {
     case malformedRequest = "malformed-request"
     case noSuchResource = "no-such-resource"
     case methodNotAllowed = "method-not-allowed"
+    /// The request is for a host that the port does not serve.
+    case wrongHost = "wrong-host"
     case bodyTooLarge = "body-too-large"
     case bodyTimeout = "body-timeout"
     /// A field or parameter has a value that it cannot have.

@@ -28,6 +28,7 @@ enum AdviceTable {
             "enable SCRAM on the server; PLAIN needs TLS with a verified certificate, EXTERNAL needs "
                 + "--upstream-certificate, stored keys need the client's mechanism"
         case .giveClientCertificate: "give xmpptap the client's certificate and key with --upstream-certificate"
+        case .refuseOversize: "raise the limit with --limit item, or end such sessions with --on-oversize refuse"
         case .changeClientTLS: "change it with --client-tls"
         case .changeServerTLS: "change it with --server-tls"
         case .allowClearClients: "enable TLS in the client, or allow plain connections with --client-tls off"
@@ -286,8 +287,9 @@ extension AdviceTable {
         case .notRequest: "use --no-wait"
         case .noLog: "start it with --log or --log-to"
         case .noRules: "start it with --rules FILE"
-        case .malformedRequest, .noSuchResource, .methodNotAllowed, .bodyTooLarge, .bodyTimeout, .invalidValue,
-            .tooManyConnections, .stopping, .internalError, .sessionEnded, .editRefused, .notDecoded, .invalidStanza,
+        case .malformedRequest, .noSuchResource, .methodNotAllowed, .wrongHost, .bodyTooLarge, .bodyTimeout,
+            .invalidValue, .tooManyConnections, .stopping, .internalError, .sessionEnded, .editRefused, .notDecoded,
+            .invalidStanza,
             .tooManyWaiting, .invalidRules:
             nil
         }

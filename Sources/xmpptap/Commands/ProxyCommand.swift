@@ -62,6 +62,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         var session = tap.options
         session.authenticator = authenticator
         session.onUnparsable = proxy.onUnparsable ?? (logs.logRequired ? .close : .relay)
+        session.onOversize = proxy.onOversize ?? .relay
         var limits = ProxyLimits(connections: ProcessLimits.sessions)
         interceptPlan.apply(to: &session)
         session.ping = ping

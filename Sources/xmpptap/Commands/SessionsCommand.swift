@@ -95,6 +95,7 @@ struct SessionsCommand: ParsableCommand {
                   xmpptap sessions pause 3
                   xmpptap sessions pause 3 --direction send --count 5
                   xmpptap sessions pause 3 --condition 'KIND: message' --condition 'TYPE: chat'
+                  xmpptap sessions pause 3 --end
                 """
         )
 
@@ -104,19 +105,31 @@ struct SessionsCommand: ParsableCommand {
         var direction: String?
 
         @Option(
-            help: ArgumentHelp("Number of stanzas to hold (default: 1; 0 ends a pause).", valueName: "number"),
-            transform: { try Number.parse($0, in: 0...StanzaPause.mostStanzas) }
+            help: ArgumentHelp("Number of stanzas to hold (default: 1).", valueName: "number"),
+            transform: { try Number.parse($0, in: 1...StanzaPause.mostStanzas) }
         )
         var count = 1
 
         @Option(help: ArgumentHelp("Condition of a rule, repeatable; all have to hold.", valueName: "condition"))
         var condition: [String] = []
 
+        @Flag(help: "Hold no more stanzas; those that are held stay held.")
+        var end = false
+
         @OptionGroup var output: AnswerOption
         @OptionGroup var control: ControlOption
         @OptionGroup var config: ConfigOption
 
+        func validate() throws {
+            guard end, direction != nil || count != 1 || !condition.isEmpty else { return }
+            throw ValidationError("--end stands alone: it ends a pause, whatever its conditions are")
+        }
+
         func run() async throws {
+            guard !end else {
+                _ = try await control.client().ask(.init("DELETE", "/sessions/\(session.number)/pause"))
+                return output.show("end-pause", session: session.number)
+            }
             let body = LineBuffer.object { line in
                 if let direction { line.field("direction", direction) }
                 line.field("count", count)

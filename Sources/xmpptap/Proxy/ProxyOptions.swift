@@ -100,6 +100,21 @@ struct ProxyOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "What to do with a stanza over --limit item (default: relay).",
+            discussion: """
+                relay: relay it as it arrives, with a warning if there are rules: they are not evaluated for it. refuse: \
+                close the session with policy-violation; stanzas are then relayed when they are complete. \
+                --on-unparsable close implies refuse.
+                """,
+            valueName: "relay|refuse"
+        ),
+        completion: .choices(OversizePolicy.self),
+        transform: OversizePolicy.typed
+    )
+    var onOversize: OversizePolicy?
+
+    @Option(
+        help: ArgumentHelp(
             "Set a resource limit; repeatable.",
             discussion: """
                 Sizes: item=1MiB (a stanza), login-item=64KiB (any item before the session is open), tag=64KiB, name=1KiB, \

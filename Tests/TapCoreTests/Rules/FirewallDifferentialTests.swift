@@ -69,6 +69,7 @@ struct FirewallDifferentialTests {
         "STRIP=nick http://jabber.org/protocol/nick", "STRIP=thread", "STRIP=*  urn:none",
         "INJECT=<x xmlns='urn:x:y' a='1'>t<y/></x>", "INJECT=<note>text</note>", "COPY=log@example.org",
         "FORWARD=admin@example.org", "LOG=$<@from|host> $<body#||\"none\">",
+        "LOG=[agent-x] $<@id>",
     ]
     private static let recvActions = ["UNSUBSCRIBE SENDER."]
     private static let ends = [
@@ -102,6 +103,8 @@ struct FirewallDifferentialTests {
             }
             lines += (0..<Int.random(in: 0...2, using: &generator)).map { _ in pick(actions) }
             if !actions.contains(lines.last ?? "") || Bool.random(using: &generator) { lines.append(pick(ends)) }
+            // Unreachable; mod_firewall loads it.
+            if lines.last?.hasPrefix("BOUNCE") == true, Bool.random(using: &generator) { lines.append("MARK ORIGIN=m") }
             if !lines.contains(where: { line in (actions + ends).contains(line) }) { lines.append("PASS.") }
             // Here no error and no result is answered.
             if lines.contains("REPLY=Not now") { lines.insert("NOT TYPE: error, result", at: 0) }

@@ -177,7 +177,20 @@ import TapRecord
             "<message to='a@b' type='chat'><body>one two</body><x xmlns='urn:x' k='1'>t<y/></x></message>"
         ),
         ("SET={urn:x}x@k=2", "<message to='a@b'><body>one two</body><x xmlns='urn:x' k='2'>t<y/></x></message>"),
-        ("SET={urn:x}x#=no", nil), ("SET=subject#=no", nil),
+        ("SET={urn:x}x#=no", nil),
+        (
+            "SET=subject#=new",
+            "<message to='a@b'><body>one two</body><x xmlns='urn:x' k='1'>t<y/></x><subject>new</subject></message>"
+        ),
+        (
+            "SET={urn:x}x/z/{urn:w}w@a=$<@to>",
+            "<message to='a@b'><body>one two</body><x xmlns='urn:x' k='1'>t<y/><z><w xmlns='urn:w' a='a@b'/></z></x></message>"
+        ),
+        (
+            "SET={urn:v}v#=$<@to>",
+            "<message to='a@b'><body>one two</body><x xmlns='urn:x' k='1'>t<y/></x><v xmlns='urn:v'>a@b</v></message>"
+        ),
+        ("SET={urn:v}#=no", nil),
         (
             "SET=body# ~word=[%1%0]%%",
             "<message to='a@b'><body>[oneone]% [twotwo]%</body><x xmlns='urn:x' k='1'>t<y/></x></message>"
@@ -227,6 +240,8 @@ import TapRecord
             "SET=@from=paris@example.com",
             "from='paris@example.com' is not the session's JID (juliet@example.net/balcony); the server would close the stream (invalid-from)"
         ),
+        ("SET=@to=$<body#>", "to='a & b' is not a JID"),
+        ("REPLACE=<message from='juliet@example.net' to='$<body#>'/>", "to='a & b' is not a JID"),
         ("REPLACE=<presence/>", "an edit must not turn <message> into <presence>"),
         ("INJECT=<x>$<body#>$<body#></x>", "109 bytes, the receiver accepts at most 100"),
     ])
@@ -328,7 +343,7 @@ import TapRecord
         let judge = try Judge("@@ refused_edit = drop\nSET=@id=a\u{1}b")
         let request = "<iq type='get' id='1'><ping xmlns='urn:xmpp:ping'/></iq>"
         #expect(try judge.judge(.send, request).remarks.map(\.remark).last == .blackhole)
-        let other = try Judge("@@ refused_edit = drop\nSET=subject#=x\nREMOVE=thread").judge(.send, Self.sent)
+        let other = try Judge("@@ refused_edit = drop\nSET=body#=a & b\nREMOVE=thread").judge(.send, Self.sent)
         #expect(other.fate == .pass && other.edited == nil && other.remarks.isEmpty)
         // A setting holds for the rules below it, until another one, and not for those of a chain that they jump to.
         let text = """
@@ -412,11 +427,32 @@ import TapRecord
         #expect(verdict.fate == .fault(fault) && verdict.hits.count == 1)
     }
 
-    @Test(arguments: ["SASL FAILURE=aborted", "LOSE ACK.", "ELEMENT: {urn:xmpp:sm:3}r\nLOSE ACK."])
-    func `A fault that has no meaning for a stanza is left out with a remark`(_ rule: String) throws {
-        let xml = rule.contains("ELEMENT") ? "<r xmlns='urn:xmpp:sm:3'/>" : Self.sent
-        let verdict = try Judge(rule).judge(.send, xml)
+    @Test(arguments: [
+        "::both\n\nJUMP CHAIN=user/a\n\n::user/a\n\nSASL FAILURE=aborted",
+        "::both\n\nJUMP CHAIN=user/a\n\n::user/a\n\nLOSE ACK.",
+    ])
+    func `A fault that has no meaning for a stanza is left out with a remark`(_ rules: String) throws {
+        let verdict = try Judge(rules).judge(.send, Self.sent)
         #expect(verdict.fate == .pass && verdict.remarks.count == 1)
+    }
+
+    @Test func `LOG takes letters in brackets for a level only if they name one`() throws {
+        let logs: [(String, Level, String)] = [
+            ("[warn] x", .warn, "x"), ("[WARN]x", .warn, "x"), ("[debug]  x", .verbose, "x"),
+            ("[firewall-agentes] x", .info, "[firewall-agentes] x"), ("[loud] x", .info, "[loud] x"),
+            ("[warn x", .info, "[warn x"),
+        ]
+        for (text, level, logged) in logs {
+            let actions = try Judge("LOG=\(text)").judge(.send, Self.sent).actions.map(\.action)
+            #expect(actions == [.log(level, logged)])
+        }
+    }
+
+    @Test func `DEFAULT passes before the stanza is routed, and answers as the server does elsewhere`() throws {
+        #expect(try Judge("::preroute\n\nDEFAULT.\n\nDROP.").judge(.send, Self.sent).fate == .pass)
+        let remote = try Judge("::deliver_remote\n\nDEFAULT.").judge(.send, Self.sent)
+        #expect(remote.fate == .drop && remote.injected.count == 1)
+        #expect(try Judge("::deliver\n\nDEFAULT.").judge(.recv, Self.request).fate == .drop)
     }
 
     @Test func `What grows beyond the receiver's limit is given up, and nothing of it goes out`() throws {

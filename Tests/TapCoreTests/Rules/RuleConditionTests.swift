@@ -82,14 +82,32 @@ import TapRecord
         #expect(try judge.holds(.send, "<message to='paris@example.com'><body>hi</body></message>") == holds)
     }
 
-    @Test func `An absent to is the account, and TO SELF asks for its absence`() throws {
+    @Test func `TO SELF holds for stanzas without to and for those to the own bare JID`() throws {
         let judge = try Judge("TO EXACTLY: juliet@example.net\nTO SELF?\nLOG=x")
-        #expect(try judge.holds(.send, "<iq type='get' id='1'><query xmlns='jabber:iq:roster'/></iq>"))
+        let query = "<query xmlns='jabber:iq:roster'/></iq>"
+        #expect(try judge.holds(.send, "<iq type='get' id='1'>\(query)"))
+        #expect(try judge.holds(.send, "<iq type='get' id='1' to='Juliet@example.net'>\(query)"))
         #expect(
-            try !judge.holds(
-                .send,
-                "<iq type='get' id='1' to='juliet@example.net'><query xmlns='jabber:iq:roster'/></iq>"
-            )
+            try judge.holds(.recv, "<iq type='get' id='1' from='juliet@example.net/x' to='juliet@example.net'>\(query)")
+        )
+        let other = try Judge("TO SELF?\nLOG=x")
+        for to in ["juliet@example.net/balcony", "romeo@example.net", "example.net"] {
+            #expect(try !other.holds(.send, "<iq type='get' id='1' to='\(to)'>\(query)"))
+        }
+        #expect(
+            try !other.holds(.recv, "<iq type='get' id='1' from='romeo@example.net' to='juliet@example.net'>\(query)")
+        )
+    }
+
+    @Test func `A bare from of the client's is its full JID, as the server stamps it`() throws {
+        let judge = try Judge("FROM EXACTLY: juliet@example.net/balcony\nFROM FULL JID?\nLOG=$<@from>")
+        for from in ["", " from='juliet@example.net'", " from='juliet@example.net/balcony'"] {
+            let verdict = try judge.judge(.send, "<message\(from) to='romeo@example.net'/>")
+            #expect(verdict.actions.map(\.action) == [.log(.info, "juliet@example.net/balcony")])
+        }
+        #expect(try !judge.holds(.recv, "<message from='juliet@example.net'/>"))
+        #expect(
+            try Judge("FROM EXACTLY: juliet@example.net\nLOG=x").holds(.recv, "<message from='juliet@example.net'/>")
         )
     }
 
@@ -182,6 +200,18 @@ import TapRecord
         }
         // Line 1 is every third, line 5 the second and the fifth.
         #expect(hits == [0, 5, 1, 0, 5, 1])
+    }
+
+    @Test func `EVERY and NTH count in each session, or over all sessions`() throws {
+        let rules = try RuleFileTests.load(
+            "EVERY: 3 (all sessions)\nLOG=x\n\nNTH: 1, 5 (all sessions)\nLOG=y\n\nNTH: 2\nLOG=z"
+        )
+        let (one, other) = (Judge(rules), Judge(rules))
+        var lines: [[Int]] = []
+        for _ in 1...3 {
+            for judge in [one, other] { lines.append(try judge.judge(.send, Self.plain).hits.map(\.place.line)) }
+        }
+        #expect(lines == [[4], [], [1, 7], [7], [4], [1]])
     }
 
     @Test func `A condition that counts is asked for every stanza that reaches it`() throws {

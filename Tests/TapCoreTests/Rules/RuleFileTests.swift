@@ -138,6 +138,9 @@ import TapRecord
         ("KIND: iq\nTYPE: set\nDROP.", "DROP. leaves the iq request unanswered"),
         ("SET=@from=a@b", "this changes the stanza's from"),
         ("KIND: message\nREMOVE=@id", "this changes the stanza's id"),
+        ("DROP.\nLOG=too late", "unreachable action LOG"),
+        ("KIND: message\nBOUNCE=policy-violation (no)\nMARK ORIGIN=spammer", "unreachable action MARK ORIGIN"),
+        ("LOG=[warm] x", "\"[warm]\" is not a level: it is logged as text"),
         ("JUMP CHAIN=user/a", "no rules in chain user/a"),
         ("FROM: *@example.com\nDROP.", "the \"*\" in \"*@example.com\" stands for itself"),
         ("NOT WITH: a@b.example/*\nDROP.", "the \"*\" in \"a@b.example/*\" stands for itself"),
@@ -149,6 +152,7 @@ import TapRecord
 
     @Test(arguments: [
         "KIND: iq\nTYPE: result\nDROP.", "KIND: message\nDROP.", "KIND: iq\nBOUNCE.", "SET=body#=x",
+        "LOG=[firewall-agentes] x", "LOG=[a b] x", "LOG=[", "LOG=[error]",
         "FROM: <*>@<*.example.com>\nDROP.", "TO: a@b/<*>\nDROP.",
     ])
     func `What is often meant brings none`(_ file: String) throws {

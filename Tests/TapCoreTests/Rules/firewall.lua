@@ -76,12 +76,18 @@ local function run(chain, time, script, lines)
 		local stanza = assert(xml.parse(line))
 		inherit(stanza)
 		if chain ~= "deliver" and not stanza.attr.from then stanza.attr.from = session.full_jid end
+		-- Prosody removes the address of the sender's own account before handlers see it.
+		local own = stanza.attr.to
+		if own == "juliet@example.net" and stanza.attr.from:match("^[^/]*") == own then stanza.attr.to = nil end
 		local ok, result = pcall(handler, { stanza = stanza, origin = session })
+		-- Before it is routed, a stanza that nothing handles goes on.
+		if chain == "preroute" and result == false then result = nil end
 		-- What the server does with a stanza that nothing handles.
 		local kind = stanza.attr.type
 		if ok and result == false and kind ~= "error" and not (stanza.name == "iq" and kind == "result") then
 			say(stanzas.error_reply(stanza, "cancel", "service-unavailable"))
 		end
+		stanza.attr.to = stanza.attr.to or own
 		local word = not ok and "failed " .. tostring(result) or result == nil and "pass" or "drop"
 		print(word .. "\t" .. tostring(stanza) .. (#sent > 0 and "\t" .. table.concat(sent, "\t") or ""))
 	end

@@ -190,6 +190,8 @@ import XMPPCore
         ("", InjectionFault.incomplete), (" \n", .incomplete), ("<message>", .incomplete), ("<message", .incomplete),
         ("<message/><presence/>", .severalItems(offset: 10)), ("<message/></stream:stream>", .streamEnd),
         ("</stream:stream>", .streamEnd), ("<?xml version='1.0'?><message/>", .notStanza), ("<x/>", .notStanza),
+        ("<message xmlns='jabber:server' to='a@b'/>", .notStanza),
+        ("<s:iq xmlns:s='jabber:component:accept' type='get' id='1' to='a@b'/>", .notStanza),
         ("<message xmlns='urn:example:x'/>", .notStanza), ("<r xmlns='urn:xmpp:sm:3'/>", .notStanza),
         ("<stream:error/>", .notStanza),
         ("a<message/>", .malformed(ScanFault(.textOutsideStanza, at: 0))),

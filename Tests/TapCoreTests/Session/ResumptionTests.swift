@@ -287,7 +287,7 @@ import TapRecord
         let key = table.key(id: "a", account: "juliet@example.org")
         var roster = Roster()
         _ = roster.observe(.subscribe, .recv, contact: "romeo@example.net")
-        let memory = RuleMemory(marks: ["m": 1], generator: 1, rules: [])
+        let memory = RuleMemory(marks: ["m": 1], directedPresence: [], generator: 1, rules: [])
         let counts = EarlierCounts(SessionInfo.Counts(), SessionInfo.Counts())
         let legacy = SessionLegacy(roster: roster, counts: counts, rules: memory)
         table.enable(key, ResumptionTable.Suspended(jid: "juliet@example.org/x", session: 1), seconds: nil)

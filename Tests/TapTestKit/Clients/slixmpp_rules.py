@@ -117,6 +117,11 @@ async def obey(juliet, romeo):
     await romeo.wait(lambda xml: "call" in (xml.findtext(CLIENT + "body") or ""), "the rewritten message")
     tell("rewritten", bodies=romeo.bodies()[-1:])
 
+    large = "x" * 6000
+    juliet.say(other, large)
+    await romeo.wait(text(large), "the message beyond the limit of an item")
+    tell("large")
+
     juliet.send_presence(pto=other, pstatus="secret")
     juliet.say(other, "behind the presence")
     await romeo.wait(text("behind the presence"), "the message behind the presence")

@@ -12,7 +12,7 @@ struct AdviceTableTests {
     private static let remedies: [Remedy] =
         LoginCause.allCases.map { .usual($0) }
         + [
-            .addAccount, .offerMechanism, .giveClientCertificate, .changeClientTLS, .changeServerTLS,
+            .addAccount, .refuseOversize, .offerMechanism, .giveClientCertificate, .changeClientTLS, .changeServerTLS,
             .allowClearClients,
             .giveServerCertificate, .allowSender, .checkOwnAccount, .comparePassword, .changeBindingType,
             .addKey(mechanism: "SCRAM-SHA-1"), .tryOtherPort,

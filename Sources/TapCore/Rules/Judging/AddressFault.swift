@@ -7,8 +7,12 @@ enum AddressFault: CustomStringConvertible {
     /// To the server with a sender of another domain than that of the server or component (RFC 6120 §8.1.2.2, XEP-0114).
     case foreignDomain(String, domain: String)
 
+    /// The value of an address is not a JID (RFC 6120 §8.1).
+    case notJID(String, attribute: String)
+
     var description: String {
         switch self {
+        case .notJID(let value, let attribute): "\(attribute)='\(value)' is not a JID"
         case .missing(let attribute): "it has no \(attribute); in this stream each stanza has from and to"
         case .foreignSender(let from, let jid):
             "from='\(from)' is not the session's JID (\(jid)); the server would close the stream (invalid-from)"

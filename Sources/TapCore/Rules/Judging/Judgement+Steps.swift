@@ -304,6 +304,10 @@ extension Judgement {
         edit(tree, &state) { element, writer, content in
             var edit = PathEdit(change: change, mostBytes: mostBytes)
             edit.write(element, path, path.steps[...], inheriting: content, to: &writer)
+            if case .text(let text) = change, !edit.isFound, path.steps.allSatisfy({ $0.name != nil }) {
+                writer = XMLWriter(capacity: writer.bytes.count + 256)
+                edit.create(element, path, path.steps[...], text, inheriting: content, to: &writer)
+            }
             return edit.isChanged
         }
     }
@@ -351,6 +355,12 @@ extension Judgement {
             return "an edit must not turn <\(element.name)> into <\(edited.name)>"
         }
         guard item.head.kind != .nonza else { return nil }
+        for name in ["from", "to"] as [StaticString] {
+            guard let value = edited.attribute(name), value != element.attribute(name), Address(value).jid == nil else {
+                continue
+            }
+            return AddressFault.notJID(value, attribute: "\(name)").description
+        }
         if namesSender { return problem(ofAddresses: edited, was: element) }
         guard item.direction == .send, let from = edited.attribute("from"), let jid = context.jid else { return nil }
         let (address, own) = (RuleAddress(from), RuleAddress(jid))

@@ -22,7 +22,7 @@ extension Judgement {
             guard let address = address(side) else { return false }
             return address.full == self.text(text, tree)
         case .fullJID(let side): return address(side)?.resource != nil
-        case .toSelf: return attribute(.to) == nil
+        case .toSelf: return isToOwnAccount()
         case .clientAddress(let networks):
             guard item.direction == .send, let text = context.clientAddress, let address = AddressNetwork(text) else {
                 return false
@@ -35,6 +35,7 @@ extension Judgement {
             return roster.groups(of: String(decoding: peer.bare, as: UTF8.self)).contains(group)
         case .subscribed: return isOwnAccount() || contact()?.state.from ?? false
         case .pendingSubscription: return isOwnAccount() || contact()?.state.isPendingIn ?? false
+        case .sentDirectedPresence: return address(.from).map { state.directedPresence.contains($0.full) } ?? false
         case .time(let ranges):
             let now = context.localTime.minute
             return ranges.contains { range in
@@ -70,8 +71,8 @@ extension Judgement {
             return context.roundTrip.map { comparison.holds($0, duration) } ?? false
         case .origin(let origin): return context.origin == origin
         case .transport(let transport): return context.transport == transport
-        case .every(let number, let counter): return state.count(counter).isMultiple(of: number)
-        case .nth(let numbers, let counter): return numbers.contains(state.count(counter))
+        case .every(let number, let counter): return count(counter, &state).isMultiple(of: number)
+        case .nth(let numbers, let counter): return numbers.contains(count(counter, &state))
         case .probability(let probability): return state.random() < probability
         }
     }
@@ -149,6 +150,20 @@ extension Judgement {
     private mutating func isOwnAccount() -> Bool {
         guard let from = address(.from), let to = address(.to) else { return false }
         return from.bare == to.bare
+    }
+
+    /// Whether it is for the account that sends it. Prosody removes such a `to` before mod_firewall is asked.
+    private mutating func isToOwnAccount() -> Bool {
+        guard attribute(.to) != nil else { return true }
+        guard let to = address(.to), to.resource == nil, let account else { return false }
+        return to.full == account.bare && isOwnAccount()
+    }
+
+    private func count(_ counter: RuleTest.Counter, _ state: inout RuleState) -> Int {
+        switch counter {
+        case .session(let number): state.count(number)
+        case .shared(let number): set.tables.count(number)
+        }
     }
 
     // MARK: Searches

@@ -18,6 +18,7 @@ extension RuleSet {
         let isOpen = !context.phase.isHandshake
         guard asks(item.direction, isOpen: isOpen, item.head.kind) else { return Verdict() }
         var judgement = Judgement(self, item, context)
+        if createsStanzas, item.head.kind != .nonza { judgement.findOrigins(tree) }
         for stage in 0...1 {
             let rules = index.rules(stage, item.direction, isOpen: isOpen, item.head.kind)
             if judgement.run(rules, tree, &state, stage: stage) == .decided { break }
@@ -95,7 +96,7 @@ struct Judgement: ~Escapable {
                 return .decided
             }
             current = number
-            guard holds(number, tree, &state) else { continue }
+            guard !verdict.origins.contains(place), holds(number, tree, &state) else { continue }
             let rule = set.rules[number]
             verdict.hits.append(
                 Verdict.Hit(rule: number, place: place, isTraced: rule.isTraced, conditions: rule.conditionTexts)
@@ -126,6 +127,13 @@ struct Judgement: ~Escapable {
             if isTrue == condition.isNegated { return false }
         }
         return true
+    }
+
+    /// Finds the rules that have created the stanza: they are not asked about it.
+    mutating func findOrigins(_ tree: () -> Element?) {
+        let created = set.tables.created
+        guard !created.isEmpty else { return }
+        verdict.origins = created.rules(of: createdKey(tree), session: context.session, at: context.now)
     }
 
     mutating func remark(_ remark: Verdict.Remark) {
@@ -205,7 +213,12 @@ struct Judgement: ~Escapable {
         if let known = side == .from ? sender : receiver { return known }
         let written = attribute(side == .from ? .from : .to).map { String(decoding: $0, as: UTF8.self) }
         guard let text = written ?? impliedAddress(side) else { return nil }
-        let address = RuleAddress(text)
+        var address = RuleAddress(text)
+        // The server stamps a client's stanza with the full JID (RFC 6120 §8.1.2.1).
+        if side == .from, item.direction == .send, context.content == .client, let account, address.full == account.bare
+        {
+            address = account
+        }
         if side == .from { sender = address } else { receiver = address }
         return address
     }

@@ -27,8 +27,10 @@ struct PathEdit {
     let change: Change
     /// What is larger is refused by whoever asked, and not written to its end.
     let mostBytes: Int
-    /// There was such a place, and something is different there now.
+    /// Something is different now.
     private(set) var isChanged = false
+    /// There was such a place.
+    private(set) var isFound = false
 
     init(change: Change, mostBytes: Int) {
         self.change = change
@@ -60,12 +62,65 @@ struct PathEdit {
         writer.end()
     }
 
+    /// Writes an element with what `SET` puts at a path that leads nowhere: below the first elements that are there.
+    ///
+    /// - Parameter steps: Those that are left of the path; at least one, each with a name.
+    mutating func create(
+        _ element: Element,
+        _ path: StanzaPath,
+        _ steps: ArraySlice<StanzaPath.Step>,
+        _ text: [UInt8],
+        inheriting inherited: String,
+        to writer: inout XMLWriter
+    ) {
+        guard let step = steps.first else { return writeEnd(element, path, inherited, &writer) }
+        writer.start(element, inheriting: inherited)
+        let namespace = element.namespaceURI
+        var isPassed = false
+        for content in element.contents {
+            switch content {
+            case .text(let text): writer.text(text)
+            case .element(let child):
+                if !isPassed, step.matches(child, in: element) {
+                    isPassed = true
+                    create(child, path, steps.dropFirst(), text, inheriting: namespace, to: &writer)
+                } else {
+                    writer.element(child, inheriting: namespace)
+                }
+            }
+        }
+        if !isPassed { create(path, steps, text, in: namespace, to: &writer) }
+        writer.end()
+    }
+
+    private mutating func create(
+        _ path: StanzaPath,
+        _ steps: ArraySlice<StanzaPath.Step>,
+        _ text: [UInt8],
+        in namespace: String,
+        to writer: inout XMLWriter
+    ) {
+        guard let step = steps.first, let name = step.name else { return }
+        isChanged = true
+        let own = step.namespace.map { String(decoding: $0.uri, as: UTF8.self) } ?? namespace
+        let (isLast, text) = (steps.count == 1, String(decoding: text, as: UTF8.self))
+        var attributes: KeyValuePairs<String, String?> = [:]
+        if isLast, case .attribute(let name, _) = path.end {
+            attributes = [String(decoding: name, as: UTF8.self): text]
+        }
+        writer.start(String(decoding: name, as: UTF8.self), xmlns: own == namespace ? nil : own, attributes)
+        if isLast, case .text = path.end { writer.text(text) }
+        create(path, steps.dropFirst(), Array(text.utf8), in: own, to: &writer)
+        writer.end()
+    }
+
     private mutating func writeEnd(
         _ element: Element,
         _ path: StanzaPath,
         _ inherited: String,
         _ writer: inout XMLWriter
     ) {
+        isFound = true
         switch (path.end, change) {
         case (.element, .remove): isChanged = true
         case (.element, .xml(let xml)):

@@ -31,6 +31,9 @@ public final class RuleSet: Sendable {
     let asksTime: Bool
     let asksRoster: Bool
     let asksRoundTrip: Bool
+    let asksDirectedPresence: Bool
+    /// A rule can send stanzas that come back to a rule.
+    let createsStanzas: Bool
     /// Rules that name the origin `tap`.
     private let tapRules: [Int]
     /// All that any rule leaves out of records.
@@ -72,6 +75,8 @@ public final class RuleSet: Sendable {
         let tests = parser.rules.flatMap(\.conditions).map(\.test)
         asksTime = tests.contains { if case .time = $0 { true } else if case .day = $0 { true } else { false } }
         asksRoundTrip = tests.contains { if case .roundTrip = $0 { true } else { false } }
+        asksDirectedPresence = tests.contains { if case .sentDirectedPresence = $0 { true } else { false } }
+        createsStanzas = parser.rules.flatMap(\.steps).contains { $0.createsStanza }
         asksRoster = tests.contains { test in
             switch test {
             case .inRoster, .inRosterGroup, .subscribed, .pendingSubscription: true
@@ -93,6 +98,7 @@ public final class RuleSet: Sendable {
         index = RuleIndex([]) { _, _ in false }
         altering = [false, false]
         (asksTime, asksRoster, asksRoundTrip) = (false, false, false)
+        (asksDirectedPresence, createsStanzas) = (false, false)
         tapRules = []
         redactions = []
     }

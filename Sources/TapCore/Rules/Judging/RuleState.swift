@@ -8,6 +8,8 @@ struct RuleState: ~Copyable {
     static let mostMarks = 1000
 
     var marks: [String: Int64] = [:]
+    /// Addresses to which the client has sent presence of their own, prepared.
+    private(set) var directedPresence: Set<[UInt8]> = []
     /// How often each counter of the rules was asked.
     var counters: [Int: Int] = [:]
     var generator: UInt64
@@ -54,6 +56,21 @@ struct RuleState: ~Copyable {
     }
 
     mutating func unmark(_ name: String) { marks[name] = nil }
+
+    /// Takes note of presence that the client has sent to an address, or of its end.
+    mutating func notePresence(to address: [UInt8], isAvailable: Bool) {
+        guard isAvailable else { return _ = directedPresence.remove(address) }
+        if directedPresence.count < Self.mostMarks { directedPresence.insert(address) }
+    }
+
+    /// Presence is no longer shown to anybody.
+    mutating func endPresence() { directedPresence = [] }
+
+    /// Goes on with what another session has remembered.
+    mutating func resume(_ memory: RuleMemory) {
+        marks = memory.marks
+        directedPresence = memory.directedPresence
+    }
 
     /// How often this counter has been asked, this time included.
     mutating func count(_ counter: Int) -> Int {
@@ -102,7 +119,11 @@ final class RuleTables: Sendable {
         var rates: [RateBuckets]
         var lists: [AddedTexts]
         var marks: UserMarks
+        var created: CreatedStanzas
     }
+
+    /// How often each counter that all sessions share was asked.
+    private let counters = Mutex<[Int: Int]>([:])
 
     private let tables: Mutex<Tables>
     private let definitions: RuleDefinitions
@@ -113,7 +134,8 @@ final class RuleTables: Sendable {
             Tables(
                 rates: definitions.rates.values.map { _ in RateBuckets() },
                 lists: definitions.lists.values.map { _ in AddedTexts() },
-                marks: UserMarks()
+                marks: UserMarks(),
+                created: CreatedStanzas()
             )
         )
     }
@@ -124,6 +146,7 @@ final class RuleTables: Sendable {
         let old = earlier.tables.withLock { $0 }
         tables.withLock { tables in
             tables.marks = old.marks
+            tables.created = old.created
             for (number, name) in definitions.rates.names.enumerated() {
                 guard let same = earlier.definitions.rates.index(of: name),
                     earlier.definitions.rates.values[same].source == definitions.rates.values[number].source
@@ -156,6 +179,17 @@ final class RuleTables: Sendable {
         guard text.count <= Self.mostTextBytes, !definition.items.contains(text) else { return }
         tables.withLock { $0.lists[list] }.add(text, limit: definition.limit ?? Self.mostAdded)
     }
+
+    /// How often this counter has been asked by all sessions, this time included.
+    func count(_ counter: Int) -> Int {
+        counters.withLock { counters in
+            counters[counter, default: 0] += 1
+            return counters[counter] ?? 0
+        }
+    }
+
+    /// Stanzas that rules have created and that may come back from a server.
+    var created: CreatedStanzas { tables.withLock { $0.created } }
 
     /// Marks a user, or takes the mark away where there is no time.
     func mark(_ user: [UInt8], _ name: String, at now: Int64?) {

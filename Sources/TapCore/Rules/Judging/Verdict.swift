@@ -51,6 +51,8 @@ struct Verdict {
         case tooComplex
         /// More rules were asked than ``RuleSet/mostRules``; the rest was not.
         case tooManyRules
+        /// The rule has sent the same stanza too often.
+        case loop
         /// The action has no meaning here.
         case notHere(String)
     }
@@ -76,6 +78,8 @@ struct Verdict {
     var actions: [(place: RulePlace, action: Action)] = []
     var hits: [Hit] = []
     var remarks: [(place: RulePlace, remark: Remark)] = []
+    /// The rules that have created the stanza.
+    var origins: [RulePlace] = []
     /// Tags of `TAG TRACE`.
     var tags: [String] = []
 }

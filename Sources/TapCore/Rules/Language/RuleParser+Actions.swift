@@ -105,8 +105,9 @@ extension RuleParser {
         case .pass: .pass
         case .drop: .drop
         case .bounce: .bounce(.serviceUnavailable)
-        // What the server answers to a stanza that nothing handles; in a chain of the user's mod_firewall takes it for PASS.
-        case .default: isUserChain ? .pass : .bounce(.serviceUnavailable)
+        // What the server answers to a stanza that nothing handles. mod_firewall takes it for PASS in a chain of the user's,
+        // and before the server has routed the stanza.
+        case .default: isUserChain || isPreroute ? .pass : .bounce(.serviceUnavailable)
         case .unsubscribeSender: .unsubscribeSender
         case .return: .return
         case .trace: .trace(tag: nil)
@@ -255,26 +256,25 @@ extension RuleParser {
         try reader.choice("SASL failure", Self.saslConditions.map { ($0, $0) })
     }
 
-    private func log(_ reader: inout RuleReader) throws(RuleFault) -> RuleStep {
-        var level = Level.info
-        if reader.take("[") {
-            let start = reader
-            let word = reader.take { $0.isLetter }
-            let names: [(String, Level)] = [
-                ("error", .error), ("warn", .warn), ("info", .info), ("debug", .verbose), ("verbose", .verbose),
-                ("trace", .trace),
-            ]
-            guard let named = names.first(where: { $0.0 == word })?.1, reader.take("]") else {
-                throw start.fault(
-                    "\"[\(word)]\" is not a level",
-                    "expected \(names.map { "[\($0.0)]" }.joined(separator: ", "))",
-                    nearest: Spelling.nearest(to: word, among: names.map(\.0))
-                )
+    /// As mod_firewall reads it: letters in brackets are a level if they name one, and text otherwise.
+    private mutating func log(_ reader: inout RuleReader) throws(RuleFault) -> RuleStep {
+        let names: [(String, Level)] = [
+            ("error", .error), ("warn", .warn), ("info", .info), ("debug", .verbose), ("verbose", .verbose),
+            ("trace", .trace),
+        ]
+        let start = reader
+        guard reader.take("[") else { return .log(.info, try RuleText(&reader)) }
+        let word = reader.take { $0.isASCII && $0.isLetter }
+        guard reader.take("]"), let named = names.first(where: { $0.0 == word.lowercased() }) else {
+            let isWord = start.rest.hasPrefix("[\(word)]")
+            if isWord, let nearest = Spelling.nearest(to: word, among: names.map(\.0)) {
+                warn(start.fault("\"[\(word)]\" is not a level: it is logged as text", nearest: "[\(nearest)]"))
             }
-            level = named
-            reader.skipSpaces()
+            reader = start
+            return .log(.info, try RuleText(&reader))
         }
-        return .log(level, try RuleText(&reader))
+        reader.skipSpaces()
+        return .log(named.1, try RuleText(&reader))
     }
 
     // MARK: Edits
@@ -318,6 +318,12 @@ extension RuleParser {
         if isStanza, !["message", "presence", "iq"].contains(element.name) || element.namespace != .client {
             throw start.fault("\"<\(element.name)>\" is not a stanza", "expected <message>, <presence> or <iq>")
         }
+        if isStanza {
+            for name in ["from", "to"] as [StaticString] {
+                guard let value = element.attribute(name) else { continue }
+                try Self.checkAddress(value, named: Array("\(name)".utf8), start)
+            }
+        }
         return text
     }
 
@@ -359,6 +365,7 @@ extension RuleParser {
 
     /// `PATH=TEXT` or `PATH ~PATTERN=TEXT`.
     private mutating func setting(_ reader: inout RuleReader) throws(RuleFault) -> RuleStep {
+        let start = reader
         let path = try editablePath(&reader, isText: true)
         reader.skipSpaces()
         var pattern: Int?
@@ -367,9 +374,24 @@ extension RuleParser {
         guard reader.take("=") else {
             throw reader.fault("no \"=\" after \(path.source)", "expected SET=PATH=TEXT or SET=PATH ~PATTERN=TEXT")
         }
-        guard let pattern else { return .set(path, .text(try RuleText(&reader))) }
+        guard let pattern else {
+            let text = try RuleText(&reader)
+            if let literal = text.literal, path.steps.isEmpty, case .attribute(let name, _) = path.end {
+                try Self.checkAddress(String(decoding: literal, as: UTF8.self), named: name, start)
+            }
+            return .set(path, .text(text))
+        }
         let captures = definitions.patterns.values[pattern].captureCount
         return .set(path, .replacing(pattern: pattern, by: try RuleText(&reader, captures: captures)))
+    }
+
+    /// Refuses a value of `from` or `to` that is not a JID (RFC 6120 §8.1).
+    private static func checkAddress(_ value: String, named name: [UInt8], _ start: RuleReader) throws(RuleFault) {
+        guard name.span.equals("from") || name.span.equals("to"), let fault = Address(value).fault else { return }
+        throw start.fault(
+            "\(String(decoding: name, as: UTF8.self))=\"\(value)\" is not a JID: \(fault)",
+            value.isEmpty ? "use REMOVE=@\(String(decoding: name, as: UTF8.self)) to remove it" : nil
+        )
     }
 
     /// `XML` for the whole stanza, or `PATH XML`.
@@ -383,6 +405,38 @@ extension RuleParser {
         reader.skipSpaces()
         guard !reader.isAtEnd else { throw reader.fault("missing XML", "expected REPLACE=PATH XML") }
         return .replace(path, try xml(&reader))
+    }
+
+    /// Refuses faults that can never act in the rule: it is never asked about the element that they are for.
+    func checkFaults(of rule: Rule) throws(RuleFault) {
+        // A chain of the user's is asked about what the rules that jump to it are asked about.
+        var isJumpedTo = false
+        if case .user = rule.chain { isJumpedTo = true }
+        for step in rule.steps {
+            switch step {
+            case .fault(.loseAck):
+                let mayBeAcknowledgement = rule.conditions.allSatisfy { condition in
+                    guard case .element(let step) = condition.test, !condition.isNegated else { return true }
+                    return (step.name.map { $0.span.equals("a") } ?? true)
+                        && (step.namespace.map { $0.namespace == .streamManagement } ?? true)
+                }
+                let isAsked = isJumpedTo || rule.namesElement && rule.kinds.contains(.nonza)
+                guard mayBeAcknowledgement, isAsked, rule.chain != .handshake else {
+                    throw RuleReader("", at: rule.place).fault(
+                        "LOSE ACK. can never act: the rule is not asked about acknowledgements",
+                        "add the condition ELEMENT: {urn:xmpp:sm:3}a"
+                    )
+                }
+            case .fault(.saslFailure):
+                guard isJumpedTo || rule.kinds.contains(.nonza), rule.chain.reaches(.send), !rule.excludes(.send) else {
+                    throw RuleReader("", at: rule.place).fault(
+                        "SASL FAILURE can never act: the rule is not asked about the client's login",
+                        "put it below ::handshake"
+                    )
+                }
+            default: break
+            }
+        }
     }
 
     /// Warns of a rule that leaves a request without an answer (RFC 6120 §8.2.3), or writes another sender (§8.1.2.1).

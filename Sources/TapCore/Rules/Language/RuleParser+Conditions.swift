@@ -23,6 +23,7 @@ enum RuleConditionName: String, CaseIterable {
     case inRosterGroup = "IN ROSTER GROUP"
     case subscribed = "SUBSCRIBED"
     case pendingSubscription = "PENDING SUBSCRIPTION FROM SENDER"
+    case sentDirectedPresence = "SENT DIRECTED PRESENCE TO SENDER"
     case time = "TIME"
     case day = "DAY"
     case limit = "LIMIT"
@@ -49,7 +50,8 @@ enum RuleConditionName: String, CaseIterable {
     /// Those that end with `?`.
     var hasNoValue: Bool {
         switch self {
-        case .fromFullJID, .toFullJID, .toSelf, .inRoster, .subscribed, .pendingSubscription: true
+        case .fromFullJID, .toFullJID, .toSelf, .inRoster, .subscribed, .pendingSubscription, .sentDirectedPresence:
+            true
         default: false
         }
     }
@@ -57,17 +59,16 @@ enum RuleConditionName: String, CaseIterable {
     /// Conditions of mod_firewall that only the server can judge, and why.
     static let refused: [String: String] = [
         "FROM COUNTRY": "countries of IP addresses need a data file, which xmpptap does not have",
-        "FROM GROUP": "only the server knows user groups",
-        "TO GROUP": "only the server knows user groups",
-        "CROSSING GROUPS": "only the server knows user groups",
-        "MAY": "only the server knows permissions",
+        "FROM GROUP": "only the server knows user groups; list the members in a %ZONE",
+        "TO GROUP": "only the server knows user groups; list the members in a %ZONE",
+        "CROSSING GROUPS": "only the server knows user groups; list the members in a %ZONE and use CROSSING",
+        "MAY": "only the server knows permissions; list the JIDs in a %ZONE or a %LIST",
         "FROM ROLE": "only the server knows roles",
         "TO ROLE": "only the server knows roles",
         "FROM ADMIN": "only the server knows administrators",
         "TO ADMIN": "only the server knows administrators",
         "FROM ADMIN OF": "only the server knows administrators",
         "TO ADMIN OF": "only the server knows administrators",
-        "SENT DIRECTED PRESENCE TO SENDER": "xmpptap does not track directed presence",
     ]
 }
 
@@ -154,6 +155,7 @@ extension RuleParser {
         case .inRosterGroup: return .inRosterGroup(RuleReader.trimmed(reader.takeRest()))
         case .subscribed: return .subscribed
         case .pendingSubscription: return .pendingSubscription
+        case .sentDirectedPresence: return .sentDirectedPresence
         case .time: return .time(try times(&reader))
         case .day: return .day(try days(&reader))
         case .limit: return try limit(&reader)
@@ -186,21 +188,36 @@ extension RuleParser {
         case .transport:
             return .transport(try reader.choice("transport", RuleTransport.allCases.map { ($0.rawValue, $0) }))
         case .every:
-            counters += 1
-            return .every(try reader.integer("number", in: 1...1_000_000_000), counter: counters - 1)
+            let number = try reader.integer("number", in: 1...1_000_000_000)
+            return .every(number, counter: try counter(&reader))
         case .nth:
-            counters += 1
-            let numbers = try reader.filledList().map { item throws(RuleFault) in
-                var reader = RuleReader(item.text, at: item.reader.place)
+            // The options stand behind the list.
+            let start = reader
+            _ = reader.take { $0 != "(" }
+            var list = start.taken(upTo: reader)
+            let numbers = try list.filledList().map { item throws(RuleFault) in
                 guard let number = Int(item.text), number > 0 else {
                     throw item.reader.fault("\"\(item.text)\" is not a number", "expected a whole number from 1")
                 }
-                _ = reader.takeRest()
                 return number
             }
-            return .nth(numbers, counter: counters - 1)
+            return .nth(numbers, counter: try counter(&reader))
         case .probability: return .probability(try probability(&reader))
         }
+    }
+
+    /// A new counter: of each session, or with `(all sessions)` one for all.
+    private mutating func counter(_ reader: inout RuleReader) throws(RuleFault) -> RuleTest.Counter {
+        var isShared = false
+        for var option in try reader.options() {
+            let start = option
+            guard option.take("all sessions"), option.isAtEnd else {
+                throw start.fault("unknown option \"\(start.rest)\"", "expected (all sessions)")
+            }
+            isShared = true
+        }
+        counters += 1
+        return isShared ? .shared(counters - 1) : .session(counters - 1)
     }
 
     private func expect(_ word: String, _ usage: String, _ reader: inout RuleReader) throws(RuleFault) {

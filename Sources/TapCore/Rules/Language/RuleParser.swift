@@ -23,6 +23,8 @@ struct RuleParser {
     private var jumps: [(chain: Int, reader: RuleReader)] = []
     /// The rule that is being read stands in a `user/` chain.
     private(set) var isUserChain = false
+    /// It stands in `preroute`.
+    private(set) var isPreroute = false
     /// Edits of `from` in the rule that is being read.
     var editsOfSender: [RuleFault] = []
     /// Places in the session's state that `EVERY` and `NTH` count in.
@@ -96,6 +98,7 @@ struct RuleParser {
     private mutating func readRules(of file: RuleSource, _ lines: [Line]) {
         var chain = defaultChain
         isUserChain = false
+        isPreroute = chain == .preroute
         var state = State.between
         var rule: Rule?
         var settings = RuleSettings()
@@ -121,14 +124,14 @@ struct RuleParser {
                 if line.text.hasPrefix("::") {
                     note { parser throws(RuleFault) in chain = try parser.chain(reader) }
                     if case .user = chain { isUserChain = true } else { isUserChain = false }
+                    isPreroute = chain == .preroute
                 }
                 if line.text.hasPrefix("@@") { note { _ throws(RuleFault) in try settings.read(reader) } }
             } else if let name = Self.action(line.text) {
                 if rule == nil { rule = Rule(place: line.place, chain: chain, settings) }
                 if let decisive = rule?.steps.last, decisive.isDecisive, RuleActionName(rawValue: name) != nil {
-                    faults.append(
-                        reader.fault("unreachable action \(name)", "the action before it ends the rule")
-                    )
+                    // mod_firewall loads such a rule, too.
+                    warn(reader.fault("unreachable action \(name)", "the action before it ends the rule"))
                 }
                 state = .actions
                 note { parser throws(RuleFault) in
@@ -159,6 +162,7 @@ struct RuleParser {
             faults.append(reader.fault("conditions without an action", "expected an action such as DROP."))
         } else if let rule, state == .actions {
             warn(of: rule)
+            note { parser throws(RuleFault) in try parser.checkFaults(of: rule) }
             rules.append(rule)
         }
         rule = nil
@@ -436,6 +440,13 @@ struct RuleParser {
         var list = RuleDefinitions.List(source: String(reader.rest))
         let start = reader
         let source = reader.word()
+        // Before the options: those of such lists are others.
+        if source.hasPrefix("http:") || source.hasPrefix("https:") {
+            throw start.fault("lists over HTTP are not supported", "download the file and use file:PATH")
+        }
+        if source.hasPrefix("pubsub") {
+            throw start.fault("lists from pubsub are not supported", "use memory or file:PATH")
+        }
         var ignoresMissing = false
         for var options in try reader.options() {
             for (text, start) in options.list() {
@@ -475,10 +486,6 @@ struct RuleParser {
             for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) where !line.isEmpty {
                 list.items.insert(list.filtered(Array(line.utf8)))
             }
-        case _ where source.hasPrefix("http:") || source.hasPrefix("https:"):
-            throw start.fault("lists over HTTP are not supported", "download the file and use file:PATH")
-        case _ where source.hasPrefix("pubsub"):
-            throw start.fault("lists from pubsub are not supported", "use memory or file:PATH")
         default:
             throw start.fault(
                 "unknown kind of list \"\(source)\"",

@@ -49,6 +49,14 @@ enum RuleStep: Sendable {
         }
     }
 
+    /// Whether it sends a stanza that a rule may be asked about when a server has delivered it. Errors are not answered.
+    var createsStanza: Bool {
+        switch self {
+        case .reply, .redirect, .copy, .forward, .unsubscribeSender: true
+        default: false
+        }
+    }
+
     /// Whether it can change what goes out: such a direction is not relayed in cut-through.
     var alters: Bool {
         switch self {

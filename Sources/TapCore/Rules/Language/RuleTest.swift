@@ -21,6 +21,12 @@ indirect enum RuleTest: Sendable {
 
     enum Marked: Sendable { case origin, user }
 
+    /// Where `EVERY` and `NTH` count: the place in the state of each session, or in what all sessions share.
+    enum Counter: Sendable {
+        case session(Int)
+        case shared(Int)
+    }
+
     /// What `INSPECT` compares the text at its path with.
     enum Inspection: Sendable {
         case exists
@@ -48,6 +54,8 @@ indirect enum RuleTest: Sendable {
     case inRosterGroup(String)
     case subscribed
     case pendingSubscription
+    /// The client has sent presence to the sender's own address.
+    case sentDirectedPresence
     /// Minutes of the day, the end excluded; one that ends before it begins passes midnight.
     case time([(start: Int, end: Int)])
     /// Bits of the days from Sunday on.
@@ -67,16 +75,16 @@ indirect enum RuleTest: Sendable {
     case roundTrip(Comparison, Int64)
     case origin(Origin)
     case transport(RuleTransport)
-    /// Every so many times that it is asked; `counter` is its place in the session's state.
-    case every(Int, counter: Int)
+    /// Every so many times that it is asked.
+    case every(Int, counter: Counter)
     /// The times at which it holds.
-    case nth([Int], counter: Int)
+    case nth([Int], counter: Counter)
     case probability(Double)
 
     /// Whether the answer depends on what was asked before, or on chance.
     var isStateful: Bool {
         switch self {
-        case .limit, .marked, .list, .scan, .every, .nth, .probability: true
+        case .limit, .marked, .list, .scan, .sentDirectedPresence, .every, .nth, .probability: true
         default: false
         }
     }

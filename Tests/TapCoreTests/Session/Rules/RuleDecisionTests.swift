@@ -321,11 +321,64 @@ private let typing =
         #expect(String(decoding: harness.toServer[before...], as: UTF8.self) == "<presence/>")
     }
 
-    @Test func `an item beyond the limit is refused where rules can alter it`() throws {
+    private static let large =
+        "<message to='r@example.net'><body>\(String(repeating: "x", count: 2000))</body></message>"
+
+    private static var smallItems: SessionOptions {
         var options = SessionOptions(level: .trace)
         options.limits.itemBytes = 400
-        var scene = try RuleScene("::send\n\nKIND: message\nDROP.", options)
-        _ = scene.send("<message><body>\(String(repeating: "x", count: 2000))</body></message>")
+        return options
+    }
+
+    @Test(arguments: [1, 7, 100_000])
+    func `a stanza beyond the limit is relayed though rules decide, with a warning`(piece: Int) throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nDROP.", Self.smallItems)
+        var out = ""
+        var rest = Array((Self.large + body + Self.large + "<presence/>").utf8)[...]
+        while !rest.isEmpty {
+            out += scene.send(String(decoding: rest.prefix(piece), as: UTF8.self)).server
+            rest = rest.dropFirst(piece)
+        }
+        #expect(out == Self.large + Self.large + "<presence/>")
+        #expect(scene.harness.closed == nil)
+        let warnings = scene.told("rules-not-evaluated")
+        #expect(warnings.count == 2 && warnings.allSatisfy { $0.record.level == .warn })
+        let words = "rules were not evaluated for a stanza larger than 400 bytes, the limit of an item; it is relayed"
+        #expect(warnings.first?.record.words?.hasPrefix(words) == true)
+        let passes = scene.passes(.send)
+        #expect(!passes)
+    }
+
+    @Test func `a stanza beyond the limit is relayed while stanzas are to be held`() throws {
+        var harness = SessionHarness(options: Self.smallItems)
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        harness.handle(.pause(try StanzaPause(.send)))
+        let before = harness.toServer.count
+        harness.send(Self.large + body)
+        #expect(String(decoding: harness.toServer[before...], as: UTF8.self) == Self.large)
+        #expect(harness.session.heldItems.count == 1 && harness.closed == nil)
+        #expect(harness.told(code: "rules-not-evaluated").count == 1)
+    }
+
+    @Test func `a rule that alters nothing is not evaluated for a stanza beyond the limit, with a warning`() throws {
+        var scene = try RuleScene("KIND: message\nLOG=seen", Self.smallItems)
+        #expect(scene.send(Self.large).server == Self.large)
+        #expect(scene.told("rules-not-evaluated").count == 1 && scene.told("rule-log").isEmpty)
+    }
+
+    @Test func `no warning names a stanza that no rule would be asked about`() throws {
+        var scene = try RuleScene("::send\n\nKIND: iq\nDROP.", Self.smallItems)
+        #expect(scene.send(Self.large).server == Self.large)
+        #expect(scene.told("rules-not-evaluated").isEmpty)
+    }
+
+    @Test(arguments: ["::send\n\nKIND: message\nDROP.", "KIND: iq\nLOG=seen"])
+    func `a stanza beyond the limit ends the session where the user wants that`(rules: String) throws {
+        var options = Self.smallItems
+        options.onOversize = .refuse
+        var scene = try RuleScene(rules, options)
+        let out = scene.send(Self.large)
+        #expect(!out.server.contains("xxx") && out.client.contains("<policy-violation"))
         #expect(scene.harness.closed == false)
     }
 

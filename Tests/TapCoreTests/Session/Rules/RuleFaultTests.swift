@@ -63,6 +63,12 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.item?.record.action == "dropped" && scene.item?.xml == message(2))
         #expect(scene.handle(.release(3, .replace(Array("<message".utf8)))).server.isEmpty)
         #expect(scene.told("held-edit-refused").count == 1)
+        for content in ["jabber:server", "jabber:component:accept"] {
+            let foreign = "<message xmlns='\(content)' id='other'/>"
+            let words = "it is not an iq, message or presence in the stream's namespace"
+            #expect(scene.harness.session.problem(with: .replace(Array(foreign.utf8)), of: 3) == words)
+            #expect(scene.handle(.release(3, .replace(Array(foreign.utf8)))).server.isEmpty)
+        }
         let edited = "<message id='other'/>"
         #expect(scene.handle(.release(3, .replace(Array(edited.utf8)))).server == edited + "<presence/>")
         let ledgers = try #require(scene.harness.session.streamManagement?.translator.ledgers)
@@ -106,7 +112,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
     }
 
     @Test(arguments: [
-        ("KIND: massage", "massage"), ("DROP.", "unreachable"),
+        ("KIND: massage", "massage"), ("DROP.", "only conditions"),
         ("KIND: message\nPASS.\n\nKIND: iq", "only conditions"),
         ("::send", "only conditions"), ("TIME: 10:00-11:00", "only be asked by rule files"),
     ])
