@@ -273,7 +273,7 @@ import Testing
         #expect(narrow.last?.contains("  …") == true, "\(narrow)")
         try await scene.checkRelaying("Hold, and pass")
         let bodies = scene.romeo.events.filter { $0.event == "received" }.map(\.body)
-        #expect(bodies == ["Arise", "Hold once more", "Hold, and pass"])
+        #expect(bodies == ["Arise", "Who is there", "It is the east", "Hold once more", "Hold, and pass"])
         try await scene.tap.stop()
         try await scene.server.stop()
     }

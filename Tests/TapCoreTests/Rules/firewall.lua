@@ -23,7 +23,13 @@ package.loaded["core.rostermanager"] = {
 }
 
 local sent
-local function say(stanza) sent[#sent + 1] = tostring(stanza) end
+-- The address that Prosody has removed from the stanza at hand: a copy of it is compared with the stanza as it came.
+local removed
+local function say(stanza)
+	local forwarded = stanza:get_child("forwarded", "urn:xmpp:forward:0")
+	if forwarded then forwarded.tags[1].attr.to = forwarded.tags[1].attr.to or removed end
+	sent[#sent + 1] = tostring(stanza)
+end
 
 -- Online is every full address.
 local online = setmetatable({}, { __index = function (_, jid) return jid:find("/", 1, true) and {} or nil end })
@@ -79,6 +85,7 @@ local function run(chain, time, script, lines)
 		-- Prosody removes the address of the sender's own account before handlers see it.
 		local own = stanza.attr.to
 		if own == "juliet@example.net" and stanza.attr.from:match("^[^/]*") == own then stanza.attr.to = nil end
+		removed = own
 		local ok, result = pcall(handler, { stanza = stanza, origin = session })
 		-- Before it is routed, a stanza that nothing handles goes on.
 		if chain == "preroute" and result == false then result = nil end
