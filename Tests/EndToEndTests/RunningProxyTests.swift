@@ -214,7 +214,7 @@ import Testing
         #expect(edited.output == #"{"session":1,"held":\#(number),"action":"edit"}"# + "\n")
         try await scene.received(scene.romeo, "Arise")
 
-        // The rule's answer reaches Juliet, whose session is not asked to answer that.
+        // The rule's answer reaches Juliet. The rule does not answer it again.
         try await scene.say("Who is there")
         try await scene.received(scene.juliet, "Who is there")
         try await scene.checkRelaying("It is the east")

@@ -78,7 +78,7 @@ extension Session {
         return mayCreate
     }
 
-    /// Takes note of presence that the client sends to an address of its own choice, for rules that ask for it.
+    /// Records directed presence of the client for rules that ask for it.
     private func noteDirectedPresence(_ event: StreamEvent, _ rules: SessionRules) {
         guard rules.set.asksDirectedPresence, event.head.kind == .presence else { return }
         let bytes = directions.bytes(.send)

@@ -11,7 +11,7 @@ public enum UnparsablePolicy: String, Sendable, Hashable, CaseIterable {
     case close
 }
 
-/// What is done about a stanza of an open session that is larger than the limit of an item.
+/// How a session treats a stanza larger than the limit of an item.
 public enum OversizePolicy: String, Sendable, Hashable, CaseIterable {
     /// It is relayed as it arrives. Rules are not evaluated for it.
     case relay

@@ -185,7 +185,7 @@ struct EarlierRules: Sendable {
 struct RuleMemory: Sendable {
     /// Marks of the session.
     let marks: [String: Int64]
-    /// Addresses to which the client has sent presence of their own.
+    /// Addresses to which the client has sent directed presence.
     let directedPresence: Set<[UInt8]>
     /// State of the random number generator.
     let generator: UInt64

@@ -7,7 +7,7 @@ internal import XMPPCore
 /// answer each other for ever. And a rule that creates the same stanza again and again is stopped: the loop may lead through
 /// another proxy, which does not know of it.
 final class CreatedStanzas: Sendable {
-    /// What a server leaves as it is.
+    /// The parts of a stanza that a server does not change.
     struct Key: Hashable {
         var kind: StanzaHead.Kind
         var type: [UInt8]
@@ -54,7 +54,7 @@ final class CreatedStanzas: Sendable {
     /// Takes note of a stanza that a rule creates; false if it has created the same one too often.
     ///
     /// - Parameters:
-    ///   - sender: The sender of the stanza at hand.
+    ///   - sender: The sender of the stanza that the rule was asked about.
     ///   - origins: The rules that have created that.
     func create(_ key: Key, by rule: RulePlace, for sender: [UInt8], _ origins: [RulePlace], at now: Int64) -> Bool {
         contents.withLock { contents in

@@ -8,7 +8,7 @@ struct RuleState: ~Copyable {
     static let mostMarks = 1000
 
     var marks: [String: Int64] = [:]
-    /// Addresses to which the client has sent presence of their own, prepared.
+    /// Addresses to which the client has sent directed presence, prepared.
     private(set) var directedPresence: Set<[UInt8]> = []
     /// How often each counter of the rules was asked.
     var counters: [Int: Int] = [:]

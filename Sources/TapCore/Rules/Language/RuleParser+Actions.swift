@@ -105,7 +105,7 @@ extension RuleParser {
         case .pass: .pass
         case .drop: .drop
         case .bounce: .bounce(.serviceUnavailable)
-        // What the server answers to a stanza that nothing handles. mod_firewall takes it for PASS in a chain of the user's,
+        // The server's answer to a stanza that nothing handles. mod_firewall takes it for PASS in a chain of the user's,
         // and before the server has routed the stanza.
         case .default: isUserChain || isPreroute ? .pass : .bounce(.serviceUnavailable)
         case .unsubscribeSender: .unsubscribeSender

@@ -191,7 +191,7 @@ extension RuleParser {
             let number = try reader.integer("number", in: 1...1_000_000_000)
             return .every(number, counter: try counter(&reader))
         case .nth:
-            // The options stand behind the list.
+            // Options follow the list.
             let start = reader
             _ = reader.take { $0 != "(" }
             var list = start.taken(upTo: reader)

@@ -23,7 +23,7 @@ struct RuleParser {
     private var jumps: [(chain: Int, reader: RuleReader)] = []
     /// The rule that is being read stands in a `user/` chain.
     private(set) var isUserChain = false
-    /// It stands in `preroute`.
+    /// The rule that is being read is in `preroute`.
     private(set) var isPreroute = false
     /// Edits of `from` in the rule that is being read.
     var editsOfSender: [RuleFault] = []

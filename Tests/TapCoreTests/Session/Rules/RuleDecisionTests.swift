@@ -373,7 +373,7 @@ private let typing =
     }
 
     @Test(arguments: ["::send\n\nKIND: message\nDROP.", "KIND: iq\nLOG=seen"])
-    func `a stanza beyond the limit ends the session where the user wants that`(rules: String) throws {
+    func `onOversize refuse ends the session at a stanza beyond the limit`(rules: String) throws {
         var options = Self.smallItems
         options.onOversize = .refuse
         var scene = try RuleScene(rules, options)
