@@ -35,6 +35,7 @@ struct ClientLogSource: Source {
     private var latest: UInt64 = 0
     private var latestKey: [UInt8] = []
     private(set) var writer = Writer.client
+    private var isEntangled = false
     /// Sessions so far.
     private var count: UInt64 = 0
     /// Items so far, and those that could not be read.
@@ -107,6 +108,7 @@ struct ClientLogSource: Source {
             }
             format = LogFormat(learning: fragments)
             if format.isServers { writer = .server }
+            isEntangled = format.isEntangled
         }
         for entry in entries { take(entry) }
     }
@@ -210,7 +212,7 @@ struct ClientLogSource: Source {
 
     private mutating func take(_ fragment: LogFragment) {
         let direction = format.direction(of: fragment)
-        let session = format.session(of: fragment) ?? answered(fragment) ?? latestKey
+        let session = format.session(of: fragment, direction) ?? answered(fragment) ?? latestKey
         for item in fragment.items {
             switch item.state {
             case .startTagOnly: reject("line \(item.line) shows a start tag and not the rest of the item", in: session)
@@ -278,8 +280,16 @@ struct ClientLogSource: Source {
         found.append(SourceInput(session: session, at: now, kind))
     }
 
-    /// Says how much of the log was understood, unless it was nearly all.
+    /// Says what of the log was not understood.
     private mutating func summarise() {
+        if isEntangled {
+            tell(
+                .warn,
+                Record.Code.logUnderstoodInPart,
+                "sessions overlap in this log, and nothing in its lines tells them apart: no verdict on logins",
+                0
+            )
+        }
         guard let firstUnread, unread * 10 > items else { return }
         tell(
             .warn,
@@ -313,7 +323,12 @@ struct ClientLogSource: Source {
             count += 1
             open[session] = Open(number: count, at: at)
             tell(.began(writer.beginning), count, at: at)
-            tell(.input(.took(.connect, .skipped("not in a \(writer.log)"))), count, at: at)
+            if isEntangled {
+                // Who has answered whom is not known.
+                tell(.input(.joined()), count, at: at)
+            } else {
+                tell(.input(.took(.connect, .skipped("not in a \(writer.log)"))), count, at: at)
+            }
         }
         guard let number = open[session]?.number else { return }
         open[session]?.streams = streams

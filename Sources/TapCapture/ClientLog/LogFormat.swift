@@ -11,8 +11,12 @@ struct LogFormat {
     private(set) var isServers = false
     /// Each item is printed twice in a row: on the console and in a file, or by two loggers.
     private(set) var isDoubled = false
+    /// Sessions overlap, and no place in the text tells them apart: what belongs to which is not known.
+    private(set) var isEntangled = false
     /// Names the session of an item; nil if one session is there at a time.
     private(set) var sessionPlace: [UInt8]?
+    /// The sessions of a log whose two sides name one by different values; nil if both use the same.
+    private var pairs: SessionPairs?
     /// The direction of each shape; nil of one in front of items of both sides.
     private var directions: [[UInt8]: Direction?] = [:]
     /// Words in front of items of one side only, and of both.
@@ -74,7 +78,10 @@ struct LogFormat {
             }
         }
         isDoubled = Self.isDoubled(fragments, evidence)
-        sessionPlace = SessionPlace(fragments.map { ($0, direction(of: $0)) }, evidence, isDoubled: isDoubled).place
+        let found = SessionPlace(fragments.map { ($0, direction(of: $0)) }, evidence, isDoubled: isDoubled)
+        sessionPlace = found.place
+        isEntangled = found.crossings > 0
+        if found.isPaired { pairs = SessionPairs() }
     }
 
     /// The first place of a shape whose value is one for items of the client, and another for those of the server.
@@ -172,9 +179,11 @@ struct LogFormat {
     }
 
     /// What names the session of a fragment; empty if the log has one at a time, nil if this line does not say it.
-    func session(of fragment: LogFragment) -> [UInt8]? {
+    mutating func session(of fragment: LogFragment, _ direction: Direction?) -> [UInt8]? {
         guard let sessionPlace else { return [] }
-        return fragment.lead.slots.first { $0.place == sessionPlace }?.value
+        let value = fragment.lead.slots.first { $0.place == sessionPlace }?.value
+        guard let value, pairs != nil, let direction else { return value }
+        return pairs?.session(value, direction)
     }
 
     /// Whether most items that do not occur twice in a row are printed twice in a row.
@@ -197,12 +206,37 @@ extension LogFragment {
     func isSame(as other: LogFragment) -> Bool { items.map(\.bytes) == other.items.map(\.bytes) }
 }
 
+/// Joins the two values of a session of which each stands in front of one side's items: ejabberd's receiver and its c2s process.
+///
+/// A server answers a client before it answers the next: a new value belongs to the oldest one of the other side that has none.
+private struct SessionPairs {
+    private var sessions: [[UInt8]: [UInt8]] = [:]
+    private var alone: [Direction: [[UInt8]]] = [:]
+
+    mutating func session(_ value: [UInt8], _ direction: Direction) -> [UInt8] {
+        if let known = sessions[value] { return known }
+        var session = value
+        if let other = alone[direction.opposite]?.first {
+            alone[direction.opposite]?.removeFirst()
+            session = other
+        } else {
+            alone[direction, default: []].append(value)
+        }
+        sessions[value] = session
+        return session
+    }
+}
+
 /// Finds the place in the text around items whose value tells a log's sessions apart.
 ///
 /// A grouping is good if each group is a possible session: answers follow requests, a stream opens where one may. Of places
 /// that lead to impossible sessions less often than no grouping does, the best is taken.
 private struct SessionPlace {
     private(set) var place: [UInt8]?
+    /// Each side has values of its own.
+    private(set) var isPaired = false
+    /// Answers that belong to no request of their session: it is not one session.
+    private(set) var crossings = 0
 
     private struct Step {
         var role: LogEvidence.Role
@@ -239,30 +273,52 @@ private struct SessionPlace {
                 if case .query(let id) = step.role { id } else { nil }
             }
         )
-        var best = Self.faults(steps, nil, requests).faults
+        let single = Self.judge(steps, nil, requests)
+        var best = single.faults
+        crossings = single.crossings
         var groups = 1
         for candidate in order {
             guard let count = values[candidate]?.count, count > 1, count * 2 <= fragments.count else { continue }
-            let found = Self.faults(steps, candidate, requests)
-            let isBetter = found.faults < best || found.faults == best && place != nil && count < groups
-            // Sessions one after the other lead to no fault without grouping, either.
-            let isEqual = found.faults == best && place == nil && found.isPlausible
-            guard isBetter || isEqual else { continue }
-            (best, place, groups) = (found.faults, candidate, count)
+            for paired in [false, true] where !paired || Self.isOneSided(steps, candidate) {
+                let found = Self.judge(steps, candidate, requests, paired: paired)
+                let isBetter = found.faults < best || found.faults == best && place != nil && count < groups
+                // Sessions one after the other lead to no fault without grouping, either.
+                let isEqual = found.faults == best && place == nil && found.isPlausible
+                guard isBetter || isEqual else { continue }
+                (best, place, groups, isPaired, crossings) = (found.faults, candidate, count, paired, found.crossings)
+            }
         }
+    }
+
+    /// Whether each value of a place stands in front of one side's items.
+    private static func isOneSided(_ steps: [(fragment: LogFragment, steps: [Step])], _ place: [UInt8]) -> Bool {
+        var sides: [[UInt8]: Direction] = [:]
+        for (fragment, steps) in steps {
+            guard let value = fragment.lead.slots.first(where: { $0.place == place })?.value else { continue }
+            for step in steps {
+                guard let direction = step.direction, sides[value, default: direction] == direction else {
+                    return false
+                }
+                sides[value] = direction
+            }
+        }
+        return Set(sides.values).count == 2
     }
 
     /// How often a grouping leads to what no session can be, and whether it looks like one by sessions although it avoids no
     /// fault: each group begins with the opening of a stream, or has items of both sides.
-    private static func faults(
+    private static func judge(
         _ steps: [(fragment: LogFragment, steps: [Step])],
         _ place: [UInt8]?,
-        _ requests: Set<[UInt8]>
-    ) -> (faults: Int, isPlausible: Bool) {
+        _ requests: Set<[UInt8]>,
+        paired: Bool = false
+    ) -> (faults: Int, crossings: Int, isPlausible: Bool) {
         var groups: [[UInt8]: Group] = [:]
         var latest: [UInt8] = []
+        var pairs = SessionPairs()
         for (fragment, steps) in steps {
-            let value = place.flatMap { place in fragment.lead.slots.first { $0.place == place }?.value } ?? latest
+            var value = place.flatMap { place in fragment.lead.slots.first { $0.place == place }?.value } ?? latest
+            if paired, let direction = steps.first?.direction { value = pairs.session(value, direction) }
             latest = value
             for step in steps { groups[value, default: Group()].take(step, requests) }
         }
@@ -271,12 +327,14 @@ private struct SessionPlace {
         let isPlausible =
             all.allSatisfy(\.beginsWithOpening)
             || alone * 2 <= all.count && all.allSatisfy { $0.count == 1 || $0.directions.count == 2 }
-        return (all.reduce(0) { $0 + $1.faults }, isPlausible)
+        return (all.reduce(0) { $0 + $1.faults }, all.reduce(0) { $0 + $1.crossings }, isPlausible)
     }
 
     /// A session as far as its items were read.
     private struct Group {
         var faults = 0
+        /// Of these, such as only another session's items can bring about.
+        var crossings = 0
         var beginsWithOpening = false
         var count = 0
         var directions: Set<Direction> = []
@@ -287,6 +345,11 @@ private struct SessionPlace {
         private var pending = 0
         private var isChallenged = false
         private var queries: Set<[UInt8]> = []
+
+        private mutating func cross() {
+            faults += 1
+            crossings += 1
+        }
 
         mutating func take(_ step: Step, _ requests: Set<[UInt8]>) {
             defer { count += 1 }
@@ -300,16 +363,18 @@ private struct SessionPlace {
                 awaitsHeader = true
                 pending = 0
             case .opening:
-                if isOpen, !awaitsHeader { faults += 1 }
+                if isOpen, !awaitsHeader { cross() }
                 awaitsHeader = false
             case .features: if hasBegun, !isOpen { faults += 1 }
-            case .request: pending += 1
+            case .request:
+                if isOpen, pending > 0, !awaitsHeader { cross() }
+                pending += 1
             case .response: if !isChallenged { faults += 1 }
             case .challenge:
                 isChallenged = true
                 if pending == 0 { faults += 1 }
             case .success, .failure, .answer:
-                if pending == 0 { faults += 1 }
+                if pending == 0, isOpen { cross() } else if pending == 0 { faults += 1 }
                 pending = max(0, pending - 1)
                 mayRestart = mayRestart || step.role != .failure
             case .end: mayRestart = true

@@ -10,6 +10,8 @@ struct LoginDiagnoser {
     let notes: LoginObserver
     /// The domain that the client requested, redacted if the policy hides it.
     let domain: String?
+    /// The session is read from a log of another program, which may leave out items.
+    var isLog = false
 
     /// The diagnosis; nil if there was no login, or if its messages could not be decoded.
     func diagnosis(isUnreadable: Bool) -> LoginDiagnosis? {
@@ -25,7 +27,11 @@ struct LoginDiagnoser {
         guard info.ending != .unrecorded else { return nil }
         // A connection without a word is none of a client: something looks whether the port is open.
         guard info.sent.bytes > 0, !hasRegistered else { return nil }
-        if let awaited = steps.last(where: { $0.awaited != nil && $0.name != .resume }) { return ofSilence(awaited) }
+        if let awaited = steps.last(where: { $0.awaited != nil && $0.name != .resume }) {
+            // A log that does not show an answer is no proof that none came.
+            guard !isLog || awaited.awaited != .server || notes.hasRepeatedFeatures else { return nil }
+            return ofSilence(awaited)
+        }
         return ofNothing()
     }
 
@@ -92,6 +98,8 @@ struct LoginDiagnoser {
 
     private func ofFault() -> LoginDiagnosis? {
         guard let (fault, direction, isForeign) = notes.fault else { return nil }
+        // The end of another stream in between is the log's.
+        if isLog, fault.code == .afterStreamEnd { return nil }
         // A refused client that closes its stream and then continues (slixmpp) failed because of the refusal.
         if fault.code == .afterStreamEnd, notes.attempts.contains(where: { $0.condition != nil }) { return nil }
         let side: LoginCause.Side = direction == .send ? .client : .server

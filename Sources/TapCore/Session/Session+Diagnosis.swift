@@ -65,7 +65,8 @@ extension Session {
             info: info,
             steps: timeline.steps,
             notes: login,
-            domain: info.domain.map { tools.redactor.disclose(address: $0) }
+            domain: info.domain.map { tools.redactor.disclose(address: $0) },
+            isLog: options.isDecoded
         )
         let isUnreadable = directions.send.isUnreadable || directions.recv.isUnreadable
         return judge.diagnosis(isUnreadable: isUnreadable)

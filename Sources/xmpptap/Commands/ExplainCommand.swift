@@ -96,15 +96,21 @@ struct ExplainCommand: ParsableCommand, Configurable {
         let wanted = Set(session)
         var story = SessionTimelines(of: wanted)
         var drawing = format.document.map { DiagramReport($0, of: wanted) }
+        var doubts: [String] = []
         let stored = try StoredRecords(files, keys: keylog.keys()) { entry in
             switch entry {
             case .header(let header): story.note(header)
-            case .record(let line): story.note(line.record)
+            case .record(let line):
+                story.note(line.record)
+                if line.record.code == Record.Code.logUnderstoodInPart, let words = line.record.message {
+                    doubts.append("\(words)")
+                }
             case .damage, .gap: break
             }
             drawing?.take(entry)
         }
         stored.remark(on: wanted)
+        for doubt in doubts { Console.complain(doubt) }
         if story.all.isEmpty, session.isEmpty { Console.complain("no sessions found") }
         if let drawing {
             Console.print(drawing.drawn())
