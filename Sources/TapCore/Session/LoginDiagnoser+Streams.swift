@@ -28,6 +28,7 @@ extension LoginDiagnoser {
                 condition: name
             )
         }
+        if notes.secondDeclaration == direction.opposite { return ofDeclaration(blamed(by: direction), name) }
         guard let condition = StreamErrorCondition(rawValue: name) else { return other(name, direction) }
         let who = direction == .recv ? "the server" : "the client"
         switch condition {

@@ -113,6 +113,18 @@ struct LoginDiagnoser {
                 "the server answered the clear-text stream with a TLS record: this port expects direct TLS"
             )
         }
+        if isForeign, let name = notes.serverProtocol?.serverProtocol {
+            var found = LoginDiagnosis(
+                .notXMPP,
+                at: .streamOpen,
+                "the server's port speaks \(name), not XMPP",
+                side: .network
+            )
+            found.rule = nil
+            found.remedy = .checkUpstream
+            return found
+        }
+        if notes.secondDeclaration == direction { return ofDeclaration(side, fault.condition.rawValue) }
         let words: Prose = "malformed stream from the \(side.rawValue): \(fault.explanation)"
         switch fault.code {
         case .notAStream:
@@ -126,6 +138,22 @@ struct LoginDiagnoser {
         default: break
         }
         return LoginDiagnosis(.malformedStream, at: reached, words, condition: fault.condition.rawValue, side: side)
+    }
+}
+
+extension LoginDiagnoser {
+    /// The diagnosis of a stream with an XML declaration in it, which may stand at its beginning only (XML 1.0 §2.8).
+    func ofDeclaration(_ side: LoginCause.Side, _ condition: String) -> LoginDiagnosis {
+        var found = LoginDiagnosis(
+            .malformedStream,
+            at: reached,
+            "the \(side.rawValue) sent a second XML declaration within its stream",
+            condition: condition,
+            side: side,
+            rule: "XML 1.0 §2.8"
+        )
+        found.remedy = .removeDeclaration
+        return found
     }
 }
 

@@ -101,6 +101,16 @@ public enum ProtocolGuess: Sendable, Hashable {
         }
     }
 
+    /// The name of the protocol, if a server that answers like this speaks a known one other than XMPP.
+    public var serverProtocol: String? {
+        switch self {
+        case .http, .httpResponse: "HTTP"
+        case .ssh: "SSH"
+        case .mail: "SMTP, IMAP, POP3 or FTP"
+        case .xml, .tls, .proxyProtocol, .wideXML, .text, .unknown: nil
+        }
+    }
+
     /// What to do about it, where there is something; a whole sentence.
     public var advice: String? {
         switch self {

@@ -29,6 +29,7 @@ public final class Run: Sendable {
     /// What sessions know of each other.
     private final class Shared: Sendable {
         let reconnects = ReconnectWatch()
+        let failedLogins = ReconnectWatch(span: 600_000_000_000)
         let bindings = BindingObservations()
         let software = ClientSoftwareTable()
         let resumptions: ResumptionTable
@@ -46,6 +47,12 @@ public final class Run: Sendable {
     var reconnects: ReconnectWatch {
         awaitTurn()
         return shared.reconnects
+    }
+
+    /// Clients whose logins fail again and again, within ten minutes.
+    var failedLogins: ReconnectWatch {
+        awaitTurn()
+        return shared.failedLogins
     }
 
     /// What servers were seen to do about channel binding.

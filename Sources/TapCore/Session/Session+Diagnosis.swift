@@ -47,7 +47,7 @@ extension Session {
             // What the table blames on xmpptap is between the two as far as such a recording shows.
             if found.side == .tap { diagnosis?.side = .network }
             switch found.remedy {
-            case .useLocalPart, .removeLineBreaks: break
+            case .useLocalPart, .removeLineBreaks, .removeDeclaration: break
             default: diagnosis?.remedy = .observed(found.cause)
             }
         }

@@ -82,18 +82,39 @@ extension Session {
             ).key
     }
 
+    /// Reports a client whose logins repeatedly fail.
+    mutating func watchFailedLogins() {
+        guard info.opened == nil, case .failed(let condition) = info.authentication, let user = info.user else {
+            return
+        }
+        let client = ReconnectWatch.Client(
+            account: user.contains("@") ? user : "\(user)@\(info.domain ?? "")",
+            remote: remote
+        )
+        guard let loop = run.failedLogins.noteDrop(of: client.key, at: now.monotonic) else { return }
+        note(
+            code: Record.Code.loginLoop,
+            "login loop: \(loop.count) logins of this account from this address failed in \(Self.words(span: loop.span)); the "
+                + "last condition: \(condition)",
+            part: .sasl
+        )
+    }
+
+    private static func words(span: Int64) -> String {
+        span < 1_000_000_000 ? "less than a second" : "\(span / 1_000_000_000) s"
+    }
+
     /// Reports a client whose sessions repeatedly drop soon after login.
     mutating func watchReconnects() {
         guard let client, let opened = info.opened, info.isDropped,
             now.monotonic - opened.monotonic <= ReconnectWatch.soon,
             let loop = run.reconnects.noteDrop(of: client, at: now.monotonic)
         else { return }
-        let span = loop.span < 1_000_000_000 ? "less than a second" : "\(loop.span / 1_000_000_000) s"
         let advice = info.closeReason == .conflict ? "; configure a different resource for each client" : ""
         note(
             code: Record.Code.reconnectLoop,
             "reconnect loop: \(loop.count) sessions of this client dropped within \(ReconnectWatch.soon / 1_000_000_000) s of "
-                + "login, in \(span); the last one: \(info.endingWords)\(advice)"
+                + "login, in \(Self.words(span: loop.span)); the last one: \(info.endingWords)\(advice)"
         )
     }
 }

@@ -157,7 +157,9 @@ extension Session {
     mutating func understand(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction) {
         if event.head.isUnusual { compareReaders(event, direction) }
         switch kind {
-        case .declaration: recordItem(event, direction, .declaration, level: .verbose)
+        case .declaration:
+            if event.epoch > 1, !isRestartDue(direction) { login?.observe(.secondDeclaration(direction)) }
+            recordItem(event, direction, .declaration, level: .verbose)
         case .whitespace: recordItem(event, direction, .whitespace, level: .verbose)
         case .header: handleHeader(event, direction)
         case .element: handleElement(event, direction)
@@ -248,6 +250,10 @@ extension Session {
             if !isLate { counters.count(.parseError(direction.source, fault.code)) }
             if isForeign, direction == .recv, isTLSRecord(directions.bytes(.recv)) {
                 login?.observe(.serverBeganTLS)
+            } else if isForeign, direction == .recv,
+                let guess = ProtocolGuess(directions.bytes(.recv), isFinal: true)
+            {
+                login?.observe(.serverSpeaks(guess))
             }
             recordFault(fault, event, direction, isForeign: isForeign, isLate: isLate)
             login?.observe(.fault(fault, direction, isForeign: isForeign))

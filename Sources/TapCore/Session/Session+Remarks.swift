@@ -28,7 +28,7 @@ extension Session {
 
     /// A message with what to try, where there is somebody who has the words for that.
     func advised(_ message: Prose, _ remedy: Remedy?) -> Prose {
-        guard let remedy, let advice = options.advice else { return message }
+        guard let remedy, !options.isObserved, let advice = options.advice else { return message }
         return "\(message); \(advice(remedy))"
     }
 
@@ -123,6 +123,9 @@ extension Session {
                 + outcome
         }
         let guess = ProtocolGuess(directions.bytes(direction), isFinal: true)
+        if direction == .recv, let name = guess?.serverProtocol {
+            return "\(advised("the server's port speaks \(name), not XMPP; \(outcome)", .checkUpstream))"
+        }
         let advice = guess?.advice.map { " \($0)" } ?? ""
         return "\(guess?.words ?? "these bytes"), not XMPP; \(outcome).\(advice)"
     }
@@ -152,6 +155,7 @@ extension Session {
         for direction in Direction.allCases { recordOpaqueBytes(direction) }
         noteDiagnosis()
         watchReconnects()
+        watchFailedLogins()
         endResumption()
         let level = recording?.ending?.level ?? info.endingLevel
         guard level <= options.level else { return }

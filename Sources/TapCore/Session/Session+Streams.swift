@@ -49,7 +49,7 @@ extension Session {
     }
 
     /// Whether the initiator may open a new stream: after success, or ahead of it while authentication is under way.
-    private func isRestartDue(_ direction: Direction) -> Bool {
+    func isRestartDue(_ direction: Direction) -> Bool {
         directions[direction].mayRestart
             || negotiation.mayRestart(
                 direction,

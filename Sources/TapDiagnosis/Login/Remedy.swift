@@ -10,6 +10,8 @@ public enum Remedy: Sendable, Hashable {
     case useLocalPart
     /// Base64 contains a line break.
     case removeLineBreaks
+    /// An XML declaration stands within the stream.
+    case removeDeclaration
 
     // MARK: A login that xmpptap performs
 
@@ -32,6 +34,8 @@ public enum Remedy: Sendable, Hashable {
 
     /// The server did not send a byte: its port may expect TLS from the first one.
     case tryOtherPort
+    /// The server's port speaks another protocol.
+    case checkUpstream
     /// The server does not use TLS on the port.
     case checkServerPort
     /// The client sent plaintext where TLS is spoken.

@@ -364,8 +364,38 @@ public struct CompactForm: ~Copyable, Sendable {
         taken += endKind(from: kindStart, to: &line)
         let textStart = line.count
         if isChatter { line.append(text) } else { appendText(record, content, session, pair, to: &line) }
-        endRow(cells, textFrom: textStart, behind: taken, to: &line)
+        guard record.level <= .warn, !isChatter, !Self.showsContent(record) else {
+            return endRow(cells, textFrom: textStart, behind: taken, to: &line)
+        }
+        wrapText(from: textStart, behind: taken, advice: record.details?[Record.Detail.advice]?.text, to: &line)
     }
+
+    /// Wraps the text that begins at `start`, behind `taken` columns, and puts the advice on a line below it.
+    private func wrapText(from start: Int, behind taken: Int, advice: String?, to line: inout LineBuffer) {
+        let width = max(20, style.width)
+        // A narrow terminal has no room beside the kind.
+        let isBeside = width - taken >= Self.leastWrappedColumns
+        let indent = isBeside ? taken : 2
+        var pieces = Columns.wrapped(line.utf8.extracting(start...).string(), to: width - indent)
+        if let advice {
+            var words = LineBuffer(capacity: 128)
+            words.append("try: ")
+            words.appendEscaped(advice)
+            pieces += Columns.wrapped(words.text, to: width - indent)
+        }
+        line.truncate(to: start)
+        if isBeside, !pieces.isEmpty { line.append(string: pieces.removeFirst()) }
+        line.trimSpaces()
+        line.endLine()
+        for piece in pieces {
+            line.append(spaces: indent)
+            line.append(string: piece)
+            line.endLine()
+        }
+    }
+
+    /// Columns below which a text is wrapped under its row.
+    private static let leastWrappedColumns = 24
 
     /// Says how often the last row came again.
     private mutating func closeRepetition(to line: inout LineBuffer) {
@@ -619,10 +649,6 @@ public struct CompactForm: ~Copyable, Sendable {
                     text.append(": ")
                 }
                 text.appendEscaped(finding)
-                if let advice = record.details?[Record.Detail.advice]?.text {
-                    text.append("; try: ")
-                    text.appendEscaped(advice)
-                }
                 return
             }
             texts.appendRemark(record, to: &text)

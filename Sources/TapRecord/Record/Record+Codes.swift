@@ -18,6 +18,8 @@ extension Record {
         public static let subscription = "subscription"
         /// A client reconnects again and again.
         public static let reconnectLoop = "reconnect-loop"
+        /// Logins of one account from one address fail again and again.
+        public static let loginLoop = "login-loop"
         /// Records of a session, or of sessions, are left out of a capture here; the details say how many.
         public static let recordsOmitted = "records-omitted"
         /// The capture has ended before the run.

@@ -16,6 +16,8 @@ enum AdviceTable {
         case .useLocalPart: "use the part of the JID before the @ as the user name; most servers expect that"
         case .removeLineBreaks:
             "encode the message without line breaks: many encoders insert one after 64 or 76 characters"
+        case .removeDeclaration: "send the XML declaration only in front of a stream header"
+        case .checkUpstream: "name the server's port for XMPP clients (usually 5222) with --upstream HOST:PORT"
         case .checkOwnAccount: "check the account in --accounts, and the server's answer in the records above"
         case .comparePassword: "compare the client's password with the one in --accounts"
         case .changeBindingType:
@@ -311,6 +313,7 @@ extension AdviceTable {
         case .tlsIncompatible: "update the older side, or lower the minimum version of TLS"
         case .tlsExpected: "use direct TLS in the client, or use the server's port for STARTTLS (usually 5222)"
         case .seeOtherHost: "connect to the named host"
+        case .notXMPP: "check which host and port the client uses"
         case .serverSilent:
             "check the server's log; if the port expects direct TLS, use the port for STARTTLS (usually 5222)"
         case .ownLoginRefused: words(for: .notAuthorized)

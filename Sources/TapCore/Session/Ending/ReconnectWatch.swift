@@ -2,15 +2,16 @@ internal import Synchronization
 internal import TapRecord
 internal import XMPPCore
 
-/// Detects clients whose sessions repeatedly drop soon after login, over all sessions of a run.
+/// Detects clients whose sessions repeatedly drop soon after login, or whose logins repeatedly fail, over all sessions of a
+/// run.
 ///
 /// Bounded: at most ``capacity`` clients are remembered, each with ``threshold`` times; those that have been quiet for
 /// longest are forgotten first. Each call takes constant time.
 final class ReconnectWatch: Sendable {
     /// The number of drops within ``span`` that make a loop.
     static let threshold = 5
-    /// In nanoseconds: a minute.
-    static let span: Int64 = 60_000_000_000
+    /// The time, in nanoseconds, within which ``threshold`` drops make a loop; default a minute.
+    let span: Int64
     /// A session that ends within this time after its login has dropped, in nanoseconds: 30 s.
     static let soon: Int64 = 30_000_000_000
     /// Clients that are remembered.
@@ -56,19 +57,22 @@ final class ReconnectWatch: Sendable {
 
     private let table = Mutex(LRUCache<Key, Drops>(capacity: capacity))
 
+    /// A watch that has seen nothing.
+    init(span: Int64 = 60_000_000_000) { self.span = span }
+
     /// How many clients are remembered.
     var count: Int { table.withLock { $0.count } }
 
     /// Notes a dropped session; returns the number of drops and their span in nanoseconds if that is a loop: at the
     /// threshold, and then each time the number doubles, to limit the warnings.
     func noteDrop(of client: Key, at monotonic: Int64) -> (count: Int, span: Int64)? {
-        table.withLock { $0.update(client, default: Drops()) { $0.note(monotonic) } }
+        table.withLock { $0.update(client, default: Drops()) { $0.note(monotonic, within: span) } }
     }
 }
 
 extension ReconnectWatch.Drops {
-    fileprivate mutating func note(_ monotonic: Int64) -> (count: Int, span: Int64)? {
-        times.removeFirst(times.firstIndex { monotonic - $0 < ReconnectWatch.span } ?? times.count)
+    fileprivate mutating func note(_ monotonic: Int64, within span: Int64) -> (count: Int, span: Int64)? {
+        times.removeFirst(times.firstIndex { monotonic - $0 < span } ?? times.count)
         times.append(monotonic)
         if times.count > ReconnectWatch.threshold { times.removeFirst() }
         count += 1

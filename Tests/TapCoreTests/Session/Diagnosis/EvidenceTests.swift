@@ -134,4 +134,42 @@ struct EvidenceTests {
         harness.leave(.server)
         #expect(harness.diagnoses.first?.finding.description.hasPrefix("redirected to xmpp2.example.org;") == true)
     }
+
+    @Test(arguments: [
+        ("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", "HTTP"), ("SSH-2.0-OpenSSH_9.2p1\r\n", "SSH"),
+        ("220 mail.example.org ESMTP\r\n", "SMTP, IMAP, POP3 or FTP"),
+    ])
+    func `A server of another protocol is named`(bytes: String, name: String) {
+        var harness = SessionHarness()
+        harness.send(L.header)
+        harness.recv(bytes)
+        harness.leave(.server)
+        let diagnosis = harness.diagnoses.first
+        #expect(diagnosis?.cause == .notXMPP && diagnosis?.side == .network)
+        #expect(diagnosis?.finding.description == "the server's port speaks \(name), not XMPP")
+    }
+
+    @Test func `A second XML declaration is named`() {
+        var harness = L.opened(L.mechanisms("PLAIN"))
+        harness.send("<?xml version='1.0'?>" + L.plain)
+        harness.recv(L.streamError("not-well-formed"))
+        harness.leave(.server)
+        let finding = harness.diagnoses.first?.finding.description
+        #expect(finding == "the client sent a second XML declaration within its stream")
+    }
+
+    @Test func `A loop of failed logins is reported at the fifth, and then less and less often`() {
+        let run = Run()
+        var loops: [Int] = []
+        for attempt in 1...12 {
+            var harness = SessionHarness(run: run)
+            harness.send(L.header)
+            harness.recv(L.answer + L.features(L.mechanisms("PLAIN")))
+            harness.send(L.plain)
+            harness.recv(L.failure("not-authorized"))
+            harness.leave()
+            if !harness.told(code: Record.Code.loginLoop).isEmpty { loops.append(attempt) }
+        }
+        #expect(loops == [5, 10])
+    }
 }
