@@ -181,6 +181,7 @@ let package = Package(
             dependencies: [
                 "TapCapture", "TapCore", "TapDiagnosis", "TapRecord", "TapSecurity", "XMPPCore", "TapTestKit",
             ],
+            exclude: ["ClientLog/Samples"],
             swiftSettings: settings
         ),
         .testTarget(

@@ -49,8 +49,8 @@ struct ClientLogSource: Source {
     private(set) var hasItems = false
     /// The sessions that sent requests, for answers whose line does not name the session.
     private var requests: [[UInt8]: [UInt8]] = [:]
-    /// The fragment before, of a log that shows each twice.
-    private var doubled: LogFragment?
+    /// The fragment before, unless it was shown twice.
+    private var previous: LogFragment?
     /// The item of this program's log whose lines are being joined.
     private var pending: (session: [UInt8], direction: Direction, at: Run.Instant, bytes: [UInt8])?
     private var found: ArraySlice<SourceInput> = []
@@ -199,13 +199,13 @@ struct ClientLogSource: Source {
         case .fragment(let fragment):
             now = clock.instant(of: fragment.stamp)
             endClosed()
-            if format.isDoubled {
-                defer { doubled = doubled == nil ? fragment : nil }
-                if let last = doubled {
-                    if last.isSame(as: fragment) { return }
-                    doubled = nil
-                }
+            let last = previous
+            previous = fragment
+            if format.isDoubled, let last, last.isSame(as: fragment) {
+                previous = nil
+                return
             }
+            guard !fragment.repeats(last, fragment.items.map { LogEvidence($0.bytes[...]) }) else { return }
             take(fragment)
         }
     }

@@ -11,6 +11,9 @@ struct LogEvidence {
         case query(id: [UInt8]), reply(id: [UInt8])
     }
 
+    /// What no peer does twice in a row with the same content.
+    static let unrepeatable: Set<Role> = [.opening, .features, .success, .failure, .request, .answer]
+
     /// The side that sends such an item; nil if both may.
     private(set) var direction: Direction?
     /// No rule says so, but it is usual.

@@ -192,7 +192,7 @@ struct LogFormat {
         var index = 0
         while index < fragments.count {
             let roles = evidence[index].map(\.role)
-            let isUnique = roles.contains { [.opening, .features, .success, .failure, .request].contains($0) }
+            let isUnique = roles.contains(where: LogEvidence.unrepeatable.contains)
             let isSame = index + 1 < fragments.count && fragments[index].isSame(as: fragments[index + 1])
             if isUnique { if isSame { double += 1 } else { single += 1 } }
             index += isSame ? 2 : 1
@@ -202,8 +202,23 @@ struct LogFormat {
 }
 
 extension LogFragment {
-    /// Whether another one shows the same items.
-    func isSame(as other: LogFragment) -> Bool { items.map(\.bytes) == other.items.map(\.bytes) }
+    /// Whether another one shows the same items; two loggers may indent them differently.
+    func isSame(as other: LogFragment) -> Bool {
+        guard items.count == other.items.count else { return false }
+        return zip(items, other.items).allSatisfy { one, other in
+            one.bytes == other.bytes
+                || one.bytes.lazy.filter { $0 > 0x20 }.elementsEqual(other.bytes.lazy.filter { $0 > 0x20 })
+        }
+    }
+
+    /// Whether it shows again what the one before has shown and what no peer sends twice in a row: a header, features, a request
+    /// to authenticate or its answer.
+    func repeats(_ previous: LogFragment?, _ evidence: [LogEvidence]) -> Bool {
+        guard let previous, evidence.contains(where: { LogEvidence.unrepeatable.contains($0.role) }) else {
+            return false
+        }
+        return isSame(as: previous)
+    }
 }
 
 /// Joins the two values of a session of which each stands in front of one side's items: ejabberd's receiver and its c2s process.
@@ -265,6 +280,7 @@ private struct SessionPlace {
                 previous = nil
                 continue
             }
+            guard !fragment.repeats(previous, items) else { continue }
             previous = fragment
             steps.append((fragment, items.map { Step(role: $0.role, direction: $0.direction ?? direction) }))
         }
@@ -327,7 +343,10 @@ private struct SessionPlace {
         let isPlausible =
             all.allSatisfy(\.beginsWithOpening)
             || alone * 2 <= all.count && all.allSatisfy { $0.count == 1 || $0.directions.count == 2 }
-        return (all.reduce(0) { $0 + $1.faults }, all.reduce(0) { $0 + $1.crossings }, isPlausible)
+        // Some logs leave out what holds a password: then answers to it prove nothing.
+        let showsRequests = all.reduce(0) { $0 + $1.requestCount } >= all.reduce(0) { $0 + $1.answers }
+        let crossings = all.reduce(0) { $0 + $1.crossings + (showsRequests ? $1.unrequested : 0) }
+        return (all.reduce(0) { $0 + $1.faults }, crossings, isPlausible)
     }
 
     /// A session as far as its items were read.
@@ -335,6 +354,10 @@ private struct SessionPlace {
         var faults = 0
         /// Of these, such as only another session's items can bring about.
         var crossings = 0
+        var requestCount = 0
+        var answers = 0
+        /// Answers to requests that the group does not have.
+        var unrequested = 0
         var beginsWithOpening = false
         var count = 0
         var directions: Set<Direction> = []
@@ -367,6 +390,7 @@ private struct SessionPlace {
                 awaitsHeader = false
             case .features: if hasBegun, !isOpen { faults += 1 }
             case .request:
+                requestCount += 1
                 if isOpen, pending > 0, !awaitsHeader { cross() }
                 pending += 1
             case .response: if !isChallenged { faults += 1 }
@@ -374,7 +398,9 @@ private struct SessionPlace {
                 isChallenged = true
                 if pending == 0 { faults += 1 }
             case .success, .failure, .answer:
-                if pending == 0, isOpen { cross() } else if pending == 0 { faults += 1 }
+                answers += 1
+                if pending == 0 { faults += 1 }
+                if pending == 0, isOpen { unrequested += 1 }
                 pending = max(0, pending - 1)
                 mayRestart = mayRestart || step.role != .failure
             case .end: mayRestart = true

@@ -24,9 +24,34 @@ enum LogItemRepair {
             return [Piece(bytes: rebuilt(tag), inferred: "the log shows the <open/> of WebSocket")]
         case framing where tag.isNamed("close"): return [Piece(bytes: end)]
         case bosh where tag.isNamed("body"): return unwrapped(tag, direction)
-        default: return [Piece(bytes: item)]
+        default: return [Piece(bytes: withoutIndentation(item, tag))]
         }
     }
+
+    /// An item without the line breaks that a printer has put around its texts. Those of a message count as its own, unless
+    /// there are some between the tags as well.
+    private static func withoutIndentation(_ item: [UInt8], _ tag: LogTag) -> [UInt8] {
+        guard item.contains(0x0A) else { return item }
+        let inside = tag.content.drop { $0 == 0x0D }
+        let isIndented = inside.first == 0x0A && inside.first { !isBlank($0) } == 0x3C
+        guard isIndented || !tag.isNamed("message") else { return item }
+        var text: [UInt8] = []
+        text.reserveCapacity(item.count)
+        var rest = item[...]
+        while let start = rest.firstIndex(of: 0x3E) {
+            text += rest[...start]
+            rest = rest[(start + 1)...]
+            let content = rest.prefix { $0 != 0x3C }
+            let end = content.lastIndex { !isBlank($0) }.map { $0 + 1 } ?? content.startIndex
+            let trimmed = content[..<end].drop(while: isBlank)
+            let isWrapped = content[..<trimmed.startIndex].contains(0x0A) && content[trimmed.endIndex...].contains(0x0A)
+            text += isWrapped && !trimmed.isEmpty ? trimmed : content
+            rest = rest[content.endIndex...]
+        }
+        return text + rest
+    }
+
+    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
 
     /// A header as it was sent: some logs close it, and show what a parser has made of its attributes.
     private static func header(_ tag: LogTag, _ item: [UInt8]) -> Piece {
@@ -85,7 +110,9 @@ enum LogItemRepair {
         if !tag.isEmpty {
             var scanner = LogXMLScanner()
             _ = scanner.read(tag.content) { item in
-                if !LogTag(item[...]).name.elementsEqual("/body".utf8) { pieces.append(Piece(bytes: item)) }
+                if !LogTag(item[...]).name.elementsEqual("/body".utf8) {
+                    pieces.append(Piece(bytes: withoutIndentation(item, LogTag(item[...]))))
+                }
             }
         }
         if tag["type"]?.elementsEqual("terminate".utf8) == true { pieces.append(Piece(bytes: end)) }

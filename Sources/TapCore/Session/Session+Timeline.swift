@@ -142,9 +142,11 @@ extension Session {
         case .challenge, .response, .proceed, .task:
             finish(loginStep, .ok, details: stepDetails(step))
             begin(loginStep, awaits: step.kind == .challenge || step.kind == .proceed ? .client : .server)
-        case .success: finish(loginStep, .ok, details: stepDetails(step))
+        case .success:
+            timeline.cancel(.mechanism)
+            finish(loginStep, .ok, details: stepDetails(step))
         case .failure:
-            for inline in [LoginStep.Name.bind2, .resume] { timeline.cancel(inline) }
+            for other in [LoginStep.Name.bind2, .resume, .mechanism] { timeline.cancel(other) }
             finish(loginStep, .failed(condition: step.condition, words), details: stepDetails(step))
         case .abort: break
         }

@@ -230,6 +230,8 @@ final class LoginObserver {
             if attempts.count == Self.mostAttempts { attempts.removeFirst() }
             attempts.append(Attempt(mechanism: step.details["mechanism"]?.text ?? "no mechanism", isOwn: isOwn))
         }
+        // Some logs leave out the client's message, since it contains the password.
+        if step.kind == .failure, attempts.isEmpty { attempts.append(Attempt(mechanism: "SASL", isOwn: isOwn)) }
         guard let last = attempts.indices.last else { return }
         note(step.details, in: &attempts[last])
         attempts[last].judge(step.kind, step.details)

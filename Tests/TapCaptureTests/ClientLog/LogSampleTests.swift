@@ -1,0 +1,36 @@
+import Foundation
+import TapTestKit
+import Testing
+
+@testable import TapCapture
+
+/// Logs in the layouts that programs print, in `Samples`: each line of `outcomes.tsv` names a file and what its sessions came to.
+struct LogSampleTests {
+    private static let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Samples")
+
+    /// The outcomes by file; `-` stands for a file that shows no XML, `none` for one of whose XML nothing can be read.
+    static let outcomes: [String: [String]] = {
+        let text = (try? String(contentsOf: folder.appending(path: "outcomes.tsv"), encoding: .utf8)) ?? ""
+        let lines = text.split(separator: "\n").map { $0.split(separator: "\t", maxSplits: 1).map(String.init) }
+        return Dictionary(uniqueKeysWithValues: lines.map { ($0[0], ($0.last ?? "").components(separatedBy: "; ")) })
+    }()
+
+    @Test func `Each sample has its outcomes`() throws {
+        let files = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path).filter {
+            $0.hasSuffix(".log")
+        }
+        #expect(Set(files) == Set(Self.outcomes.keys) && files.count > 50)
+    }
+
+    @Test(arguments: outcomes.keys.sorted())
+    func `A program's log is read as the sessions it shows`(file: String) throws {
+        let path = Self.folder.appending(path: file).path
+        if Self.outcomes[file] == ["-"] {
+            #expect(throws: ReaderFault.self) { try RecordReader([path]) }
+            return
+        }
+        // Remarks on XML that the log cuts come first.
+        let found = try LogConversation.outcomes(path: path).filter { !$0.hasSuffix("\n") }
+        #expect((found.isEmpty ? ["none"] : found) == Self.outcomes[file])
+    }
+}
