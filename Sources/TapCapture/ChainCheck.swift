@@ -39,7 +39,7 @@ public struct ChainCheck: Sendable {
     /// - Throws: ``ReaderFault`` if a file cannot be read or is no capture.
     public init(_ paths: [String]) throws(ReaderFault) {
         var parts: [(header: RecordHeader, path: String)] = []
-        for path in paths { parts.append((try Self.header(path), path)) }
+        for path in try CaptureFolder.files(of: paths) { parts.append((try Self.header(path), path)) }
         for place in parts.map(\.header).readingOrder {
             try check(parts[place].path)
             guard firstBreak == nil else { break }

@@ -72,7 +72,7 @@ public final class RecordReader {
     /// Parts of a log (`x.log.2`, `x.log.1`, `x.log`) may come in any order: they are read in the order in which they
     /// were written, one after the other, beside other logs. `-` is standard input.
     /// - Parameters:
-    ///   - paths: The files; none is a mistake of the caller and reads as an empty file.
+    ///   - paths: The files; of a folder, its captures. None is a mistake of the caller and reads as an empty file.
     ///   - advice: The words for what to try, of logins that are read from their items; nil leaves them out.
     ///   - keys: Secrets of TLS in packets.
     ///   - redaction: What is hidden of packets and clients' logs; default secrets. Stored records are as they were recorded.
@@ -84,6 +84,7 @@ public final class RecordReader {
         redaction: RedactionPolicy = .secrets
     ) throws(ReaderFault) {
         let decoding = Decoding(advice: advice, redaction: redaction)
+        let paths = try CaptureFolder.files(of: paths)
         var opened: [Part] = []
         for path in paths { opened.append(try Part(path: path, decoding, keys)) }
         // A client's log without days is of the day of the others: else nothing could be merged by time.

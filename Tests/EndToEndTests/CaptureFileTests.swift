@@ -45,12 +45,24 @@ struct CaptureFileTests {
         )
         let numbered = try files().filter { $0.hasPrefix("xmpptap-") }
         #expect(numbered.count > 3)
-        #expect(numbered.allSatisfy { $0.wholeMatch(of: /xmpptap-\d{8}T\d{6}Z-\d+\.xtap/) != nil })
+        #expect(numbered.allSatisfy { $0.wholeMatch(of: /xmpptap-\d{8}T\d{6}Z-\d{4,}\.xtap/) != nil })
         #expect(!numbered.contains { $0.hasPrefix("xmpptap-2020") })
         #expect(try files().contains("notes.xtap"))
         let whole = try await XMPPTapBinary.run(["read", "--json"] + numbered.map { folder.path(of: $0) })
         #expect(whole.ending == .exited(0))
         #expect(whole.error.isEmpty, "no record is missing between the files")
+
+        // The folder stands for its captures, without the empty file.
+        for arguments in [["read", "--json"], ["explain"], ["diff"]] {
+            let named = arguments[0] == "diff" ? [folder.path, folder.path] : [folder.path]
+            let run = try await XMPPTapBinary.run(arguments + named)
+            #expect(run.ending == .exited(0), "\(arguments): \(run.error)")
+            if arguments == ["read", "--json"] { #expect(run.output == whole.output) }
+        }
+        let page = folder.path(of: "sub/page.html")
+        try FileManager.default.createDirectory(atPath: folder.path(of: "sub"), withIntermediateDirectories: false)
+        #expect(try await XMPPTapBinary.run(["convert", folder.path, page]).ending == .exited(0))
+        #expect(numbered == numbered.sorted { $0.count == $1.count ? $0 < $1 : $0.count < $1.count })
 
         // A file for each session, named when it binds.
         let template = folder.path(of: "sessions-%s-%j.xtap")
@@ -63,6 +75,26 @@ struct CaptureFileTests {
         // Where none can be made it is said at once, not with the first session.
         let nowhere = try await demo("--capture", folder.path(of: "nowhere/%j.xtap"))
         #expect(nowhere.ending == .exited(3) && nowhere.error.contains("nowhere/ does not exist"), "\(nowhere)")
+    }
+
+    @Test func `A proxy ends with the command that explains its capture`() async throws {
+        let nobody = try FreePort.next()
+        for name in ["my first.xtap", "session-%s.xtap"] {
+            let path = folder.path(of: name)
+            let tap = try XMPPTapBinary(proxyTo: nobody, ["--log", "off", "--capture", path])
+            let client = try RawConnection(port: try await tap.port())
+            try await client.write(Conversations.plainLogin[0].text)
+            _ = try await client.read(through: "</stream:stream>")
+            #expect(try await tap.process.terminate() == .exited(0))
+            let line = try #require(tap.process.lines(of: .standardError).last)
+            let match = try #require(
+                line.firstMatch(of: /^capture .*, (\d+) records: (xmpptap explain .*)$/),
+                "\(line)"
+            )
+            #expect(match.1 != "0")
+            let words = name.contains(" ") ? "'\(path)'" : folder.path(of: "session-*.xtap")
+            #expect(match.2 == "xmpptap explain \(words)")
+        }
     }
 
     @Test func `A chain tells whether a capture is what was recorded`() async throws {

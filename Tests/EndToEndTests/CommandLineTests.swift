@@ -1,3 +1,4 @@
+import Foundation
 import TapTestKit
 import Testing
 
@@ -126,10 +127,36 @@ struct CommandLineTests {
         let second = try await mistake("proxy", "--listen", "127.0.0.1:\(port)", "--log", "off")
         #expect(second.ending == .exited(4))
         #expect(second.line.hasPrefix("xmpptap: cannot listen on 127.0.0.1:\(port): the port is already in use;"))
-        let doctor = try await XMPPTapBinary.run(["doctor", "--port", "\(port)"])
+        let doctor = try await XMPPTapBinary.run(["doctor", "--listen", "127.0.0.1:\(port)"])
         #expect(doctor.ending == .exited(1))
         #expect(doctor.output.contains("stop  port \(port)"))
         #expect(try await holder.process.terminate() == .exited(0))
+    }
+
+    @Test func `A port in use leaves no file behind, and an unused capture stays otherwise`() async throws {
+        let folder = try TemporaryFolder()
+        let kept = folder.path(of: "kept.xtap")
+        let holder = try XMPPTapBinary(["proxy", "--listen", "127.0.0.1:0", "--log", "off", "--capture", kept])
+        let port = try await holder.port()
+        try FileManager.default.createDirectory(atPath: folder.path(of: "captures"), withIntermediateDirectories: false)
+        for capture in ["lost.xtap", "captures"] {
+            let second = try await mistake(
+                "proxy",
+                "--listen",
+                "127.0.0.1:\(port)",
+                "--log",
+                "off",
+                "--capture",
+                folder.path(of: capture),
+                "--log-to",
+                folder.path(of: "lost.log")
+            )
+            #expect(second.ending == .exited(4))
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == ["captures", "kept.xtap"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path(of: "captures")) == [])
+        #expect(try await holder.process.terminate() == .exited(0))
+        #expect(FileManager.default.fileExists(atPath: kept))
     }
 
     @Test func `A log that cannot be written is one line, and exit 3`() async throws {

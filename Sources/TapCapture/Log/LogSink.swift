@@ -9,9 +9,10 @@ public protocol LogOutput: Sink {
     var counters: RecordWriter.Counters { get }
     /// Goes on in new files after somebody moved the old ones away.
     func reopen()
-    /// Writes everything and ends; gives what was dropped in its whole life.
+    /// Writes everything and ends; gives what was dropped in its whole life. `removingUnused` removes files that were empty and
+    /// got no record.
     @discardableResult
-    func close(within time: Duration) -> RecordWriter.Loss
+    func close(within time: Duration, removingUnused: Bool) -> RecordWriter.Loss
 }
 
 /// A log or capture: of every record what its level and filter show, in one form, to one destination.
@@ -295,9 +296,9 @@ public final class LogSink: LogOutput {
 
     /// Writes everything and ends; gives what was dropped in the log's whole life.
     @discardableResult
-    public func close(within time: Duration = .seconds(10)) -> RecordWriter.Loss {
+    public func close(within time: Duration = .seconds(10), removingUnused: Bool = false) -> RecordWriter.Loss {
         flush()
-        return writer.close(within: time)
+        return writer.close(within: time, removingUnused: removingUnused)
     }
 
     /// Writes the rows that the form holds back, and what a trigger says at the end.

@@ -82,7 +82,7 @@ public final class SessionLogs: LogOutput {
     }
 
     /// Writes everything and ends all logs; gives what was dropped in the whole life of them.
-    public func close(within time: Duration = .seconds(10)) -> RecordWriter.Loss {
+    public func close(within time: Duration = .seconds(10), removingUnused: Bool = false) -> RecordWriter.Loss {
         let (sinks, before) = state.withLock { state in
             // They count on as those that have ended before.
             state.finished += state.logs.values.compactMap(\.sink)
@@ -91,7 +91,7 @@ public final class SessionLogs: LogOutput {
         }
         for sink in sinks { sink.finish() }
         var loss = before
-        for sink in sinks { loss.add(sink.close(within: time)) }
+        for sink in sinks { loss.add(sink.close(within: time, removingUnused: removingUnused)) }
         return loss
     }
 }

@@ -35,7 +35,7 @@ extension ReaderFault: CustomStringConvertible {
     public var description: String {
         switch code {
         case .cannotOpen(let cause): "cannot open \(path): \(String(cString: strerror(cause)))"
-        case .cannotRead(EISDIR): "\(path) is a folder; name its files"
+        case .cannotRead(EISDIR): "\(path) is a folder without captures (*.xtap); name the files to read"
         case .cannotRead(let cause): "cannot read \(path): \(String(cString: strerror(cause)))"
         case .empty: "\(path) contains no records yet"
         case .notOurs:

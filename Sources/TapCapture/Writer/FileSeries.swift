@@ -20,8 +20,8 @@ struct FileSeries {
     /// Opens the next numbered file, or the path.
     mutating func open() throws(WriterFault) -> OutputFile {
         guard case .numbered(let stem, let ending) = destination else { return try OutputFile.open(destination) }
-        repeat { number += 1 } while access("\(stem)-\(number)\(ending)", F_OK) == 0
-        let file = try OutputFile.open(.path("\(stem)-\(number)\(ending)"))
+        repeat { number += 1 } while access(RecordWriter.Destination.path(stem, number, ending), F_OK) == 0
+        let file = try OutputFile.open(.path(RecordWriter.Destination.path(stem, number, ending)))
         own.append(number)
         return file
     }
@@ -59,7 +59,9 @@ struct FileSeries {
                 place += 1
             }
         case .numbered(let stem, let ending):
-            while own.count > rotation.keep + 1 { unlink("\(stem)-\(own.removeFirst())\(ending)") }
+            while own.count - 1 > rotation.keep {
+                unlink(RecordWriter.Destination.path(stem, own.removeFirst(), ending))
+            }
             pruneFolder(of: stem, ending)
         }
     }

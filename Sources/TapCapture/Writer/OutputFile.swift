@@ -67,7 +67,7 @@ final class OutputFile {
         switch destination {
         case .standardOutput, .path("-"):
             return try adopt(STDOUT_FILENO, path: "standard output", isOwned: false)
-        case .numbered(let stem, let ending): return try open(path: "\(stem)-1\(ending)")
+        case .numbered(let stem, let ending): return try open(path: RecordWriter.Destination.path(stem, 1, ending))
         case .path(let path):
             guard let number = ownDescriptor(path) else { return try open(path: path) }
             let copy = fcntl(number, F_DUPFD_CLOEXEC, 3)

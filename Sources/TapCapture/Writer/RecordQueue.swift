@@ -38,6 +38,8 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     struct Requests {
         var reopens = false
         var closes = false
+        /// Whether a file without a record is removed at the end.
+        var removesUnused = false
         /// The name that the file is to have.
         var name: String?
     }
@@ -66,6 +68,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         var name: String?
         var flushes = false
         var closes = false
+        var removesUnused = false
         var isAbandoned = false
         var isClosed = false
         /// How the thread waits: for the first byte, or for more to come.
@@ -195,9 +198,10 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    func requestClose() {
+    func requestClose(removingUnused: Bool = false) {
         monitor.withLock {
             state.closes = true
+            if removingUnused { state.removesUnused = true }
             monitor.signal(.work)
             monitor.signal(.progress)
         }
@@ -251,7 +255,12 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
             state.flushes = false
             state.swapBatches(&batch)
             state.isBusy = !batch.ends.isEmpty
-            let requests = Requests(reopens: state.reopens, closes: state.closes, name: state.name)
+            let requests = Requests(
+                reopens: state.reopens,
+                closes: state.closes,
+                removesUnused: state.removesUnused,
+                name: state.name
+            )
             state.reopens = false
             state.name = nil
             return requests

@@ -132,11 +132,13 @@ public final class RecordWriter: Sendable {
 
     /// Writes everything and ends the thread; records appended later are dropped.
     ///
-    /// - Parameter time: How long a slow destination is waited for; what is left then is dropped and counted.
+    /// - Parameters:
+    ///   - time: How long a slow destination is waited for; what is left then is dropped and counted.
+    ///   - removingUnused: Whether to remove the file if it was empty and got no record.
     /// - Returns: The total loss; empty if there is none.
     @discardableResult
-    public func close(within time: Duration = .seconds(10)) -> Loss {
-        queue.requestClose()
+    public func close(within time: Duration = .seconds(10), removingUnused: Bool = false) -> Loss {
+        queue.requestClose(removingUnused: removingUnused)
         queue.waitForEnd(until: Monitor.now + time.wholeNanoseconds)
         return queue.counters.dropped
     }

@@ -82,6 +82,8 @@ final class WriterLoop {
             if let chain { queue.note(chain: chain.head) }
             guard requests.closes else { continue }
             output.finish()
+            // The header alone; `hasRecord` is true as well of a file that had content before.
+            if requests.removesUnused, !hasRecord, output.kind == .file, output.isInPlace { unlink(output.path) }
             if queue.end() { return }
         }
     }

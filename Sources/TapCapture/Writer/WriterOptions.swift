@@ -5,15 +5,21 @@ extension RecordWriter {
         /// A path; `/dev/stdout`, `/dev/stderr` and `/dev/fd/N` mean descriptors this process already has, and `-`
         /// is standard output.
         case path(String)
-        /// New files `STEM-1ENDING`, `STEM-2ENDING` and so on, the next number for each that is opened.
+        /// New files `STEM-0001ENDING`, `STEM-0002ENDING` and so on, the next number for each that is opened.
         case numbered(stem: String, ending: String)
+
+        /// The path of a numbered file, with four digits or more: a listing in order of names is in order of time.
+        static func path(_ stem: String, _ number: Int, _ ending: String) -> String {
+            let digits = String(number)
+            return "\(stem)-\(String(repeating: "0", count: max(0, 4 - digits.count)))\(digits)\(ending)"
+        }
     }
 
     /// When a file is put aside and a new one begun.
     public struct Rotation: Sendable, Hashable {
         /// The size in bytes that a file does not exceed, unless a single record does.
         public var size: UInt64
-        /// How many full files are kept beside the one being written: `.1` (the newest) to `.keep`.
+        /// How many full files are kept beside the one being written: `.1` (the newest) to `.keep`; `Int.max` keeps all.
         public var keep: Int
         /// The age at which a file with a record gets no more; nil is any. The next record begins another file.
         public var age: Duration?

@@ -15,15 +15,20 @@ struct DoctorCommand: ParsableCommand, Configurable {
 
               xmpptap doctor
               xmpptap doctor --upstream-domain example.org
-              xmpptap doctor --port 15223 --json | jq 'select(.outcome != "ok")'
+              xmpptap doctor --listen 15223 --json | jq 'select(.outcome != "ok")'
             """
     )
 
     @Option(
-        help: ArgumentHelp("Check this port (default: 15222).", valueName: "port"),
-        transform: { try UInt16(Number.parse($0, in: 1...65535)) }
+        name: [.customLong("listen"), .customLong("port")],
+        help: ArgumentHelp(
+            "Check this address, as for proxy --listen (default: 15222).",
+            discussion: "Without a host: both loopback addresses.",
+            valueName: "[host:]port"
+        ),
+        transform: { text throws(EndpointError) in try ListenSpec(text) }
     )
-    var port = UInt16(ListenSpec.defaultPort)
+    var listen = ListenSpec()
 
     @Option(
         help: ArgumentHelp(
@@ -51,7 +56,8 @@ struct DoctorCommand: ParsableCommand, Configurable {
         if resolver != nil, upstreamDomain.isEmpty {
             throw Failure.usage("--resolver is used only with --upstream-domain; add it")
         }
-        var findings = Doctor.examine(port: port)
+        guard listen.port > 0 else { throw Failure.usage("--listen: port 0 is any free port; name the port to check") }
+        var findings = Doctor.examine(listen)
         if let folder = try? authority.resolved() { findings += Doctor.authorities(folder, at: RunClock().now().time) }
         for domain in upstreamDomain { findings += Doctor.servers(of: domain, resolver: resolver) }
         let style = OutputStyle.ofOutput(colour.color)

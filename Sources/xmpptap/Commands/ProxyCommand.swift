@@ -92,7 +92,8 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
                 throw error
             }
         }
-        let service = service(plan, proxyProtocol, session, ruleFiles, limits, interception, tap, server)
+        let ready = Once()
+        let service = service(plan, proxyProtocol, session, ruleFiles, limits, interception, tap, server, ready)
         if logPlan.isRequired {
             tap.logs.onFailure { [weak service] isFailing in
                 if isFailing {
@@ -118,7 +119,10 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             onHangUp: { Self.reload(tap, service) },
             finish: { time in
                 await server?.stop()
-                return tap.logs.close(within: time)
+                let hasStarted = !ready.isFirst()
+                let isWhole = tap.logs.close(within: time, removingUnused: !hasStarted)
+                if hasStarted { tap.logs.tellCapture() }
+                return isWhole
             }
         )
         tap.logs.showStatus()
@@ -174,7 +178,8 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         _ limits: ProxyLimits,
         _ interception: (own: Interception?, ephemeral: Interception?),
         _ tap: TapRun,
-        _ server: EphemeralServer?
+        _ server: EphemeralServer?,
+        _ ready: Once
     ) -> ProxyService {
         // Not used: every listener names its own server.
         let unused = Endpoint(host: "127.0.0.1", port: 5222)
@@ -192,7 +197,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         configuration.upstreamInterception = interception.ephemeral
         configuration.rules = rules
         configuration.inherited = InheritedSockets(environment: Console.environment)
-        let (welcome, ready) = (Once(), Once())
+        let welcome = Once()
         return ProxyService(
             configuration,
             run: tap.run,

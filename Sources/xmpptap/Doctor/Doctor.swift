@@ -9,16 +9,14 @@ internal import TapSecurity
 /// Checks for everything that could stop the program from working.
 enum Doctor {
     /// Runs all checks, in the order of the output.
-    static func examine(port: UInt16 = UInt16(ListenSpec.defaultPort)) -> [CheckResult] {
+    static func examine(_ spec: ListenSpec) -> [CheckResult] {
         var findings = [
             .ok("xmpptap", "\(Version.program) on \(system)"),
             libxml2(version: Version.libxml2),
             openSSL(version: Version.openSSL),
             cryptography(OpenSSLCryptography()),
         ]
-        for family in LoopbackPort.Family.allCases {
-            findings.append(listening(port, family, error: LoopbackPort.listen(port, family)))
-        }
+        findings += listening(spec)
         let limit = ProcessLimits.descriptors
         findings.append(descriptors(hard: limit.hard))
         findings.append(folder(path: workingFolder, error: writing(in: ".")))
@@ -58,23 +56,42 @@ enum Doctor {
         return .ok("cryptography", "SHA-1, SHA-256 and random numbers work")
     }
 
-    static func listening(_ port: UInt16, _ family: LoopbackPort.Family, error: Int32) -> CheckResult {
+    /// Whether the proxy could listen at `spec`: on all addresses of its host, or on both loopback addresses.
+    static func listening(_ spec: ListenSpec) -> [CheckResult] {
+        let hasHost = spec.host.map { $0 != "localhost" } ?? false
+        let addresses = hasHost ? SystemNames.addresses(of: spec.host ?? "") : ListenPort.loopback
+        guard !addresses.isEmpty else {
+            return [
+                .stop(
+                    "port \(spec.port)",
+                    "\(spec.host ?? "") cannot be resolved; choose another with --listen HOST:PORT"
+                )
+            ]
+        }
+        return addresses.map { address in
+            listening(spec.port, address, isChosen: hasHost, error: ListenPort.listen(spec.port, address))
+        }
+    }
+
+    /// - Parameter isChosen: Whether the user named the address, so that it must exist.
+    static func listening(_ port: Int, _ address: String, isChosen: Bool = false, error: Int32) -> CheckResult {
         let subject = "port \(port)"
+        let shown = address.contains(":") ? "[\(address)]" : address
         switch error {
         case 0:
-            return .ok(subject, "free on \(family.address)")
+            return .ok(subject, "free on \(shown)")
         case EADDRINUSE:
             let search = "ss -ltnp 'sport = :\(port)'"
             return .stop(
                 subject,
-                "in use on \(family.address); stop the process that uses it (\(search)), or choose another with --listen PORT"
+                "in use on \(shown); stop the process that uses it (\(search)), or choose another with --listen PORT"
             )
-        case EADDRNOTAVAIL, EAFNOSUPPORT:
-            return .note(subject, "this machine has no \(family.address); only the other address family is used")
+        case EADDRNOTAVAIL where !isChosen, EAFNOSUPPORT where !isChosen:
+            return .note(subject, "this machine has no \(shown); only the other address family is used")
         default:
             return .stop(
                 subject,
-                "cannot listen on \(family.address): \(reason(error)); choose another with --listen PORT"
+                "cannot listen on \(shown): \(reason(error)); choose another with --listen PORT"
             )
         }
     }
@@ -230,20 +247,16 @@ struct CheckResult: Hashable {
     }
 }
 
-/// A TCP port of the loopback interface.
-enum LoopbackPort {
-    enum Family: CaseIterable {
-        case v4, v6
-
-        var address: String { self == .v4 ? "127.0.0.1" : "[::1]" }
-    }
+/// A TCP port of this machine.
+enum ListenPort {
+    static let loopback = ["127.0.0.1", "::1"]
 
     /// Tries to listen on the port, then closes it.
     ///
     /// - Returns: 0 on success, otherwise the error number.
-    static func listen(_ port: UInt16, _ family: Family) -> Int32 {
+    static func listen(_ port: Int, _ address: String) -> Int32 {
         let descriptor = socket(
-            family == .v4 ? AF_INET : AF_INET6,
+            address.contains(":") ? AF_INET6 : AF_INET,
             Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue),
             0
         )
@@ -251,9 +264,9 @@ enum LoopbackPort {
         defer { close(descriptor) }
         var yes: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
-        let host = family == .v4 ? "127.0.0.1" : "::1"
-        let address = try? SocketAddress(ipAddress: host, port: Int(port))
-        guard address?.withSockAddr({ bind(descriptor, $0, socklen_t($1)) }) == 0, Glibc.listen(descriptor, 1) == 0
+        let socketAddress = try? SocketAddress(ipAddress: address, port: port)
+        guard socketAddress?.withSockAddr({ bind(descriptor, $0, socklen_t($1)) }) == 0,
+            Glibc.listen(descriptor, 1) == 0
         else {
             return errno
         }

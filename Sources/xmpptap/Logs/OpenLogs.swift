@@ -13,6 +13,8 @@ final class OpenLogs: Sendable {
     let controlled: ControlledOutput?
 
     private let sinks: [(name: String, sink: any LogOutput)]
+    /// The capture's place among them, and where it writes.
+    private let capture: (place: Int, path: CapturePath)?
     private let watch: Watch
     /// Counts what the terminal shows; nil where no terminal shows it in rows.
     private let summary: SummarySink?
@@ -84,17 +86,22 @@ final class OpenLogs: Sendable {
     init(_ plan: LogPlan, run: LoggedRun) throws(Failure) {
         var sinks: [(String, any LogOutput)] = []
         let watch = Watch()
+        // One time for all names.
+        let started = run.now().time
         for (place, log) in plan.logs.enumerated() {
             do throws(Failure) {
                 try Self.refuseForeign(log)
-                sinks.append((log.name, try Self.open(log, plan, run, watch, place)))
+                sinks.append((log.name, try Self.open(log, plan, run, started, watch, place)))
             } catch {
-                for (_, sink) in sinks { sink.close(within: .seconds(10)) }
+                for (_, sink) in sinks { sink.close(within: .seconds(10), removingUnused: true) }
                 throw error
             }
         }
         self.sinks = sinks
         self.watch = watch
+        capture = plan.logs.firstIndex { $0.flag == "--capture" }.flatMap { place in
+            plan.logs[place].path.map { (place, CapturePath($0, time: started)) }
+        }
         unfolding = Self.unfolding(
             zip(plan.logs, sinks).filter { $0.0.form == .compact }.compactMap { $0.1.1 as? LogSink },
             run
@@ -133,6 +140,7 @@ final class OpenLogs: Sendable {
         _ log: LogPlan.Log,
         _ plan: LogPlan,
         _ run: LoggedRun,
+        _ started: Timestamp,
         _ watch: Watch,
         _ place: Int
     ) throws(Failure) -> any LogOutput {
@@ -141,7 +149,7 @@ final class OpenLogs: Sendable {
             guard log.flag == "--capture", let template = log.path else {
                 return try LogSink(configuration, run: run, onEvent: watch.observer(of: log, place))
             }
-            let path = CapturePath(template, time: run.now().time)
+            let path = CapturePath(template, time: started)
             guard path.isPerSession else {
                 configuration.destination = path.destination
                 return try LogSink(configuration, run: run, onEvent: watch.observer(of: log, place))
@@ -243,15 +251,16 @@ final class OpenLogs: Sendable {
 
     /// Writes all records, closes the logs, and prints which records were lost.
     ///
+    /// - Parameter removingUnused: Whether to remove files that were empty and got no record: the command did not start.
     /// - Returns: Whether every log is complete, except standard output whose reader closed the pipe.
     @discardableResult
-    func close(within time: Duration) -> Bool {
+    func close(within time: Duration, removingUnused: Bool = false) -> Bool {
         unfolding?.cancel()
         status.withLock { $0 }?.cancel()
         BottomLine.hide(isEnd: true)
         var isWhole = true
         for (place, (name, sink)) in sinks.enumerated() {
-            let lost = sink.close(within: time)
+            let lost = sink.close(within: time, removingUnused: removingUnused)
             if let chain = sink.counters.chain { Console.tell("the hash chain of \(name) ends with \(chain)") }
             guard !lost.isEmpty else { continue }
             Console.complain("warning: \(name) is incomplete: \(lost.records) records (\(lost.bytes) bytes) lost")
@@ -263,6 +272,16 @@ final class OpenLogs: Sendable {
             for line in lines { Console.tell(escaped: line) }
         }
         return isWhole
+    }
+
+    /// Prints where the capture is, and the command that explains it.
+    func tellCapture() {
+        guard let capture, sinks.indices.contains(capture.place) else { return }
+        let counters = sinks[capture.place].sink.counters
+        let files = capture.path.shellWords(isRotated: counters.rotations > 0)
+        let records = Plural.of(Int(clamping: counters.records), "record")
+        let advice = counters.records > 0 ? ": xmpptap explain \(files)" : ""
+        Console.tell("capture \(sinks[capture.place].name), \(records)\(advice)")
     }
 
     /// The configuration of a log's sink.
@@ -280,7 +299,7 @@ final class OpenLogs: Sendable {
             if plan.rotateSize != nil || plan.rotateAge != nil || plan.keepAge != nil {
                 writer.rotation = RecordWriter.Rotation(
                     size: plan.rotateSize ?? .max,
-                    keep: plan.rotateKeep,
+                    keep: plan.rotateKeep ?? (log.flag == "--capture" ? .max : 10),
                     age: plan.rotateAge,
                     keepAge: plan.keepAge
                 )

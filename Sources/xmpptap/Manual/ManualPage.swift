@@ -19,8 +19,14 @@ package struct ManualPage: Sendable {
         }
     }
 
-    /// The page of a name; nil if there is none.
-    package static func named(_ name: String) -> ManualPage? { all.first { $0.name == name } }
+    /// The page of a name or of a subject that has no page of its own; nil if there is none.
+    package static func named(_ name: String) -> ManualPage? {
+        let name = subjects[name] ?? name
+        return all.first { $0.name == name }
+    }
+
+    /// Subjects that people ask for, and the page that explains them.
+    package static let subjects = ["filter": "changes", "filters": "changes"]
 
     /// All pages, in the order in which somebody new would read them.
     package static let all: [ManualPage] = [

@@ -73,6 +73,43 @@ struct CapturePath {
         return name + rest
     }
 
+    /// The files of the run as words of a shell: with `*` for numbers and JIDs, else quoted where necessary.
+    func shellWords(isRotated: Bool) -> String {
+        if isPerSession { return pieces.map(Self.quoted).joined(separator: "*") }
+        guard case .numbered(let stem, let ending) = destination else {
+            let name = Self.quoted(name(session: 0))
+            return isRotated ? "\(name) \(name).*" : name
+        }
+        return "\(Self.quoted(stem))-*\(ending)"
+    }
+
+    /// What stands between the placeholders of sessions.
+    private var pieces: [String] {
+        var pieces = [""]
+        var rest = template[...]
+        while let percent = rest.firstIndex(of: "%") {
+            pieces[pieces.count - 1] += rest[..<percent]
+            rest = rest[percent...].dropFirst()
+            switch rest.popFirst() {
+            case "t": pieces[pieces.count - 1] += stamp
+            case "s", "j": pieces.append("")
+            default: pieces[pieces.count - 1] += "%"
+            }
+        }
+        pieces[pieces.count - 1] += rest
+        return pieces
+    }
+
+    private static func quoted(_ text: String) -> String {
+        let isPlain = text.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+            default: "-._/@%+:,".utf8.contains(byte)
+            }
+        }
+        return isPlain ? text : "'\(text.replacing("'", with: "'\\''"))'"
+    }
+
     /// The longest that a JID becomes: names of files have up to 255 bytes.
     private static let longest = 180
 

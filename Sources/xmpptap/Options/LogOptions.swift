@@ -72,10 +72,10 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
     var rotateSize = ByteSize(bytes: 100_000_000)
 
     @Option(
-        help: ArgumentHelp("Number of rotated files to keep (default: 10).", valueName: "count"),
+        help: ArgumentHelp("Rotated files to keep (default: 10 of a log, all of --capture).", valueName: "count"),
         transform: { try Number.parse($0, in: 0...9999) }
     )
-    var rotateKeep = 10
+    var rotateKeep: Int?
 
     @Option(
         help: ArgumentHelp("Rotate logs at this age, as in 1h or 7d (default: never).", valueName: "time"),

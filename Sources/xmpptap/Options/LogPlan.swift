@@ -17,7 +17,7 @@ struct LogRequest {
     var appends = false
     var hasChain = false
     var rotateSize = ByteSize(bytes: 100_000_000)
-    var rotateKeep = 10
+    var rotateKeep: Int?
     var rotateAge: Duration?
     var keepAge: Duration?
     var syncs = false
@@ -64,7 +64,8 @@ struct LogPlan: Equatable {
     let logs: [Log]
     /// Bytes at which a log is rotated; nil disables rotation.
     let rotateSize: UInt64?
-    let rotateKeep: Int
+    /// Rotated files to keep; nil is ten of a log and all of a capture.
+    let rotateKeep: Int?
     /// The age at which a log is rotated; nil is never.
     let rotateAge: Duration?
     /// The age at which rotated files are removed; nil is never.

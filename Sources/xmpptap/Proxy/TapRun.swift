@@ -60,12 +60,12 @@ struct TapRun {
         }
     }
 
-    /// Runs `body`. If it throws, the logs are written and closed first.
+    /// Runs `body`. If it throws, the logs are closed first, and files without a record are removed.
     func finishing<Value>(_ body: () async throws -> Value) async throws -> Value {
         do {
             return try await body()
         } catch {
-            logs.close(within: .seconds(1))
+            logs.close(within: .seconds(1), removingUnused: true)
             throw error
         }
     }

@@ -351,7 +351,8 @@ import Testing
             #expect(refusal(path) == "\(path) contains no records yet")
         }
         #expect(refusal(folder.file("no")) == "cannot open \(folder.file("no")): No such file or directory")
-        #expect(refusal(folder.path) == "\(folder.path) is a folder; name its files")
+        try folder.write("", "x.xtap")
+        #expect(refusal(folder.path) == "\(folder.path) is a folder without captures (*.xtap); name the files to read")
     }
 
     @Test func otherFormatsAreNamed() throws {

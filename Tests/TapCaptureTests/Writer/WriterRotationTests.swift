@@ -198,17 +198,44 @@ import Testing
 
     @Test func numberedFilesAreNewAndKeepTheirNames() throws {
         let folder = try Folder()
-        try folder.write("theirs\n", "x-2.xtap")
+        try folder.write("theirs\n", "x-0002.xtap")
         let destination = RecordWriter.Destination.numbered(stem: folder.file("x"), ending: ".xtap")
         var options = RecordWriter.Options()
         options.rotation = .init(size: 50, keep: 1)
         let writer = try RecordWriter(destination, options: options, lines: markers)
         for number in 1...4 { writer.append("record \(number) of twenty bytes\n") }
         writer.close()
-        #expect(try folder.lines("x-2.xtap") == ["theirs", ""])
-        #expect(try folder.lines("x-4.xtap") == ["header rotation dropped 0", "record 3 of twenty bytes", ""])
-        #expect(try folder.lines("x-5.xtap") == ["header rotation dropped 0", "record 4 of twenty bytes", ""])
-        #expect(access(folder.file("x-3.xtap"), F_OK) != 0, "one full file is kept")
+        #expect(try folder.lines("x-0002.xtap") == ["theirs", ""])
+        #expect(try folder.lines("x-0004.xtap") == ["header rotation dropped 0", "record 3 of twenty bytes", ""])
+        #expect(try folder.lines("x-0005.xtap") == ["header rotation dropped 0", "record 4 of twenty bytes", ""])
+        #expect(access(folder.file("x-0003.xtap"), F_OK) != 0, "one full file is kept")
+    }
+
+    @Test func numberedFilesSortByNameAndAllAreKeptWithoutALimit() throws {
+        let folder = try Folder()
+        var options = RecordWriter.Options()
+        options.rotation = .init(size: 50, keep: .max)
+        let destination = RecordWriter.Destination.numbered(stem: folder.file("x"), ending: ".xtap")
+        let writer = try RecordWriter(destination, options: options, lines: markers)
+        for number in 101...112 { writer.append("record \(number) of twenty bytes\n") }
+        writer.close()
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+        #expect(names.count == 12)
+        for (name, number) in zip(names, 101...112) {
+            #expect(try folder.lines(name).contains("record \(number) of twenty bytes"))
+        }
+    }
+
+    @Test func aFileWithoutARecordIsRemovedOnRequest() throws {
+        let folder = try Folder()
+        try folder.write("old\n", "old.log")
+        for name in ["old.log", "unused.log", "used.log", "kept.log"] {
+            let writer = try RecordWriter(folder.file(name))
+            if name == "used.log" { writer.append("1\n") }
+            writer.close(removingUnused: name != "kept.log")
+        }
+        let left = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+        #expect(left == ["kept.log", "old.log", "used.log"])
     }
 
     @Test func aFileThatIsOldEnoughGetsNoMore() throws {
@@ -240,7 +267,7 @@ import Testing
         let stem = folder.file("xmpptap-20261121T172242Z")
         try RecordWriter(.numbered(stem: stem, ending: ".xtap"), options: options, lines: markers).close()
         let left = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
-        #expect(left == ["other-20200101T000000Z-1.xtap", "x.log", "x.log.1", "xmpptap-20261121T172242Z-1.xtap"])
+        #expect(left == ["other-20200101T000000Z-1.xtap", "x.log", "x.log.1", "xmpptap-20261121T172242Z-0001.xtap"])
     }
 
     @Test func aFileWithContentIsRefusedWhereItIsNotToBeAddedTo() throws {

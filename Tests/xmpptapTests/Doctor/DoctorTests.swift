@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import TapCapture
 import TapCore
+import TapNetwork
 import TapTestKit
 import Testing
 
@@ -23,24 +24,24 @@ struct DoctorTests {
     }
 
     @Test func `A port in use is told with what to do, and an absent family is not a fault`() {
-        #expect(Doctor.listening(15222, .v4, error: 0) == .ok("port 15222", "free on 127.0.0.1"))
+        #expect(Doctor.listening(15222, "127.0.0.1", error: 0) == .ok("port 15222", "free on 127.0.0.1"))
         #expect(
-            Doctor.listening(15222, .v6, error: EADDRINUSE).lines()
+            Doctor.listening(15222, "::1", error: EADDRINUSE).lines()
                 == [
                     "stop  port 15222   in use on [::1]; stop the process that uses it (ss -ltnp 'sport = :15222'), "
                         + "or choose another with --listen PORT"
                 ]
         )
-        #expect(Doctor.listening(15222, .v6, error: EADDRNOTAVAIL).outcome == .note)
+        #expect(Doctor.listening(15222, "::1", error: EADDRNOTAVAIL).outcome == .note)
         #expect(
-            Doctor.listening(80, .v4, error: EACCES)
+            Doctor.listening(80, "127.0.0.1", error: EACCES)
                 == .stop("port 80", "cannot listen on 127.0.0.1: Permission denied; choose another with --listen PORT")
         )
     }
 
     @Test func `A port that is listened on is found to be in use`() throws {
         let port = try FreePort.next()
-        #expect(LoopbackPort.listen(port, .v4) == 0)
+        #expect(ListenPort.listen(Int(port), "127.0.0.1") == 0)
         let holder = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         try #require(holder >= 0)
         defer { close(holder) }
@@ -54,7 +55,11 @@ struct DoctorTests {
             }
         }
         try #require(bound == 0 && listen(holder, 1) == 0)
-        #expect(LoopbackPort.listen(port, .v4) == EADDRINUSE)
+        #expect(ListenPort.listen(Int(port), "127.0.0.1") == EADDRINUSE)
+        #expect(Doctor.listening(ListenSpec(host: "127.0.0.1", port: Int(port))).map(\.outcome) == [.stop])
+        #expect(Doctor.listening(ListenSpec(host: "localhost", port: Int(port))).count == 2)
+        // TEST-NET-1: no machine has this address.
+        #expect(Doctor.listening(ListenSpec(host: "192.0.2.1", port: Int(port))).map(\.outcome) == [.stop])
     }
 
     @Test func `Few descriptors are told, and hardly any stop the program`() {

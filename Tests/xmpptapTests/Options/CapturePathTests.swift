@@ -26,6 +26,14 @@ struct CapturePathTests {
         )
     }
 
+    @Test func `The files of a run are words for a shell`() {
+        #expect(path("a b.xtap").shellWords(isRotated: false) == "'a b.xtap'")
+        #expect(path("it's.xtap").shellWords(isRotated: false) == "'it'\\''s.xtap'")
+        #expect(path("a.xtap").shellWords(isRotated: true) == "a.xtap a.xtap.*")
+        #expect(path("/tmp").shellWords(isRotated: false) == "/tmp/xmpptap-20261121T172242Z-*.xtap")
+        #expect(path("x/%t-%s-%j.xtap").shellWords(isRotated: true) == "x/20261121T172242Z-*-*.xtap")
+    }
+
     @Test(arguments: [
         ("../../etc/passwd", "%2E.%2F..%2Fetc%2Fpasswd"), (".", "%2E"), ("é@b", "%C3%A9@b"), ("a%b\n", "a%25b%0A"),
     ])

@@ -1,3 +1,4 @@
+import TapNetwork
 import TapTestKit
 import Testing
 
@@ -13,18 +14,18 @@ struct InvocationTests {
     @Test func `Flags of a file count as if they had been typed, and those typed beat them`() throws {
         let path = try file("# a port\n--port 15223\n--json\n")
         let command = try #require(try Invocation.command(["doctor", "--config", path]) as? DoctorCommand)
-        #expect(command.port == 15223)
+        #expect(command.listen.port == 15223)
         #expect(command.json)
         let typed = try Invocation.command(["doctor", "--config", path, "--port", "15224"])
-        #expect((typed as? DoctorCommand)?.port == 15224)
+        #expect((typed as? DoctorCommand)?.listen.port == 15224)
     }
 
     @Test func `A line that makes no sense is named by file and number`() throws {
-        let wrongValue = try file("--json\n\n--port 0\n")
+        let wrongValue = try file("--fsync\n\n--rotate-keep 10000\n")
         #expect(
-            refusal { try Invocation.command(["doctor", "--config", wrongValue]) }
-                == "\(wrongValue):3: the value '0' is invalid for '--port <port>': write a whole number "
-                + "from 1 to 65535"
+            refusal { try Invocation.command(["proxy", "--config", wrongValue]) }
+                == "\(wrongValue):3: the value '10000' is invalid for '--rotate-keep <count>': write a whole number "
+                + "from 0 to 9999"
         )
         let unknown = try file("--json\n--zzyzx red\n")
         #expect(

@@ -1,3 +1,4 @@
+import TapCapture
 import TapCore
 import TapRecord
 import Testing
@@ -53,7 +54,7 @@ struct LogPlanTests {
         #expect(plan.logs.map(\.flag) == ["--log-to", "--log-to", "--capture"])
         #expect(plan.logs.allSatisfy { !$0.isTerminal && !$0.isColoured })
         #expect(plan.rotateSize == 100_000_000)
-        #expect(plan.rotateKeep == 10)
+        #expect(plan.rotateKeep == nil)
     }
 
     @Test func `No colours where none are wanted, nor in JSON`() throws {
@@ -140,6 +141,21 @@ struct LogPlanTests {
                 == "--log-required needs a log; add --log-to or --capture"
         )
         #expect(try LogPlan(LogRequest(isRequired: true), in: pipe).isRequired)
+    }
+
+    @Test func `Ten rotated files of a log are kept, and all of a capture unless a number is given`() throws {
+        func keep(_ flag: String, _ count: Int?) throws -> Int? {
+            let plan = try LogPlan(
+                LogRequest(logTo: [LogDestination("tap.log")], capture: "x.xtap", rotateKeep: count),
+                in: pipe
+            )
+            let log = try #require(plan.logs.first { $0.flag == flag })
+            return OpenLogs.configuration(log, of: plan).writer.rotation?.keep
+        }
+        #expect(try keep("--log-to", nil) == 10)
+        #expect(try keep("--capture", nil) == .max)
+        #expect(try keep("--capture", 3) == 3)
+        #expect(try keep("--log-to", 3) == 3)
     }
 
     @Test func `Size 0 never rotates, and secrets show only on request`() throws {

@@ -1,0 +1,50 @@
+internal import Glibc
+
+/// The captures in a folder, as `--capture FOLDER` or `--capture 'FOLDER/%s.xtap'` writes them.
+enum CaptureFolder {
+    /// Replaces each folder among `paths` by its captures, sorted by name.
+    ///
+    /// - Throws: ``ReaderFault`` if a folder has none, or cannot be read.
+    static func files(of paths: [String]) throws(ReaderFault) -> [String] {
+        var files: [String] = []
+        for path in paths {
+            if path != "-", FileStatus(path: path)?.isFolder == true {
+                files += try captures(in: path)
+            } else {
+                files.append(path)
+            }
+        }
+        return files
+    }
+
+    private static func captures(in folder: String) throws(ReaderFault) -> [String] {
+        guard let listing = opendir(folder) else { throw ReaderFault(code: .cannotOpen(errno: errno), path: folder) }
+        defer { closedir(listing) }
+        var names: [String] = []
+        while let entry = readdir(listing) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if isCapture(name) { names.append(name) }
+        }
+        let prefix = folder.hasSuffix("/") ? folder : folder + "/"
+        // A proxy that starts in this moment has not written its header yet.
+        let files = names.sorted().map { prefix + $0 }.filter { file in
+            FileStatus(path: file).map { $0.isRegular && $0.size > 0 } ?? false
+        }
+        guard !files.isEmpty else { throw ReaderFault(code: .cannotRead(errno: EISDIR), path: folder) }
+        return files
+    }
+
+    /// Whether a name is that of a capture, also of a rotated (`x.xtap.1`) or compressed one.
+    static func isCapture(_ name: String) -> Bool {
+        guard !name.hasPrefix(".") else { return false }
+        var stem = name[...]
+        if let dot = stem.lastIndex(of: "."), case let part = stem[stem.index(after: dot)...], !part.isEmpty,
+            part.allSatisfy({ $0.isASCII && $0.isNumber })
+        {
+            stem = stem[..<dot]
+        }
+        return [".xtap", ".xtap.gz", ".xtap.zst"].contains { stem.hasSuffix($0) }
+    }
+}
