@@ -52,7 +52,7 @@ struct CaptureFileTests {
         #expect(whole.ending == .exited(0))
         #expect(whole.error.isEmpty, "no record is missing between the files")
 
-        // The folder stands for its captures, without the empty file.
+        // Commands read all captures of a folder, except the empty file.
         for arguments in [["read", "--json"], ["explain"], ["diff"]] {
             let named = arguments[0] == "diff" ? [folder.path, folder.path] : [folder.path]
             let run = try await XMPPTapBinary.run(arguments + named)

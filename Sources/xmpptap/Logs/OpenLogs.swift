@@ -13,7 +13,7 @@ final class OpenLogs: Sendable {
     let controlled: ControlledOutput?
 
     private let sinks: [(name: String, sink: any LogOutput)]
-    /// The capture's place among them, and where it writes.
+    /// The capture's index among them, and its path.
     private let capture: (place: Int, path: CapturePath)?
     private let watch: Watch
     /// Counts what the terminal shows; nil where no terminal shows it in rows.
@@ -274,7 +274,7 @@ final class OpenLogs: Sendable {
         return isWhole
     }
 
-    /// Prints where the capture is, and the command that explains it.
+    /// Prints the path of the capture and the command that explains it.
     func tellCapture() {
         guard let capture, sinks.indices.contains(capture.place) else { return }
         let counters = sinks[capture.place].sink.counters

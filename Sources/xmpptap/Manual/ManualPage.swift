@@ -19,7 +19,7 @@ package struct ManualPage: Sendable {
         }
     }
 
-    /// The page of a name or of a subject that has no page of its own; nil if there is none.
+    /// The page of a name or a subject; nil if there is none.
     package static func named(_ name: String) -> ManualPage? {
         let name = subjects[name] ?? name
         return all.first { $0.name == name }

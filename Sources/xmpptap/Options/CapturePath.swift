@@ -83,7 +83,7 @@ struct CapturePath {
         return "\(Self.quoted(stem))-*\(ending)"
     }
 
-    /// What stands between the placeholders of sessions.
+    /// The parts of the name between the placeholders of sessions.
     private var pieces: [String] {
         var pieces = [""]
         var rest = template[...]

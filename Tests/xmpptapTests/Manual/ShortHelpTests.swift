@@ -1,6 +1,7 @@
 import Testing
 import TapManual
 
+@testable import TapCore
 @testable import xmpptap
 
 struct ShortHelpTests {
@@ -45,5 +46,15 @@ struct ShortHelpTests {
         #expect(title("read", "--", "--help") == nil)
         #expect(title("nothing", "--help") == nil)
         #expect(title("proxy") == nil)
+    }
+
+    @Test func `Help on filters is the page on changes, which lists every condition`() throws {
+        #expect(try ManualCommand.arguments(["help", "filters"]) == ["manual", "filters"])
+        let page = try #require(ManualPage.named("filters"))
+        #expect(page.name == "changes")
+        let text = "\(page.blocks)"
+        for name in FilterWords.Name.allCases.map(\.rawValue) + FilterWords.words.keys {
+            #expect(text.contains(name), "\(name)")
+        }
     }
 }
