@@ -5,8 +5,8 @@ internal import XMPPCore
 /// Reads the XML that a client or a server has logged as the sessions it shows.
 ///
 /// The log's format is learned from its beginning, see ``LogFormat``. Each item goes through the same ``Session`` as one that
-/// a proxy relays, so the records, the timeline and the diagnosis are made the same way. What the log does not show is not
-/// made up, but for stream headers: a stream cannot be read without one, so a missing one is inferred, and its record says
+/// a proxy relays, so the records, the timeline and the diagnosis are made the same way. Only stream headers are
+/// added if the log lacks them: a stream cannot be read without one. Such a header is inferred, and its record says
 /// so. XML that cannot be read is a note about the log and never reaches a session. Any other line is a note, hidden if it
 /// may hold a secret.
 struct ClientLogSource: Source {
@@ -24,7 +24,7 @@ struct ClientLogSource: Source {
     private let redactor: Redactor
     private var clock = ClientLogClock()
     private var fragmenter = LogFragmenter()
-    /// What was read before the format was learned; nil after.
+    /// Entries read before the format was learned; nil afterwards.
     private var backlog: [LogFragmenter.Entry]? = []
     private var format = LogFormat()
     /// The sessions that are open, by what tells them apart in the log.
@@ -51,7 +51,7 @@ struct ClientLogSource: Source {
     private var requests: [[UInt8]: [UInt8]] = [:]
     /// The fragment before, unless it was shown twice.
     private var previous: LogFragment?
-    /// The item of this program's log whose lines are being joined.
+    /// The open item of a text log of xmpptap.
     private var pending: (session: [UInt8], direction: Direction, at: Run.Instant, bytes: [UInt8])?
     private var found: ArraySlice<SourceInput> = []
     private var now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
@@ -98,7 +98,7 @@ struct ClientLogSource: Source {
         takeEntries()
     }
 
-    /// Learns the format from what was read so far, and reads on by it.
+    /// Learns the format from the lines so far, and applies it to them.
     mutating func learn() {
         guard let entries = backlog else { return }
         backlog = nil
@@ -143,7 +143,7 @@ struct ClientLogSource: Source {
 
     // MARK: This program's log
 
-    /// Takes a line of this program's own log; false of any other.
+    /// Takes a line of a text log of xmpptap; false for any other line.
     private mutating func takeOwn(_ bytes: [UInt8]) -> Bool {
         let line = bytes.last == 0x0D ? Array(bytes.dropLast()) : bytes
         if let time = TapLogLine.header(line) {
@@ -252,7 +252,7 @@ struct ClientLogSource: Source {
         tell(.verbose, "foreign-line", Prose(redactor.disclose(line: bytes.span)), latest)
     }
 
-    /// XML of which nothing could be made: the log's fault, and nobody else's.
+    /// Notes XML that cannot be read: a fault of the log, not of a peer.
     private mutating func reject(_ why: String, in session: [UInt8]) {
         items += 1
         unread += 1

@@ -11,7 +11,7 @@ struct ClientLogStamp {
     /// How it is written, digits aside: lines that begin alike are lines of the log, others continue one.
     let shape: [UInt8]
 
-    /// Where the time stands in the line.
+    /// The range of the time in the line.
     let range: Range<Int>
 
     /// Bytes of a line within which its time begins.

@@ -3,7 +3,7 @@ enum LogEscapes: Hashable {
     case none
     /// HTML: `&lt;iq type=&quot;get&quot;/&gt;`, as a page or a bug tracker shows it.
     case entities
-    /// A string of a programming language, ended by this quote if one stands in front of it: JSON, Python, Erlang, C.
+    /// A string literal of JSON, Python, Erlang or C, ended by `quote` if it began with one.
     case string(quote: UInt8?)
 
     /// Text without the sequences that set colours (ECMA-48), a byte order mark and the line's carriage return.
@@ -27,7 +27,7 @@ enum LogEscapes: Hashable {
 
     /// How the XML that begins at `start` of a line is written.
     ///
-    /// - Returns: The form, and where the text in front of the XML ends, without the quote.
+    /// - Returns: The form, and the end of the text in front of the XML, without the quote.
     static func found(_ line: [UInt8], at start: Int) -> (escapes: LogEscapes, frontEnd: Int) {
         if line[start] == 0x26 { return (.entities, start) }
         // `\u003c` opens the XML in some encoders' JSON.
@@ -55,7 +55,7 @@ enum LogEscapes: Hashable {
         return value.first == 0x5C && (value.last == 0x22 || value.last == 0x27)
     }
 
-    /// The XML that bytes of a line stand for, and where in the line it ends.
+    /// Decodes the XML of a line, and returns the index of its end.
     ///
     /// - Returns: The bytes, and the index behind them: at the closing quote, or at the end of the line.
     func decoded(_ bytes: ArraySlice<UInt8>) -> (bytes: [UInt8], end: Int) {
@@ -72,7 +72,7 @@ enum LogEscapes: Hashable {
         (Array("&#x27;".utf8), 0x27), (Array("&nbsp;".utf8), 0x20), (Array("&amp;".utf8), 0x26),
     ]
 
-    /// Resolves one level: what the XML itself escapes was escaped twice.
+    /// Resolves one level: the escapes of the XML itself were escaped twice.
     private static func withoutEntities(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
         var decoded: [UInt8] = []
         var rest = bytes
@@ -91,7 +91,7 @@ enum LogEscapes: Hashable {
     private static func string(_ bytes: ArraySlice<UInt8>, quote: UInt8?) -> (bytes: [UInt8], end: Int) {
         var decoded: [UInt8] = []
         var rest = bytes
-        // A quote of the kind that ends the string may stand within it unescaped, where a person wrote the string: an end
+        // People paste strings with unescaped quotes inside: a closing quote
         // is followed by what can follow a string.
         while let byte = rest.first {
             if byte == quote, Self.endsString(rest.dropFirst()) { break }

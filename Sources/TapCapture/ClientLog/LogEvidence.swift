@@ -1,10 +1,10 @@
 internal import TapRecord
 
-/// What an item says about who sent it, whatever the log's words are.
+/// Evidence of an item about its sender, independent of the log's words.
 ///
 /// RFC 6120 and the extensions give most of a login to one side: a client requests, a server offers and answers.
 struct LogEvidence {
-    /// What an item does in a session, as far as grouping items into sessions needs it.
+    /// The part of an item in a session, for grouping items into sessions.
     enum Role: Hashable {
         case opening, features, request, answer, challenge, response, success, failure, end, other
         /// An iq that asks, or that answers; with its id.
@@ -60,7 +60,7 @@ struct LogEvidence {
         self.isWeak = isWeak
     }
 
-    /// A client names whom it wants; a server names itself and the stream (RFC 6120 §4.7).
+    /// A client names the server; a server names itself and the stream (RFC 6120 §4.7).
     private mutating func readHeader(_ tag: LogTag) {
         role = .opening
         switch (tag.has("to"), tag.has("from"), tag.has("id")) {
@@ -103,7 +103,7 @@ struct LogEvidence {
         }
     }
 
-    /// A client usually leaves out who it is, and a server never leaves out who sent what it delivers (RFC 6120 §8.1).
+    /// A client usually leaves out `from`; a server always delivers a stanza with it (RFC 6120 §8.1).
     private mutating func readStanza(_ tag: LogTag, isAnswer: Bool = false) {
         isWeak = true
         let isFull = tag["to"].map { $0.contains(0x2F) && $0.contains(0x40) } ?? false

@@ -23,7 +23,7 @@ struct LogFormat {
     private var wordUses: [[UInt8]: Votes] = [:]
     /// Of shapes in front of items of both sides: the place whose value says which, and what it says. Some print a number.
     private var places: [[UInt8]: (place: [UInt8], values: [[UInt8]: Direction])] = [:]
-    /// Requests whose answer has not been seen, in a log whose texts say nothing of the direction.
+    /// Requests without an answer so far, in a log without direction words.
     private var requests: [[UInt8]: Direction] = [:]
 
     private struct Votes {
@@ -34,7 +34,7 @@ struct LogFormat {
             if direction == .send { sent += 1 } else { received += 1 }
         }
 
-        /// The direction of nearly all; nil if there are none, or of both.
+        /// The direction of at least four fifths of the votes; nil otherwise.
         var direction: Direction? {
             let total = sent + received
             guard total > 0 else { return nil }
@@ -157,7 +157,7 @@ struct LogFormat {
         return nil
     }
 
-    /// What the words of a text say: those that this log uses in one direction only, then the usual ones.
+    /// Returns the direction by words: first those that this log uses in one direction only, then the usual ones.
     private func byWords(_ lead: LogLead) -> Direction? {
         var votes = Votes()
         for word in Set(lead.words) {
@@ -168,7 +168,7 @@ struct LogFormat {
         return usualWords(lead).map { isServers && !Self.isOpenedByServer(lead) ? $0.opposite : $0 }
     }
 
-    /// What the usual words say that do not stand in front of both sides' items.
+    /// Returns the direction by the usual words, without those that this log prints for both sides.
     private func usualWords(_ lead: LogLead) -> Direction? {
         LogWords.direction(lead.words.filter { wordUses[$0]?.isMixed != true })
     }
@@ -248,7 +248,7 @@ private struct SessionPairs {
 /// that lead to impossible sessions less often than no grouping does, the best is taken.
 private struct SessionPlace {
     private(set) var place: [UInt8]?
-    /// Each side has values of its own.
+    /// Client and server have different values.
     private(set) var isPaired = false
     /// Answers that belong to no request of their session: it is not one session.
     private(set) var crossings = 0
@@ -306,7 +306,7 @@ private struct SessionPlace {
         }
     }
 
-    /// Whether each value of a place stands in front of one side's items.
+    /// Whether each value of a place belongs to one direction.
     private static func isOneSided(_ steps: [(fragment: LogFragment, steps: [Step])], _ place: [UInt8]) -> Bool {
         var sides: [[UInt8]: Direction] = [:]
         for (fragment, steps) in steps {

@@ -2,7 +2,7 @@ internal import TapRecord
 
 /// XML that a log shows in one place: items of one direction, with the text around them.
 struct LogFragment {
-    /// An item, or what the log shows of it.
+    /// An item, whole or in part.
     struct Item {
         var bytes: [UInt8]
         /// The number of the line on which it begins, from 1.
@@ -32,7 +32,7 @@ struct LogFragment {
 /// lines do ends it. The rest of an item may follow on a later line with the same text in front: that is how programs print
 /// what one read has brought.
 struct LogFragmenter {
-    /// What a log consists of.
+    /// A part of a log.
     enum Entry {
         case fragment(LogFragment)
         /// A line that shows no item.
@@ -40,11 +40,11 @@ struct LogFragmenter {
     }
 
     private var found: [Entry] = []
-    /// The fragment whose lines are being joined.
+    /// The open fragment.
     private var open: Open?
-    /// The last line of text, which may be the heading of what follows it.
+    /// The last line of text, which may be the heading of an item.
     private var heading: Heading?
-    /// What stood in front of the last fragment.
+    /// The text in front of the last fragment.
     private var last: (lead: LogLead, front: [UInt8], stamp: ClientLogStamp?)?
     /// How the log's own lines begin: the shape of their times.
     private var stampShape: [UInt8]?
@@ -55,7 +55,7 @@ struct LogFragmenter {
     private var partial: [(front: [UInt8], open: Open)] = []
 
     private static let mostBytes = 64 << 20
-    /// Lines over which an item may go on.
+    /// The largest number of lines of an item.
     private static let mostLines = 20_000
     private static let mostFronts = 64
     private static let mostPartial = 64
@@ -136,7 +136,7 @@ struct LogFragmenter {
         heading = Heading(line: line, stamp: stamp)
     }
 
-    /// Whether a text is known to stand in front of items: what follows it is one, whatever its name.
+    /// Whether a text is known to precede items: then an element behind it is an item, whatever its name.
     private func isTrusted(_ line: [UInt8], upTo end: Int) -> Bool {
         guard end > 0 else { return false }
         let lead = LogLead(front: line[..<end], time: ClientLogStamp(line)?.range)
@@ -155,7 +155,7 @@ struct LogFragmenter {
         var stamp = stamp
         if !text.contains(where: { $0 != 0x20 && $0 != 0x09 }) {
             if let heading {
-                // The text in front stands on a line of its own.
+                // The text in front is a separate line.
                 text = heading.line
                 stamp = heading.stamp
                 self.heading = nil
@@ -183,7 +183,7 @@ struct LogFragmenter {
 
     /// Reads items of the open fragment from a line.
     ///
-    /// - Returns: Where the line goes on behind them.
+    /// - Returns: The index behind them.
     private mutating func read(_ line: [UInt8], from start: Int, _ number: Int) -> Int {
         guard var current = open else { return line.count }
         open = nil
@@ -276,7 +276,7 @@ struct LogFragmenter {
         found.append(.fragment(current.fragment))
     }
 
-    /// Takes a line that goes on with an item of which a part was read before.
+    /// Takes a line that continues an item of an earlier line.
     private mutating func continuePartial(_ line: [UInt8], _ number: Int) -> Bool {
         for (place, part) in partial.enumerated() {
             guard let end = Self.end(of: part.front, in: line), end < line.count else { continue }
@@ -304,7 +304,7 @@ struct LogFragmenter {
         found.append(.text(text.line, text.stamp))
     }
 
-    /// Where a text ends that a line begins with, if words with digits in them may differ; nil if the line begins otherwise.
+    /// Returns the end of a text at the beginning of a line, ignoring differences between words with digits; nil if the line begins otherwise.
     private static func end(of front: [UInt8], in line: [UInt8]) -> Int? {
         var (left, right) = (front[...], line[...])
         while let byte = left.first {

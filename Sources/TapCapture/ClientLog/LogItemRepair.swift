@@ -14,8 +14,8 @@ enum LogItemRepair {
     private static let bosh = "http://jabber.org/protocol/httpbind"
     private static let end = Array("</stream:stream>".utf8)
 
-    /// What an item stands for on an XMPP stream over TCP: the header, stanzas and end that WebSocket (RFC 7395 §3.4) and
-    /// BOSH (XEP-0206) carry in elements of their own, and stream headers as they were sent.
+    /// Translates an item to a stream over TCP: the header, stanzas and end that WebSocket (RFC 7395 §3.4) and
+    /// BOSH (XEP-0206) wrap in other elements, and stream headers as they were sent.
     static func pieces(_ item: [UInt8], _ direction: Direction) -> [Piece] {
         let tag = LogTag(item[...])
         if tag.isStreamHeader { return [header(tag, item)] }
@@ -94,7 +94,7 @@ enum LogItemRepair {
         return text + [0x3E]
     }
 
-    /// What a `<body/>` of BOSH carries; its own attributes stand for stream headers and ends.
+    /// Unwraps a `<body/>` of BOSH; its attributes replace stream headers and ends.
     private static func unwrapped(_ tag: LogTag, _ direction: Direction) -> [Piece] {
         var pieces: [Piece] = []
         let restarts = tag.attributes.contains { $0.name.suffix(8).elementsEqual(":restart".utf8) }
@@ -167,7 +167,7 @@ enum LogItemCheck {
         namespaces: .max
     )
 
-    /// What is wrong with an item behind a header; nil if nothing is. With an empty header, the item is one.
+    /// Returns the fault of an item behind a header; nil if there is none. With an empty header, the item is one.
     static func fault(_ item: [UInt8], behind header: [UInt8]) -> (code: ScanFault.Code?, words: String)? {
         var decoder = StreamDecoder(limits: limits)
         decoder.append(header.span)

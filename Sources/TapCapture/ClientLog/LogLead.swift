@@ -1,4 +1,4 @@
-/// The text that a log prints around the XML of an item: what stands in front of it and behind it.
+/// The text that a log prints around the XML of an item, in front of it and behind it.
 ///
 /// Numbers, times, addresses, JIDs and identifiers vary; the words between them form the ``shape``. A ``Slot`` is a place in
 /// the text whose value may name the session.
@@ -19,7 +19,7 @@ struct LogLead {
     /// Bytes of either text that are looked at: the nearest to the XML.
     private static let reach = 400
 
-    /// Reads both texts. `time` is where the time stands in `front`.
+    /// Reads both texts. `time` is the range of the time in `front`.
     init(front: ArraySlice<UInt8>, back: ArraySlice<UInt8> = [], time: Range<Int>? = nil) {
         let time = time.map { $0.clamped(to: front.indices) } ?? front.startIndex..<front.startIndex
         var reader = LeadReader(front[..<time.lowerBound].suffix(Self.reach))
@@ -136,7 +136,7 @@ private struct LeadReader {
         }
     }
 
-    /// What stands in each pair of brackets or quotes, if that is one word.
+    /// Adds the content of each pair of brackets, if it is one word.
     private mutating func readBrackets(into lead: inout LogLead) {
         let pairs: [(UInt8, UInt8)] = [(0x28, 0x29), (0x5B, 0x5D), (0x7B, 0x7D), (0x3C, 0x3E)]
         for (open, close) in pairs {

@@ -13,7 +13,7 @@ enum LogWords {
     ]
     /// What words say together: of several that disagree, the last, which is nearest to the XML. Nil if none says anything.
     static func direction(_ words: [[UInt8]]) -> Direction? {
-        // `in` stands in sentences, too: it counts if no other word says anything.
+        // `in` also occurs in sentences: it counts only without another direction word.
         var weak: Direction?
         for word in words.reversed() {
             let text = String(decoding: word, as: UTF8.self)
@@ -26,7 +26,7 @@ enum LogWords {
         return weak
     }
 
-    /// Where an arrow of any length points to.
+    /// Returns the direction of an arrow of any length.
     private static func arrow(_ mark: [UInt8]) -> Direction? {
         if mark.allSatisfy({ $0 == 0x3E || $0 == 0x3D }), mark.last == 0x3E { return .send }
         return mark.first == 0x3C && mark.allSatisfy { $0 == 0x3C || $0 == 0x3D } ? .recv : nil

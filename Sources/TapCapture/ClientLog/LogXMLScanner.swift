@@ -1,8 +1,8 @@
-/// Finds where the items end that a log prints, over any number of lines.
+/// Finds the ends of the items that a log prints, over any number of lines.
 ///
 /// It only counts tags: whether the XML is acceptable is checked on whole items, see ``LogItemCheck``.
 struct LogXMLScanner {
-    /// Where the bytes that come next stand.
+    /// The context of the next byte.
     private enum State {
         case between, text
         case tag(start: Int)
@@ -17,14 +17,14 @@ struct LogXMLScanner {
     private(set) var item: [UInt8] = []
     /// An item has begun and not ended.
     var isWithinItem: Bool { !item.isEmpty }
-    /// What comes next stands within the quotes of an attribute.
+    /// The next byte is part of an attribute's value.
     var isWithinValue: Bool { if case .quote = state { true } else { false } }
     /// Nothing of the item is there but its first tag.
     var hasOnlyStartTag: Bool { depth == 1 && item.last == 0x3E && !item.dropLast().contains(0x3E) }
 
     /// Reads on, and gives out each item that ends.
     ///
-    /// - Returns: Where the first byte stands that belongs to no item; the end if there is none.
+    /// - Returns: The index of the first byte outside of items; the end if there is none.
     mutating func read(_ bytes: ArraySlice<UInt8>, _ found: ([UInt8]) -> Void) -> Int {
         var index = bytes.startIndex
         while index < bytes.endIndex {
@@ -121,7 +121,7 @@ struct LogTag {
     let name: ArraySlice<UInt8>
     /// The name without its prefix.
     let local: ArraySlice<UInt8>
-    /// What follows the name, up to the end of the tag.
+    /// The bytes between the name and the end of the tag.
     private let rest: ArraySlice<UInt8>
     /// The bytes behind the tag.
     let content: ArraySlice<UInt8>

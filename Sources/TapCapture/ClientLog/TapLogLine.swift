@@ -1,6 +1,6 @@
 internal import TapRecord
 
-/// A line of this program's own text log, whose format is known exactly: `17:22:42.102 [3 juliet@example.org/balcony] SEND: <…>`.
+/// A line of a text log of xmpptap, `17:22:42.102 [3 juliet@example.org/balcony] SEND: <…>`.
 enum TapLogLine {
     /// The time in the comment at the head of the log, `# 2026-11-21T17:22:42.102000000Z xmpptap 0.1.0 log info`.
     static func header(_ line: [UInt8]) -> Timestamp? {

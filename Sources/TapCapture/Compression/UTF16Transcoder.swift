@@ -1,7 +1,7 @@
 /// Makes UTF-8 of text in UTF-16 that begins with a byte order mark, as Windows writes logs. An unpaired surrogate becomes U+FFFD.
 struct UTF16Transcoder {
     private let isBigEndian: Bool
-    /// Bytes of a character whose end has not come.
+    /// Bytes of an incomplete character.
     private var rest: [UInt8] = []
 
     /// Nil if the bytes do not begin with a mark of UTF-16.

@@ -30,7 +30,7 @@ struct LoginDiagnoser {
         // A connection without a word is none of a client: something looks whether the port is open.
         guard info.sent.bytes > 0, !hasRegistered else { return nil }
         if let awaited = steps.last(where: { $0.awaited != nil && $0.name != .resume }) {
-            // A log that does not show an answer is no proof that none came.
+            // A log may lack the answer.
             guard !isLog || awaited.awaited != .server || notes.hasRepeatedFeatures else { return nil }
             return ofSilence(awaited)
         }
@@ -144,7 +144,7 @@ struct LoginDiagnoser {
 }
 
 extension LoginDiagnoser {
-    /// The diagnosis of a stream with an XML declaration in it, which may stand at its beginning only (XML 1.0 §2.8).
+    /// The diagnosis of an XML declaration within a stream, which XML 1.0 §2.8 allows only at the beginning.
     func ofDeclaration(_ side: LoginCause.Side, _ condition: String) -> LoginDiagnosis {
         var found = LoginDiagnosis(
             .malformedStream,

@@ -44,7 +44,7 @@ extension Session {
         var diagnosis = judged()
         if options.isObserved, let found = diagnosis {
             diagnosis?.isProxyTheCause = nil
-            // What the table blames on xmpptap is between the two as far as such a recording shows.
+            // Such a recording does not show whether xmpptap took part.
             if found.side == .tap { diagnosis?.side = .network }
             switch found.remedy {
             case .useLocalPart, .removeLineBreaks, .removeDeclaration: break

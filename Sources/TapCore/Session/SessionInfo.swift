@@ -117,7 +117,7 @@ public struct SessionInfo: Sendable {
     public var closeReason: CloseReason?
     /// The same in words, where there is something to add.
     public var reason: Prose?
-    /// What was wrong with the client's request for stream management; nil if nothing was.
+    /// The fault of the client's request for stream management; nil if there is none.
     var enableFault: Prose?
     /// Requests that never got an answer.
     public var unanswered = 0

@@ -316,7 +316,7 @@ struct ClientLogTests {
                 "mechanism: skipped, nothing more is recorded",
             ]
         )
-        // The log ends before the client does anything: nobody is blamed.
+        // The log ends before the client does anything: no verdict.
         #expect(told.allSatisfy { LoginDiagnosis($0.record) == nil })
         #expect(!told.contains { $0.record.code == "unexpected-restart" || $0.record.code == "starttls-injection" })
         #expect(told.filter { $0.record.code == "foreign-line" }.count == 1)

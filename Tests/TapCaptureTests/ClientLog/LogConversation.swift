@@ -4,7 +4,7 @@ import TapTestKit
 
 @testable import TapCapture
 
-/// What a client and a server say, for logs of any layout.
+/// Conversations of a client and a server, for logs of any layout.
 enum LogConversation {
     struct Item {
         var isSent: Bool
@@ -38,7 +38,7 @@ enum LogConversation {
         ]
     }
 
-    /// A login, and what comes after it.
+    /// A successful login with a few stanzas.
     static func ready(_ user: String = "romeo") -> [Item] {
         [
             sent(header), received(answer), received(mechanisms), auth(user),
@@ -70,7 +70,7 @@ enum LogConversation {
         return merged
     }
 
-    /// What came of each session of a log: `ready JID`, `CAUSE USER`, or `open`.
+    /// Returns the outcome of each session of a log: `ready JID`, a cause, or `open`.
     static func outcomes(_ text: String) throws -> [String] { try outcomes(bytes: Array(text.utf8)) }
 
     static func outcomes(bytes: [UInt8]) throws -> [String] {

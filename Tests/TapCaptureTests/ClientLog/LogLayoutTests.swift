@@ -212,14 +212,14 @@ struct LogLayoutTests {
     ]
 
     @Test(arguments: concurrent)
-    func `Sessions at the same time are told apart by the field that names them`(layout: Layout) throws {
+    func `The field that names the session separates overlapping sessions`(layout: Layout) throws {
         var log = ""
         let merged = LogConversation.interleaved(LogConversation.refused(), LogConversation.ready())
         for (number, (session, item)) in merged.enumerated() { log += layout.line(item, number, session) }
         #expect(try LogConversation.outcomes(log) == ["not-authorized", "ready romeo@example.org/x"])
     }
 
-    @Test func `What a paste adds is not the wire's fault`() throws {
+    @Test func `Damage by pasting does not change the verdict`() throws {
         let slixmpp = Layout("", "2024-05-01 10:12:{s} DEBUG SEND: {xml}", "2024-05-01 10:12:{s} DEBUG RECV: {xml}")
         let log = slixmpp.log(LogConversation.ready())
         let expected = ["ready romeo@example.org/x"]

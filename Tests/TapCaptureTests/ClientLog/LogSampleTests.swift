@@ -4,11 +4,11 @@ import Testing
 
 @testable import TapCapture
 
-/// Logs in the layouts that programs print, in `Samples`: each line of `outcomes.tsv` names a file and what its sessions came to.
+/// Logs in the layouts that programs print, in `Samples`: each line of `outcomes.tsv` has a file and the outcomes of its sessions.
 struct LogSampleTests {
     private static let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Samples")
 
-    /// The outcomes by file; `-` stands for a file that shows no XML, `none` for one of whose XML nothing can be read.
+    /// The outcomes by file: `-` if it shows no XML, `none` if none of its XML can be read.
     static let outcomes: [String: [String]] = {
         let text = (try? String(contentsOf: folder.appending(path: "outcomes.tsv"), encoding: .utf8)) ?? ""
         let lines = text.split(separator: "\n").map { $0.split(separator: "\t", maxSplits: 1).map(String.init) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import TapCore
 
-/// What a diagnosis may say, by the evidence that there is for it.
+/// A diagnosis needs evidence.
 struct EvidenceTests {
     private typealias L = FailedLogin
 
@@ -17,7 +17,7 @@ struct EvidenceTests {
         return options
     }
 
-    /// The client sent a header, and the recording ends with what the server sent.
+    /// A recording of a header, features and `content`, without an end.
     private static func recorded(_ content: [(isSent: Bool, xml: String)]) -> SessionHarness {
         var harness = L.opened(L.mechanisms("PLAIN"), options: observed)
         for (isSent, xml) in content { if isSent { harness.send(xml) } else { harness.recv(xml) } }
@@ -26,14 +26,14 @@ struct EvidenceTests {
         return harness
     }
 
-    @Test func `The end of a recording blames nobody`() {
+    @Test func `The end of a recording gives no verdict`() {
         for content in [
             [], [(true, L.plain)], [(true, L.plain), (false, L.sasl("success"))],
             [(true, L.auth("SCRAM-SHA-1", "n,,\(L.scramFirst)")), (false, L.sasl("challenge", L.challenge))],
         ] {
             #expect(Self.recorded(content).diagnoses.isEmpty, "\(content)")
         }
-        // What the server said before counts.
+        // A failure before the end counts.
         let refused = Self.recorded([(true, L.plain), (false, L.failure("not-authorized"))])
         #expect(refused.diagnoses.map(\.cause) == [.notAuthorized])
     }
@@ -121,7 +121,7 @@ struct EvidenceTests {
         }
     }
 
-    @Test func `What a log's writer took out of a login is not a fault of the client`() {
+    @Test func `A password that a log removed is not a fault of the client`() {
         let removed = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>password removed</auth>"
         let refused = Self.recorded([(true, removed), (false, L.failure("not-authorized"))])
         #expect(refused.diagnoses.map(\.cause) == [.notAuthorized])
