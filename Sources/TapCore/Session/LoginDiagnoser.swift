@@ -115,7 +115,7 @@ struct LoginDiagnoser {
                 "the server answered the clear-text stream with a TLS record: this port expects direct TLS"
             )
         }
-        if isForeign, let name = notes.serverProtocol?.serverProtocol {
+        if isForeign, let name = notes.serverProtocol {
             var found = LoginDiagnosis(
                 .notXMPP,
                 at: .streamOpen,

@@ -251,9 +251,9 @@ extension Session {
             if isForeign, direction == .recv, isTLSRecord(directions.bytes(.recv)) {
                 login?.observe(.serverBeganTLS)
             } else if isForeign, direction == .recv,
-                let guess = ProtocolGuess(directions.bytes(.recv), isFinal: true)
+                let name = ProtocolGuess(directions.bytes(.recv), isFinal: true)?.serverProtocol
             {
-                login?.observe(.serverSpeaks(guess))
+                login?.observe(.serverSpeaks(name))
             }
             recordFault(fault, event, direction, isForeign: isForeign, isLate: isLate)
             login?.observe(.fault(fault, direction, isForeign: isForeign))

@@ -82,7 +82,7 @@ final class SessionRules {
 
     /// Goes on where another session has ended.
     func resume(_ memory: RuleMemory) {
-        state.resume(memory)
+        state.resume(marks: memory.marks, directedPresence: memory.directedPresence)
         earlier = memory.rules
         guard let last = earlier.last, last.set.tables === set.tables else { return }
         state.counters = last.counters

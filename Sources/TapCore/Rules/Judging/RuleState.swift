@@ -66,10 +66,10 @@ struct RuleState: ~Copyable {
     /// Presence is no longer shown to anybody.
     mutating func endPresence() { directedPresence = [] }
 
-    /// Goes on with what another session has remembered.
-    mutating func resume(_ memory: RuleMemory) {
-        marks = memory.marks
-        directedPresence = memory.directedPresence
+    /// Restores the state of the session that this one resumes.
+    mutating func resume(marks: [String: Int64], directedPresence: Set<[UInt8]>) {
+        self.marks = marks
+        self.directedPresence = directedPresence
     }
 
     /// How often this counter has been asked, this time included.

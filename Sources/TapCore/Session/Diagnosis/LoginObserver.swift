@@ -95,7 +95,7 @@ final class LoginObserver {
         /// From these offsets in the legs on bytes count as an exchange that cannot be followed.
         case unread(sent: UInt64, received: UInt64)
         /// The first bytes of the server belong to another protocol.
-        case serverSpeaks(ProtocolGuess)
+        case serverSpeaks(String)
         /// This side sent an XML declaration within its stream.
         case secondDeclaration(Direction)
         /// What the server said first is a record of TLS.
@@ -139,7 +139,7 @@ final class LoginObserver {
     /// Keys of dialback are checked by this stream (XEP-0220 §2.3): it need not carry anything else.
     private(set) var hasVerified = false
     private(set) var hasServerTLS = false
-    private(set) var serverProtocol: ProtocolGuess?
+    private(set) var serverProtocol: String?
     private(set) var secondDeclaration: Direction?
     private(set) var demandsTLS = false
     /// What to do if the client has refused xmpptap's certificate behind the handshake.
@@ -195,7 +195,7 @@ final class LoginObserver {
         case .fault(let fault, let direction, let isForeign): self.fault = self.fault ?? (fault, direction, isForeign)
         case .unread(let sent, let received): unreadFrom = unreadFrom ?? (sent, received)
         case .serverBeganTLS: hasServerTLS = true
-        case .serverSpeaks(let guess): serverProtocol = guess
+        case .serverSpeaks(let name): serverProtocol = name
         case .secondDeclaration(let direction): secondDeclaration = secondDeclaration ?? direction
         case .demandedTLS: demandsTLS = true
         case .presented(let remedy): trust = remedy
