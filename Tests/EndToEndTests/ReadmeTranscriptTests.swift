@@ -112,8 +112,10 @@ struct ReadmeTranscriptTests {
         #expect(try await proxy.process.terminate() == .exited(0))
         #expect(try await server.terminate() == .exited(0))
 
-        let printed = [OutputName.standardError, .standardOutput].flatMap { proxy.process.lines(of: $0) }
-        try Documentation.check(.firstSession, printed)
+        // The line on the capture is printed last.
+        let messages = proxy.process.lines(of: .standardError)
+        let printed = messages.dropLast() + proxy.process.lines(of: .standardOutput) + messages.suffix(1)
+        try Documentation.check(.firstSession, printed.map { $0.replacing("\(folder.path)/", with: "") })
         let read = try await XMPPTapBinary.run(["read", capture, "--log", "off,send,recv"])
         try Documentation.check(.firstCapture, read.output.split(separator: "\n").map(String.init))
 
