@@ -19,6 +19,8 @@ struct LogEvidence {
     /// No rule says so, but it is usual.
     private(set) var isWeak = false
     private(set) var role = Role.other
+    /// The bare JID to which a stanza is addressed, which is the account if the server sends it.
+    private(set) var recipient: [UInt8]?
 
     private static let tls = "urn:ietf:params:xml:ns:xmpp-tls"
     private static let binding = "urn:ietf:params:xml:ns:xmpp-bind"
@@ -106,6 +108,7 @@ struct LogEvidence {
     /// A client usually leaves out `from`; a server always delivers a stanza with it (RFC 6120 §8.1).
     private mutating func readStanza(_ tag: LogTag, isAnswer: Bool = false) {
         isWeak = true
+        recipient = tag["to"].flatMap { $0.contains(0x40) ? Array($0.prefix { $0 != 0x2F }) : nil }
         let isFull = tag["to"].map { $0.contains(0x2F) && $0.contains(0x40) } ?? false
         switch (tag.has("from"), tag.has("to")) {
         case (true, true): direction = .recv

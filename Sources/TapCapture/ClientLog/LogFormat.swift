@@ -256,6 +256,7 @@ private struct SessionPlace {
     private struct Step {
         var role: LogEvidence.Role
         var direction: Direction?
+        var recipient: [UInt8]?
     }
 
     /// Places looked at; a log has few.
@@ -282,7 +283,7 @@ private struct SessionPlace {
             }
             guard !fragment.repeats(previous, items) else { continue }
             previous = fragment
-            steps.append((fragment, items.map { Step(role: $0.role, direction: $0.direction ?? direction) }))
+            steps.append((fragment, items.map { Step(role: $0.role, direction: direction ?? $0.direction, recipient: $0.recipient) }))
         }
         let requests = Set(
             steps.flatMap(\.steps).compactMap { step -> [UInt8]? in
@@ -367,6 +368,7 @@ private struct SessionPlace {
         private var awaitsHeader = false
         private var pending = 0
         private var isChallenged = false
+        private var account: [UInt8]?
         private var queries: Set<[UInt8]> = []
 
         private mutating func cross() {
@@ -377,6 +379,11 @@ private struct SessionPlace {
         mutating func take(_ step: Step, _ requests: Set<[UInt8]>) {
             defer { count += 1 }
             if let direction = step.direction { directions.insert(direction) }
+            if step.direction == .recv, let recipient = step.recipient {
+                // A server sends a client only stanzas to its account (RFC 6120 §8.1).
+                if let account, account != recipient { faults += 1 }
+                account = recipient
+            }
             if !hasBegun { beginsWithOpening = step.role == .opening && step.direction == .send }
             switch step.role {
             case .opening where step.direction == .send:

@@ -376,11 +376,13 @@ public struct CompactForm: ~Copyable, Sendable {
         // A narrow terminal has no room beside the kind.
         let isBeside = width - taken >= Self.leastWrappedColumns
         let indent = isBeside ? taken : 2
+        line.cut(from: start, to: Self.mostWrappedRows * (width - indent))
         var pieces = Columns.wrapped(line.utf8.extracting(start...).string(), to: width - indent)
         if let advice {
             var words = LineBuffer(capacity: 128)
             words.append("try: ")
             words.appendEscaped(advice)
+            words.cut(from: 0, to: Self.mostWrappedRows * (width - indent))
             pieces += Columns.wrapped(words.text, to: width - indent)
         }
         line.truncate(to: start)
@@ -394,6 +396,8 @@ public struct CompactForm: ~Copyable, Sendable {
         }
     }
 
+    /// Rows of a text, and of its advice: what a peer sends may be as long as a stanza.
+    private static let mostWrappedRows = 8
     /// Columns below which a text is wrapped under its row.
     private static let leastWrappedColumns = 24
 

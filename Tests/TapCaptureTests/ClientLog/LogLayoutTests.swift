@@ -219,6 +219,17 @@ struct LogLayoutTests {
         #expect(try LogConversation.outcomes(log) == ["not-authorized", "ready romeo@example.org/x"])
     }
 
+    @Test func `Sessions without a login are told apart by the accounts that the server addresses`() throws {
+        var log = ""
+        for number in 0..<60 {
+            let (session, thread) = (number % 4, number % 3)
+            let front = "10:12:\(10 + number / 2) [t\(thread)] c\(session)a #\(number) "
+            log += "\(front)SEND: <message to='nurse@example.org'><body>\(number)</body></message>\n"
+            log += "\(front)RECV: <message from='nurse@example.org/x' to='user\(session)@example.org/y'><body>\(number)</body></message>\n"
+        }
+        #expect(try LogConversation.outcomes(log) == ["open", "open", "open", "open"])
+    }
+
     @Test func `Damage by pasting does not change the verdict`() throws {
         let slixmpp = Layout("", "2024-05-01 10:12:{s} DEBUG SEND: {xml}", "2024-05-01 10:12:{s} DEBUG RECV: {xml}")
         let log = slixmpp.log(LogConversation.ready())
