@@ -283,7 +283,12 @@ private struct SessionPlace {
             }
             guard !fragment.repeats(previous, items) else { continue }
             previous = fragment
-            steps.append((fragment, items.map { Step(role: $0.role, direction: direction ?? $0.direction, recipient: $0.recipient) }))
+            steps.append(
+                (
+                    fragment,
+                    items.map { Step(role: $0.role, direction: direction ?? $0.direction, recipient: $0.recipient) }
+                )
+            )
         }
         let requests = Set(
             steps.flatMap(\.steps).compactMap { step -> [UInt8]? in

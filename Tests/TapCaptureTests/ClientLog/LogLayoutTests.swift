@@ -225,7 +225,8 @@ struct LogLayoutTests {
             let (session, thread) = (number % 4, number % 3)
             let front = "10:12:\(10 + number / 2) [t\(thread)] c\(session)a #\(number) "
             log += "\(front)SEND: <message to='nurse@example.org'><body>\(number)</body></message>\n"
-            log += "\(front)RECV: <message from='nurse@example.org/x' to='user\(session)@example.org/y'><body>\(number)</body></message>\n"
+            log +=
+                "\(front)RECV: <message from='nurse@example.org/x' to='user\(session)@example.org/y'><body>\(number)</body></message>\n"
         }
         #expect(try LogConversation.outcomes(log) == ["open", "open", "open", "open"])
     }
