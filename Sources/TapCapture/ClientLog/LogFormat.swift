@@ -1,11 +1,11 @@
 internal import TapRecord
 
-/// What was learned of a log's format from its own lines: which texts stand in front of what the client sent, which value
-/// names the session, whether each item is there twice.
+/// The format of a log, learned from its own lines: the texts in front of the client's items, the value that
+/// names the session, and whether each item is printed twice.
 ///
-/// Content comes before words. A text has the direction of items that only one side can send. If no such item stands behind a
+/// Content comes before words. A text has the direction of items that only one side can send. If no such item follows a
 /// text, its words decide: those that the log uses for one direction only, then words that programs usually use, as a
-/// client's log means them or as a server's does. What the words of a server's log call received, the client has sent.
+/// client's log means them or as a server's does. An item that a server's log calls received was sent by the client.
 struct LogFormat {
     /// The words are those of a server.
     private(set) var isServers = false
@@ -21,7 +21,7 @@ struct LogFormat {
     private var directions: [[UInt8]: Direction?] = [:]
     /// Words in front of items of one side only, and of both.
     private var wordUses: [[UInt8]: Votes] = [:]
-    /// Of shapes in front of items of both sides: the place whose value says which, and what it says. Some print a number.
+    /// For shapes that both sides share: the place whose value gives the direction, and its values. Some programs print a number.
     private var places: [[UInt8]: (place: [UInt8], values: [[UInt8]: Direction])] = [:]
     /// Requests without an answer so far, in a log without direction words.
     private var requests: [[UInt8]: Direction] = [:]
@@ -84,7 +84,7 @@ struct LogFormat {
         if found.isPaired { pairs = SessionPairs() }
     }
 
-    /// The first place of a shape whose value is one for items of the client, and another for those of the server.
+    /// Returns the first place of a shape with different values for items of the client and of the server.
     private static func place(
         in fragments: [LogFragment],
         _ evidence: [[LogEvidence]],
@@ -221,7 +221,7 @@ extension LogFragment {
     }
 }
 
-/// Joins the two values of a session of which each stands in front of one side's items: ejabberd's receiver and its c2s process.
+/// Joins the two values of a session if each direction has a separate one: ejabberd's receiver and its c2s process.
 ///
 /// A server answers a client before it answers the next: a new value belongs to the oldest one of the other side that has none.
 private struct SessionPairs {
@@ -244,7 +244,7 @@ private struct SessionPairs {
 
 /// Finds the place in the text around items whose value tells a log's sessions apart.
 ///
-/// A grouping is good if each group is a possible session: answers follow requests, a stream opens where one may. Of places
+/// A grouping is good if each group is a possible session: answers follow requests, a stream opens only when one may. Of places
 /// that lead to impossible sessions less often than no grouping does, the best is taken.
 private struct SessionPlace {
     private(set) var place: [UInt8]?

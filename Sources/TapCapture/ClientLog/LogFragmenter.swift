@@ -28,7 +28,7 @@ struct LogFragment {
 
 /// Cuts a log into fragments and lines of text.
 ///
-/// It looks for XML that is XMPP, whatever stands around it. An item may go on over lines; a line that begins as the log's own
+/// It looks for XML that is XMPP, whatever surrounds it. An item may span lines; a line that begins as the log's own
 /// lines do ends it. The rest of an item may follow on a later line with the same text in front: that is how programs print
 /// what one read has brought.
 struct LogFragmenter {
@@ -343,7 +343,7 @@ enum LogStart {
     private static let opening = Array("&lt;".utf8)
     private static let coded = [Array("\\u003c".utf8), Array("\\u003C".utf8), Array("\\x3c".utf8), Array("\\x3C".utf8)]
 
-    /// The index of the first `<`, or of what stands for one; `isTrusted` says whether the text up to an index is known to stand
+    /// Returns the index of the first `<`, escaped or not, that opens an item; `isTrusted` says whether the text up to an index is known to be
     /// in front of items.
     static func first(in line: [UInt8], from start: Int, isTrusted: (Int) -> Bool) -> Int? {
         guard start < line.count else { return nil }

@@ -396,7 +396,7 @@ public struct CompactForm: ~Copyable, Sendable {
         }
     }
 
-    /// Rows of a text, and of its advice: what a peer sends may be as long as a stanza.
+    /// The largest number of rows of a text and of its advice: a peer's text may be as long as a stanza.
     private static let mostWrappedRows = 8
     /// Columns below which a text is wrapped under its row.
     private static let leastWrappedColumns = 24

@@ -219,7 +219,7 @@ struct LogLayoutTests {
         #expect(try LogConversation.outcomes(log) == ["not-authorized", "ready romeo@example.org/x"])
     }
 
-    @Test func `Sessions without a login are told apart by the accounts that the server addresses`() throws {
+    @Test func `The accounts that the server addresses separate sessions without a login`() throws {
         var log = ""
         for number in 0..<60 {
             let (session, thread) = (number % 4, number % 3)
