@@ -179,7 +179,7 @@ let package = Package(
         .testTarget(
             name: "TapCaptureTests",
             dependencies: [
-                "TapCapture", "TapCore", "TapDiagnosis", "TapRecord", "TapSecurity", "XMPPCore", "TapTestKit",
+                "CPcap", "TapCapture", "TapCore", "TapDiagnosis", "TapRecord", "TapSecurity", "XMPPCore", "TapTestKit",
             ],
             exclude: ["ClientLog/Samples"],
             swiftSettings: settings

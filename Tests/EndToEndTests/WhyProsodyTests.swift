@@ -69,4 +69,27 @@ struct WhyProsodyTests {
         }
         #expect(!Tap.read(tap.json).contains("wr0ng-passw0rd"))
     }
+
+    @Test
+    func `A server without mechanisms is the cause, and its words are quoted`() async throws {
+        let server = try await ProsodyServer(
+            settings: """
+                disable_sasl_mechanisms = {
+                    "PLAIN", "SCRAM-SHA-1", "SCRAM-SHA-256", "SCRAM-SHA-1-PLUS", "SCRAM-SHA-256-PLUS", "DIGEST-MD5"
+                }
+                """
+        )
+        let tap = try await Tap(upstream: server.port)
+        let client = try PlainSocket(port: tap.port)
+        try client.write(Self.header)
+        try client.read()
+        try await tap.stop()
+        try await server.stop()
+        let diagnosis = try #require(try tap.records().first { $0.code == "login-failed" })
+        #expect(
+            diagnosis.details?.cause == "no-mechanism-offered" && diagnosis.details?.side == "server"
+                && diagnosis.message?.contains("No stream features to proceed with") == true,
+            "\(diagnosis.message ?? "")"
+        )
+    }
 }

@@ -153,13 +153,18 @@ public final class LiveCapture: PacketReader {
         }
     }
 
-    /// What the kernel hands on: the TCP packets of the ports, also behind one or two VLAN tags, and fragments, whose ports
-    /// cannot be seen. Of kinds of links that have no VLANs, only those without.
+    /// Tunnels that ``PacketTunnel`` decodes. The kernel cannot compare the ports of the packets in them.
+    private static let tunnels =
+        "ip proto 4 or ip proto 41 or ip proto 47 or ip6 proto 4 or ip6 proto 41 or ip6 proto 47"
+        + " or udp dst port 4789 or udp dst port 8472 or udp dst port 6081"
+    /// Fragments, whose ports are in the first one only.
+    private static let fragments = "ip[6:2] & 0x1fff != 0 or (ip6 and ip6[6] = 44)"
+
+    /// The packets that the kernel hands on: TCP packets of the ports, also with one or two VLAN tags, tunnels and fragments.
+    /// The second filter is for links without VLANs.
     static func filters(_ ports: [UInt16]) -> [String] {
         let list = ports.map { "port \($0)" }.joined(separator: " or ")
-        let wanted =
-            ports.isEmpty
-            ? "tcp" : "(tcp and (\(list))) or (ip proto 6 and ip[6:2] & 0x1fff != 0) or (ip6 and ip6[6] = 44)"
+        let wanted = "\(ports.isEmpty ? "tcp" : "(tcp and (\(list)))") or \(tunnels) or \(fragments)"
         return ["(\(wanted)) or (vlan and (\(wanted))) or (vlan and (\(wanted)))", wanted]
     }
 

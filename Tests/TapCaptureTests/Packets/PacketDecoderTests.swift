@@ -1,3 +1,4 @@
+import CPcap
 import TapRecord
 import TapTestKit
 import Testing
@@ -114,6 +115,31 @@ struct PacketDecoderTests {
         // One that was captured in part says how much is missing.
         let part = try #require(Self.decode(Array(packet.dropLast(4)), .raw, by: &decoder, original: packet.count))
         #expect(part.segment.cut == 4 && part.payload == Array(Self.payload.dropLast(4)))
+    }
+
+    /// Compiles a filter of libpcap for Ethernet, and applies it to a frame.
+    private static func matches(_ filter: String, _ frame: [UInt8]) throws -> Bool {
+        let dead = try #require(pcap_open_dead(1, 65535))
+        defer { pcap_close(dead) }
+        var program = bpf_program()
+        try #require(pcap_compile(dead, &program, filter, 1, PCAP_NETMASK_UNKNOWN) == 0, "\(filter)")
+        defer { pcap_freecode(&program) }
+        var header = pcap_pkthdr()
+        header.caplen = UInt32(frame.count)
+        header.len = header.caplen
+        return pcap_offline_filter(&program, &header, frame) != 0
+    }
+
+    @Test("A live capture gets the packets in tunnels, whatever its ports, and no others", arguments: [[], [5222]])
+    func liveTunnels(ports: [UInt16]) throws {
+        for filter in LiveCapture.filters(ports) {
+            for packet in Self.tunnels {
+                #expect(try Self.matches(filter, PacketBuilder.ethernet(packet)))
+            }
+            #expect(try Self.matches(filter, Self.frame))
+            #expect(try !Self.matches(filter, PacketBuilder.ethernet(Self.datagram(53, Self.frame))))
+        }
+        #expect(try Self.matches(LiveCapture.filters([5269])[0], Self.frame) == false)
     }
 
     @Test("A tunnel's packet in fragments is decoded")
