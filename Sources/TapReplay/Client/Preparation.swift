@@ -1,32 +1,33 @@
 internal import XMPPCore
 
-/// What has to be at the server before a recording is played: the rosters and subscriptions that it began with.
+/// The stanzas that set up a server before a replay: the rosters and subscriptions that the recording began with.
 struct Preparation {
-    /// What an account sends.
+    /// A stanza that an account sends.
     struct Sending {
         let account: JID
         let stanza: [UInt8]
     }
 
-    /// The accounts that take part, recorded bare JIDs.
+    /// The accounts that send stanzas, as recorded bare JIDs.
     private(set) var accounts: [JID] = []
-    /// What is sent, in steps: each has to be handled by the server before the next.
+    /// The stanzas, in phases: the server must have handled one phase before the next is sent.
     private(set) var phases: [[Sending]] = []
 
-    /// The id of a request that may be for a contact that is not there.
+    /// The id of requests that remove a contact, which may fail with `item-not-found`.
     static let removingID = "prepare-remove"
 
-    /// Contacts are only removed where they are played, too: what an earlier replay has left there would be another beginning.
+    /// Only played accounts are removed from rosters: contacts that an earlier replay left would change the replay's
+    /// result.
     ///
     /// - Parameters:
-    ///   - conversations: Whose rosters are wanted.
+    ///   - conversations: The sessions whose rosters are set up.
     ///   - played: All accounts that can log in, recorded bare JIDs.
     init(_ conversations: [RecordedConversation], played: [JID]) {
         var removals: [Sending] = []
         var contacts: [Sending] = []
-        /// Those whose roster is known.
+        /// Accounts whose roster has been read.
         var known: Set<JID> = []
-        /// Who is to see whose presence.
+        /// Presence subscriptions to set up.
         var subscriptions: [(watcher: JID, watched: JID)] = []
         for conversation in conversations {
             guard let account = conversation.account, let roster = conversation.roster, known.insert(account).inserted

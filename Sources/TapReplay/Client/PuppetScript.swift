@@ -1,14 +1,15 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// What a peer sends whose own session was not recorded: what the recorded clients have got from it.
+/// The stanzas that an unrecorded peer sends, derived from what the recorded clients received from it.
 struct PuppetScript {
-    /// One connection for each of its full JIDs.
+    /// The full JIDs of the peer; each gets a connection.
     private(set) var jids: [JID] = []
-    /// What is sent, by which of ``jids``, just before the item of that number came.
+    /// The stanzas in order, each with the index of its sender in ``jids`` and the run in which its recipient received
+    /// it.
     private(set) var sends: [(jid: Int, run: Int, item: RecordedItem)] = []
 
-    /// How often each content of a presence was broadcast, and how often each recipient has got it.
+    /// For each presence content: how often it was broadcast, and how often each recipient received it.
     private var broadcasts: [String: (sent: Int, got: [Int: Int])] = [:]
     private let parser = StanzaParser()
 
@@ -38,12 +39,13 @@ struct PuppetScript {
         }
     }
 
-    /// Whether one of its connections shows presence by what it sends.
+    /// Returns whether the connection sends available presence.
     func hasPresence(_ jid: Int) -> Bool {
         sends.contains { $0.jid == jid && $0.item.kind == .presence && $0.item.type == nil }
     }
 
-    /// The item as the peer sent it, without what servers add; nil if it was sent already, to all at once.
+    /// Returns the item as the peer sent it, without the additions of servers; nil if an earlier broadcast already
+    /// covers it.
     private mutating func made(_ item: RecordedItem, _ recipient: Int, _ place: Int) -> RecordedItem? {
         guard let bytes = item.sent, let element = try? parser.parse(bytes.span, root: item.root) else { return nil }
         let isBroadcast = item.kind == .presence && (item.type == nil || item.type == "unavailable")

@@ -1,7 +1,8 @@
 extension Replayer {
-    /// What is to be done.
+    /// An action that the caller performs.
     public enum Action {
-        /// Log a client in: with the id of a session to resume and the number of its stanzas that the client has got.
+        /// Connect a client and log it in; `resuming` is the id of the session to resume (XEP-0198) and the number of
+        /// stanzas received in it.
         case connect(Int, resuming: (id: String, handled: UInt32)?)
         /// Send bytes.
         case send(Int, [UInt8])
@@ -12,7 +13,7 @@ extension Replayer {
         /// The replay is over.
         case finish
 
-        /// Whose it is; nil if it is of all.
+        /// The client of the action; nil for ``finish``.
         var client: Int? {
             switch self {
             case .connect(let client, _), .send(let client, _), .close(let client), .drop(let client): client
@@ -22,49 +23,49 @@ extension Replayer {
     }
 }
 
-/// What a replay is to do next, in order.
+/// The queue of actions that a replay performs next.
 ///
-/// Items of one client that follow each other are sent as one. What is for a client whose connection takes no more waits apart, and
-/// the others go on.
+/// Consecutive items of one client are sent in one write. Actions of a client whose connection is not writable are
+/// held; those of other clients continue.
 struct ReplayActions {
-    /// An action, and the steps whose items it sends.
+    /// An action, and the script steps whose items it sends.
     struct Entry {
         fileprivate(set) var action: Replayer.Action
         fileprivate(set) var steps = 0..<0
 
-        /// Bytes that it sends.
+        /// Number of bytes that the action sends.
         var size: Int { if case .send(_, let bytes) = action { bytes.count } else { 0 } }
     }
 
-    /// A connection that takes no more.
+    /// A connection that is not writable.
     private struct Stall {
         let since: Int64
         var held: [Entry] = []
     }
 
-    /// Entries that are listed at most before they are done.
+    /// Maximum number of pending entries.
     private static let most = 256
 
-    /// The items that are gathered; whoever calls ``beginItem(_:of:)`` appends to them.
+    /// The bytes of the items for the next write; the caller of ``beginItem(_:of:)`` appends to them.
     var gathered: [UInt8] = []
     private var gatheringClient = 0
     private var gatheringSteps = 0..<0
-    /// Gathered items are sent as soon as they have so many bytes.
+    /// Size in bytes at which gathered items are written.
     private let writeSize: Int
     private var entries: [Entry] = []
     private var first = 0
     private var stalls: [Int: Stall] = [:]
     private var heldCount = 0
-    /// Bytes of what is listed, or waits for a connection.
+    /// Bytes of all pending send actions, held ones included.
     private var undoneBytes = 0
 
-    /// - Parameter writeSize: How many bytes are sent as one; each item by itself if 0.
+    /// - Parameter writeSize: Bytes to gather before a write; 0 writes each item separately.
     init(writeSize: Int) { self.writeSize = writeSize }
 
-    /// All that is listed has been given away. What waits for a connection does not count.
+    /// Whether no action is pending; held actions of stalled connections do not count.
     var isEmpty: Bool { first == entries.count && gathered.isEmpty }
 
-    /// So much is listed that it is to be done before more is added.
+    /// Whether pending actions must be performed before more are added.
     var isFull: Bool { entries.count + heldCount >= Self.most || writeSize > 0 && undoneBytes >= writeSize }
 
     // MARK: In and out
@@ -76,7 +77,7 @@ struct ReplayActions {
         entries.append(entry)
     }
 
-    /// Begins an item, the bytes of which are then appended to ``gathered``; ``endItem()`` ends it.
+    /// Begins an item; the caller appends its bytes to ``gathered`` and then calls ``endItem()``.
     mutating func beginItem(_ step: Int, of client: Int) {
         if gatheringClient != client { flush() }
         if gathered.isEmpty {
@@ -89,7 +90,7 @@ struct ReplayActions {
 
     mutating func endItem() { if gathered.count >= writeSize { flush() } }
 
-    /// Lists the items that are gathered.
+    /// Adds an action that sends the gathered items.
     mutating func flush() {
         guard !gathered.isEmpty else { return }
         undoneBytes += gathered.count
@@ -97,7 +98,7 @@ struct ReplayActions {
         gathered = []
     }
 
-    /// The next action; nil when there is none that can be done.
+    /// Returns the next action; nil if none can be performed now.
     mutating func next() -> Replayer.Action? {
         while first < entries.count {
             let entry = entries[first]
@@ -118,33 +119,33 @@ struct ReplayActions {
 
     // MARK: Connections
 
-    /// A client's connection takes no more.
+    /// Marks the connection of a client as not writable.
     mutating func stall(_ client: Int, at now: Int64) {
         if stalls[client] == nil { stalls[client] = Stall(since: now) }
     }
 
-    /// Nothing could be noticed for so many nanoseconds up to now.
+    /// Extends all stalls by the time in which the program could not notice events.
     mutating func excuse(_ lag: Int64, at now: Int64) {
         stalls = stalls.mapValues { Stall(since: min($0.since + lag, now), held: $0.held) }
     }
 
-    /// Clients whose connection takes no more, and since when.
+    /// The clients whose connection is not writable, with the start of the stall in nanoseconds.
     var stalled: [(client: Int, since: Int64)] {
         stalls.map { (client: $0.key, since: $0.value.since) }.sorted { $0.client < $1.client }
     }
 
     func isStalled(_ client: Int) -> Bool { stalls[client] != nil }
 
-    /// A client's connection takes bytes again: what waited for it is next.
+    /// Marks the connection of a client as writable; its held actions come next.
     mutating func release(_ client: Int) {
         let held = stalls.removeValue(forKey: client)?.held ?? []
         heldCount -= held.count
         entries.insert(contentsOf: held, at: first)
     }
 
-    /// A client's connection is over.
+    /// Removes all actions of a client whose connection has ended.
     ///
-    /// - Returns: What was listed or waited for it.
+    /// - Returns: The removed actions.
     mutating func remove(_ client: Int) -> [Entry] {
         release(client)
         let left = entries[first...]

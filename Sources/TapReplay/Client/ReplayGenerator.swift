@@ -2,7 +2,7 @@
 public struct ReplayGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
-    /// A generator that begins with a seed.
+    /// Creates a generator from a seed.
     public init(seed: UInt64) { state = seed }
 
     /// The next number.

@@ -1,44 +1,45 @@
-/// How a recording is played.
+/// Options of a replay.
 public struct ReplayOptions: Sendable {
     /// When items are sent.
     public enum Pace: Sendable, Hashable {
-        /// As soon as all has arrived that had arrived before them in the recording.
+        /// As soon as everything has arrived that arrived earlier in the recording.
         case causal
-        /// So, but not before the time that had passed in the recording, divided by this.
+        /// Like `causal`, but not before the recorded time, divided by `speed`.
         case recorded(speed: Double)
     }
 
-    /// When items are sent; default as soon as possible.
+    /// When items are sent (default: ``Pace/causal``).
     public var pace = Pace.causal
-    /// Nanoseconds that an answer may take; default 10 seconds.
+    /// Time to wait for an answer, in nanoseconds (default: 10 s).
     public var wait: Int64 = 10_000_000_000
-    /// Nanoseconds without an item after which other items than answers are no longer waited for; default 500 ms.
+    /// Silence after which the replay stops waiting for items other than answers, in nanoseconds (default: 500 ms).
     public var quiet: Int64 = 500_000_000
-    /// Items of a client that follow each other are sent as one until they have so many bytes; default 0, each by itself.
+    /// Size in bytes up to which consecutive items of a client are sent in one write (default: 0, each item
+    /// separately).
     public var writeSize = 0
-    /// Leave out what the proxy did to the clients' items; default no.
+    /// Send what the clients sent, without the edits that the proxy made (default: false).
     public var withoutEdits = false
-    /// Values for placeholders, by the placeholder's text, such as `[redacted:token#3]`.
+    /// Values for redacted placeholders, by placeholder, such as `[redacted:token#3]`.
     public var values: [String: String] = [:]
 
-    /// The defaults of each.
+    /// Creates options with the defaults.
     public init() {}
 }
 
 extension Replayer {
     /// Figures of a replay.
     public struct Progress: Sendable, Hashable {
-        /// Items of the script in all: sent and expected.
+        /// Number of items in the script, sent and expected.
         public var total = 0
-        /// Items that were sent.
+        /// Number of items sent.
         public var sent = 0
-        /// Items that came as they were recorded.
+        /// Number of items that arrived as recorded.
         public var matched = 0
-        /// Nanoseconds that answers took, by the kind of the request, and that messages and presence took to get to another client
-        /// that is played.
+        /// Latencies in nanoseconds by stanza kind: of answers to requests, and of messages and presence between played
+        /// clients.
         public var latencies: [String: [Int64]] = [:]
 
-        /// Of one that has not begun.
+        /// Creates figures of zero.
         public init() {}
     }
 }

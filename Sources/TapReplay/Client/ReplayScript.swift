@@ -1,10 +1,10 @@
 internal import TapRecord
 public import XMPPCore
 
-/// What is done to play conversations, in the order of the recording.
+/// The steps that replay conversations, in the order of the recording.
 ///
-/// The order is that of the whole recording, over all its clients: a stanza is sent when all has arrived that had arrived before
-/// it in the recording. So the steps can wait for each other, but never in a circle.
+/// The order covers all clients of the recording: a stanza is sent when everything has arrived that arrived before it.
+/// So steps wait for each other, but never in a cycle.
 public struct ReplayScript: Sendable {
     /// A connection to play.
     public struct Client: Sendable {
@@ -14,40 +14,42 @@ public struct ReplayScript: Sendable {
         public let jid: JID
         /// The resource to ask for; nil leaves it to the server.
         public let resource: String?
-        /// The language of its stream; nil if it names none.
+        /// The language of its stream (`xml:lang`); nil if it names none.
         public let language: String?
-        /// The number of the run within the files, from 1; 0 of what no run recorded.
+        /// The number of the run within the files, from 1; 0 for puppets and preparation.
         public let run: Int
-        /// The number of the session within its run; 0 of what no run recorded.
+        /// The number of the session within its run; 0 for puppets and preparation.
         public let session: UInt64
         /// The client whose session it resumes (XEP-0198).
         public let resumes: Int?
-        /// It enabled stream management along with its login (XEP-0386); it does so behind it now.
+        /// Whether the recorded client enabled stream management during login (XEP-0386); the replay enables it after
+        /// login.
         let enablesManagement: Bool
-        /// What it is there for.
+        /// The role of the client.
         public let role: Role
     }
 
-    /// What a client is there for.
+    /// The role of a client in the replay.
     public enum Role: Sendable, Hashable {
         /// Plays a recorded session.
         case recorded
-        /// Sends what others have got from somebody whose side was not recorded; what it gets is not compared.
+        /// Sends what the recorded clients received from a peer whose own session was not recorded; what it receives is
+        /// not compared.
         case puppet
-        /// Builds rosters and subscriptions before anything is played.
+        /// Sets up rosters and subscriptions before the replay.
         case preparation
     }
 
-    /// Items and stanzas by their numbers, so that what goes through the steps touches no more than it needs.
+    /// A step. Items and stanzas are referred to by index, which keeps steps small.
     enum Step: Sendable {
         case connect(Int)
         /// A client sends an item.
         case send(Int, item: Int)
-        /// A client sends what was not recorded.
+        /// A client sends a stanza that is not part of the recording.
         case prepare(Int, stanza: Int)
-        /// What a client has sent has been handled by the server.
+        /// Wait until the server has handled everything that the client sent.
         case settle(Int)
-        /// A client gets an item.
+        /// A client receives an item.
         case expect(Int, item: Int)
         /// A client closes its stream.
         case close(Int)
@@ -65,24 +67,24 @@ public struct ReplayScript: Sendable {
         }
     }
 
-    /// The connections, in the order in which they begin.
+    /// The connections, in the order in which they are opened.
     public let clients: [Client]
     let steps: [Step]
     let items: [RecordedItem]
-    /// What is sent though it was not recorded.
+    /// The stanzas to send that are not part of the recording.
     let stanzas: [[UInt8]]
-    /// When each step was recorded: nanoseconds since the first.
+    /// When each step was recorded, in nanoseconds since the first step.
     let times: [Int64]
-    /// Bare JIDs of the recording that are rooms, and those that are played.
+    /// Bare JIDs of the recording: chat rooms, and played accounts.
     private let rooms: Set<String>
     private let played: Set<String>
     /// Rooms that the recorded clients created, as bare JIDs.
     private(set) var createdRooms: [JID] = []
 
     /// - Parameters:
-    ///   - conversations: Those to play; each is complete.
-    ///   - puppets: Recorded bare JIDs that are played although nobody recorded them.
-    ///   - prepares: Build the rosters and subscriptions that the recording began with.
+    ///   - conversations: The sessions to play; each must be complete.
+    ///   - puppets: Recorded bare JIDs of peers to play although their sessions were not recorded.
+    ///   - prepares: Whether to set up the rosters and subscriptions that the recording began with.
     public init(_ conversations: [RecordedConversation], puppets: [JID] = [], prepares: Bool = false) {
         var maker = Maker()
         if prepares {
@@ -102,10 +104,10 @@ public struct ReplayScript: Sendable {
         times = maker.places.map { $0.run > 0 ? $0.at - first : 0 }
     }
 
-    /// Puts steps in their places.
+    /// Collects the steps before they are sorted.
     private struct Maker {
-        /// Where a step stands: within its run by its time, which is that of its arrival; sessions on two threads may be
-        /// recorded in another order. Then by the number of its record; several of one record in their order.
+        /// The position of a step. Steps of a run are sorted by arrival time, because sessions on two threads may be
+        /// recorded in another order; then by record number, and within a record by insertion.
         struct Place {
             var run: Int
             var sequence: UInt64
@@ -207,7 +209,7 @@ public struct ReplayScript: Sendable {
             }
             for item in conversation.items {
                 guard let step = ReplayScript.step(item, items.count, index) else { continue }
-                // The client's end answers the server's.
+                // A client's closing tag that only answers the server's is not a step.
                 if conversation.ending == .server, case .close = step { continue }
                 last = max(last, item.at)
                 add(step, run: conversation.run, item.sequence, at: last)
@@ -229,10 +231,10 @@ public struct ReplayScript: Sendable {
         }
     }
 
-    /// The id of requests that a client made along with its login, and makes behind it now.
+    /// The id of requests that the client made during login, and that the replay sends after login.
     static let inlineID = "xmpptap-inline"
 
-    /// What enables carbons or stream management.
+    /// Returns the stanza that enables carbons or stream management.
     private static func enabling(_ feature: Namespace) -> [UInt8] {
         XMLWriter.bytes {
             guard feature == .carbons else { return $0.element("enable", feature, ["resume": "true"]) }
@@ -240,13 +242,14 @@ public struct ReplayScript: Sendable {
         }
     }
 
-    /// What is done of an item; nil if each session does it in its own way: acknowledgements, and the server's pings.
+    /// Returns the step for an item; nil for what each session does for itself: acknowledgements, and answers to the
+    /// server's pings.
     private static func step(_ item: RecordedItem, _ number: Int, _ client: Int) -> Step? {
         switch (item.kind, item.direction) {
         case (.end, .send): return .close(client)
         case (.end, .recv): return nil
         case (.nonza, _) where ["a", "r", "resumed"].contains(item.name): return nil
-        // A stream error ends the session; the end is reported.
+        // A stream error ends the session; the end is reported instead.
         case (.nonza, .recv) where item.name == "error": return nil
         case (.iq, .recv) where item.payloadNamespace == .ping && item.type == "get": return nil
         case (_, .send): return .send(client, item: number)
@@ -254,7 +257,7 @@ public struct ReplayScript: Sendable {
         }
     }
 
-    /// The rooms (XEP-0045) that a conversation shows.
+    /// Returns the rooms (XEP-0045) of a conversation as bare JIDs.
     private static func rooms(_ conversation: RecordedConversation) -> [String] {
         conversation.items.compactMap { item in
             let isOfRoom =
@@ -264,7 +267,7 @@ public struct ReplayScript: Sendable {
         }
     }
 
-    /// The rooms that were created by who entered them (XEP-0045 §10.1.1), each once.
+    /// Returns the rooms that recorded clients created by entering them (XEP-0045 §10.1.1), without duplicates.
     private static func createdRooms(_ conversations: [RecordedConversation]) -> [JID] {
         let parser = StanzaParser()
         var rooms: [JID] = []
@@ -280,36 +283,36 @@ public struct ReplayScript: Sendable {
         return rooms
     }
 
-    /// What is sent, but for the values of the session that sends it.
+    /// The items to send, as templates without the values of a single session.
     public struct Sendings: Sendable {
-        /// What is sent of an item.
+        /// An item to send.
         struct Sending: Sendable {
-            /// Its number among the templates.
+            /// Index of its template.
             let template: UInt32
-            /// The number of its id, which the session replaces by a new id; nil for answers and for items without an id.
+            /// Number of its id, which each session replaces by a new one; nil for answers and items without an id.
             let id: UInt32?
-            /// Its number among the requests; nil of what is none.
+            /// Index among the requests; nil if the item is not a request.
             let request: UInt32?
-            /// Its number among the messages and presence that a client of the script gets; nil of what is none.
+            /// Index among the messages and presence that a played client receives; nil for other items.
             let delivery: UInt32?
         }
 
-        /// What a request is known by: who made it, and the number of its id.
+        /// Identifies a request: its client, and the number of its id.
         struct RequestKey: Hashable, Sendable {
             let client: Int
             let id: Int
         }
 
         let templates: ItemTemplates
-        /// By the numbers of items; nil of what is not sent, or lacks a value.
+        /// The items to send by item index; nil if an item is not sent or lacks a value.
         let sendings: [Sending?]
-        /// The numbers of the requests.
+        /// Indices of the requests.
         let requests: [RequestKey: Int]
-        /// The numbers of what clients of the script get, by the numbers of the ids.
+        /// Indices of the deliveries, by the numbers of their ids.
         let deliveries: [Int: Int]
     }
 
-    /// What is sent, for all sessions that play the script with these rules and options.
+    /// Returns the items to send, shared by all sessions that play the script with these rules and options.
     public func sendings(_ options: ReplayOptions, rules: NoiseRules) -> Sendings {
         var ids: [String: Int] = [:]
         for item in items where item.direction == .send && !item.isAnswer {
@@ -346,13 +349,13 @@ public struct ReplayScript: Sendable {
         return Sendings(templates: templates, sendings: sendings, requests: requests, deliveries: deliveries)
     }
 
-    /// Whether a client sends an item with this id; so it may be where there is none.
+    /// Returns whether a client sends an item with this id; true if there is no id to compare.
     func sends(_ id: String?) -> Bool {
         guard let id else { return true }
         return items.contains { $0.direction == .send && $0.id == id }
     }
 
-    /// Whether who sent a recorded item, or was to answer it, is a user that is not played.
+    /// Returns whether the recorded item comes from a user that is not played.
     func isOfAbsentPeer(_ item: RecordedItem) -> Bool {
         guard let from = item.from.map({ Address($0) }), from.local != nil else { return false }
         let bare = from.comparableBare
@@ -361,7 +364,7 @@ public struct ReplayScript: Sendable {
 }
 
 extension Dictionary where Value == Int {
-    /// The number of a key; a new one gets the next.
+    /// Returns the number of a key; a new key gets the next number.
     fileprivate mutating func number(for key: Key) -> Int {
         if let number = self[key] { return number }
         self[key] = count
@@ -373,7 +376,8 @@ extension RecordedItem {
     /// Whether it answers a request.
     var isAnswer: Bool { kind == .iq && (type == "result" || type == "error") }
 
-    /// The item with the values that were given for its placeholders; nil if it did not get to the server, or a value is lacking.
+    /// Returns the item with the given values for its placeholders; nil if the item did not reach the server or a value
+    /// is missing.
     fileprivate func bytesToSend(_ options: ReplayOptions) -> [UInt8]? {
         guard var bytes = atServer(withoutEdits: options.withoutEdits) else { return nil }
         for placeholder in placeholders {

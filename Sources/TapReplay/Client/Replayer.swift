@@ -1,28 +1,28 @@
 public import XMPPCore
 internal import TapRecord
 
-/// Plays a ``ReplayScript``: says what to send when, and compares what comes with the recording.
+/// Plays a ``ReplayScript``: decides what to send when, and compares received items with the recording.
 ///
-/// Sans-IO: events go in by ``handle(_:client:at:)`` and ``tick(at:)``, with the time in nanoseconds from any beginning; what is
-/// to be done comes out by ``next(at:)``. The same events at the same times give the same actions.
+/// Sans-IO: events are passed to ``handle(_:client:at:)`` and ``tick(at:)`` with the time in nanoseconds since an
+/// arbitrary start; ``next(at:)`` returns the actions. The same events at the same times give the same actions.
 public struct Replayer {
-    /// Something that happened to one of the clients.
+    /// An event of a client.
     public enum Event {
-        /// It is logged in, with a new session.
+        /// The client logged in with a new session.
         case bound(JID)
-        /// It is logged in, with its earlier session.
+        /// The client resumed its earlier session.
         case resumed
-        /// An item has come behind its login.
+        /// The client received an item after login.
         case received([UInt8], Element)
-        /// Its session is over; why, if it was not to be.
+        /// The session ended; the string is the reason, nil for a regular end.
         case ended(String?)
-        /// Its connection takes no more bytes at the moment.
+        /// The connection is not writable.
         case stalled
-        /// Its connection takes bytes again.
+        /// The connection is writable again.
         case writable
     }
 
-    /// What a stanza stands for: a step, or what came of it.
+    /// The origin of a compared stanza: a step of the script, or a received item.
     private enum Tag {
         case step(Int)
         case live([UInt8], number: UInt64, at: Int64)
@@ -38,21 +38,21 @@ public struct Replayer {
         /// The id of its stream management, once it is enabled.
         var resumptionID: String?
         var isManaged = false
-        /// Stanzas that came since stream management was enabled.
+        /// Number of stanzas received since stream management was enabled.
         var handled: UInt32 = 0
-        /// Another client resumes its session.
+        /// Whether another client resumes its session.
         var isSuperseded = false
-        /// The divergence from which it follows what does not come, and from which step on.
+        /// The divergence that explains missing items, and the step from which on it explains them.
         var cause: (divergence: Int, step: Int)?
     }
 
-    /// A request of a step, which has been sent.
+    /// A request that was sent and not answered yet.
     private struct Request {
         let at: Int64
         let step: Int
     }
 
-    /// A stanza that was not sent, as others know it.
+    /// Identifies a stanza that was not sent.
     private struct Unsent: Hashable {
         let account: String
         let id: String
@@ -62,72 +62,73 @@ public struct Replayer {
     public let script: ReplayScript
     private let options: ReplayOptions
     private var players: [Player]
-    /// How many of them are logging in.
+    /// Number of clients that are logging in.
     private var connecting = 0
     private var context: Stanza.Context
     private let parser = StanzaParser()
     private let sendings: ReplayScript.Sendings
     private var substitution = ValueSubstitution(.toLive)
-    /// Which recorded value is which live value.
+    /// The recorded values and their live counterparts.
     public var bindings: ValueBindings { context.bindings }
-    /// The divergences so far, in the order in which they were found; at the end in that of the recording.
+    /// The divergences so far, in the order in which they were found; sorted by recording order after the end.
     public private(set) var divergences: [Divergence] = []
-    /// Why nothing was played; nil if the preparation did not fail.
+    /// Why the preparation failed, so that nothing was played; nil if it succeeded.
     public var failure: String? {
         refusals.first.map { "\($0)\(refusals.count > 1 ? " (and \(refusals.count - 1) more)" : "")" }
     }
-    /// What was done so far.
+    /// The figures so far.
     public private(set) var progress = Progress()
-    /// Added to each id, so that a server that has seen the recorded ones takes them for new.
+    /// Appended to each id, so that a server that has seen the recorded ids treats them as new.
     private let suffix: String
     private var cursor = 0
     private var actions: ReplayActions
-    /// There is more to do when what is listed has been done.
+    /// Whether more steps can be performed after the pending actions.
     private var isPaused = false
     private var now: Int64 = 0
-    /// Items that came.
+    /// Number of items received.
     private var received: UInt64 = 0
     private var began: Int64?
-    /// When something was sent or came last.
+    /// Time of the last sent or received item.
     private var lastActivity: Int64 = 0
-    /// When what is sent next began to wait, or the last of what it waits for came.
+    /// Time at which the replay began to wait for items before the next step, or received the last of them.
     private var waitingSince: Int64?
-    /// The longest that it waited for something that came.
+    /// The longest wait for an item that arrived, in nanoseconds.
     private var longestWait: Int64 = 0
-    /// When the server last did something for other copies of the script: it is at work, and what is waited for here may be behind
-    /// that. Give it before other calls.
+    /// Time at which the server last sent something to another copy of the script: a busy server answers this copy
+    /// later. Set it before other calls.
     public var othersServed: Int64 = .min
-    /// A server that is at work for others is waited for so many times as long as one that is silent.
+    /// Maximum wait for a server that is busy with other copies, as a multiple of the wait for a silent one.
     private static let mostWaits: Int64 = 6
-    /// When it began to wait until nothing more comes.
+    /// Time at which the replay began to wait for silence.
     private var quietSince: Int64?
-    /// Steps of what has to come before the next step.
+    /// Indices of the steps that must complete before the next step.
     private var gating: Set<Int> = []
-    /// Ids of requests whose answers have to come before the next step, with their clients.
+    /// Ids of requests that must be answered before the next step, with their clients.
     private var settling: [String: Int] = [:]
-    /// What went wrong while rosters and subscriptions were built.
+    /// Errors of the preparation.
     private var refusals: [String] = []
-    /// Requests without an answer, by their numbers among the sendings.
+    /// Unanswered requests, by their index in the sendings.
     private var requests: [Request?]
-    /// When messages and presence were sent that another client is to get, by their numbers among the sendings.
+    /// Times at which messages and presence for another client were sent, by their index in the sendings.
     private var deliveries: [Int64?]
-    /// What was not sent, and the divergence from which that follows.
+    /// Stanzas that were not sent, with the divergence that explains it.
     private var unsent: [Unsent: Int] = [:]
-    /// Something cannot come any more.
+    /// Whether an expected item can no longer arrive.
     private var isAnythingLost = false
-    /// Something that had to come did not.
+    /// Whether the replay gave up waiting for an item.
     private var hasGivenUp = false
-    /// The number of each step's expectation.
+    /// The expectation number of each step.
     private var numbers: [Int: Int] = [:]
     private var isFinished = false
 
     /// - Parameters:
-    ///   - script: What to play.
-    ///   - accounts: The live bare JID for each recorded one that is played.
-    ///   - copy: Added to the rooms that the recorded clients created, so that copies do not meet in them; nil of a single one.
-    ///   - rules: What may differ.
-    ///   - sendings: Those of the script, options and rules, where several sessions share them.
-    ///   - generator: Makes the part of ids that is new.
+    ///   - script: The script to play.
+    ///   - accounts: The live bare JID of each recorded account that is played.
+    ///   - copy: Appended to the names of rooms that the recorded clients created, so that each copy has its own rooms;
+    ///     nil for a single copy.
+    ///   - rules: The rules for differences to ignore.
+    ///   - sendings: The result of ``ReplayScript/sendings(_:rules:)`` if several sessions share it.
+    ///   - generator: Source of the random part of new ids.
     public init(
         _ script: ReplayScript,
         accounts: [(recorded: JID, live: JID)],
@@ -173,21 +174,21 @@ public struct Replayer {
         }
     }
 
-    /// When ``tick(at:)`` is due at the latest; nil if never.
+    /// When ``tick(at:)`` must be called at the latest; nil if no call is needed.
     public var nextDeadline: Int64? {
         guard !isFinished else { return nil }
         let stallDeadline = actions.stalled.map(\.since).min().map { $0 + options.wait }
         guard !isPaused else { return stallDeadline }
-        // What waits for a login or an answer goes on when that has come.
+        // A login or an answer that is waited for triggers the next step when it arrives.
         guard connecting == 0, gating.isEmpty, settling.isEmpty else {
             return [stallDeadline, gateDeadline].compactMap { $0 }.min()
         }
-        // The next step has both to pass; where both have, it waits for an event.
+        // The next step waits for the later of both; once both have passed, only an event continues the replay.
         let stepDeadline = [paceDeadline, quietDeadline].compactMap { $0 }.max()
         return [stallDeadline, stepDeadline.flatMap { $0 > now ? $0 : nil }].compactMap { $0 }.min()
     }
 
-    /// The next thing to do; nil when there is nothing until something happens.
+    /// Returns the next action; nil if there is none until the next event.
     public mutating func next(at now: Int64) -> Action? {
         while true {
             if let action = actions.next() { return action }
@@ -198,22 +199,22 @@ public struct Replayer {
         }
     }
 
-    // MARK: What happens
+    // MARK: Events
 
-    /// Begins, or goes on because of the time.
+    /// Starts the replay, or continues it after a deadline.
     public mutating func tick(at now: Int64) {
         self.now = now
         for (client, since) in actions.stalled where now >= since + options.wait {
-            // What is awaited may have been sent into the stalled connection.
+            // The awaited answers may belong to requests in the stalled connection's buffers.
             ended(client, "the server read no data for \(LineBuffer.duration(options.wait))", from: gating.min())
             actions.append(.drop(client))
         }
         advance()
     }
 
-    /// Takes note that nothing could be taken for some time, because the program itself had no time: nobody is given up for that.
+    /// Extends all waits by a time in which the program itself was too busy to read; a server is not blamed for it.
     ///
-    /// - Parameter lag: So many nanoseconds up to now.
+    /// - Parameter lag: The time up to `now`, in nanoseconds.
     public mutating func excuse(_ lag: Int64, at now: Int64) {
         waitingSince = waitingSince.map { min($0 + lag, now) }
         quietSince = quietSince.map { min($0 + lag, now) }
@@ -221,7 +222,7 @@ public struct Replayer {
         actions.excuse(lag, at: now)
     }
 
-    /// Ends before all is played: what differs so far is a divergence, and what has not come is none.
+    /// Stops before the end of the script: differences found so far are reported, items that have not arrived are not.
     public mutating func stop() {
         guard !isFinished else { return }
         for client in players.indices {
@@ -231,7 +232,7 @@ public struct Replayer {
         finish()
     }
 
-    /// Takes what happened to a client.
+    /// Handles an event of a client.
     public mutating func handle(_ event: Event, client: Int, at now: Int64) {
         self.now = now
         if case .stalled = event { return actions.stall(client, at: now) }
@@ -256,7 +257,7 @@ public struct Replayer {
         advance()
     }
 
-    /// The server has bound a resource.
+    /// Handles a new session that was to resume an earlier one.
     private mutating func noteLostResumption(_ client: Int) {
         guard let earlier = script.clients[client].resumes else { return }
         let hasAsked = players[earlier].isSuperseded
@@ -269,10 +270,10 @@ public struct Replayer {
         players[client].cause = (number, 0)
     }
 
-    /// - Parameter step: From which step on things cannot come; nil is what was left to do of the client.
+    /// - Parameter step: The step from which on items cannot arrive; nil for the client's first remaining step.
     private mutating func ended(_ client: Int, _ reason: String?, from step: Int? = nil) {
         let isStalled = actions.isStalled(client)
-        // What is listed, or waits, was not done: the session ends before it.
+        // Pending and held actions were not performed before the session ended.
         let undone = actions.remove(client)
         let held = undone.flatMap(\.steps).filter { isSending($0, client) && !lacksValue($0) }
         let wasOpen = players[client].state == .open || isStalled || undone.contains { $0.size > 0 }
@@ -280,7 +281,7 @@ public struct Replayer {
         players[client].state = .over
         progress.sent -= held.count
         settling = settling.filter { $0.value != client }
-        // What of the client was still to come, and to be done.
+        // Remaining steps of the client, expected and to perform.
         let left =
             gating.sorted().filter { script.steps[$0].client == client }
             + (cursor..<script.steps.count).filter { script.steps[$0].client == client }
@@ -303,28 +304,28 @@ public struct Replayer {
         for step in held + left {
             if case .send(_, let item) = script.steps[step] { noteUnsent(script.items[item], client, cause) }
         }
-        // What cannot come is not waited for.
+        // Stop waiting for items that cannot arrive.
         gating = gating.filter { lost(at: $0) == nil }
     }
 
-    /// Whether a step sends an item of the client.
+    /// Returns whether a step sends an item of the client.
     private func isSending(_ step: Int, _ client: Int) -> Bool {
         if case .send(client, _) = script.steps[step] { true } else { false }
     }
 
-    /// Whether a step cannot send its item.
+    /// Returns whether a step cannot send its item because a value is missing.
     private func lacksValue(_ step: Int) -> Bool {
         if case .send(_, let item) = script.steps[step] { sendings.sendings[item] == nil } else { false }
     }
 
-    /// A stanza is not sent, and what it would have led to does not come.
+    /// Records that a stanza was not sent, which explains why its consequences are missing.
     private mutating func noteUnsent(_ item: RecordedItem, _ client: Int, _ cause: Int) {
         isAnythingLost = true
         guard let id = item.id else { return }
         unsent[Unsent(account: script.clients[client].account.normalized.description, id: id)] = cause
     }
 
-    /// The divergence from which it follows that an expected item cannot come; nil if it can.
+    /// Returns the divergence that explains why an expected item cannot arrive; nil if it can.
     private func lost(at step: Int) -> Int? {
         guard isAnythingLost, case .expect(let client, let number) = script.steps[step] else { return nil }
         let item = script.items[number]
@@ -344,24 +345,24 @@ public struct Replayer {
         return cause.divergence
     }
 
-    /// Whether a step expects an item that a played client caused, and that has not come.
+    /// Returns whether a step expects an item caused by a played client that has not arrived.
     private func isMissing(_ step: Int) -> Bool {
         guard case .expect(let client, let item) = script.steps[step], let number = numbers[step] else { return false }
         return players[client].expectations.isWaiting(number) && !script.isOfAbsentPeer(script.items[item])
     }
 
-    /// The preparation has failed.
+    /// Records an error of the preparation.
     private mutating func refuse(_ client: Int, _ reason: String) {
         let account = script.clients[client].account.description
         let live = bindings.live(for: account, .account) ?? account
         refusals.append("\(live): preparation failed: \(reason)")
     }
 
-    // MARK: What comes
+    // MARK: Received items
 
     private mutating func received(_ bytes: [UInt8], _ element: Element, _ client: Int) {
         let live = StanzaForm(element)
-        // The server sends it again in the session that resumes.
+        // The server sends it again in the session that resumes this one.
         guard !players[client].isSuperseded else { return }
         if live.kind == .nonza, noteManagement(element, client) { return }
         if live.kind != .nonza, players[client].isManaged { players[client].handled &+= 1 }
@@ -391,13 +392,13 @@ public struct Replayer {
             if let trip { noteTime(trip, number, stanza, client) }
         case .changed(let number): came(number, client)
         case .unexpected:
-            // What has changed has come, too: nothing more is to be waited for.
+            // A changed item has arrived too: stop waiting for the recorded form.
             let changed = gating.filter { step in
                 guard script.steps[step].client == client, let number = numbers[step] else { return false }
                 return players[client].expectations.item(number).shape == stanza.shape
             }
             if let step = changed.min() { noteArrival(step) }
-            // Whoever asks gets an answer, so that nobody waits for it.
+            // Requests that were not recorded are refused, so that the requester does not wait.
             guard live.kind == .iq, live.type == "get" || live.type == "set" else { return }
             let answer = element.answer("error") {
                 $0.element("error", ["type": "cancel"]) { $0.element("service-unavailable", .stanzaErrors) }
@@ -418,16 +419,17 @@ public struct Replayer {
         if case .step(let step) = players[client].expectations.item(number).tag { noteArrival(step) }
     }
 
-    /// Something that is waited for has come. The time for the next begins: a server that is still at work is not silent.
+    /// Handles the arrival of an awaited item. The wait for the next one starts again: a server that sends is not
+    /// silent.
     private mutating func noteArrival(_ step: Int) {
         guard gating.remove(step) != nil, let since = waitingSince else { return }
         longestWait = max(longestWait, now - since)
         waitingSince = now
     }
 
-    /// Answers and counts for the stream management (XEP-0198) of the live session.
+    /// Handles an element of stream management (XEP-0198) in the live session.
     ///
-    /// - Returns: Whether the element is no part of the recording.
+    /// - Returns: Whether the element is excluded from the comparison.
     private mutating func noteManagement(_ element: Element, _ client: Int) -> Bool {
         guard element.namespace == .streamManagement || element.namespace == .streamManagement2 else { return false }
         switch element.name {
@@ -444,7 +446,8 @@ public struct Replayer {
         return true
     }
 
-    /// - Returns: Of the answer to a request how long it took, in nanoseconds, and the step that sent the request.
+    /// - Returns: How long the answer to a request took, in nanoseconds, and the step that sent the request; nil if it
+    ///   answers none.
     private mutating func noteAnswer(_ live: StanzaForm, _ client: Int) -> (took: Int64, step: Int)? {
         guard live.type == "result" || live.type == "error",
             let id = live.id.flatMap({ context.bindings.number(ofLive: $0) }),
@@ -457,7 +460,8 @@ public struct Replayer {
         return (now - request.at, request.step)
     }
 
-    /// Compares the time that an answer took. At any other pace requests queue up as they have not in the recording.
+    /// Compares the time that an answer took. Only at the recorded pace: at others requests queue up unlike in the
+    /// recording.
     private mutating func noteTime(_ trip: (took: Int64, step: Int), _ number: Int, _ live: Stanza, _ client: Int) {
         guard case .recorded = options.pace, case .step(let step) = players[client].expectations.item(number).tag
         else { return }
@@ -469,7 +473,7 @@ public struct Replayer {
 
     // MARK: The steps
 
-    /// Goes on as far as nothing has to be waited for.
+    /// Performs steps until one has to wait.
     private mutating func advance() {
         guard !isFinished else { return }
         if began == nil {
@@ -509,7 +513,7 @@ public struct Replayer {
         finish()
     }
 
-    /// Whether an item can be sent without a look at what came before it.
+    /// Whether an item can be sent without checking what came before it.
     private var waitsForNothing: Bool {
         guard case .causal = options.pace else { return false }
         return connecting == 0 && gating.isEmpty && settling.isEmpty && refusals.isEmpty
@@ -522,11 +526,11 @@ public struct Replayer {
         actions.append(.finish)
     }
 
-    /// Whether nothing that comes before a step has to be waited for.
+    /// Returns whether a step can be performed now.
     private mutating func isDue(_ step: ReplayScript.Step) -> Bool {
         guard connecting == 0 else { return false }
         if case .connect(let client) = step {
-            // The server may not know yet that the earlier connection is over.
+            // The server may not have noticed the end of the earlier connection yet.
             let account = script.clients[client].account
             guard
                 !script.clients.indices.contains(where: {
@@ -538,7 +542,7 @@ public struct Replayer {
         return isQuiet() && paceDeadline.map { now >= $0 } ?? true
     }
 
-    /// Whether all has come that came before in the recording, or is given up.
+    /// Returns whether everything that came earlier in the recording has arrived or was given up.
     private mutating func isGateOpen() -> Bool {
         guard !gating.isEmpty || !settling.isEmpty else {
             waitingSince = nil
@@ -566,13 +570,13 @@ public struct Replayer {
         return true
     }
 
-    /// When what has not come is given up; nil if nothing is waited for.
+    /// When the replay gives up on missing items; nil if it waits for none.
     ///
-    /// Once something has been missing, other items than answers are waited for no longer than it takes to be quiet, or twice as
-    /// long as anything took that came: a slow server is not quiet so soon, nor is one that serves other copies.
+    /// After the first missing item, the wait for items other than answers ends after the quiet time, or after twice
+    /// the longest wait so far, so that slow or busy servers get enough time.
     private var gateDeadline: Int64? {
         guard var since = waitingSince, !gating.isEmpty || !settling.isEmpty else { return nil }
-        // What a stalled connection has not taken cannot be answered.
+        // A server cannot answer bytes that a stalled connection has not sent.
         for stall in actions.stalled { since = max(since, stall.since) }
         let last = min(max(since, othersServed) + options.wait, since + Self.mostWaits * options.wait)
         let isAnswerDue = gating.contains { step in
@@ -582,7 +586,8 @@ public struct Replayer {
             ? last : min(last, max(lastActivity, othersServed) + max(options.quiet, 2 * longestWait))
     }
 
-    /// Until when what nobody expects may still come: a client that is played leaves next, or nothing is left to do.
+    /// End of the wait for unexpected items, before a played client leaves and at the end; nil if the next step needs
+    /// no such wait.
     private var quietDeadline: Int64? {
         guard gating.isEmpty, settling.isEmpty, !isFinished else { return nil }
         guard cursor < script.steps.count else {
@@ -594,7 +599,7 @@ public struct Replayer {
         return quietEnd
     }
 
-    /// A server that is never quiet is not waited for without end.
+    /// The end of the silence; bounded, for servers that keep sending.
     private var quietEnd: Int64 { min(lastActivity + options.quiet, (quietSince ?? now) + options.wait) }
 
     private mutating func isQuiet() -> Bool {
@@ -605,10 +610,10 @@ public struct Replayer {
         return true
     }
 
-    /// When the next step was recorded, at the pace of the replay.
+    /// The recorded time of the next step at the pace of the replay; nil at the causal pace.
     private var paceDeadline: Int64? {
         guard case .recorded(let speed) = options.pace, let began, cursor < script.times.count else { return nil }
-        // At most some days, however slow the pace.
+        // About eleven days at most, for very low speeds.
         return began + Int64(min(Double(script.times[cursor]) / speed, 1e15))
     }
 
@@ -636,7 +641,7 @@ public struct Replayer {
         case .prepare(let client, let stanza):
             send(client, context.bindings.substituted(script.stanzas[stanza], .toLive, rules: context.rules))
         case .settle(let client):
-            // The server answers when it has handled what came before.
+            // The server answers this request after it has handled the earlier stanzas.
             let id = "settled-\(cursor)\(suffix)"
             settling[id] = client
             send(
@@ -651,7 +656,7 @@ public struct Replayer {
 
     private mutating func send(_ client: Int, _ bytes: [UInt8]) { actions.append(.send(client, bytes)) }
 
-    /// Sends an item of the step at the cursor.
+    /// Sends an item for the step at the cursor.
     private mutating func send(_ number: Int, _ client: Int) {
         guard players[client].state == .open else { return }
         guard let sending = sendings.sendings[number] else { return reportLack(script.items[number], client) }
@@ -667,7 +672,7 @@ public struct Replayer {
         actions.endItem()
     }
 
-    /// Reports that an item lacks a value, if that is why it is not sent.
+    /// Reports that an item was not sent because a value is missing.
     private mutating func reportLack(_ item: RecordedItem, _ client: Int) {
         guard item.atServer(withoutEdits: options.withoutEdits) != nil else { return }
         let missing = item.placeholders.first { options.values[$0] == nil }
@@ -678,9 +683,9 @@ public struct Replayer {
 
     // MARK: Divergences
 
-    /// Adds a divergence; one that follows from another to that one.
+    /// Adds a divergence, below its cause if it has one.
     ///
-    /// - Returns: The number of the one from which others follow, too.
+    /// - Returns: The index of the divergence, or of its cause.
     @discardableResult
     private mutating func add(_ divergence: Divergence, _ client: Int, _ cause: Int? = nil) -> Int {
         var divergence = divergence
@@ -695,7 +700,7 @@ public struct Replayer {
     }
 
     private mutating func report(_ findings: [ExpectationSet<Stanza>.Finding], _ client: Int) {
-        /// Requests whose answer was another one, by live id.
+        /// The divergences of changed answers, by live id.
         var changed: [String: Int] = [:]
         for finding in findings {
             switch finding {
@@ -734,7 +739,7 @@ public struct Replayer {
                 divergence.message = isKnown ? "a second answer to the request" : "an answer without a request"
             }
         }
-        // Another kind of answer is another behaviour; other contents may be other data.
+        // Another type of answer is a change of behaviour; other contents may only be other data.
         let isNoAnswer =
             code == .missing && recorded.map { $0.form.type == "result" || $0.form.type == "error" } == true
         if !isNoAnswer, recorded == nil || live == nil || recorded?.form.type == live?.form.type {
@@ -742,14 +747,14 @@ public struct Replayer {
         }
         if case .step(let step)? = recorded?.tag, case .expect(_, let item) = script.steps[step] {
             divergence.recorded = shown(step)
-            // What the server had kept when the recording began is not there again.
+            // Offline and archived stanzas from before the recording are not on the live server.
             if code == .missing, let form = recorded?.form, Divergence.isDelayed(form), !script.sends(form.id) {
                 divergence.divergenceClass = .state
             }
             if script.isOfAbsentPeer(script.items[item]) { divergence.divergenceClass = .peerAbsent }
             if code == .missing, let cause = lost(at: step) { return add(divergence, client, cause) }
         }
-        // All of a session that was not resumed may be other.
+        // Everything in a session that should have been resumed may differ.
         let isOfAnother = players[client].cause.map { $0.step == 0 } == true
         return add(divergence, client, cause ?? (isOfAnother ? players[client].cause?.divergence : nil))
     }
@@ -765,7 +770,7 @@ public struct Replayer {
         )
     }
 
-    /// Now, in a client's session.
+    /// The current moment in a client's session.
     private func moment(_ client: Int) -> Divergence.Item {
         Divergence.Item(
             session: script.clients[client].session,
@@ -793,6 +798,6 @@ public struct Replayer {
 }
 
 extension Divergence {
-    /// Where in the recording it is, or behind all of it.
+    /// The sort key: the place in the recording, or behind all of it.
     fileprivate var place: (UInt64, UInt64) { (recorded?.sequence ?? .max, live?.sequence ?? 0) }
 }

@@ -1,11 +1,11 @@
 internal import XMPPCore
 
 extension Element {
-    /// The answer to this iq request, with its id, to its sender (RFC 6120 §8.2.3).
+    /// Returns the answer to this iq request, with its id, addressed to its sender (RFC 6120 §8.2.3).
     ///
     /// - Parameters:
     ///   - type: `result` or `error`.
-    ///   - content: Writes what is inside.
+    ///   - content: Writes the child elements.
     func answer(_ type: String, _ content: (inout XMLWriter) -> Void) -> [UInt8] {
         XMLWriter.bytes {
             $0.element("iq", ["type": type, "id": attribute("id"), "to": attribute("from")], content: content)

@@ -1,15 +1,15 @@
 internal import XMPPCore
 
-/// A stanza in an ``ExpectationSet``, with whatever its owner wants to find again with it.
+/// A stanza in an ``ExpectationSet``, with a tag of its owner.
 public struct ComparedStanza<Tag>: Expectable {
-    /// What is known of both sides.
+    /// The state that comparisons share.
     public struct Context: Sendable {
-        /// What is bound so far.
+        /// The value pairs bound so far.
         public var bindings: ValueBindings
-        /// What may differ.
+        /// The rules for differences to ignore.
         public var rules: NoiseRules
 
-        /// Puts both together.
+        /// Creates a context.
         public init(bindings: ValueBindings = ValueBindings(), rules: NoiseRules = NoiseRules()) {
             self.bindings = bindings
             self.rules = rules
@@ -18,21 +18,22 @@ public struct ComparedStanza<Tag>: Expectable {
 
     /// The stanza.
     public let form: StanzaForm
-    /// The owner's.
+    /// The owner's tag.
     public let tag: Tag
     /// The first of ``likeness``.
     public var shape: UInt64 { likeness[0] }
-    /// Of kind, type, payload and sender; of kind and payload; of the kind. Subscriptions are separate kinds.
+    /// Hashes of kind, type, payload and sender; of kind and payload; of the kind. Subscription requests count as
+    /// separate kinds.
     public let likeness: [UInt64]
-    /// In which order the stanza may come.
+    /// The ordering constraint of the stanza.
     public let lane: ExpectationSet<Self>.Lane
 
-    /// A stanza of the recording.
+    /// Creates a recorded stanza.
     public init(recorded form: StanzaForm, _ context: Context, tag: Tag) {
         self.init(form, context.bindings.recordedNames, id: form.id, tag)
     }
 
-    /// A stanza of the live side.
+    /// Creates a live stanza.
     public init(live form: StanzaForm, _ context: Context, tag: Tag) {
         let id = form.id.map { context.bindings.recorded(for: $0, .stanzaID) ?? $0 }
         self.init(form, context.bindings.liveNames, id: id, tag)
@@ -51,7 +52,7 @@ public struct ComparedStanza<Tag>: Expectable {
             }
     }
 
-    /// How little is known of both being each other's.
+    /// Returns how much is unknown about the match of both stanzas; nil if they differ.
     public static func strangeness(recorded: Self, live: Self, _ context: inout Context) -> Int? {
         let count = context.bindings.count
         guard agree(recorded: recorded, live: live, &context) else { return nil }
@@ -60,7 +61,7 @@ public struct ComparedStanza<Tag>: Expectable {
         return strangeness
     }
 
-    /// Whether both mean the same; what is seen for the first time is bound then.
+    /// Returns whether both stanzas mean the same; if so, new value pairs are bound.
     public static func agree(recorded: Self, live: Self, _ context: inout Context) -> Bool {
         let count = context.bindings.count
         let differences = StanzaComparison.compare(
@@ -77,23 +78,23 @@ public struct ComparedStanza<Tag>: Expectable {
 
 extension ComparedStanza: Sendable where Tag: Sendable {}
 
-/// What is known of an item without looking at more than its head.
+/// The attributes of an item that are known from its head.
 struct StanzaHeads {
-    /// What an item is to those before it.
+    /// The role of an item in its stream.
     enum Role {
         case request
         case answer
-        /// With a key of the two who talk.
+        /// With a hash of sender and recipient.
         case message(UInt64)
         case other
     }
 
     let role: Role
-    /// Of all that the head says, but the id.
+    /// Hash of the whole head except the id.
     let whole: UInt64
-    /// Of the kind and the payload.
+    /// Hash of the kind and the payload.
     let content: UInt64
-    /// Of the name, and of the type of what is about a subscription: it is no presence that has changed.
+    /// Hash of the name, and of the type of subscription presence, which is never a changed ordinary presence.
     let kind: UInt64
 
     init(_ element: Element, _ names: AddressNames) {
@@ -117,7 +118,7 @@ struct StanzaHeads {
         let (from, to) = (implied == .from ? 0 : bare("from"), implied == .to ? 0 : bare("to"))
         content = Hash.mix(kind, payload ?? 0)
         whole = Hash.mix(Hash.mix(content, type), Hash.mix(from, to))
-        // What is no request answers one, if it is any good.
+        // An iq of any other type is treated as an answer.
         let isRequest = element.attribute("type", is: "get") || element.attribute("type", is: "set")
         role =
             switch stanza {

@@ -1,40 +1,41 @@
 public import TapRecord
 
-/// Something that was not as recorded.
+/// A difference between recording and live session.
 public struct Divergence: Sendable {
-    /// What kind of cause it has; it decides whether a comparison fails. The raw value stands in reports and in `--fail-on`.
+    /// The kind of cause, which decides whether a comparison fails. The raw value appears in reports and in
+    /// `--fail-on`.
     public enum Class: String, Sendable, Hashable, CaseIterable {
-        /// The other side did something else.
+        /// The other side behaves differently.
         case behaviour
-        /// The other side has other data: a roster, an archive.
+        /// The other side stores different data, such as a roster or an archive.
         case state
-        /// Somebody who took part in the recording is not there.
+        /// A peer of the recording is not present.
         case peerAbsent = "peer-absent"
-        /// The same, at another time or in another order that nothing depends on.
+        /// The same item, at another time or in an unimportant order.
         case timing
-        /// It depends on a value that the recording does not hold.
+        /// It depends on a value that was redacted in the recording.
         case redacted
     }
 
-    /// What was not as recorded. The raw value stands in reports.
+    /// What differs. The raw value appears in reports.
     public enum Code: String, Sendable, Hashable, CaseIterable {
-        /// It did not come.
+        /// A recorded item did not arrive.
         case missing
-        /// It was not recorded.
+        /// An item arrived that was not recorded.
         case unexpected
-        /// It means something else.
+        /// An item means something else.
         case changed
-        /// It came after what it came before.
+        /// An item arrived after one that it preceded in the recording.
         case reordered
-        /// It came when it was no longer waited for.
+        /// An item arrived after the replay stopped waiting for it.
         case late
-        /// The answer took longer.
+        /// An answer took longer.
         case slower
-        /// A value stands for two.
+        /// A value corresponds to two different values.
         case collision
-        /// The session has no counterpart, ended otherwise, or could not be opened.
+        /// A session has no counterpart, ended differently, or could not be opened.
         case session
-        /// The recording lacks a value that decides.
+        /// The recording lacks the value that decides.
         case undecided
     }
 
@@ -42,16 +43,16 @@ public struct Divergence: Sendable {
     public struct Item: Sendable {
         /// Number of the session.
         public var session: UInt64
-        /// Number within its run; 0 where it has none.
+        /// Number within its run; 0 if it has none.
         public var sequence: UInt64
         /// Nanoseconds since the run began.
         public var at: Int64
-        /// Which way it went; nil of what has none.
+        /// The direction of the item; nil if it has none.
         public var direction: Direction?
         /// The item as text.
         public var text: String
 
-        /// Puts the parts together.
+        /// Creates an item.
         public init(session: UInt64, sequence: UInt64, at: Int64, direction: Direction?, text: String) {
             self.session = session
             self.sequence = sequence
@@ -61,7 +62,7 @@ public struct Divergence: Sendable {
         }
     }
 
-    /// The step of a script at which something else was expected.
+    /// The step of a script that failed.
     public struct ScriptStep: Sendable, Hashable {
         /// The script's file.
         public var file: String
@@ -69,28 +70,28 @@ public struct Divergence: Sendable {
         public var line: Int
     }
 
-    /// What kind of cause it has.
+    /// The kind of cause.
     public var divergenceClass: Class
-    /// What was not as recorded.
+    /// What differs.
     public var code: Code
-    /// The recorded item; nil where there is none.
+    /// The recorded item; nil if there is none.
     public var recorded: Item?
-    /// The live item; nil where there is none.
+    /// The live item; nil if there is none.
     public var live: Item?
     /// The places at which the items differ.
     public var differences: [ValueDifference]
-    /// How many other divergences follow from this one that are not listed: answers to a request that was not sent.
+    /// Number of divergences that follow from this one and are not listed: answers to a request that was not sent.
     public var consequences = 0
-    /// Other divergences that follow from this one; none of them has any.
+    /// Divergences that follow from this one; they have none themselves.
     public var followed: [Divergence] = []
-    /// The client of the script whose session it is of; nil outside a replay.
+    /// Index of the client in the replayed script; nil outside a replay.
     public var client: Int?
-    /// More about it for people, a clause; empty where the code says it all.
+    /// A clause for people with details; empty if the code says everything.
     public var message: String
-    /// The step of a script; nil in a recording.
+    /// The failed step of a script; nil for recordings.
     public var scriptStep: ScriptStep?
 
-    /// Puts the parts together.
+    /// Creates a divergence.
     public init(
         _ divergenceClass: Class,
         _ code: Code,
@@ -107,14 +108,14 @@ public struct Divergence: Sendable {
         self.message = message
     }
 
-    /// Whether it, or what follows from it, is of one of some classes.
+    /// Returns whether it, or one that follows from it, belongs to one of the classes.
     public func isOf(_ classes: Set<Class>) -> Bool {
         classes.contains(divergenceClass) || followed.contains { classes.contains($0.divergenceClass) }
     }
 }
 
 extension Divergence {
-    /// The step at which a script failed.
+    /// Creates the divergence of a failed script step.
     ///
     /// - Parameter file: The script's file.
     public init(_ failure: ScriptPlay.Failure, file: String) {
@@ -148,7 +149,7 @@ extension Divergence {
 }
 
 extension ReportRedactor {
-    /// A divergence as it may be shown.
+    /// Returns a divergence without secrets.
     public func disclosed(_ divergence: Divergence) -> Divergence {
         var divergence = divergence
         let recorded = divergence.recorded.flatMap { redacted($0.text) }

@@ -1,16 +1,16 @@
 internal import TapRecord
 public import XMPPCore
 
-/// Makes divergences of findings, with the items that were read again.
+/// Creates divergences from findings and the items that were read again.
 public struct DivergenceBuilder {
-    /// An item that was read again.
+    /// The text of an item that was read again.
     public struct Text: Sendable {
-        /// As the receiving peer got it.
+        /// The bytes as the receiving peer got them.
         public var bytes: [UInt8]
-        /// What its stream's header declares, as ``StanzaParser/parse(_:root:)`` takes it.
+        /// The declarations of its stream header, as ``StanzaParser/parse(_:root:)`` expects them.
         public var root: [UInt8]
 
-        /// Puts both together.
+        /// Creates a text.
         public init(bytes: [UInt8], root: [UInt8] = StanzaForm.clientDeclarations) {
             self.bytes = bytes
             self.root = root
@@ -26,7 +26,7 @@ public struct DivergenceBuilder {
     private let rules: NoiseRules
     private let parser: StanzaParser
 
-    /// Puts the parts together; `bindings` has the accounts.
+    /// Creates a builder; `bindings` contains the accounts.
     public init(recorded: Texts, live: Texts, bindings: ValueBindings, rules: NoiseRules, parser: StanzaParser) {
         self.recorded = recorded
         self.live = live
@@ -35,7 +35,7 @@ public struct DivergenceBuilder {
         self.parser = parser
     }
 
-    /// The divergence that a finding is.
+    /// Returns the divergence for a finding.
     public func divergence(_ finding: RecordingDifference.Finding) -> Divergence {
         let (one, form) = read(finding.recorded, recorded)
         let (other, liveForm) = read(finding.live, live)
@@ -78,7 +78,7 @@ public struct DivergenceBuilder {
         return (item, StanzaForm(text.bytes, parser: parser, root: text.root))
     }
 
-    /// The places of the values that stood for others before.
+    /// Returns the places of values that corresponded to other values before.
     private func collisions(
         _ comparison: StanzaComparison,
         _ values: [(VolatileValue, VolatileValue)]
@@ -103,7 +103,7 @@ public struct DivergenceBuilder {
 }
 
 extension Divergence {
-    /// Gives the divergence its class: by its code, and by whether the item tells what the server stores.
+    /// Sets the class according to the code, and to whether the item carries data that the server stores.
     public mutating func classify(_ form: StanzaForm?) {
         switch code {
         case .undecided: divergenceClass = .redacted
@@ -115,11 +115,11 @@ extension Divergence {
         }
     }
 
-    /// Whether a server hands on what it got earlier (XEP-0203): from before the recording or the replay, if nothing like it was
-    /// expected.
+    /// Returns whether a server delivers the item with delay (XEP-0203). If nothing like it was expected, it dates from
+    /// before the recording or the replay.
     static func isDelayed(_ form: StanzaForm) -> Bool { form.element.child("delay", .delay) != nil }
 
-    /// Whether an item is an answer or a push with a roster, an archived message, a card or another stored thing.
+    /// Returns whether an item carries stored data: a roster, a card, an archived message, a list of items.
     private static func tellsStoredData(_ form: StanzaForm) -> Bool {
         guard let payload = form.payload else { return false }
         switch payload.namespace {

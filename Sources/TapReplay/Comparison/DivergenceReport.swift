@@ -1,41 +1,41 @@
 internal import TapRecord
 
-/// What a comparison of sessions has found, for people and for programs.
+/// The result of a comparison of sessions, for people and for programs.
 public struct DivergenceReport: Sendable {
-    /// What was found of one pair of sessions, or of one that has no counterpart.
+    /// The divergences of a pair of sessions, or of a session without a counterpart.
     public struct Case: Sendable {
         /// The sessions, as `session 1 romeo@example.org/orchard`.
         public var name: String
-        /// In the order of the recording.
+        /// The divergences in the order of the recording.
         public var divergences: [Divergence]
 
-        /// Puts both together.
+        /// Creates a case.
         public init(name: String, divergences: [Divergence] = []) {
             self.name = name
             self.divergences = divergences
         }
     }
 
-    /// What its cases are.
+    /// The kind of the cases.
     public enum Subject: String, Sendable {
-        /// Recorded sessions, whose items are compared.
+        /// Recorded sessions, compared item by item.
         case session
-        /// Scripts, whose steps are.
+        /// Scripts, compared step by step.
         case script
     }
 
-    /// How long stanzas of one kind took.
+    /// Latencies of one kind of stanza.
     public struct Latencies: Sendable {
         /// `iq` with the name of its payload, `message` or `presence`.
         public let kind: String
-        /// How many there were.
+        /// Number of stanzas.
         public let count: Int
-        /// In how many nanoseconds so many per cent of them came.
+        /// Percentiles in nanoseconds; `share` is the percentage.
         public let percentiles: [(share: Int, nanoseconds: Int64)]
-        /// The most, in nanoseconds.
+        /// The maximum in nanoseconds.
         public let most: Int64
 
-        /// Of what the times say, in nanoseconds; there is at least one.
+        /// Creates the statistics of at least one time, in nanoseconds.
         public init(kind: String, times: [Int64]) {
             self.kind = kind
             count = times.count
@@ -47,37 +47,37 @@ public struct DivergenceReport: Sendable {
         }
     }
 
-    /// What its cases are.
+    /// The kind of the cases.
     public var subject = Subject.session
-    /// How long stanzas took, in the order of their kinds; empty where nothing was played.
+    /// Latencies sorted by kind; empty if nothing was played.
     public var latencies: [Latencies] {
         times.sorted { $0.key < $1.key }.map { Latencies(kind: $0.key, times: $0.value) }
     }
-    /// The same as nanoseconds of each, by its kind.
+    /// Times in nanoseconds by kind.
     private var times: [String: [Int64]] = [:]
-    /// What was compared: `diff`, `replay`.
+    /// The command that compared: `diff`, `replay`.
     public var command: String
-    /// What the recorded side is called: the name of its file.
+    /// The name of the recorded side: its file.
     public var recorded: String
-    /// What the live side is called: the name of its file, or a server.
+    /// The name of the live side: its file, or a server.
     public var live: String
     /// The pairs of sessions, without their secrets.
     public private(set) var cases: [Case] = []
     private let redactor = ReportRedactor()
-    /// Items that were compared, of both sides; of scripts the steps that were as expected.
+    /// Number of compared items of both sides; for scripts, the number of passed steps.
     public var compared = 0
-    /// Items of which nothing can be said: redacted, or without their XML.
+    /// Number of items that cannot be compared: redacted, or recorded without XML.
     public var undecided = 0
-    /// Divergences that are not in ``cases``, because there are too many.
+    /// Number of divergences that are not in ``cases`` because there are too many.
     public var omitted = 0
-    /// Whether one of them may be of a class that makes the comparison fail.
+    /// Whether an omitted divergence may be of a class that makes the comparison fail.
     public var omittedMayFail = false
-    /// Why something could not be played, a line for people each; the comparison has failed then.
+    /// Why something could not be played, one line each for people; the comparison has failed if there is one.
     public var errors: [String] = []
     /// The classes that make the comparison fail.
     public var failingClasses: Set<Divergence.Class>
 
-    /// A report with nothing in it.
+    /// Creates an empty report.
     public init(command: String, recorded: String, live: String, failingClasses: Set<Divergence.Class>) {
         self.command = command
         self.recorded = recorded
@@ -85,35 +85,35 @@ public struct DivergenceReport: Sendable {
         self.failingClasses = failingClasses
     }
 
-    /// Adds what was found of a pair of sessions; what is secret in it is not kept.
+    /// Adds the divergences of a pair of sessions, redacted.
     public mutating func add(_ entry: Case) {
         cases.append(Case(name: entry.name, divergences: entry.divergences.map(redactor.disclosed)))
     }
 
-    /// Adds how long stanzas took, in nanoseconds, by their kind.
+    /// Adds latencies in nanoseconds by kind.
     public mutating func add(times: [String: [Int64]]) {
         for (kind, more) in times { self.times[kind, default: []] += more }
     }
 
-    /// Adds how long stanzas took in another report.
+    /// Adds the latencies of another report.
     public mutating func addTimes(of other: DivergenceReport) { add(times: other.times) }
 
-    /// Whether a divergence is of a class that makes the comparison fail, of those that are not shown one may be.
+    /// Whether a divergence makes the comparison fail, or an omitted one may.
     public var hasFailed: Bool {
         omittedMayFail || !errors.isEmpty || cases.contains { $0.divergences.contains { $0.isOf(failingClasses) } }
     }
 
-    /// `3 changed, 1 missing, 1 session differs`; empty where there is nothing.
+    /// Returns counts such as `3 changed, 1 missing, 1 session differs`; empty if there are none.
     func counts(_ divergences: [Divergence]) -> String {
         Divergence.Code.allCases.compactMap { code in
             let count = divergences.count { $0.code == code }
             guard code == .session else { return count == 0 ? nil : "\(count) \(code.rawValue)" }
-            // The number of sessions stands in the same line.
+            // The same line already contains the number of sessions.
             return count == 0 ? nil : "\(count) \(count == 1 ? "session differs" : "sessions differ")"
         }.joined(separator: ", ")
     }
 
-    /// The last line: how much was compared, and what came of it.
+    /// The last line: the amount compared and the result.
     public var summary: String {
         let all = cases.flatMap(\.divergences)
         let many = compared == 1 ? "" : "s"
@@ -132,7 +132,7 @@ public struct DivergenceReport: Sendable {
     }
 }
 
-// For people.
+// MARK: Text and HTML
 extension DivergenceReport {
     /// The lines of the text form.
     public func lines(coloured: Bool) -> [String] {
@@ -145,7 +145,7 @@ extension DivergenceReport {
         return lines
     }
 
-    /// The time that answers took, by the kind of the request, and that messages and presence took to get to another client.
+    /// The latencies as lines of text: of answers by kind of request, of messages and presence by kind.
     public var latencyLines: [String] {
         latencies.map { entry in
             let counted = entry.kind.hasPrefix("iq") ? "answers" : "delivered"
@@ -183,7 +183,7 @@ extension DivergenceReport {
         if more > 0 { lines.append(paint("    → and \(more) more", 2)) }
     }
 
-    /// `changed (behaviour) RECV`, with the place and what else there is to say.
+    /// Returns a heading such as `changed (behaviour) RECV`, with place and details.
     private static func head(_ divergence: Divergence) -> String {
         var head = "\(divergence.code.rawValue) (\(divergence.divergenceClass.rawValue))"
         if let direction = (divergence.recorded ?? divergence.live)?.direction {
@@ -197,10 +197,10 @@ extension DivergenceReport {
         return head
     }
 
-    /// How many consequences of a divergence are shown to people.
+    /// Maximum number of consequences shown in the text form.
     private static let mostFollowed = 10
 
-    /// A consequence in one line: `missing #12 <iq …/>`.
+    /// Returns a consequence as one line: `missing #12 <iq …/>`.
     private static func line(_ divergence: Divergence) -> String {
         let item = divergence.recorded ?? divergence.live
         return [divergence.code.rawValue, item.map { "#\($0.sequence) \($0.text)" } ?? "", divergence.message]
@@ -216,7 +216,7 @@ extension DivergenceReport {
         }
     }
 
-    /// The report as a page that needs nothing from elsewhere.
+    /// Returns the report as a self-contained page.
     public func html() -> String {
         var page = """
             <!DOCTYPE html>
@@ -271,13 +271,13 @@ extension DivergenceReport {
 }
 
 extension Divergence.Item {
-    /// The number of its record, or the word for a stanza of a script, which has none.
+    /// Returns the number of the record, or `word` for a stanza of a script, which has none.
     fileprivate func label(_ word: String) -> String { sequence > 0 || session > 0 ? "#\(sequence)" : word }
 }
 
-// For programs.
+// MARK: JSON and JUnit
 extension DivergenceReport {
-    /// The report as one JSON object.
+    /// Returns the report as one JSON object.
     public func json() -> String {
         LineBuffer.object { json in
             json.field("command", command)
@@ -381,8 +381,8 @@ extension DivergenceReport {
         json.closeObject()
     }
 
-    /// The report as JUnit has it: a suite with a test for each pair of sessions. Only what makes the comparison fail is a
-    /// failure; the rest stands in the test's output.
+    /// Returns the report as JUnit XML: one suite with a test for each pair of sessions. Only divergences that make the
+    /// comparison fail are failures; others appear in the output of the test.
     public func junit() -> String {
         var failures = cases.count { $0.divergences.contains { $0.isOf(failingClasses) } }
         if omittedMayFail { failures += 1 }
@@ -418,7 +418,7 @@ extension DivergenceReport {
         return lines.joined(separator: "\n")
     }
 
-    /// For XML and HTML, in a text or a value: what neither can hold becomes U+FFFD.
+    /// Escapes text for XML and HTML; characters that neither allows become U+FFFD.
     private static func escaped(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {

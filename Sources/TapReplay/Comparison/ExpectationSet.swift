@@ -1,61 +1,62 @@
-/// What can stand in an ``ExpectationSet``.
+/// An item of an ``ExpectationSet``.
 public protocol Expectable {
-    /// What is known of both sides, and changes as items agree.
+    /// State shared by the comparisons, which changes as items agree.
     associatedtype Context
-    /// A key that is equal for items that may agree. The finer it is, the fewer are compared.
+    /// A key that is equal for items that may agree. A finer key means fewer comparisons.
     var shape: UInt64 { get }
-    /// Of several that agree, one of equal preference is taken first: a hash of what the item led to, where that is known.
+    /// Among candidates that agree, one with the same preference is chosen first: a hash of the item's consequence, if
+    /// known.
     var preference: UInt64 { get }
-    /// Keys by which an item that came is taken for a changed one that did not, the finest first.
+    /// Keys by which an unexpected item is paired with a missing one as changed, the finest first.
     var likeness: [UInt64] { get }
 
-    /// Whether a live item means what the recorded one means. Where it does, `context` has learned from both; where it does
-    /// not, `context` is as it was.
+    /// Returns whether a live item means the same as the recorded one. If so, `context` has learned from both;
+    /// otherwise it is unchanged.
     static func agree(recorded: Self, live: Self, _ context: inout Context) -> Bool
-    /// Of two that ``agree(recorded:live:_:)``, how little is known of it: 0 where all values that differ from session to session
-    /// are bound to each other, 1 for each that is the same text, ``literallyDifferent`` for each other. nil of two that do not
-    /// agree. `context` stays as it was.
+    /// Returns how little supports the match of two items that agree: 0 if all values that differ between sessions are
+    /// bound to each other already, plus 1 for each value with equal text, plus ``literallyDifferent`` for each other
+    /// value. Returns nil if the items do not agree. `context` stays unchanged.
     static func strangeness(recorded: Self, live: Self, _ context: inout Context) -> Int?
 }
 
 extension Expectable {
-    /// None.
+    /// No preference.
     public var preference: UInt64 { 0 }
 
-    /// More than all values of an item that are the same text.
+    /// More than all values of an item with equal text can add up to.
     static var literallyDifferent: Int { 1 << 16 }
 }
 
-/// The items that are to come, in the order in which they may come (RFC 6120 §10.1): messages in order from one to the other, presence and
-/// pushes in any order, answers each to its request.
+/// The items that are expected, with the order in which they may arrive (RFC 6120 §10.1): messages in order between two
+/// entities, presence and pushes in any order, answers by their requests.
 ///
-/// An item is expected, with its window; live items are received. What of a window has not come when the window is closed is
-/// overdue; it may still come. ``finish()`` tells what came late, in another order, changed, not at all, or unexpectedly.
+/// Items are expected in windows; live items are received. An item that has not arrived when its window is closed is
+/// overdue, but may still arrive. ``finish()`` returns what was late, reordered, changed, missing or unexpected.
 public struct ExpectationSet<Item: Expectable> {
-    /// In which order an item may come.
+    /// The ordering constraint of an item.
     public enum Lane: Sendable, Hashable {
-        /// It answers the request of that key, which is the same for recorded and live items.
+        /// Answers the request with this key, which is the same for recorded and live items.
         case answer(UInt64)
-        /// After those before it with that key: messages from one to the other.
+        /// Follows the earlier items with this key: messages from one entity to another.
         case ordered(UInt64)
         /// At any time.
         case any
     }
 
-    /// What became of a live item; the number is that of the expected one.
+    /// The result of receiving a live item; the number is that of the expected item.
     public enum Outcome: Sendable, Hashable {
         /// As expected.
         case matched(Int)
-        /// As expected, but after one that was to come later.
+        /// As expected, but after an item that was expected later.
         case reordered(Int)
-        /// As expected, but its window was closed.
+        /// As expected, but after its window was closed.
         case late(Int)
-        /// The answer that was expected, but it means something else.
+        /// The expected answer with another meaning.
         case changed(Int)
-        /// Nothing that was expected; `finish()` may still take it for something that was.
+        /// Not expected; `finish()` may still pair it with a missing item.
         case unexpected
 
-        /// The number of the expected item; nil where there is none.
+        /// The number of the expected item; nil if there is none.
         public var number: Int? {
             switch self {
             case .matched(let number), .reordered(let number), .late(let number), .changed(let number): number
@@ -64,17 +65,17 @@ public struct ExpectationSet<Item: Expectable> {
         }
     }
 
-    /// Something that was not as recorded.
+    /// A difference from the expectation.
     public enum Finding {
-        /// It did not come.
+        /// An expected item did not arrive.
         case missing(Item)
-        /// It was not recorded.
+        /// An item arrived that was not expected.
         case unexpected(Item)
-        /// It means something else.
+        /// An item means something else.
         case changed(recorded: Item, live: Item)
-        /// It came after one that was to come later.
+        /// An item arrived after one that was expected later.
         case reordered(recorded: Item, live: Item)
-        /// Its window was closed.
+        /// An item arrived after its window was closed.
         case late(recorded: Item, live: Item)
     }
 
@@ -84,16 +85,16 @@ public struct ExpectationSet<Item: Expectable> {
         let window: Int32
         var isWaiting = true
         var isOverdue = false
-        /// One of its lane that was to come later has come.
+        /// Whether a later item of its lane has arrived.
         var isPassed = false
     }
 
-    /// Numbers of expected items, of which those that came are passed over.
+    /// Numbers of expected items; `first` skips those at the front that have arrived.
     private struct Queue {
         var numbers: [Int] = []
         var first = 0
 
-        /// The place of the first number that is not below `number`.
+        /// Returns the index of the first number that is at least `number`.
         func place(of number: Int) -> Int {
             var range = first..<numbers.count
             while !range.isEmpty {
@@ -104,19 +105,19 @@ public struct ExpectationSet<Item: Expectable> {
         }
     }
 
-    /// An ordered lane.
+    /// The state of an ordered lane.
     private struct Order {
         var queue = Queue()
-        /// The number of the last that came.
+        /// The number of the last item that arrived.
         var last = -1
-        /// Where the next one is looked for first: behind those for which something else came, which has them changed rather than
-        /// those behind them moved.
+        /// Index at which the next search starts. It is behind items for which another one arrived, so that they count
+        /// as changed, not the later ones as reordered.
         var next = 0
-        /// The arrival of the latest that came.
+        /// The highest arrival number of an item of the lane that matched.
         var arrival = 0
     }
 
-    /// Items of one lane that may be one.
+    /// Key of items that may agree within one ordered lane.
     private struct Alike: Hashable {
         let lane: UInt64
         let shape: UInt64
@@ -127,24 +128,24 @@ public struct ExpectationSet<Item: Expectable> {
     private var orders: [UInt64: Order] = [:]
     private var ordered: [Alike: Queue] = [:]
     private var free: [UInt64: Queue] = [:]
-    /// The numbers of each window, and how many of them have not come.
+    /// The numbers of each window, and how many of them have not arrived.
     private var windows: [Int: (numbers: [Int], waiting: Int)] = [:]
     private var unexpected: [(item: Item, lane: Lane, arrival: Int)] = []
-    /// How many live items have come.
+    /// Number of live items received.
     private var arrivals = 0
     private var findings: [Finding] = []
 
-    /// How many equal candidates are compared with one live item.
+    /// Maximum number of candidates compared with one live item.
     private let mostCandidates = 64
-    /// How far ahead a live item is looked for.
+    /// Maximum number of expected items searched for a live item.
     private let mostLooks = 4096
 
-    /// Nothing expected.
+    /// Creates an empty set.
     public init() {}
 
-    /// Has an item expected. The windows of several calls do not have to ascend; the order of one lane is that of the calls.
+    /// Adds an expected item. Windows may be given in any order; within a lane the order is that of the calls.
     ///
-    /// - Returns: the number by which ``Outcome`` tells it, from 0.
+    /// - Returns: The number that identifies the item in ``Outcome``, from 0.
     @discardableResult
     public mutating func expect(_ item: Item, _ lane: Lane, window: Int = 0) -> Int {
         expected.append(Expected(item: item, lane: lane, window: Int32(truncatingIfNeeded: window)))
@@ -165,19 +166,19 @@ public struct ExpectationSet<Item: Expectable> {
         }
     }
 
-    /// The expected item of a number.
+    /// Returns the expected item with a number.
     public func item(_ number: Int) -> Item { expected[number].item }
 
-    /// How many have not come, and how many came that were not expected.
+    /// Number of items that have not arrived, plus unexpected ones.
     var openCount: Int { expected.count { $0.isWaiting } + unexpected.count }
 
-    /// Whether everything of a window has come.
+    /// Returns whether all items of a window have arrived.
     public func isComplete(_ window: Int) -> Bool { (windows[window]?.waiting ?? 0) == 0 }
 
-    /// Whether the item of a number has not come.
+    /// Returns whether an item has not arrived.
     public func isWaiting(_ number: Int) -> Bool { expected[number].isWaiting }
 
-    /// Takes a live item.
+    /// Receives a live item and matches it with an expected one.
     public mutating func receive(_ item: Item, _ lane: Lane, _ context: inout Item.Context) -> Outcome {
         arrivals += 1
         let outcome = match(item, lane, arrival: arrivals, &context)
@@ -209,7 +210,7 @@ public struct ExpectationSet<Item: Expectable> {
                 orders[key]?.next = (skipped ?? next) + 1
                 break
             }
-            // What came before an earlier one of its lane was not expected yet when it came.
+            // An item that arrived before an earlier one of its lane was matched later, when it was expected.
             let isReordered = number < order.last || expected[number].isPassed || arrival < order.arrival
             let first = passed(order.queue, number)
             orders[key]?.queue.first = first
@@ -233,7 +234,7 @@ public struct ExpectationSet<Item: Expectable> {
         return .unexpected
     }
 
-    /// The place behind the numbers at the beginning of a queue that have come, `number` among them.
+    /// Returns the index behind the front items of a queue that have arrived, `number` included.
     private func passed(_ queue: Queue, _ number: Int) -> Int {
         var first = queue.first
         while first < queue.numbers.count, !expected[queue.numbers[first]].isWaiting || queue.numbers[first] == number {
@@ -242,7 +243,7 @@ public struct ExpectationSet<Item: Expectable> {
         return first
     }
 
-    /// The first of an ordered lane that agrees, from a number on, or else before it.
+    /// Returns the first item of an ordered lane that agrees, searched from a number on and then before it.
     private func find(_ item: Item, _ alike: Alike, from number: Int, _ context: inout Item.Context) -> Int? {
         guard let queue = ordered[alike] else { return nil }
         let next = queue.place(of: number)
@@ -259,7 +260,7 @@ public struct ExpectationSet<Item: Expectable> {
         return nil
     }
 
-    /// Of those that agree the one of which most is known: the first one that can be bound would take another's values.
+    /// Returns the candidate with the strongest match: the first that agrees could take values that belong to another.
     private func likeliest(
         _ item: Item,
         _ numbers: ArraySlice<Int>,
@@ -315,11 +316,11 @@ public struct ExpectationSet<Item: Expectable> {
         return .late(number)
     }
 
-    /// Receives what was unexpected once more, because more is expected by now.
+    /// Matches the unexpected items again, after more items were added.
     ///
-    /// - Parameter body: Called with each that came, and what became of it.
+    /// - Parameter body: Called with each item that matched and its outcome.
     public mutating func retry(_ context: inout Item.Context, _ body: (Item, Outcome, Self) -> Void = { _, _, _ in }) {
-        // In their place: where nothing is as recorded they are as many as the items.
+        // Compacts in place: if nothing is as recorded, the list is as long as the recording.
         var kept = 0
         for index in unexpected.indices {
             let (item, lane, arrival) = unexpected[index]
@@ -334,7 +335,7 @@ public struct ExpectationSet<Item: Expectable> {
         unexpected.removeLast(unexpected.count - kept)
     }
 
-    /// Forgets what came as expected, so that only what is open takes memory. Numbers given before mean nothing then.
+    /// Removes the items that arrived, so that memory grows only with the open ones. Invalidates earlier numbers.
     public mutating func compact() {
         for order in orders.values {
             for number in order.queue.numbers[order.queue.first...] where number < order.last {
@@ -347,9 +348,9 @@ public struct ExpectationSet<Item: Expectable> {
         for number in expected.indices { enqueue(number) }
     }
 
-    /// Closes a window: what of it has not come is overdue.
+    /// Closes a window: its items that have not arrived are overdue.
     ///
-    /// - Returns: what has not come, in order.
+    /// - Returns: The overdue items, in order.
     @discardableResult
     public mutating func close(_ window: Int) -> [Item] {
         var overdue: [Item] = []
@@ -360,15 +361,15 @@ public struct ExpectationSet<Item: Expectable> {
         return overdue
     }
 
-    /// What was not as recorded. An item that did not come and one that was not recorded are one that has changed where they
-    /// are alike; nothing is expected afterwards.
+    /// Returns all differences and empties the set. A missing and an unexpected item that are alike are reported as one
+    /// changed item.
     public mutating func finish() -> [Finding] {
         var found: [Finding] = []
         finish { found.append($0) }
         return found
     }
 
-    /// The same, one after the other: where nothing is as recorded the findings take as much memory as the items.
+    /// Calls `body` with each difference; an array of findings could be as large as the recording.
     mutating func finish(_ body: (Finding) -> Void) {
         (answers, orders, ordered, free, windows) = ([:], [:], [:], [:], [:])
         var missing = expected.indices.filter { expected[$0].isWaiting }

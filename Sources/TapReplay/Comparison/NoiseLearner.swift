@@ -1,15 +1,15 @@
-/// Learns noise from recordings that mean the same: each place at which they differ becomes a rule.
+/// Learns noise rules from recordings with the same meaning: each place at which they differ becomes a rule.
 public struct NoiseLearner: Sendable {
-    /// What was learned, in the order in which it was found.
+    /// The learned rules, in the order in which they were found.
     public private(set) var rules: [NoiseRules.Rule] = []
-    /// Divergences that no rule can take away: an item is missing or in another place.
+    /// Divergences that no rule can cover, such as missing or reordered items.
     public private(set) var unlearned: [Divergence] = []
     private var known: [String: Int] = [:]
 
-    /// Nothing learned.
+    /// Creates a learner without rules.
     public init() {}
 
-    /// Learns from a divergence.
+    /// Learns rules from a divergence.
     public mutating func learn(_ divergence: Divergence) {
         switch divergence.code {
         case .changed, .collision:
@@ -24,8 +24,8 @@ public struct NoiseLearner: Sendable {
         }
     }
 
-    /// Whether a difference makes another stanza of it: a rule for the place would hide answers that became errors, and stanzas
-    /// to and from others.
+    /// Returns whether a difference means another stanza: a rule for its place would hide answers that became errors,
+    /// and stanzas with another sender or recipient.
     private static func isOtherStanza(_ difference: ValueDifference) -> Bool {
         switch difference.reason {
         case .name: return true
@@ -36,7 +36,7 @@ public struct NoiseLearner: Sendable {
         }
     }
 
-    /// - Returns: false where no noise file can name the place, as its namespace has a space or a brace.
+    /// - Returns: Whether a noise file can name the place; it cannot if a namespace contains a space or a brace.
     private mutating func learn(_ difference: ValueDifference) -> Bool {
         let path = Self.withoutNumbers(difference.path)
         guard let locator = try? Locator(path), !path.contains(where: \.isWhitespace) else { return false }
@@ -51,7 +51,7 @@ public struct NoiseLearner: Sendable {
         return true
     }
 
-    /// A place with the numbers of siblings taken out, but not what stands in braces.
+    /// Removes sibling numbers from a path, except inside braces.
     static func withoutNumbers(_ path: String) -> String {
         var result = ""
         var isInBraces = false

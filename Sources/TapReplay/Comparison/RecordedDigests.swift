@@ -1,21 +1,21 @@
 public import TapRecord
 internal import XMPPCore
 
-/// The items of the sessions of one side as digests: some 70 bytes an item, so that a comparison of millions of stanzas holds
-/// none of their texts.
+/// The items of one side's sessions as digests of about 70 bytes each, so that millions of stanzas can be compared
+/// without their texts in memory.
 ///
-/// Sendable: one task fills it, and then another reads it.
+/// Sendable because one task fills it before another reads it.
 public final class RecordedDigests: @unchecked Sendable {
     /// An item.
     struct Item {
         let shape: UInt64
         let likeness: UInt64
-        /// Of a message who talks to whom.
+        /// Key of sender and recipient; only for messages.
         let pair: UInt64
         let sequence: UInt64
         /// Nanoseconds since the run began.
         let at: Int64
-        /// Where its values begin in the session's.
+        /// Index of its first value in the session's values.
         let firstValue: UInt32
         let valueCount: UInt16
         let role: Role
@@ -23,7 +23,7 @@ public final class RecordedDigests: @unchecked Sendable {
         let kind: UInt32
         let direction: Direction
         let isUndecided: Bool
-        /// The number of the request that it answers; -1 of everything else.
+        /// Index of the request that it answers; -1 for other items.
         var request: Int32
     }
 
@@ -35,14 +35,14 @@ public final class RecordedDigests: @unchecked Sendable {
     struct Session {
         var items: [Item] = []
         var values: [VolatileValue] = []
-        /// Items that cannot be compared: without their XML, or not one element.
+        /// Number of items that cannot be compared: without XML, or not a single element.
         var unreadable = 0
-        /// Requests that wait for their answer, by id and direction.
+        /// Indices of unanswered requests, by id and direction.
         fileprivate var open: [UInt64: Int32] = [:]
         fileprivate var decoders: [Direction: Decoder] = [:]
     }
 
-    /// The beginning of a stream, in which its items are read.
+    /// A decoder that has read the stream header; its items are read in this context.
     fileprivate final class Decoder {
         var decoder = StreamDecoder(limits: StreamLimits.ofRecordings)
 
@@ -52,7 +52,7 @@ public final class RecordedDigests: @unchecked Sendable {
         }
     }
 
-    /// The numbers that rules let differ, of all sessions.
+    /// The numbers of all sessions whose values rules allow to differ.
     var numbers: [Double] { digester.numbers }
     private(set) var sessions: [SessionKey: Session] = [:]
     private let wanted: Set<SessionKey>
@@ -60,15 +60,15 @@ public final class RecordedDigests: @unchecked Sendable {
     private var reader = ElementReader()
     private var run = ""
     private let client: Decoder
-    /// The session of the last item, out of the dictionary while it changes.
+    /// The session of the last item, kept outside the dictionary to modify it in place.
     private var session = Session()
     private var selected: SessionKey?
 
-    /// Takes the items of those sessions.
+    /// Creates digests that keep the items of the `wanted` sessions.
     ///
     /// - Parameters:
     ///   - bindings: The accounts of both sides.
-    ///   - isRecorded: Whether it is the recorded side, not the live one.
+    ///   - isRecorded: Whether this is the recorded side; otherwise the live one.
     public init(_ wanted: Set<SessionKey>, rules: NoiseRules, bindings: ValueBindings, isRecorded: Bool) {
         self.wanted = wanted
         digester = StanzaDigester(rules: rules, names: isRecorded ? bindings.recordedNames : bindings.liveNames)
@@ -77,10 +77,10 @@ public final class RecordedDigests: @unchecked Sendable {
         )
     }
 
-    /// Takes the header of a part of the recording.
+    /// Handles the header of a part of the recording.
     public func take(_ header: RecordHeader) { run = header.run }
 
-    /// Takes the next record. Items count as the receiving peer got them; what the proxy itself sent does not count.
+    /// Adds a record. Items count as the receiving peer got them; items that the proxy itself sent are left out.
     public func take(_ line: RecordLine) {
         let record = line.record
         guard record.session != 0, record.origin == .peer, let direction = record.direction else { return }
@@ -98,7 +98,7 @@ public final class RecordedDigests: @unchecked Sendable {
         guard wanted.contains(key) else { return }
         select(key)
         guard let xml = record.delivered, !record.isTruncated else {
-            // What did not get there is not there.
+            // A dropped item was not delivered, so it is not compared.
             if record.xml == nil || record.isTruncated { session.unreadable += 1 }
             return
         }
@@ -110,7 +110,7 @@ public final class RecordedDigests: @unchecked Sendable {
         add(element, record, direction)
     }
 
-    /// Nothing more comes.
+    /// Completes the digests after the last record.
     public func finish() {
         if let selected { sessions[selected] = session }
         selected = nil
@@ -170,7 +170,7 @@ public final class RecordedDigests: @unchecked Sendable {
 }
 
 extension StreamLimits {
-    /// No limit: a recording holds what was accepted.
+    /// No limits: recordings contain only accepted items.
     static let ofRecordings = StreamLimits(
         itemBytes: 1 << 30,
         tagBytes: 1 << 30,
@@ -182,8 +182,8 @@ extension StreamLimits {
 }
 
 extension Record {
-    /// Whether an element that is no stanza is compared: not those that log in, which are made anew each time, nor the counts of
-    /// stream management.
+    /// Returns whether an element other than a stanza is compared. TLS and SASL differ in each session, and so do the
+    /// acknowledgements of stream management.
     func isCompared(_ content: Span<UInt8>) -> Bool {
         guard part != .sasl, part != .tls, let name else { return false }
         let text = content.slice(name)

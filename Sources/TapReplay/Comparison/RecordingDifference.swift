@@ -1,9 +1,9 @@
 public import TapRecord
 
-/// What differs between the sessions of two recordings, found by the digests of their items. A finding names the places of the
-/// items, so that a report reads only those again.
+/// The differences between the sessions of two recordings, found by digests of their items. Findings refer to records
+/// by number, so that a report reads only those again.
 public struct RecordingDifference: Sendable {
-    /// Where an item stands.
+    /// The place of an item.
     public struct Place: Sendable, Hashable {
         /// The session.
         public let session: SessionKey
@@ -11,42 +11,43 @@ public struct RecordingDifference: Sendable {
         public let sequence: UInt64
         /// Nanoseconds since the run began.
         public let at: Int64
-        /// Which way it went.
+        /// The direction of the item.
         public let direction: Direction
     }
 
-    /// Something that differs.
+    /// A difference.
     public struct Finding: Sendable {
-        /// What it is.
+        /// What differs.
         public var code: Divergence.Code
-        /// The recorded item; nil where there is none.
+        /// The recorded item; nil if there is none.
         public var recorded: Place?
-        /// The live item; nil where there is none.
+        /// The live item; nil if there is none.
         public var live: Place?
-        /// How many answers are missing or unexpected because this is.
+        /// Number of answers that are missing or unexpected because of this finding.
         public var consequences = 0
-        /// Of ``Divergence/Code/slower`` how long the answers took, in nanoseconds.
+        /// How long both answers took in nanoseconds; only for ``Divergence/Code/slower``.
         public var roundTrips: (recorded: Int64, live: Int64)?
-        /// Values that stood for others before.
+        /// Values that corresponded to other values before.
         var collisions: [(VolatileValue, VolatileValue)] = []
     }
 
-    /// In the order of the sessions, then of the items; only the first ones, where that was asked for.
+    /// The findings in the order of sessions and items, up to the requested maximum.
     public private(set) var findings: [Finding] = []
-    /// Further ones, and how many of them are slower answers.
+    /// Number of further findings, and how many of them are slower answers.
     public private(set) var omitted = (all: 0, slower: 0)
-    /// Items that were compared, of both sides.
+    /// Number of compared items of both sides.
     public private(set) var compared = 0
-    /// Items of which nothing can be said: without their XML, or redacted.
+    /// Number of items that cannot be compared: without XML, or redacted.
     public private(set) var undecided = 0
 
-    /// Whether an answer is slower than the recorded one: four times its time, and 500 ms more. Both are nanoseconds.
+    /// Returns whether an answer is slower than recorded: at least four times as slow, and by 500 ms. Both times are in
+    /// nanoseconds.
     static func isSlower(_ live: Int64, than recorded: Int64) -> Bool {
-        // A clock can go back, and then nothing is known.
+        // A negative time comes from a clock that was set back.
         recorded >= 0 && live / 4 >= recorded && live - recorded >= 500_000_000
     }
 
-    /// Compares the sessions of `pairs`, and counts findings beyond the first `most` only.
+    /// Compares the sessions of `pairs`; findings beyond the first `most` are only counted.
     public init(
         recorded: RecordedDigests,
         live: RecordedDigests,
@@ -76,7 +77,7 @@ public struct RecordingDifference: Sendable {
     }
 }
 
-/// An item in the expected ones of its session.
+/// A digest as an item of an ``ExpectationSet``.
 private struct DigestItem: Expectable {
     struct Context {
         let recorded: [VolatileValue]
@@ -86,10 +87,10 @@ private struct DigestItem: Expectable {
         var bindings = DigestBindings()
     }
 
-    // In an order that leaves no gaps: where all is different there are as many as items.
+    // Ordered without padding: if everything differs there are as many as items.
     let shape: UInt64
     let fine: UInt64
-    /// The shape of the answer to it; 0 where there is none.
+    /// The shape of the answer to a request; 0 if there is none.
     let preference: UInt64
     let kind: UInt32
     let index: Int32
@@ -121,7 +122,7 @@ private struct DigestItem: Expectable {
         guard collisions(recorded, live, context, most: 1).isEmpty else { return false }
         let count = context.bindings.count
         for (one, other) in zip(recorded.values, live.values) {
-            // Two values of one item can be in each other's way.
+            // Two values of one item can conflict with each other.
             guard context.bindings.bind(context.recorded[one], context.live[other]) else {
                 context.bindings.rollBack(to: count)
                 return false
@@ -130,7 +131,7 @@ private struct DigestItem: Expectable {
         return true
     }
 
-    /// The values that do not agree with those before.
+    /// Returns the values that conflict with earlier bindings.
     static func collisions(
         _ recorded: DigestItem,
         _ live: DigestItem,
@@ -153,7 +154,7 @@ private struct DigestItem: Expectable {
     }
 }
 
-/// ``ValueBindings`` of hashes.
+/// Bindings like ``ValueBindings``, between hashes.
 private struct DigestBindings {
     private var toLive: [VolatileValue: VolatileValue] = [:]
     private var toRecorded: [VolatileValue: VolatileValue] = [:]
@@ -175,9 +176,9 @@ private struct DigestBindings {
         return true
     }
 
-    /// Takes back all bindings but the first `count`.
+    /// Removes all bindings except the first `count`.
     ///
-    /// - Returns: those that were taken back.
+    /// - Returns: The removed bindings.
     @discardableResult
     mutating func rollBack(to count: Int) -> [(VolatileValue, VolatileValue)] {
         let undone = Array(journal[count...])
@@ -189,22 +190,22 @@ private struct DigestBindings {
         return undone
     }
 
-    /// Has the bindings so far stay.
+    /// Makes the bindings so far permanent.
     mutating func commit() { journal.removeAll(keepingCapacity: true) }
 }
 
-/// Compares one session with one other.
+/// Compares one recorded session with one live session.
 private struct PairComparison {
     typealias Item = RecordedDigests.Item
     typealias Finding = RecordingDifference.Finding
 
-    /// A finding in 20 bytes: where all is different there are as many as items.
+    /// A finding in 20 bytes: if everything differs there are as many as items.
     struct Difference {
         let code: Divergence.Code
-        /// The numbers of the items; -1 where there is none.
+        /// The indices of the items; -1 if there is none.
         var recorded: Int32 = -1
         var live: Int32 = -1
-        /// Where its collisions are in ``collisions``.
+        /// Index of its first collision in ``collisions``.
         var firstCollision: UInt32 = 0
         var collisionCount: UInt16 = 0
     }
@@ -214,15 +215,16 @@ private struct PairComparison {
     let keys: (recorded: SessionKey, live: SessionKey)
     private var differences: [Difference] = []
     private var collisions: [(VolatileValue, VolatileValue)] = []
-    /// How many answers are missing or unexpected because a request is, by its number.
+    /// Number of answers that are missing or unexpected because of their request, by the request's index.
     private var consequences: [Int32: Int] = [:]
     private var liveConsequences: [Int32: Int] = [:]
     private(set) var undecided: Int
     private var context: DigestItem.Context
-    /// For each recorded request its live one, and for each live one whether it has a recorded one; -1 is none.
+    /// The live request of each recorded one, and the recorded request of each live one; -1 if there is none.
     private var liveRequest: [Int32]
     private var recordedRequest: [Int32]
-    /// For each request the shape of its answer, 0 of everything else: of equal requests those with equal answers belong together.
+    /// The shape of the answer to each request, 0 for other items: among equal requests, those with equal answers are
+    /// paired.
     private let answers: [UInt64]
     private let liveAnswers: [UInt64]
 
@@ -261,7 +263,7 @@ private struct PairComparison {
         compareAnswers()
     }
 
-    /// In the order of the recording, those without a recorded item at their time.
+    /// Returns the differences in the order of the recording; those without a recorded item by their own time.
     func ordered() -> [Difference] {
         let began = (recorded.items.first?.at ?? 0, live.items.first?.at ?? 0)
         func time(_ difference: Difference) -> Int64 {
@@ -286,7 +288,7 @@ private struct PairComparison {
         return finding
     }
 
-    /// How long two answers took.
+    /// Returns how long two answers took, in nanoseconds.
     private func roundTrips(_ one: Int32, _ other: Int32) -> (recorded: Int64, live: Int64) {
         let (answer, liveAnswer) = (recorded.items[Int(one)], live.items[Int(other)])
         return (
@@ -334,7 +336,7 @@ private struct PairComparison {
             context.bindings.commit()
             (ours, theirs) = (end, liveEnd)
             set.compact()
-            // Much that is open is not gone through again for little that is new.
+            // The step grows with the number of open items, to avoid searching many of them for few new ones.
             step = max(4096, set.openCount)
         }
         set.finish { finding in

@@ -1,14 +1,14 @@
 public import TapRecord
 internal import XMPPCore
 
-/// A session of a recording: its number counts within a run.
+/// Identifies a session of a recording; its number counts within a run.
 public struct SessionKey: Sendable, Hashable {
     /// The run, as the header names it.
     public let run: String
     /// The session's number.
     public let number: UInt64
 
-    /// Puts both together.
+    /// Creates a key.
     public init(run: String, number: UInt64) {
         self.run = run
         self.number = number
@@ -17,28 +17,28 @@ public struct SessionKey: Sendable, Hashable {
 
 /// The sessions of a recording, without their items.
 public struct SessionCatalogue: Sendable {
-    /// A session.
+    /// An entry of the catalogue.
     public struct Entry: Sendable {
-        /// Which it is.
+        /// The session's key.
         public let key: SessionKey
-        /// The full JID that it bound; nil of one that did not.
+        /// The full JID that it bound; nil if it bound none.
         public var jid: String?
 
         var bare: String? { jid.map { String($0.prefix { $0 != "/" }) } }
     }
 
-    /// In the order of their beginnings.
+    /// The sessions in the order in which they began.
     public private(set) var entries: [Entry] = []
     private var places: [SessionKey: Int] = [:]
     private var run = ""
 
-    /// No sessions.
+    /// Creates an empty catalogue.
     public init() {}
 
-    /// Takes the header of a part of the recording.
+    /// Handles the header of a part of the recording.
     public mutating func take(_ header: RecordHeader) { run = header.run }
 
-    /// Takes a record; those of stanzas may be left out.
+    /// Adds the session of a record; records of stanzas may be left out.
     public mutating func take(_ line: RecordLine) {
         let record = line.record
         guard record.session != 0 else { return }
@@ -52,7 +52,7 @@ public struct SessionCatalogue: Sendable {
     }
 }
 
-/// Which session of one recording is compared with which of another.
+/// The pairs of sessions to compare.
 public struct SessionPairs: Sendable {
     /// The pairs, in the order of the recorded sessions.
     public private(set) var pairs: [(recorded: SessionCatalogue.Entry, live: SessionCatalogue.Entry)] = []
@@ -61,7 +61,7 @@ public struct SessionPairs: Sendable {
     /// Live sessions without a counterpart.
     public private(set) var unexpected: [SessionCatalogue.Entry] = []
 
-    /// Pairs those sessions of which both recordings have the numbers asked for.
+    /// Pairs sessions by the given numbers; a pair is left out if a recording lacks one of them.
     public init(recorded: SessionCatalogue, live: SessionCatalogue, numbers: [(UInt64, UInt64)]) {
         for (one, other) in numbers {
             let first = recorded.entries.first { $0.key.number == one }
@@ -70,7 +70,7 @@ public struct SessionPairs: Sendable {
         }
     }
 
-    /// Pairs all sessions: by JID, then by bare JID, then in their order, those that logged in before those that did not.
+    /// Pairs all sessions: by full JID, then by bare JID, then in order, sessions with a login before those without.
     public init(recorded: SessionCatalogue, live: SessionCatalogue) {
         var ours = recorded.entries.map(Optional.some)
         var theirs = live.entries.map(Optional.some)
@@ -97,7 +97,7 @@ public struct SessionPairs: Sendable {
         unexpected = theirs.compactMap(\.self)
     }
 
-    /// The accounts of the sessions, bound to each other.
+    /// The accounts of paired sessions, bound to each other.
     public var bindings: ValueBindings {
         var bindings = ValueBindings()
         for (recorded, live) in pairs {

@@ -2,34 +2,34 @@ internal import XMPPCore
 
 /// A place at which two items differ.
 public struct ValueDifference: Sendable, Hashable {
-    /// How they differ. The raw value stands in reports.
+    /// The kind of difference. The raw value appears in reports.
     public enum Reason: String, Sendable, Hashable {
-        /// Another value.
+        /// The values differ.
         case value
-        /// Recorded, and not there.
+        /// The recorded value is missing.
         case missing
-        /// Not recorded.
+        /// The value was not recorded.
         case unexpected
-        /// The value stood for another one before.
+        /// The value corresponds to another one elsewhere.
         case collision
-        /// The value does not match the expression of a rule.
+        /// A value does not match the regular expression of a rule.
         case pattern
-        /// The number is further away than a rule allows.
+        /// The numbers differ by more than a rule allows.
         case number
-        /// Another element.
+        /// The elements have different names.
         case name
     }
 
-    /// The place, as a ``Locator`` has it, with `[NUMBER]` behind an element where several have its name.
+    /// The path, written as a ``Locator``, with `[NUMBER]` after an element that has siblings of the same name.
     public let path: String
-    /// The recorded value; nil where there is none.
+    /// The recorded value; nil if there is none.
     public let recorded: String?
-    /// The live value; nil where there is none.
+    /// The live value; nil if there is none.
     public let live: String?
-    /// How they differ.
+    /// The kind of difference.
     public let reason: Reason
 
-    /// Puts the parts together.
+    /// Creates a difference.
     public init(path: String, recorded: String?, live: String?, reason: Reason) {
         self.path = path
         self.recorded = recorded
@@ -38,15 +38,15 @@ public struct ValueDifference: Sendable, Hashable {
     }
 }
 
-/// Compares two items by meaning: ids, resources and what else differs from session to session only has to agree with what it
-/// was elsewhere.
+/// Compares two items by meaning: ids, resources and other volatile values need not be equal, but must correspond
+/// consistently.
 public struct StanzaComparison {
-    /// Where the items differ; none where they mean the same.
+    /// The differences; empty if the items mean the same.
     public private(set) var differences: [ValueDifference] = []
-    /// Places at which one side was redacted, so that nothing can be said.
+    /// Paths at which a redacted value prevents the comparison.
     public private(set) var undecided: [String] = []
 
-    /// The values that had to agree with others, with their places.
+    /// The volatile values that were bound, with their paths.
     private(set) var bound: [(path: String, recorded: String, live: String, valueClass: ValueClass)] = []
 
     private var bindings: ValueBindings
@@ -57,9 +57,9 @@ public struct StanzaComparison {
     private var recordedDigester: StanzaDigester
     private var liveDigester: StanzaDigester
 
-    /// Where two items differ; none where they mean the same.
+    /// Returns the differences of two items; empty if they mean the same.
     ///
-    /// Values that are seen for the first time are bound, also where something else differs.
+    /// Binds new pairs of volatile values, even if the items differ elsewhere.
     public static func compare(
         recorded: StanzaForm,
         live: StanzaForm,
@@ -69,9 +69,9 @@ public struct StanzaComparison {
         StanzaComparison(recorded: recorded, live: live, bindings: &bindings, rules: rules).differences
     }
 
-    /// Compares two items, and binds what is seen for the first time.
+    /// Compares two items and binds new pairs of volatile values.
     public init(recorded: StanzaForm, live: StanzaForm, bindings: inout ValueBindings, rules: NoiseRules) {
-        // Moved in and out again, or each binding would copy all of them.
+        // Moved in and out, because a second reference would make each binding copy the tables.
         self.bindings = bindings
         bindings = ValueBindings()
         self.rules = rules
@@ -140,7 +140,7 @@ public struct StanzaComparison {
         _ nickname: StaticString?
     ) {
         var others: [[String]: Element.Attribute] = [:]
-        // Of the stanzas themselves, what is there on one side and implied on the other.
+        // A stanza may omit an address that is implied on the other side.
         let isStanza = recordedPath.count == 1
         let implied = isStanza ? (recorded.impliedAddress, live.impliedAddress) : (nil, nil)
         func isImplied(_ attribute: Element.Attribute, by address: ImpliedAddress?) -> Bool {
@@ -246,7 +246,7 @@ public struct StanzaComparison {
         differ(path, recorded, live, .value)
     }
 
-    /// Whether both are the same but for the names of accounts and domains.
+    /// Returns whether both texts are equal apart from the names of accounts and domains.
     private func areSame(_ recorded: String, _ live: String) -> Bool {
         guard recorded != live || !bindings.recordedNames.isEmpty else { return true }
         let (one, other) = (recorded.utf8Span.span, live.utf8Span.span)
@@ -282,11 +282,11 @@ public struct StanzaComparison {
 
     private struct Child {
         let element: Element
-        /// What it means, as a hash; 0 where it does not count.
+        /// Hash of its meaning; the child is left out if 0.
         let shape: UInt64
-        /// Its number among those of the same name; nil where it is the only one.
+        /// Its number among siblings of the same name; nil if it is the only one.
         let number: Int?
-        /// Its name with the attribute that tells it from its like.
+        /// Its name, and the attribute value that identifies it among its siblings.
         let key: [String]
         var isPaired = false
     }
@@ -294,7 +294,8 @@ public struct StanzaComparison {
     private mutating func compareChildren(_ recorded: Element, _ live: Element, _ place: PlacePath) {
         var ours = Self.children(of: recorded, recordedPath, &recordedDigester)
         var theirs = Self.children(of: live, livePath, &liveDigester)
-        // Equal ones first, wherever they stand; then those of one key, of one name.
+        // Equal children are paired first, wherever they are; then those with the same key; then those with the same
+        // name.
         var pairs: [(Int, Int)] = []
         func pair<Key: Hashable>(_ key: (Child) -> Key) {
             var waiting: [Key: [Int]] = [:]
@@ -355,7 +356,7 @@ public struct StanzaComparison {
 }
 
 extension NoiseRules.Action {
-    /// Whether a text does not count, whatever it says.
+    /// Whether the content of the text is ignored.
     fileprivate var leavesOutText: Bool {
         switch self {
         case .ignore, .present: true
@@ -365,9 +366,9 @@ extension NoiseRules.Action {
 }
 
 extension Element {
-    /// The name with its namespace, as a ``Locator`` has it.
+    /// The name with its namespace, as in a ``Locator``.
     fileprivate var written: String { isContent ? name : "{\(namespaceURI)}\(name)" }
 
-    /// Whether nothing is inside.
+    /// Whether the element has no content.
     fileprivate var isEmpty: Bool { firstChild == nil && textSize == 0 }
 }

@@ -1,17 +1,18 @@
 internal import XMPPCore
 
-/// The accounts and domains of one side of a comparison, under names that both sides share.
+/// The accounts and domains of one side of a comparison, mapped to names that both sides share.
 ///
-/// Where both sides use the same accounts there is nothing in it, and every text stands for itself.
+/// Empty if both sides use the same accounts.
 struct AddressNames: Sendable {
-    /// JIDs and domains with what each is called on both sides, by the hash of the text.
+    /// JIDs and domains with their shared names, by the hash of the text.
     private var names: [UInt64: (text: [UInt8], name: [UInt8])] = [:]
-    /// Their lengths, the longest first: a domain may end another, and stands in an account.
+    /// The lengths of the names, longest first, because an account contains its domain and a domain may end with
+    /// another.
     private var lengths: [Int] = []
 
     var isEmpty: Bool { names.isEmpty }
 
-    /// Gives a bare JID or a domain the name that it has on both sides.
+    /// Maps a bare JID or domain to its shared name.
     mutating func add(_ text: String, as name: String) {
         let bytes = Array(text.utf8)
         guard !bytes.isEmpty else { return }
@@ -21,7 +22,8 @@ struct AddressNames: Sendable {
         lengths.sort(by: >)
     }
 
-    /// A text with each account and domain, where it stands as a whole word, under its shared name; nil where none stands in it.
+    /// Returns a text in which each account and domain that occurs as a whole word is replaced by its shared name; nil
+    /// if none occurs.
     func shared(_ text: Span<UInt8>) -> [UInt8]? {
         guard !names.isEmpty else { return nil }
         var result: [UInt8] = []
@@ -50,23 +52,24 @@ struct AddressNames: Sendable {
         return nil
     }
 
-    /// Whether `word` stands at `index` and no letter of a longer word follows.
+    /// Returns whether `word` occurs at `index` and ends there as a whole word.
     static func stands(_ word: [UInt8], at index: Int, in text: Span<UInt8>) -> Bool {
         let end = index + word.count
         return mayEnd(at: end, in: text) && text.extracting(index..<end).equals(word.span)
     }
 
-    /// Whether a word can end at `end`, which may be beyond the text.
+    /// Returns whether a word can end at `end`, which may be beyond the text.
     private static func mayEnd(at end: Int, in text: Span<UInt8>) -> Bool {
         guard end < text.count, isWordByte(text[end]) else { return end <= text.count }
-        // A full stop ends a sentence, unless a name goes on behind it.
+        // A full stop ends a sentence, unless another part of the name follows.
         return text[end] == 0x2E && (end + 1 == text.count || !isWordByte(text[end + 1]))
     }
 
-    /// `conference.` before a domain and `romeo@` before it leave it a separate word; letters and hyphens do not.
+    /// Returns whether a word can begin after `byte`: after `romeo@` or `conference.`, but not after letters and
+    /// hyphens.
     static func mayPrecede(_ byte: UInt8) -> Bool { !isWordByte(byte) || byte == 0x2E }
 
-    /// Letters, digits, `-`, `_`, `.` and what is beyond ASCII.
+    /// Returns whether `byte` is a letter, a digit, `-`, `_`, `.` or not ASCII.
     static func isWordByte(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x80...: true

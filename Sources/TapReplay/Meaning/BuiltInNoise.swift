@@ -1,6 +1,6 @@
-/// What differs between any two sessions, whatever the server: ids, stamps, versions, tokens and their like.
+/// The noise rules for values that differ between any two sessions: ids, timestamps, versions, tokens.
 enum BuiltInNoise {
-    /// In the form of a noise file, so that a user can read it and a test parses it.
+    /// Written as a noise file, so that users can read it.
     static let text = """
         # Ids of stanzas, also of those that are forwarded inside others, and of what refers to them.
         iq/@id bind id

@@ -1,9 +1,9 @@
 internal import TapRecord
 internal import XMPPCore
 
-// How reports name an element and compare its text.
+// MARK: Names and text for reports
 extension Element {
-    /// An empty element of the name and, where it is not the client's stream's, the namespace: `<query xmlns='…'/>`.
+    /// An empty element with the name, and the namespace unless it is `jabber:client`: `<query xmlns='…'/>`.
     var label: String { Self.label(name, namespaceURI) }
 
     static func label(_ name: String, _ namespace: String) -> String {
@@ -12,7 +12,7 @@ extension Element {
 }
 
 extension String {
-    /// Without the white space of XML at its ends.
+    /// The text without leading and trailing XML white space.
     var trimmingSpace: Substring {
         func isSpace(_ character: Character) -> Bool { character == "\r\n" || " \t\n\r".contains(character) }
         let rest = drop(while: isSpace)

@@ -1,11 +1,12 @@
 internal import XMPPCore
 
-/// A place in items: `message/{urn:xmpp:sid:0}stanza-id/@id`.
+/// A path to a place in items: `message/{urn:xmpp:sid:0}stanza-id/@id`.
 ///
-/// Steps from the stanza inwards, separated by `/`; `**` stands for any number of elements. A step is a local name, `*` for
-/// any. `{URI}` before it is its namespace; without one it is that of the step before, of the first step that of the stream's
-/// content, after `**` any. What is meant of the last element is `@NAME` (an attribute, with `{URI}` or `xml:` if it has a
-/// namespace), `text()`, or, with neither, the element itself.
+/// Steps lead from the stanza inwards and are separated by `/`; `**` matches any number of elements. A step is a local
+/// name, or `*` for any name. `{URI}` before the name gives its namespace. Without it, the first step is in the
+/// stream's content namespace, a step after `**` in any, and other steps in the namespace of the step before. The path
+/// ends with `@NAME` for an attribute (with `{URI}` or `xml:` if it has a namespace), with `text()`, or with the
+/// element itself.
 public struct Locator: Sendable, Hashable {
     enum Name: Sendable, Hashable {
         case any
@@ -32,25 +33,25 @@ public struct Locator: Sendable, Hashable {
 
     let steps: [Step]
     let target: Target
-    /// As it was written.
+    /// The text as it was written.
     public let text: String
 
-    /// What is wrong with a locator.
+    /// A syntax error in a locator.
     public struct Fault: Error, Sendable, Hashable {
-        /// Words for people.
+        /// The message for people.
         public let message: String
-        /// Bytes before the mistake.
+        /// Offset of the error in bytes.
         public let offset: Int
     }
 
-    /// Reads a locator.
+    /// Parses a locator.
     public init(_ text: String) throws(Fault) {
         var reader = Reader(text: Array(text.utf8))
         (steps, target) = try reader.read()
         self.text = text
     }
 
-    /// Whether the elements of `path`, the stanza first, are where this locator leads.
+    /// Returns whether `path`, which starts with the stanza, leads to this place.
     func matches(_ path: [Element]) -> Bool { Self.matches(steps[...], path[...]) }
 
     private static func matches(_ steps: ArraySlice<Step>, _ path: ArraySlice<Element>) -> Bool {
@@ -60,7 +61,7 @@ public struct Locator: Sendable, Hashable {
             guard let element = path.last, matches(element, space, name) else { return false }
             return matches(steps.dropLast(), path.dropLast())
         case .depth:
-            // A locator that begins with `**` leaves nothing to be looked for.
+            // A leading `**` matches any rest of the path.
             if steps.count == 1 { return true }
             var rest = path
             while true {
@@ -79,7 +80,7 @@ public struct Locator: Sendable, Hashable {
         }
     }
 
-    /// The namespace of the last element, where it is one of the table.
+    /// The namespace of the last element.
     var lastNamespace: Space {
         if case .element(let space, _) = steps.last { return space }
         return .any
@@ -142,7 +143,7 @@ extension Locator {
             return .attribute(uri: uri, name: name)
         }
 
-        /// What stands in braces; nil where none begin here.
+        /// Reads a namespace in braces; nil if there is none at this position.
         private mutating func uri() throws(Fault) -> [UInt8]? {
             guard index < text.count, text[index] == UInt8(ascii: "{") else { return nil }
             guard let end = text[index...].firstIndex(of: UInt8(ascii: "}")) else {
@@ -152,7 +153,7 @@ extension Locator {
             return Array(text[index + 1..<end])
         }
 
-        /// All up to the next slash.
+        /// Reads up to the next slash.
         private mutating func word() -> [UInt8] {
             let end = text[index...].firstIndex(of: UInt8(ascii: "/")) ?? text.count
             defer { index = end }
@@ -165,19 +166,19 @@ extension Locator {
     }
 }
 
-/// The path of a place, written as a ``Locator`` is: the namespace where it changes.
+/// The path of a place, written like a ``Locator``, with the namespace where it changes.
 struct PlacePath {
     private(set) var text = ""
     private var namespace = ""
 
-    /// The path of an item.
+    /// Creates the path of an item.
     init(_ element: Element) {
         if !element.isContent { text = "{\(element.namespaceURI)}" }
         text += element.name
         namespace = element.namespaceURI
     }
 
-    /// The path of a child; `number` tells several of the same name apart, from 1.
+    /// Returns the path of a child; `number`, from 1, identifies it among siblings of the same name.
     func child(_ element: Element, number: Int? = nil) -> PlacePath {
         var path = self
         path.text += "/"
@@ -188,7 +189,7 @@ struct PlacePath {
         return path
     }
 
-    /// The path of an attribute.
+    /// Returns the path of an attribute.
     func attribute(_ attribute: Element.Attribute) -> String {
         switch attribute.namespaceURI {
         case "": "\(text)/@\(attribute.name)"
@@ -197,6 +198,6 @@ struct PlacePath {
         }
     }
 
-    /// The path of the text.
+    /// The path of the element's text.
     var ofText: String { "\(text)/text()" }
 }

@@ -1,29 +1,29 @@
 internal import TapCore
 
-/// The text of a noise file: reads rules, and writes them.
+/// Parses and formats noise files.
 public enum NoiseFile {
-    /// What is wrong with a line.
+    /// An error in a line.
     public struct Fault: Error, Sendable, Hashable, CustomStringConvertible {
-        /// The file, as it was named.
+        /// The file name as given.
         public let file: String
         /// Number of the line, from 1.
         public let line: Int
         /// Column in bytes, from 1.
         public let column: Int
-        /// Words for people.
+        /// The message for people.
         public let message: String
 
         /// `FILE:LINE:COLUMN: MESSAGE`
         public var description: String { "\(file):\(line):\(column): \(message)" }
     }
 
-    /// All that is wrong with a file; nothing of it holds.
+    /// All errors of a file; none of its rules apply.
     public struct Faults: Error, Sendable, Hashable {
-        /// One a line.
+        /// The errors, at most one per line.
         public let faults: [Fault]
     }
 
-    /// The rules of a file's text.
+    /// Parses the rules of a noise file.
     public static func rules(_ text: String, file: String) throws(Faults) -> [NoiseRules.Rule] {
         var rules: [NoiseRules.Rule] = []
         var faults: [Fault] = []
@@ -38,7 +38,7 @@ public enum NoiseFile {
         return rules
     }
 
-    /// A carriage return and the line feed behind it are one character.
+    /// Splits into lines; CR LF is a single `Character`.
     private static func lines(of text: String) -> [Substring] {
         text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
     }
@@ -48,7 +48,7 @@ public enum NoiseFile {
         let message: String
     }
 
-    /// The rule of a line; nil where there is none.
+    /// Parses a line; nil if it contains no rule.
     private static func rule(_ line: Substring) throws(LineFault) -> NoiseRules.Rule? {
         func isSpace(_ character: Character) -> Bool { character == " " || character == "\t" || character == "\r" }
         func column(_ part: Substring) -> Int { line.utf8.distance(from: line.startIndex, to: part.startIndex) }
@@ -120,12 +120,12 @@ public enum NoiseFile {
         }
     }
 
-    /// The text of rules, one a line.
+    /// Formats rules, one per line.
     public static func text(_ rules: [NoiseRules.Rule]) -> String { rules.map { "\($0)\n" }.joined() }
 }
 
 extension NoiseRules.Rule: CustomStringConvertible {
-    /// The line that stands for it in a noise file.
+    /// The rule as a line of a noise file.
     public var description: String {
         switch action {
         case .ignore: "\(locator.text) ignore"

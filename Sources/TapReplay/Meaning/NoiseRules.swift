@@ -1,9 +1,10 @@
 internal import TapCore
 internal import XMPPCore
 
-/// What may differ between two sessions that mean the same, by place: the built-in rules, and those of noise files before them.
+/// Rules for differences to ignore between sessions with the same meaning: those of noise files, then the built-in
+/// ones.
 ///
-/// A noise file has one rule a line, a ``Locator`` and what is done there; `#` begins a comment.
+/// A line of a noise file contains a ``Locator`` and an action; `#` begins a comment line.
 ///
 ///     # The server's version is of no interest here.
 ///     iq/{jabber:iq:version}query/version/text() present
@@ -12,29 +13,29 @@ internal import XMPPCore
 ///     message/{urn:example:trace}trace ignore
 ///     **/{urn:example:ticket}ticket/@id bind token
 public struct NoiseRules: Sendable {
-    /// What is done with a value or element of some place.
+    /// The action for a value or element.
     public enum Action: Sendable {
-        /// As if it were not there, whether it is or not.
+        /// Ignore it, whether or not it is present.
         case ignore
-        /// It has to be there, with whatever value.
+        /// It must be present, with any value.
         case present
-        /// It has to be there, with whatever value; a client sends the live value for which it was first seen to stand.
+        /// It must be present, with any value; a client sends the live value to which the recorded one was first bound.
         case follow(ValueClass)
-        /// Both sides have to match a regular expression, as `body~` of rule files has it.
+        /// Both sides must match a regular expression, as for `body~` in rule files.
         case matches(Expression)
-        /// The numbers may differ by so much.
+        /// Both numbers may differ by at most `within`.
         case number(within: Double)
-        /// Differs from session to session, and has to agree with where it stands elsewhere.
+        /// The value differs between sessions, but must correspond consistently wherever it occurs.
         case bind(ValueClass)
-        /// What follows the last `#` differs from session to session; without one the value is as any other.
+        /// Like `bind` for the part after the last `#`; a value without `#` is compared literally.
         case bindSuffix(ValueClass)
-        /// A JID: accounts and domains as they are bound, the resource from session to session.
+        /// A JID: account and domain are mapped, the resource differs between sessions.
         case address
     }
 
     /// A regular expression with its text.
     public struct Expression: Sendable {
-        /// As it was written.
+        /// The expression as it was written.
         public let text: String
         private let compiled: RegularExpression
 
@@ -43,54 +44,54 @@ public struct NoiseRules: Sendable {
             self.text = text
         }
 
-        /// Whether a value matches; one that is too complex to tell does not.
+        /// Returns whether a value matches; false if matching exceeds the complexity limit.
         func matches(_ value: [UInt8]) -> Bool { (try? compiled.matches(value)) ?? false }
     }
 
-    /// A place and what is done there.
+    /// A place and the action for it.
     public struct Rule: Sendable {
         /// The place.
         public let locator: Locator
-        /// What is done.
+        /// The action.
         public let action: Action
 
-        /// Puts both together.
+        /// Creates a rule.
         public init(_ locator: Locator, _ action: Action) {
             self.locator = locator
             self.action = action
         }
     }
 
-    /// In the order in which they are asked; the first one for a place holds.
+    /// The rules in order; the first rule for a place applies.
     public private(set) var rules: [Rule] = []
-    /// A rule as it is looked up: by hashes, so that an element without rules costs a few comparisons.
+    /// A rule prepared for lookup by hashes, which makes elements without rules cheap.
     private struct Candidate: BitwiseCopyable {
         enum Reach: BitwiseCopyable {
-            /// Every element of the name and namespace.
+            /// Applies to every element with the name and namespace.
             case anywhere
-            /// The stanza itself.
+            /// Applies to the stanza itself.
             case stanza
-            /// The path decides.
+            /// Applies if the path matches.
             case path
         }
 
         let index: Int
-        /// Hash of the element's name; 0 is any.
+        /// Hash of the element's name; 0 matches any name.
         let name: UInt64
         let reach: Reach
     }
 
-    /// Rules of which the last element's namespace is in the table, of the streams' content under ``Namespace/client``.
+    /// Candidates by the namespace of the last element; stream content is listed under ``Namespace/client``.
     private var byNamespace: [[Candidate]] = Array(repeating: [], count: 256)
-    /// The others.
+    /// Candidates whose last element's namespace is not in the table.
     private var anywhere: [Candidate] = []
-    /// For each rule what of its element it speaks of, as ``key(_:_:)``, or one of the two below.
+    /// The target of each rule: an attribute as ``key(_:_:)``, or one of the two constants below.
     private var targets: [UInt64] = []
 
     static let elementTarget: UInt64 = 1
     static let textTarget: UInt64 = 2
 
-    /// The rules of noise files, and behind them the built-in ones.
+    /// Creates rules from those of noise files, followed by the built-in ones.
     public init(_ own: [Rule] = []) {
         for rule in own + BuiltInNoise.rules { add(rule) }
     }
@@ -119,7 +120,7 @@ public struct NoiseRules: Sendable {
         }
     }
 
-    /// What a part of an element is looked up by.
+    /// Returns the lookup key of a target.
     static func key(_ target: Locator.Target) -> UInt64 {
         switch target {
         case .element: elementTarget
@@ -128,14 +129,15 @@ public struct NoiseRules: Sendable {
         }
     }
 
-    /// What an attribute is looked up by.
+    /// Returns the lookup key of an attribute.
     static func key(_ name: Span<UInt8>, _ uri: Span<UInt8>) -> UInt64 {
         Hash.mix(Hash.of(name, seed: 3), uri.isEmpty ? 0 : Hash.of(uri, seed: 4))
     }
 
-    /// The rules that may speak of the last element of `path`, whose first is the stanza: for ``action(for:_:)``.
+    /// Finds the rules for the last element of `path`, which starts with the stanza; the result is for
+    /// ``action(for:_:)``.
     ///
-    /// - Parameter name: A hash of the element's name, with ``Hash/nameSeed``.
+    /// - Parameter name: Hash of the element's name with ``Hash/nameSeed``.
     func fill(_ found: inout [Int], for path: [Element], name: UInt64) {
         found.removeAll(keepingCapacity: true)
         guard let element = path.last else { return }
@@ -147,7 +149,7 @@ public struct NoiseRules: Sendable {
         if count > 0, found.count > count { found.sort() }
     }
 
-    /// The same, without a hash at hand.
+    /// Finds the rules for the last element of `path`, and hashes its name.
     func fill(_ found: inout [Int], for path: [Element]) {
         let name = path.last?.withName { Hash.of($0, seed: Hash.nameSeed) }
         fill(&found, for: path, name: name ?? 0)
@@ -165,8 +167,8 @@ public struct NoiseRules: Sendable {
         }
     }
 
-    /// What is done with an attribute, of which ``key(_:_:)`` is given, with the text or the element; nil where no rule speaks of
-    /// it.
+    /// Returns the first rule, with its index, for an attribute (given as ``key(_:_:)``), the text or the element; nil
+    /// if there is none.
     func action(for target: UInt64, _ found: [Int]) -> (Int, Action)? {
         for index in found where targets[index] == target { return (index, rules[index].action) }
         return nil

@@ -1,24 +1,24 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// Takes the secrets out of what reports show: of items that came live, and of recordings that hold theirs.
+/// Removes secrets from reports, which show live items and recordings with unredacted secrets.
 ///
-/// The same secret has the same number throughout a run.
+/// The same secret has the same number in all reports of a run.
 public struct ReportRedactor: Sendable {
-    /// Stands for a value of an item that had secrets taken out, unless it is still in the item.
+    /// Replaces a value of a redacted item, unless the redacted item contains the value.
     private static let hidden = "[redacted]"
 
     private let registry = SecretRegistry()
 
-    /// A redactor that has met no secret.
+    /// Creates a redactor without known secrets.
     public init() {}
 
-    /// A message without the secrets that the redactor has met.
+    /// Returns a message without the known secrets.
     func redacted(message: String) -> String {
         Redactor(policy: .secrets, registry: registry).disclose(text: message)
     }
 
-    /// An item without its secrets; nil where it has none.
+    /// Returns an item without its secrets; nil if it contains none.
     func redacted(_ text: String) -> RedactedItem? {
         let redactor = Redactor(policy: .secrets, registry: registry)
         guard case .redacted(let redaction) = redactor.disclose(item: text.utf8Span.span) else { return nil }
@@ -26,10 +26,10 @@ public struct ReportRedactor: Sendable {
         return RedactedItem(text: String(decoding: redaction.bytes, as: UTF8.self), element: element)
     }
 
-    /// An item that had secrets.
+    /// An item after the removal of secrets.
     struct RedactedItem {
         let text: String
-        /// Its attributes, texts and elements; a report shows nothing else of it.
+        /// The attributes, texts and elements of the redacted item, which reports may show.
         private var values: Set<String> = []
 
         fileprivate init(text: String, element: Element?) {
@@ -50,7 +50,7 @@ public struct ReportRedactor: Sendable {
             }
         }
 
-        /// A value that a report may show, or a placeholder in its place; nil for nil.
+        /// Returns a value if a report may show it, otherwise a placeholder; nil for nil.
         func value(_ value: String?) -> String? { value.map { values.contains($0) ? $0 : ReportRedactor.hidden } }
     }
 }

@@ -1,23 +1,23 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// A value of an item that may differ from session to session, as 64 bits: its class and a hash of it, or a number.
+/// A volatile value in 64 bits: its class and hash, or a reference to a number.
 struct VolatileValue: Hashable, BitwiseCopyable, Sendable {
-    /// 8 bits of class, 56 of the rest.
+    /// 8 bits of class, 56 bits of hash or reference.
     private let bits: UInt64
 
     private static let numberClass: UInt64 = 0xFF
 
     init(_ valueClass: ValueClass, _ hash: UInt64) { bits = valueClass.code << 56 | hash >> 8 }
 
-    /// A number that the rule at `rule` lets differ, by its place among the digester's numbers.
+    /// Creates a reference to a number that the rule at index `rule` allows to differ.
     init(numberAt index: Int, rule: Int) {
         bits =
             Self.numberClass << 56 | UInt64(UInt16(truncatingIfNeeded: rule)) << 32
             | UInt64(UInt32(truncatingIfNeeded: index))
     }
 
-    /// The place of the number and its rule; nil where it is none.
+    /// The index of the number and of its rule; nil if the value is not a number.
     var number: (index: Int, rule: Int)? {
         guard bits >> 56 == Self.numberClass else { return nil }
         return (Int(bits & 0xFFFF_FFFF), Int(bits >> 32 & 0xFFFF))
@@ -45,29 +45,29 @@ extension ValueClass {
     }
 }
 
-/// What an item means, as a hash, with the values that differ from session to session beside it.
+/// A hash of an item's meaning without its volatile values.
 struct StanzaDigest: Sendable {
-    /// Equal for two items that mean the same but for their ``values``.
+    /// Equal for items that mean the same apart from their volatile values.
     var shape: UInt64
-    /// Part of the item was redacted: what stood there is not compared.
+    /// Whether part of the item was redacted and is not compared.
     var isUndecided: Bool
 }
 
-/// Makes digests of items of one side.
+/// Computes digests of the items of one side.
 ///
-/// One for many items: it allocates nothing but where an item has something to sort.
+/// Reused for many items: it allocates only to sort.
 struct StanzaDigester {
     let rules: NoiseRules
-    /// The accounts and domains of the side.
+    /// The accounts and domains of this side.
     let names: AddressNames
-    /// The values of the item that was digested last, in an order that does not depend on how the item was written.
+    /// The volatile values of the last item, in an order that does not depend on how the item was written.
     private(set) var values: [VolatileValue] = []
-    /// The numbers of all items digested so far that rules let differ.
+    /// The numbers of all items so far that rules allow to differ.
     private(set) var numbers: [Double] = []
 
     private var path: [Element] = []
     private var found: [Int] = []
-    /// For each value what it is sorted by, and the hashes of the children of the elements that are open.
+    /// Sort keys of the values, and the hashes of the children of open elements.
     private var keys: [UInt64] = []
     private var hashes: [UInt64] = []
     private var isUndecided = false
@@ -77,14 +77,14 @@ struct StanzaDigester {
         self.names = names
     }
 
-    /// The digest of an item.
+    /// Returns the digest of an item.
     mutating func digest(_ element: Element) -> StanzaDigest {
         values.removeAll(keepingCapacity: true)
         keys.removeAll(keepingCapacity: true)
         return digest(element, in: [])
     }
 
-    /// The digest of an element inside others, whose values are added to ``values``.
+    /// Returns the digest of a nested element and appends its volatile values to ``values``.
     mutating func digest(_ element: Element, in path: [Element]) -> StanzaDigest {
         if path.isEmpty { self.path.removeAll(keepingCapacity: true) } else { self.path = path }
         isUndecided = false
@@ -118,7 +118,8 @@ struct StanzaDigester {
 
     // MARK: Attributes
 
-    /// Not of their order; their values come in the order of their names' hashes.
+    /// Returns a hash that is independent of the order of attributes; their values are sorted by the hashes of the
+    /// names.
     private mutating func attributes(
         _ element: Element,
         _ nickname: StaticString?,
@@ -137,7 +138,7 @@ struct StanzaDigester {
         return sum
     }
 
-    /// nil of one that does not count.
+    /// Returns the hash of an attribute; nil if it is ignored.
     private mutating func attribute(
         _ name: Span<UInt8>,
         _ uri: Span<UInt8>,
@@ -152,7 +153,7 @@ struct StanzaDigester {
         return address(value, isNickname: nickname.map { name.equals($0) } ?? false)
     }
 
-    /// Whether an attribute of that name holds a JID.
+    /// Returns whether an attribute of that name contains a JID.
     static func isAddress(_ name: Span<UInt8>) -> Bool {
         switch name.count {
         case 2: name.equals("to") || name.equals("by")
@@ -170,7 +171,7 @@ struct StanzaDigester {
         keys.append(0)
     }
 
-    /// nil of one that does not count.
+    /// Returns the hash of a value under a rule; nil if it is ignored.
     private mutating func value(_ value: Span<UInt8>, _ action: NoiseRules.Action, _ rule: Int) -> UInt64? {
         switch action {
         case .ignore: return nil
@@ -182,7 +183,7 @@ struct StanzaDigester {
             numbers.append(number)
             return 1
         case .bind(.itemID) where value.holds(UInt8(ascii: "@")): return address(value, isNickname: false)
-        // The id of a request and its answer says nothing but that they belong together.
+        // The id of an iq only links request and answer.
         case .bind(.stanzaID) where path.count == 1 && path[0].isNamed("iq"): return 2
         case .bind(let valueClass):
             if value.isEmpty { return literal(value) }
@@ -208,7 +209,7 @@ struct StanzaDigester {
         VolatileValue(.resource, Hash.mix(bare, Hash.of(resource, seed: 5)))
     }
 
-    /// What ``values`` has for a value of a class, of a resource the full JID.
+    /// Returns the entry that ``values`` contains for a value; for a resource, pass the full JID.
     mutating func value(_ text: String, _ valueClass: ValueClass) -> VolatileValue {
         let bytes = text.utf8Span.span
         guard valueClass == .resource, let slash = bytes.place(of: UInt8(ascii: "/")) else {
@@ -232,7 +233,7 @@ struct StanzaDigester {
     private mutating func text(_ element: Element) -> UInt64 {
         var hash: UInt64 = 0
         let rule = found.isEmpty ? nil : rules.action(for: NoiseRules.textTarget, found)
-        // Nearly always one run; of several the text is that of all of them.
+        // Usually one run; several runs are joined to one text.
         var runs = 0
         element.forEachText { _ in runs += 1 }
         guard runs > 0 || rule != nil else { return 0 }
@@ -249,7 +250,7 @@ struct StanzaDigester {
         return hash
     }
 
-    /// In no order, but where it means something.
+    /// Returns a hash that depends on the order of children only if that is significant.
     private mutating func children(_ element: Element) -> UInt64 {
         let (firstValue, firstHash) = (values.count, hashes.count)
         let isOrdered = element.hasOrderedChildren
@@ -284,7 +285,7 @@ struct StanzaDigester {
         return hash
     }
 
-    /// Sorts the values from `first` on by their keys; those of equal keys stay in order.
+    /// Sorts the values from `first` on by their keys; the sort is stable.
     private mutating func sortValues(from first: Int) {
         guard values.count > first + 1, !Self.isSorted(keys[first...]) else { return }
         let order = (first..<keys.count).sorted { (keys[$0], $0) < (keys[$1], $1) }
@@ -299,20 +300,20 @@ struct StanzaDigester {
 }
 
 extension Element {
-    /// Of a stanza of a room, the attribute with the room's address, of which the resource is a nickname and means something
-    /// (XEP-0045): `to` of what is sent to it, `from` of what comes from it. nil of any other stanza.
+    /// The attribute of a group chat stanza whose resource is a nickname and therefore significant (XEP-0045): `to` for
+    /// stanzas to the room, `from` for stanzas from it. nil for other stanzas.
     var nicknameAttribute: StaticString? {
         guard isNamed("presence") || isNamed("message") else { return nil }
         let payload = firstChild { $0.namespace == .mucUser || $0.namespace == .muc }
         let isGroupChat = attribute("type", is: "groupchat")
         guard isGroupChat || payload != nil else { return nil }
         guard let from = attribute("from"), payload?.namespace != .muc else { return "to" }
-        // What goes to all goes to the room itself, and comes from it to one client.
+        // A message to all occupants is addressed to the room itself, and is delivered from an occupant to one client.
         guard isGroupChat, from.contains("/"), let to = attribute("to") else { return "from" }
         return to.contains("/") ? "from" : "to"
     }
 
-    /// Of a stanza the address that says no more than its absence would; nil where each says something.
+    /// The address of a stanza that may be omitted without a change of meaning; nil if both are significant.
     var impliedAddress: ImpliedAddress? {
         var implied: ImpliedAddress?
         withAttribute("to") { to in
@@ -328,8 +329,8 @@ extension Element {
         return implied
     }
 
-    /// Whether the order of the children means something: of the items of a node that of their publication, of the values of a
-    /// field and the items of a form (XEP-0004) and of text with markup (XEP-0071) that in which they are shown.
+    /// Whether the order of children is significant: for items of a node (order of publication), values and items of
+    /// data forms (XEP-0004), and XHTML (XEP-0071).
     var hasOrderedChildren: Bool {
         if isNamed("items") { return true }
         if namespace == .other { return withNamespaceURI { $0.equals("http://www.w3.org/1999/xhtml") } }
@@ -337,20 +338,20 @@ extension Element {
     }
 }
 
-/// An address of a stanza that may as well be left out.
+/// An address of a stanza that may be omitted.
 enum ImpliedAddress {
-    /// It is the account that the stanza is for (RFC 6120 §8.1.2.1).
+    /// The sender is the account that receives the stanza (RFC 6120 §8.1.2.1).
     case from
-    /// It is the client that the stanza is from.
+    /// The recipient is the client that sent the stanza.
     case to
 
-    /// The attribute.
+    /// The name of the attribute.
     var name: StaticString { self == .from ? "from" : "to" }
 }
 
-/// A hash for digests: fast, the same in every run, of 64 bits.
+/// A fast 64-bit hash for digests, the same in every run.
 enum Hash {
-    /// Of the names of elements.
+    /// The seed for element names.
     static let nameSeed: UInt64 = 1
 
     static func mix(_ one: UInt64, _ other: UInt64) -> UInt64 {
@@ -381,7 +382,7 @@ extension Span where Element == UInt8 {
     func lastPlace(of byte: UInt8) -> Int? { indices.last { self[$0] == byte } }
     func holds(_ byte: UInt8) -> Bool { place(of: byte) != nil }
 
-    /// Whether it is a time of RFC 3339, or of XEP-0091.
+    /// Whether the text is a timestamp of RFC 3339 or of XEP-0091.
     var isMoment: Bool {
         guard count >= 17, count <= 40, isDigit(0) else { return false }
         if count == 17 { return hasForm("00000000T00:00:00", at: 0) }
@@ -399,7 +400,7 @@ extension Span where Element == UInt8 {
 
     private func isDigit(_ index: Int) -> Bool { index < count && self[index] >= 0x30 && self[index] <= 0x39 }
 
-    /// Whether `form`, in which `0` is any digit, stands at `start`.
+    /// Returns whether the text at `start` has the given form, in which `0` matches any digit.
     private func hasForm(_ form: StaticString, at start: Int) -> Bool {
         guard count - start >= form.utf8CodeUnitCount else { return false }
         for index in 0..<form.utf8CodeUnitCount {
@@ -409,6 +410,6 @@ extension Span where Element == UInt8 {
         return true
     }
 
-    /// Whether it is what stands where a secret stood.
+    /// Whether the text is a placeholder of a redacted secret.
     var isPlaceholder: Bool { count > 11 && self[0] == 0x5B && Placeholder.isPlaceholder(self) }
 }

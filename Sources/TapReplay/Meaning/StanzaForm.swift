@@ -2,15 +2,15 @@ public import XMPPCore
 
 /// The canonical form of an item: two items with the same form mean the same XML.
 ///
-/// Namespaces are resolved, prefixes and quotes are gone, attributes are sorted, references are replaced, and white space
-/// between the children of an element is left out.
+/// Namespaces are resolved; prefixes and quotes are normalised, attributes sorted, references replaced, and white space
+/// between child elements removed.
 public struct StanzaForm: Sendable {
-    /// The item as it was parsed.
+    /// The parsed item.
     public let element: Element
-    /// The form as bytes, for comparing: XML, but for attributes with a namespace, which are written `{uri}name`.
+    /// The form as bytes: XML, except that attributes with a namespace are written `{uri}name`.
     public let canonical: [UInt8]
 
-    /// The canonical form, for people.
+    /// The canonical form as text.
     public var text: String { String(decoding: canonical, as: UTF8.self) }
 
     /// The namespaces that a client's stream header declares.
@@ -18,10 +18,10 @@ public struct StanzaForm: Sendable {
         " xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'".utf8
     )
 
-    /// Elements nested deeper are left out of the form: no stanza in use comes near.
+    /// Elements nested deeper are left out; stanzas in use do not reach this depth.
     static let deepest = 128
 
-    /// The form of an element.
+    /// Creates the form of an element.
     public init(_ element: Element) {
         self.element = element
         var writer = CanonicalWriter()
@@ -29,20 +29,20 @@ public struct StanzaForm: Sendable {
         canonical = writer.bytes
     }
 
-    /// The form of an item's bytes; nil where libxml2 does not take them for one element.
+    /// Creates the form of an item; nil if libxml2 does not parse it as a single element.
     ///
-    /// - Parameter root: What stands between `<stream` and `>` in the header of the item's stream.
+    /// - Parameter root: The attributes of the item's stream header, between `<stream` and `>`.
     public init?(_ bytes: Span<UInt8>, parser: StanzaParser, root: [UInt8] = clientDeclarations) {
         guard let element = try? parser.parse(bytes, root: root) else { return nil }
         self.init(element)
     }
 
-    /// The form of an item's bytes; nil where libxml2 does not take them for one element.
+    /// Creates the form of an item; nil if libxml2 does not parse it as a single element.
     public init?(_ bytes: [UInt8], parser: StanzaParser, root: [UInt8] = clientDeclarations) {
         self.init(bytes.span, parser: parser, root: root)
     }
 
-    /// Which stanza it is.
+    /// The kind of stanza.
     public var kind: StanzaHead.Kind { element.stanzaKind }
     /// The `id` attribute.
     public var id: String? { element.attribute("id") }
@@ -57,26 +57,26 @@ public struct StanzaForm: Sendable {
 }
 
 extension StanzaForm: Hashable {
-    /// Whether both mean the same XML.
+    /// Returns whether both mean the same XML.
     public static func == (left: StanzaForm, right: StanzaForm) -> Bool { left.canonical == right.canonical }
     /// Hashes the canonical form.
     public func hash(into hasher: inout Hasher) { hasher.combine(canonical) }
 }
 
 extension Element {
-    /// Which stanza it is; also where it stands in no stream, and so in no namespace.
+    /// The kind of stanza; an element without a namespace, outside a stream, counts as content too.
     var stanzaKind: StanzaHead.Kind {
         guard isContent else { return .nonza }
         return isNamed("iq") ? .iq : isNamed("message") ? .message : isNamed("presence") ? .presence : .nonza
     }
 
-    /// Whether it is in the namespace of a stream's content, or in none.
+    /// Whether the element is in a stream's content namespace, or in no namespace.
     var isContent: Bool { namespace.isContent || namespace == .none }
 
-    /// Whether it is in the namespace of the stream's content, or in none, as the stanza around it.
+    /// Returns whether the element is content in the same namespace as the stanza that contains it.
     func isContent(of stanza: Element) -> Bool { isContent && namespace == stanza.namespace }
 
-    /// Whether there are child elements, and nothing but white space between them.
+    /// Whether the element has child elements and only white space between them.
     var isElementOnly: Bool {
         guard firstChild != nil else { return false }
         var isBlank = true

@@ -1,9 +1,9 @@
-/// Which recorded value is which live value: a bijection, by class.
+/// A bijection between recorded and live values, by class.
 ///
-/// A value that differs from session to session is bound the first time that it is seen on both sides, and has to agree from
-/// then on. Accounts and domains are bound by whoever knows them, before anything is compared.
+/// A volatile value is bound when it is first seen on both sides, and must agree afterwards. Accounts and domains are
+/// bound in advance.
 public struct ValueBindings: Sendable {
-    /// One recorded value stands for two live ones, or the other way round.
+    /// One value would correspond to two values of the other side.
     public struct Collision: Error, Sendable, Hashable {
         /// The class of the value.
         public let valueClass: ValueClass
@@ -11,13 +11,13 @@ public struct ValueBindings: Sendable {
         public let recorded: String
         /// The live value.
         public let live: String
-        /// What the recorded value was bound to before; nil where it was to nothing.
+        /// The live value to which the recorded one is bound; nil if unbound.
         public let boundLive: String?
-        /// What the live value was bound to before; nil where it was to nothing.
+        /// The recorded value to which the live one is bound; nil if unbound.
         public let boundRecorded: String?
     }
 
-    /// Which way values are translated.
+    /// The direction of translation.
     public enum Way: Sendable {
         case toLive, toRecorded
     }
@@ -31,54 +31,55 @@ public struct ValueBindings: Sendable {
     private var toRecorded: [Key: String] = [:]
     /// The bindings in the order in which they were made.
     private var journal: [(recorded: Key, live: Key)] = []
-    /// Which of them are of accounts, domains and full JIDs.
+    /// Journal indices of the bindings of accounts, domains and full JIDs.
     private var addressPlaces: [Int] = []
-    /// Changes whenever the set of them does.
+    /// Changes whenever an address is bound or unbound.
     private(set) var addressVersion = 0
     private(set) var recordedNames = AddressNames()
     private(set) var liveNames = AddressNames()
 
-    /// Recorded ids for which live ones are made by adding ``suffix``, with their numbers: they take no room in the tables.
+    /// Recorded ids whose live ids can be derived by appending ``suffix``, with their numbers; they need no table
+    /// entries.
     private let ids: [String: Int]
     let suffix: String
-    /// Of each of them what it is bound to.
+    /// The state of each of these ids.
     private var stands: [Stand]
-    /// The classes that have had a binding in the tables, as bits.
+    /// The classes with at least one binding in the tables, as bits.
     private var classes: UInt16 = 0
 
     private enum Stand: UInt8 {
-        /// To nothing.
+        /// Unbound.
         case none
-        /// To the one that is made.
+        /// Bound to the derived id.
         case made
-        /// To another, which is in the tables.
+        /// Bound to another id in the tables.
         case other
     }
 
-    /// No bindings.
+    /// Creates empty bindings.
     public init() { self.init(ids: [:], suffix: "") }
 
-    /// No bindings yet; of `ids` live ones can be made with ``standIn(for:)``.
+    /// Creates empty bindings; live ids for `ids` can be derived with ``standIn(for:)``.
     init(ids: [String: Int], suffix: String) {
         self.ids = ids
         self.suffix = suffix
         stands = [Stand](repeating: .none, count: ids.count)
     }
 
-    /// Binds an id to the one that is made of it, unless it is bound.
+    /// Binds an id to its derived id, unless it is bound.
     mutating func standIn(for id: Int) { if stands[id] == .none { stands[id] = .made } }
 
-    /// Whether an id is bound to the one that is made of it.
+    /// Returns whether an id is bound to its derived id.
     func isStoodInFor(_ id: Int) -> Bool { stands[id] == .made }
 
-    /// Whether values of a class can be in the tables.
+    /// Returns whether the tables can contain values of a class.
     func mayHold(_ valueClass: ValueClass) -> Bool { classes & valueClass.bit != 0 }
 
     /// Number of bindings in the tables.
     public var count: Int { journal.count }
 
-    /// Binds a recorded value to a live one. Binding the same two again changes nothing. An account binds its domain with
-    /// it, unless that is bound.
+    /// Binds a recorded value to a live one; binding the same pair again has no effect. An account also binds its
+    /// domain, unless that is bound.
     public mutating func bind(_ recorded: String, to live: String, _ valueClass: ValueClass) throws(Collision) {
         let (boundLive, boundRecorded) = (self.live(for: recorded, valueClass), self.recorded(for: live, valueClass))
         if boundLive == live { return }
@@ -114,7 +115,7 @@ public struct ValueBindings: Sendable {
         }
     }
 
-    /// Has an account or domain go under the recorded side's own text on both sides.
+    /// Gives an account or domain a name that both sides share.
     private mutating func share(_ recorded: String, _ live: String) {
         guard recorded != live else { return }
         let name = "\u{1}\(journal.count)\u{1}"
@@ -126,13 +127,13 @@ public struct ValueBindings: Sendable {
         jid.firstIndex(of: "@").map { String(jid[jid.index(after: $0)...]) } ?? jid
     }
 
-    /// The live value of a recorded one; nil where it is not bound.
+    /// Returns the live value of a recorded one; nil if unbound.
     public func live(for recorded: String, _ valueClass: ValueClass) -> String? {
         if valueClass == .stanzaID, let id = ids[recorded], stands[id] == .made { return recorded + suffix }
         return toLive[Key(valueClass: valueClass, value: recorded)]
     }
 
-    /// The recorded value of a live one; nil where it is not bound.
+    /// Returns the recorded value of a live one; nil if unbound.
     public func recorded(for live: String, _ valueClass: ValueClass) -> String? {
         if valueClass == .stanzaID, !suffix.isEmpty, live.utf8.reversed().starts(with: suffix.utf8.reversed()) {
             let recorded = String(live.utf8.dropLast(suffix.utf8.count)) ?? live
@@ -141,18 +142,18 @@ public struct ValueBindings: Sendable {
         return toRecorded[Key(valueClass: valueClass, value: live)]
     }
 
-    /// The number of the recorded id that a live one stands for, of those that live ones can be made of; nil of others.
+    /// Returns the number of the recorded id to which a live one is bound; nil if that is not one of `ids`.
     func number(ofLive live: String) -> Int? { recorded(for: live, .stanzaID).flatMap { ids[$0] } }
 
-    /// The value on the other side; nil where it is not bound.
+    /// Returns the value on the other side; nil if unbound.
     func value(for value: String, _ valueClass: ValueClass, _ way: Way) -> String? {
         way == .toLive ? live(for: value, valueClass) : recorded(for: value, valueClass)
     }
 
-    /// Of each binding behind the first `count` whether both values are the same text.
+    /// Returns for each binding after the first `count` whether both values are equal.
     func made(since count: Int) -> [Bool] { journal[count...].map { $0.recorded.value == $0.live.value } }
 
-    /// Takes back all bindings but the first `count`; accounts and domains stay.
+    /// Removes all bindings except the first `count`; accounts and domains remain.
     mutating func rollBack(to count: Int) {
         var kept: [(recorded: Key, live: Key)] = []
         while journal.count > count {
@@ -173,8 +174,7 @@ public struct ValueBindings: Sendable {
         journal += kept.reversed()
     }
 
-    /// The JID on the other side: its account or domain where that is bound, and its resource where the full JID is. The same
-    /// text where nothing is bound.
+    /// Returns the JID on the other side, with its account, domain and resource as far as they are bound.
     public func jid(_ jid: String, _ way: Way) -> String {
         if let full = value(for: jid, .resource, way) { return full }
         let slash = jid.firstIndex(of: "/") ?? jid.endIndex
@@ -184,7 +184,7 @@ public struct ValueBindings: Sendable {
         return bare[..<at] + domain(String(bare[at...]), way) + jid[slash...]
     }
 
-    /// A domain or a service below it.
+    /// Maps a domain, or a subdomain of a bound domain.
     private func domain(_ domain: String, _ way: Way) -> String {
         var rest = domain[...]
         while true {
@@ -194,7 +194,7 @@ public struct ValueBindings: Sendable {
         }
     }
 
-    /// Accounts, domains and full JIDs with what each is on the other side, the longest first.
+    /// Returns the bound accounts, domains and full JIDs with their counterparts, longest first.
     func addresses(_ way: Way) -> [(text: [UInt8], other: [UInt8])] {
         addressPlaces.map { journal[$0] }
             .map { way == .toLive ? ($0.recorded.value, $0.live.value) : ($0.live.value, $0.recorded.value) }
@@ -204,7 +204,7 @@ public struct ValueBindings: Sendable {
 }
 
 extension ValueClass {
-    /// One for each.
+    /// A distinct bit for each class.
     fileprivate var bit: UInt16 {
         switch self {
         case .streamID: 1 << 0
@@ -224,6 +224,6 @@ extension ValueClass {
         }
     }
 
-    /// Whether values of it are accounts, domains or full JIDs.
+    /// Whether its values are accounts, domains or full JIDs.
     fileprivate var isOfAddress: Bool { self == .account || self == .domain || self == .resource }
 }

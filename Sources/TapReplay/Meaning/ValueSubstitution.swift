@@ -2,10 +2,10 @@ internal import TapRecord
 internal import XMPPCore
 
 extension ValueBindings {
-    /// An item with each bound value as it is on the other side; all other bytes stay as they are.
+    /// Returns an item with all bound values translated; other bytes are unchanged.
     ///
-    /// A value is replaced where a rule says that one of its class stands there; accounts, domains and full JIDs wherever they
-    /// stand as a whole word, the longest first.
+    /// A value is replaced if a rule of its class applies to its place; accounts, domains and full JIDs are replaced
+    /// wherever they occur as whole words, longest first.
     public func substituted(_ item: [UInt8], _ way: Way, rules: NoiseRules = NoiseRules()) -> [UInt8] {
         guard count > 0 else { return item }
         var templates = ItemTemplates()
@@ -17,13 +17,13 @@ extension ValueBindings {
     }
 }
 
-/// Items with the places of their values, so that each is parsed once however many sessions send it.
+/// Items with the places of their values: each item is parsed once, however many sessions send it.
 struct ItemTemplates: Sendable {
-    /// What a value is looked up as, before it is as an address, or as the addresses that stand in it as words.
+    /// How a value is looked up before it is treated as an address or as text with addresses.
     enum Meaning: Sendable {
         case none
         case bound(ValueClass)
-        /// What follows the last `#`.
+        /// Only the part after the last `#`.
         case boundSuffix(ValueClass)
 
         init(_ action: NoiseRules.Action?) {
@@ -35,43 +35,43 @@ struct ItemTemplates: Sendable {
         }
     }
 
-    /// A value: an attribute's, or a run of text.
+    /// A value: that of an attribute, or a run of text.
     struct Place: Sendable {
-        /// Where it stands, counted from the first byte of its item.
+        /// Its position relative to the first byte of the item.
         let range: Range<UInt32>
-        /// The same, or where it stands without references.
+        /// The position of the value with references resolved; equal to `range` if it contains none.
         let value: Range<UInt32>
         /// Its number among ``ids``.
         let id: UInt32?
-        /// Its number among the addresses; nil of what is none.
+        /// Its number among the addresses; nil if it is not an address.
         let address: UInt32?
         let meaning: Meaning
-        /// Whether one of ``words`` may stand in it.
+        /// Whether it may contain one of ``words``.
         let hasWord: Bool
 
-        /// Whether it can be another value though no other addresses are bound than ``words``.
+        /// Whether the value can change if only ``words`` are bound as addresses.
         fileprivate var isLikely: Bool {
             if case .none = meaning { address != nil || hasWord } else { true }
         }
     }
 
-    /// An item: where it is, and where its places are in both lists.
+    /// An item: its range of bytes and its ranges in both lists of places.
     struct Item: Sendable {
         let bytes: Range<Int>
         let places: Range<Int>
         let likelyPlaces: Range<Int>
     }
 
-    /// Ids that stand-ins are made for, with their numbers.
+    /// Ids whose live ids can be derived, with their numbers.
     let ids: [String: Int]
-    /// Accounts, domains and full JIDs that have others on the other side.
+    /// Accounts, domains and full JIDs that differ on the other side.
     let words: Set<[UInt8]>
     private let isFirst: [Bool]
     private(set) var items: [Item] = []
-    /// All items, and behind each those of its values that stand in it with references.
+    /// The bytes of all items; each is followed by the resolved values of places with references.
     private(set) var bytes: [UInt8] = []
     private(set) var places: [Place] = []
-    /// Those that are likely to be other values once more, together: as little memory as possible is gone through.
+    /// Copies of the places whose values are likely to change, kept together to read less memory.
     private(set) var likelyPlaces: [Place] = []
     private var addresses: [String: Int] = [:]
     var addressCount: Int { addresses.count }
@@ -82,13 +82,13 @@ struct ItemTemplates: Sendable {
         isFirst = self.words.firstBytes
     }
 
-    /// Adds an item; what is no whole element has no places.
+    /// Adds an item; it has no places if it is not a single complete element.
     ///
-    /// - Returns: Its number.
+    /// - Returns: The index of the item.
     mutating func add(_ item: [UInt8], rules: NoiseRules) -> Int {
         let (start, firstPlace) = (bytes.count, places.count)
         bytes += item
-        // No item is nearly as long.
+        // No real item is nearly that long.
         let isShort = item.count < Int(UInt32.max) / 2
         if !isShort || !read(item.span, at: start, rules) { places.removeLast(places.count - firstPlace) }
         let firstLikely = likelyPlaces.count
@@ -103,17 +103,17 @@ struct ItemTemplates: Sendable {
         return items.count - 1
     }
 
-    /// Goes through the item once with its bytes, and once with the element that the rules' places are of.
+    /// Reads the item's bytes and its parsed element in parallel, to match rules with positions.
     ///
-    /// - Returns: Whether it is one whole element.
+    /// - Returns: Whether the item is a single complete element.
     private mutating func read(_ item: Span<UInt8>, at start: Int, _ rules: NoiseRules) -> Bool {
-        // The place of an element in a stream makes no difference here: the stream's own namespace is none in both readings.
+        // Both readings work without a stream: stream content is in no namespace.
         var elements = ElementReader()
         guard let root = elements.read(item) else { return false }
         var reader = ItemReader()
         reader.begin()
         var path: [Element] = []
-        /// For each open element, its children that have not begun.
+        /// The remaining children of each open element.
         var children: [ArraySlice<Element>] = []
         var found: [Int] = []
         var text = WireText()
@@ -149,7 +149,7 @@ struct ItemTemplates: Sendable {
         guard !attribute.isDeclaration else { return }
         var value: [UInt8] = []
         AttributeValue.decode(item.slice(attribute.value), into: &value)
-        // A rule for an attribute of a namespace is rare enough to be left to whole words.
+        // Rules for attributes with a namespace are rare; such values are only searched for addresses.
         let name = item.slice(attribute.name)
         let rule = attribute.namespace == .none ? rules.action(for: NoiseRules.key(name, Span()), found)?.1 : nil
         add(attribute.value, start, value, rule, isAddress: StanzaDigester.isAddress(name))
@@ -206,29 +206,29 @@ struct ItemTemplates: Sendable {
     }
 }
 
-/// Fills templates one way. What it knows of addresses it keeps until another address is bound.
+/// Fills templates in one direction; caches translated addresses until another address is bound.
 struct ValueSubstitution {
-    /// What an address is on the other side.
+    /// The translation of an address.
     private enum Known {
         case unknown, same
         case other([UInt8])
     }
 
     private let way: ValueBindings.Way
-    /// The ``ValueBindings/addressVersion`` of what follows; nil before the first item.
+    /// The ``ValueBindings/addressVersion`` of the cached state; nil before the first item.
     private var version: Int?
     private var suffix: [UInt8] = []
     private var addresses: [(text: [UInt8], other: [UInt8])] = []
-    /// Of each byte, whether an address begins with it.
+    /// For each byte whether an address begins with it.
     private var isFirst: [Bool] = []
-    /// Whether there are other addresses than the templates' words.
+    /// Whether addresses other than the templates' words are bound.
     private var hasOthers = false
-    /// What the templates' addresses are on the other side, by their numbers.
+    /// The cached translations of the templates' addresses, by number.
     private var known: [Known] = []
 
     init(_ way: ValueBindings.Way) { self.way = way }
 
-    /// Appends an item with each bound value as it is on the other side. All calls are with the same bindings and templates.
+    /// Appends an item with all bound values translated. Every call must pass the same bindings and templates.
     mutating func fill(
         _ templates: ItemTemplates,
         _ number: Int,
@@ -269,7 +269,7 @@ struct ValueSubstitution {
         known = [Known](repeating: .unknown, count: templates.addressCount)
     }
 
-    /// What a value is on the other side; nil where it is the same.
+    /// Returns the translated value; nil if it does not change.
     private mutating func other(
         _ place: ItemTemplates.Place,
         of item: ItemTemplates.Item,
@@ -310,7 +310,7 @@ struct ValueSubstitution {
         return other
     }
 
-    /// A text with the addresses in it replaced; nil where none stands in it.
+    /// Returns a text with its addresses translated; nil if it contains none.
     private func words(_ value: Span<UInt8>) -> [UInt8]? {
         guard !addresses.isEmpty else { return nil }
         var result: [UInt8] = []
@@ -350,7 +350,7 @@ struct ValueSubstitution {
 }
 
 extension Sequence<[UInt8]> {
-    /// Of each byte, whether one of the texts begins with it.
+    /// For each byte whether one of the texts begins with it.
     fileprivate var firstBytes: [Bool] {
         var isFirst = [Bool](repeating: false, count: 256)
         for text in self { if let byte = text.first { isFirst[Int(byte)] = true } }

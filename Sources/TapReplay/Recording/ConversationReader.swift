@@ -1,26 +1,26 @@
 public import TapRecord
 internal import XMPPCore
 
-/// Makes conversations of the records of logs, captures and client logs.
+/// Reads conversations from the records of logs, captures and client logs.
 ///
-/// Headers and records go in as they stand in the files; what must be there is what ``RecordedConversation`` says.
+/// Pass headers and records in file order. ``RecordedConversation/Fault`` lists what makes a conversation unusable.
 public struct ConversationReader {
     private struct Key: Hashable {
         let run: Int
         let number: UInt64
     }
 
-    /// What is known of a session while its records come.
+    /// The state of a session while its records are read.
     fileprivate struct Reading {
         var conversation: RecordedConversation
         var isReady = false
         var isEncrypted = false
-        /// Items behind the login that lack their content.
+        /// Number of items after login without content.
         var lacking = 0
         var isTorn = false
-        /// The namespace declarations of the streams.
+        /// The namespace declarations of the stream headers.
         var roots: [Direction: [UInt8]] = [:]
-        /// Contacts that the client has changed before it got the roster.
+        /// Contacts that the client changed before it received the roster.
         var changed: Set<String> = []
         var closed: Direction?
     }
@@ -30,15 +30,15 @@ public struct ConversationReader {
     private var run = 0
     private var order: [Key] = []
     private var readings: [Key: Reading] = [:]
-    /// The runs of which records are missing: a session without its end may have lost any.
+    /// Runs with missing records: sessions that are still open may have lost some.
     private var lossy: Set<Int> = []
-    /// The runs that were recorded around matches: a session that is not there to its end lacks records.
+    /// Runs recorded by a trigger, around matches: a session without its end lacks records.
     private var windowed: Set<Int> = []
 
-    /// A reader without records.
+    /// Creates a reader without records.
     public init() {}
 
-    /// The records that follow are of this header's run.
+    /// Handles a header: the records that follow belong to its run.
     public mutating func note(_ header: RecordHeader) {
         run = runs[header.run, default: runs.count + 1]
         runs[header.run] = run
@@ -46,7 +46,7 @@ public struct ConversationReader {
         if header.trigger != nil { windowed.insert(run) }
     }
 
-    /// Records of the run that is being read are missing.
+    /// Handles missing records of the current run.
     public mutating func noteLoss() {
         for key in order where key.run == run && readings[key]?.conversation.ending == .open {
             readings[key]?.isTorn = true
@@ -54,7 +54,7 @@ public struct ConversationReader {
         lossy.insert(run)
     }
 
-    /// Takes the next record.
+    /// Handles the next record.
     public mutating func take(_ line: RecordLine) {
         let record = line.record
         guard record.session != 0 else { return }
@@ -70,7 +70,7 @@ public struct ConversationReader {
         readings[key] = reading
     }
 
-    /// All conversations in the order in which their sessions began; those that hold no item behind a login have a fault.
+    /// Returns all conversations in the order in which their sessions began; incomplete ones have a fault.
     public func conversations() -> [RecordedConversation] {
         order.compactMap { readings[$0]?.finished(isWindowed: windowed.contains($0.run)) }
     }
@@ -118,7 +118,7 @@ extension ConversationReader.Reading {
         if direction == .send { conversation.language = Self.language(line.content.span.slice(xml).string()) }
     }
 
-    /// The value of `xml:lang` in a stream header.
+    /// Returns the value of `xml:lang` in a stream header.
     private static func language(_ header: String) -> String? {
         guard let name = header.firstRange(of: "xml:lang=") else { return nil }
         let value = header[name.upperBound...]
@@ -184,7 +184,8 @@ extension ConversationReader.Reading {
 }
 
 extension RecordLine {
-    /// Of the record of a stream's header what it declares, as ``StanzaParser/parse(_:root:)`` takes it; otherwise nothing.
+    /// The declarations of a stream header's record, as ``StanzaParser/parse(_:root:)`` expects them; empty for other
+    /// records.
     public var declarations: [UInt8] {
         guard record.kind == .streamOpen, let xml = record.xml else { return [] }
         var decoder = StreamDecoder(limits: .authenticated)

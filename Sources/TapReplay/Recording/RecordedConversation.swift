@@ -1,7 +1,7 @@
 internal import TapRecord
 public import XMPPCore
 
-/// What one recorded session holds behind its login, as far as it can be played again.
+/// The part of a recorded session after its login, for a replay.
 public struct RecordedConversation: Sendable {
     /// How the session ended.
     public enum Ending: Sendable, Hashable {
@@ -15,13 +15,14 @@ public struct RecordedConversation: Sendable {
         case open
     }
 
-    /// Why a conversation cannot be played as it was.
+    /// A reason why a conversation cannot be replayed exactly.
     public enum Fault: Sendable, Hashable {
         /// The session has no completed login: it failed, began before the recording, or was encrypted.
         case withoutLogin
-        /// The session is encrypted, and was recorded without ending TLS.
+        /// The session is encrypted, and TLS was not intercepted.
         case encrypted
-        /// The recording lacks the content of items: too low a level, a filter, or an item that was too long; how many.
+        /// The recording lacks the content of so many items: the log level was too low, a filter excluded them, or they
+        /// were too long.
         case lacksItems(Int)
         /// Records were dropped, or lines of the file are missing or damaged.
         case torn
@@ -29,9 +30,9 @@ public struct RecordedConversation: Sendable {
 
     /// A contact of the recorded roster.
     public struct Contact: Sendable, Hashable {
-        /// Its address, as written.
+        /// The address as written.
         public var jid: String
-        /// Its name; nil if it has none.
+        /// The name; nil if it has none.
         public var name: String?
         /// `none`, `to`, `from` or `both`.
         public var subscription: String
@@ -45,32 +46,33 @@ public struct RecordedConversation: Sendable {
     public let number: UInt64
     /// The bound full JID; nil without a completed login.
     public internal(set) var jid: JID?
-    /// The resource that the client asked for; nil if it left it to the server.
+    /// The resource that the client requested; nil if the server chose it.
     public internal(set) var resource: String?
     /// The stream features that the server offered last before the login was complete; nil if they were not recorded.
     public internal(set) var features: [UInt8]?
-    /// The namespaces of what the client enabled along with its login (XEP-0386): of carbons and of stream management.
+    /// The namespaces that the client enabled inline with its login (XEP-0386): carbons, stream management.
     public internal(set) var inlineFeatures: [Namespace] = []
     /// The `xml:lang` of the client's last stream header; nil if it had none.
     public internal(set) var language: String?
-    /// What followed the login, in the order of the recording.
+    /// The items after the login, in the order of the recording.
     public internal(set) var items: [RecordedItem] = []
-    /// When its login was complete: nanoseconds since the run began.
+    /// Time of the completed login, in nanoseconds since the run began.
     public internal(set) var ready: Int64 = 0
-    /// The number of the record that says so.
+    /// The number of the record of the completed login.
     public internal(set) var readySequence: UInt64 = 0
-    /// When it ended, and the number of that record; of one that is open the last of the recording.
+    /// Time and record number of the end; those of the last record if the session is open.
     public internal(set) var ended: (at: Int64, sequence: UInt64) = (0, 0)
     /// How it ended.
     public internal(set) var ending = Ending.open
     /// The number of the session of the same run that this one resumed (XEP-0198).
     public internal(set) var resumes: UInt64?
-    /// The roster as the server first gave it, without what the client had changed before; nil if it did not ask.
+    /// The roster as the server first sent it, without contacts that the client had changed before; nil if it was not
+    /// requested.
     public internal(set) var roster: [Contact]?
-    /// Why it cannot be played as it was; empty if it can.
+    /// Why the conversation cannot be replayed exactly; empty if it can.
     public internal(set) var faults: [Fault] = []
 
-    /// Whether all is there that it takes to play it.
+    /// Whether the conversation can be replayed.
     public var isComplete: Bool { faults.isEmpty }
     /// The bare JID of its account.
     public var account: JID? { jid?.bare }
@@ -84,9 +86,9 @@ public struct RecordedConversation: Sendable {
 }
 
 extension RecordedConversation {
-    /// Conversations where one that resumed another (XEP-0198) is the rest of that one: to both peers they are one stream.
+    /// Joins each conversation that resumed another (XEP-0198) to that one: both form one stream for the peers.
     ///
-    /// What was sent again behind the resumption is there once.
+    /// Items that were sent again after the resumption are included once.
     public static func joined(_ conversations: [RecordedConversation]) -> [RecordedConversation] {
         struct Key: Hashable {
             let run: Int
@@ -107,7 +109,7 @@ extension RecordedConversation {
         return joined
     }
 
-    /// Adds the conversation that resumed this one.
+    /// Appends the conversation that resumed this one.
     private mutating func append(_ later: RecordedConversation) {
         struct Sent: Hashable {
             let direction: Direction
@@ -119,7 +121,7 @@ extension RecordedConversation {
                 addresses = [item.id, item.type, item.from, item.to]
             }
         }
-        // The connection ended, and the stream did not.
+        // Only the connection ended, not the stream.
         items.removeAll { $0.kind == .end || $0.kind == .nonza && $0.name == "error" }
         let sent = Set(items.lazy.filter { $0.id != nil }.map { Sent($0) })
         items += later.items.filter { !sent.contains(Sent($0)) }

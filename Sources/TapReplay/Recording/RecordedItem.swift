@@ -1,9 +1,9 @@
 public import TapRecord
 public import XMPPCore
 
-/// One item of a recorded stream behind its login: a stanza, another element, or the stream's end.
+/// An item of a recorded stream after its login: a stanza, another element, or the end of the stream.
 public struct RecordedItem: Sendable {
-    /// What an item is.
+    /// The kind of an item.
     public enum Kind: Sendable, Hashable {
         case iq, message, presence
         /// Another element: stream management, client state, a stream error.
@@ -12,21 +12,21 @@ public struct RecordedItem: Sendable {
         case end
     }
 
-    /// Which way it went.
+    /// The direction of the item.
     public internal(set) var direction: Direction
-    /// What it is.
+    /// The kind of the item.
     public internal(set) var kind: Kind
-    /// As its sender sent it; nil if the proxy made it.
+    /// The item as its sender sent it; nil if the proxy created it.
     public internal(set) var sent: [UInt8]?
-    /// As the receiving peer saw it; nil if it did not get there.
+    /// The item as the receiving peer got it; nil if it was not delivered.
     public internal(set) var seen: [UInt8]?
     /// The namespace declarations of its stream, as ``StanzaParser/parse(_:root:)`` takes them.
     public internal(set) var root: [UInt8]
-    /// Who made it.
+    /// The origin of the item.
     public internal(set) var origin: Origin
     /// Nanoseconds since the run began.
     public internal(set) var at: Int64
-    /// Its number within the run.
+    /// The number of its record within the run.
     public internal(set) var sequence: UInt64
     /// Offsets within the item at which reads ended.
     public internal(set) var chunks: [UInt64]
@@ -42,19 +42,19 @@ public struct RecordedItem: Sendable {
     public internal(set) var name: String
     /// The local name of the first child.
     public internal(set) var payload: String?
-    /// The namespace of the first child; of an item without children ``Namespace/none``.
+    /// The namespace of the first child; ``Namespace/none`` if there is none.
     public internal(set) var payloadNamespace: Namespace
-    /// The placeholders of values that the recording does not hold, such as `[redacted:token#3]`, each once.
+    /// The placeholders of redacted values, such as `[redacted:token#3]`, without duplicates.
     public internal(set) var placeholders: [String]
 
-    /// The item as the peer that is not played knows it: what the server got of the client's items, and what it sent.
+    /// Returns the item as the server knows it: client items as delivered, server items as sent.
     ///
-    /// - Parameter withoutEdits: Leave out what the proxy did to the client's items.
+    /// - Parameter withoutEdits: Return client items without the edits of the proxy.
     public func atServer(withoutEdits: Bool = false) -> [UInt8]? {
         direction == .send && !withoutEdits ? seen : sent
     }
 
-    /// Reads an item from its record; nil if the record is of no item, or does not hold all of it.
+    /// Reads an item from its record; nil if the record is not an item, or is incomplete.
     init?(_ line: RecordLine, root: [UInt8]) {
         let record = line.record
         guard let direction = record.direction, let xml = record.xml, !xml.isEmpty, !record.isTruncated else {
@@ -92,7 +92,7 @@ public struct RecordedItem: Sendable {
 }
 
 extension RecordedItem {
-    /// `iq ping`, `iq query jabber:iq:roster`: many payloads are queries.
+    /// The kind of a request: `iq ping`, or `iq query jabber:iq:roster` since many payloads are named query.
     var requestKind: String {
         let words = ["iq", payload ?? "", payload == "query" ? payloadNamespace.uri.description : ""]
         return words.filter { !$0.isEmpty }.joined(separator: " ")
@@ -100,13 +100,13 @@ extension RecordedItem {
 }
 
 extension Record {
-    /// Where the item stands as the receiving peer got it; nil if it did not, or the recording lacks it.
+    /// The range of the item as the receiving peer got it; nil if it was not delivered or not recorded.
     public var delivered: ByteRange? {
         if let edited { return edited }
         guard let action else { return xml }
         return Self.stopping.contains(action) ? nil : xml
     }
 
-    /// The actions after which the peer did not get the item.
+    /// The actions after which the item is not delivered.
     private static let stopping: Set<String> = ["dropped", "refused", Self.answered, "cut", "half-closed", "reset"]
 }

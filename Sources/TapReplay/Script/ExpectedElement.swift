@@ -1,20 +1,20 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// A stanza that a script expects, with its wildcards.
+/// A stanza that a script expects, with wildcards.
 ///
-/// Not strict: each attribute and each child expected must be there; others do not count, nor does order. Strict: the same
-/// attributes, the same children in the same order. An element of the stream's own namespace is not strict, one of another
-/// namespace is, and so is what it holds; `scansion:strict="true|false"` overrides that for an element and what it holds.
-/// Text counts where the script has some, without the white space at its ends.
+/// Not strict: each expected attribute and child must be present; others are ignored, and so is the order. Strict: the
+/// attributes and children must be the same, in the same order. An element in the stream's namespace is not strict; one
+/// in another namespace is strict, with its descendants. `scansion:strict="true|false"` overrides this for an element
+/// and its descendants. Text is compared if the script contains any, without leading and trailing white space.
 public struct ExpectedElement: Sendable, Hashable {
-    /// What a value must be.
+    /// An expected value.
     enum Value: Sendable, Hashable {
-        /// `{scansion:any}`: there, and anything.
+        /// `{scansion:any}`: present, with any value.
         case any
-        /// `{scansion:capture:NAME}`: anything at the first use of the name, then the same.
+        /// `{scansion:capture:NAME}`: any value at the first use of the name, then the same value.
         case capture(String)
-        /// This, once its variables have their values.
+        /// This text, with its variables substituted.
         case text(ScriptText)
     }
 
@@ -28,13 +28,13 @@ public struct ExpectedElement: Sendable, Hashable {
     var namespace: String
     var isStrict: Bool
     var attributes: [Attribute] = []
-    /// Nil where the script has none.
+    /// The expected text; nil if the script contains none.
     var text: Value?
     var children: [ExpectedElement] = []
 
-    /// Compares a received stanza, and captures values if it is the expected one.
+    /// Compares a received stanza, and captures values if it matches.
     ///
-    /// - Returns: The first difference; nil where there is none.
+    /// - Returns: The first difference; nil if the stanza matches.
     func difference(_ element: Element, _ values: inout ScriptValues) -> ScriptDifference? {
         var captured = values
         if let difference = compare(element, path: "", &captured) { return difference }
@@ -82,7 +82,7 @@ public struct ExpectedElement: Sendable, Hashable {
         return nil
     }
 
-    /// Each expected child takes the first that it equals and no other has taken.
+    /// Compares without regard to order: each expected child takes the first remaining child that matches.
     private func compareInAnyOrder(
         _ element: Element,
         _ path: String,
@@ -115,7 +115,7 @@ public struct ExpectedElement: Sendable, Hashable {
 }
 
 extension ExpectedElement.Value {
-    /// What was expected, for people, where `value` is something else; nil where it is not.
+    /// Returns a description of the expected value if `value` does not match; nil if it does.
     fileprivate func mismatch(_ value: String?, _ values: inout ScriptValues) -> String? {
         switch self {
         case .any: return value == nil ? "any value" : nil
@@ -133,16 +133,16 @@ extension ExpectedElement.Value {
     }
 }
 
-/// Where a received stanza is not the expected one.
+/// The first difference between a received stanza and the expected one.
 public struct ScriptDifference: Sendable, Hashable, CustomStringConvertible {
-    /// Names from the stanza to the place: `iq/query/@ver`.
+    /// Element names from the stanza to the difference: `iq/query/@ver`.
     public var path: String
-    /// What was expected, for people; nil where nothing was.
+    /// The expected value or element, for people; nil if none was expected.
     public var expected: String?
-    /// What was received; nil where nothing was.
+    /// The received value or element; nil if there is none.
     public var received: String?
 
-    /// One clause: `message/body/text(): expected "Hi", received "Ho"`.
+    /// The difference as a clause: `message/body/text(): expected "Hi", received "Ho"`.
     public var description: String {
         let isElement = received?.hasPrefix("<") ?? false
         let found = received.map { isElement ? $0 : "\"\($0)\"" }

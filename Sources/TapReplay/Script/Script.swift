@@ -1,4 +1,4 @@
-/// A scansion script: who takes part, and what each of them does, one step after the other.
+/// A scansion script: its characters, and their actions in sequence.
 ///
 ///     # A message to a full JID
 ///     [Client] Romeo
@@ -11,35 +11,35 @@
 ///     Romeo receives:
 ///     	<message from="${Romeo's full JID}" id="{scansion:any}"/>
 ///
-/// The language is scansion's (matthewwild.co.uk/projects/scansion). Of its characters only clients are known.
+/// The language is that of scansion (matthewwild.co.uk/projects/scansion); only clients are supported as characters.
 public struct Script: Sendable {
-    /// A word by which scripts are chosen: `## slow`, `## status: stable`.
+    /// A tag for the selection of scripts: `## slow`, `## status: stable`.
     public struct Tag: Sendable, Hashable {
-        /// What stands before the colon, or all of it.
+        /// The part before the colon, or the whole tag.
         public var name: String
-        /// What stands behind the colon; nil without one.
+        /// The part after the colon; nil if there is none.
         public var value: String?
     }
 
     /// A client.
     public struct Character: Sendable, Hashable {
-        /// How the script calls it: `Juliet's phone`.
+        /// The name in the script: `Juliet's phone`.
         public var name: String
-        /// Its bare JID; never empty in a script that was parsed.
+        /// The bare JID; never empty in a parsed script.
         public var jid = ""
-        /// Its password; nil where the script has none.
+        /// The password; nil if the script contains none.
         public var password: String?
-        /// The resource to ask for; nil leaves it to the server.
+        /// The resource to request; nil lets the server choose.
         public var resource: String?
-        /// The server's host or address; nil where the script leaves it to the command.
+        /// The server's host name or address; nil if the script does not set it.
         public var host: String?
-        /// The server's port; nil where the script leaves it to the command.
+        /// The server's port; nil if the script does not set it.
         public var port: Int?
         /// The line that defines it, from 1.
         public var line: Int
     }
 
-    /// What a character does.
+    /// An action of a character.
     public enum Action: Sendable {
         /// Logs in and binds a resource.
         case connects
@@ -47,9 +47,9 @@ public struct Script: Sendable {
         case disconnects
         /// Sends a stanza.
         case sends(ScriptText)
-        /// Gets a stanza, the next that comes.
+        /// Receives a stanza, which must be the next one.
         case receives(ExpectedElement)
-        /// Gets nothing for a while.
+        /// Receives nothing for a while.
         case receivesNothing
     }
 
@@ -57,30 +57,30 @@ public struct Script: Sendable {
     public struct Step: Sendable {
         /// Index of the character.
         public var character: Int
-        /// What it does.
+        /// The action.
         public var action: Action
         /// The line of the action, from 1.
         public var line: Int
-        /// The stanza of ``Action/receives(_:)`` as it stands in the script; nil of other actions.
+        /// The stanza of ``Action/receives(_:)`` as written in the script; nil for other actions.
         var expected: String?
     }
 
-    /// The first comment; nil without one.
+    /// The first comment; nil if there is none.
     public internal(set) var title: String?
     /// The other comments before the first character, joined by newlines.
     public internal(set) var description = ""
-    /// The tags in the script's order.
+    /// The tags in order.
     public internal(set) var tags: [Tag] = []
-    /// At least one.
+    /// The characters, at least one.
     public internal(set) var characters: [Character] = []
-    /// At least one.
+    /// The steps, at least one.
     public internal(set) var steps: [Step] = []
 
-    /// Reads a script.
+    /// Parses a script.
     ///
     /// - Parameters:
-    ///   - bytes: UTF-8; lines end with LF or CR LF.
-    ///   - file: The name for faults.
+    ///   - bytes: UTF-8 text; lines end with LF or CR LF.
+    ///   - file: The file name for errors.
     /// - Throws: The first ``ScriptFault``.
     public init(_ bytes: [UInt8], file: String) throws(ScriptFault) {
         var parser = ScriptParser(bytes, file: file)
@@ -89,14 +89,14 @@ public struct Script: Sendable {
 
     init() {}
 
-    /// Whether it has a tag; one without a value is the same with any.
+    /// Returns whether the script has a tag; a wanted tag without a value matches any value.
     public func has(_ wanted: Tag) -> Bool {
         tags.contains { $0.name == wanted.name && (wanted.value == nil || $0.value == wanted.value) }
     }
 }
 
 extension Script.Tag {
-    /// Reads `NAME` or `NAME: VALUE`.
+    /// Parses `NAME` or `NAME: VALUE`.
     public init(_ text: String) {
         let parts = text.split(separator: ":", maxSplits: 1)
         name = parts.first.map { String($0.trimmingBlanks) } ?? ""
@@ -105,7 +105,7 @@ extension Script.Tag {
 }
 
 extension Substring {
-    /// Without blanks and tabs at its ends.
+    /// The text without leading and trailing spaces and tabs.
     var trimmingBlanks: Substring {
         let rest = drop { $0 == " " || $0 == "\t" }
         guard let last = rest.lastIndex(where: { $0 != " " && $0 != "\t" }) else { return "" }

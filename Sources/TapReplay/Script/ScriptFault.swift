@@ -1,21 +1,21 @@
 internal import TapRecord
 
-/// A mistake in a script.
+/// An error in a script.
 public struct ScriptFault: Error, Sendable, Hashable {
-    /// The file as it was named.
+    /// The file name as given.
     public var file: String
     /// The line, from 1.
     public var line: Int
-    /// Where in the line, in characters from 1.
+    /// The column in characters, from 1.
     public var column: Int
-    /// What was found, as a clause: `unknown action "snds"`.
+    /// The error, as a clause: `unknown action "snds"`.
     public var found: String
-    /// What was expected; nil where ``found`` says it all.
+    /// What was expected instead; nil if ``found`` suffices.
     public var expected: String?
-    /// The word that was probably meant.
+    /// A suggestion for the word that was meant.
     public var nearest: String?
 
-    /// A whole file is at fault: it cannot be read.
+    /// Creates a fault of the whole file, such as a read error.
     public init(file: String, _ found: String) {
         self.init(file: file, line: 1, column: 1, found: found)
     }

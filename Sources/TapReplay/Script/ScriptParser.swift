@@ -1,11 +1,11 @@
 internal import TapRecord
 
-/// Reads a ``Script`` line by line.
+/// Parses a ``Script`` line by line.
 struct ScriptParser {
     private struct Line {
-        /// From 1.
+        /// The number, from 1.
         var number: Int
-        /// Where it stands in the file, without its end.
+        /// Its range in the file, without the line ending.
         var range: Range<Int>
         var text: Substring
 
@@ -16,9 +16,9 @@ struct ScriptParser {
     private let source: ScriptSource
     private var lines: ArraySlice<Line> = []
     private var script = Script()
-    /// The line of each property of the character that is being defined.
+    /// The line of each property of the current character.
     private var properties: [String: Int] = [:]
-    /// Characters that have connected by the step that is being read.
+    /// Characters that have connected before the current step.
     private var connected: Set<Int> = []
 
     init(_ bytes: [UInt8], file: String) {
@@ -178,7 +178,7 @@ struct ScriptParser {
         }
     }
 
-    /// Whether the character that was defined last has what it needs.
+    /// Checks that the last defined character has a JID.
     private func checkCharacter() throws(ScriptFault) {
         guard let last = script.characters.last, last.jid.isEmpty else { return }
         let start = source.start(ofLine: last.line)
@@ -239,7 +239,7 @@ struct ScriptParser {
         case "sends", "receives":
             let content = rest.hasPrefix(":") ? rest.dropFirst() : rest
             let isNothing = content.trimmingBlanks == "nothing" && verb == "receives"
-            // Some scripts leave the colon out before an indented stanza.
+            // Some scripts omit the colon before an indented stanza.
             guard rest.hasPrefix(":") || rest.isEmpty || isNothing else {
                 throw source.fault(
                     at: place,
@@ -285,7 +285,7 @@ struct ScriptParser {
         )
     }
 
-    /// The stanza of an action: the rest of its line, and the indented and blank lines that follow.
+    /// Returns the range of an action's stanza: the rest of its line, and the indented and blank lines that follow.
     private mutating func block(from start: Int, _ line: Line) -> Range<Int> {
         var end = line.range.upperBound
         while let next = lines.first, next.isIndented || next.isBlank {

@@ -1,66 +1,66 @@
 internal import TapRecord
 public import XMPPCore
 
-/// Plays a ``Script``: one step after the other, as its clients' connections allow.
+/// Plays a ``Script`` step by step.
 ///
-/// Sans-IO: what happened goes in with the time, in nanoseconds of any clock that does not go back; what is to be done comes
-/// out of ``next()``; call ``tick(at:)`` at ``deadline``. As with scansion, what comes for a client waits until a step
-/// receives it, and what is left at the end does not count.
+/// Sans-IO: events are passed with the time in nanoseconds of a monotonic clock, ``next()`` returns commands, and
+/// ``tick(at:)`` must be called at ``deadline``. As in scansion, received stanzas wait until a step receives them, and
+/// those left at the end are ignored.
 public struct ScriptPlay: Sendable {
-    /// How long steps take.
+    /// The time limits of steps.
     public struct Settings: Sendable, Hashable {
-        /// Nanoseconds that a login or a stanza may take. Default 10 s.
+        /// Time limit for a stanza, in nanoseconds; a login gets four times as much (default: 10 s).
         public var wait: Int64 = 10_000_000_000
-        /// Nanoseconds in which `receives: nothing` gets nothing. Default 500 ms.
+        /// Time during which `receives: nothing` must receive nothing, in nanoseconds (default: 500 ms).
         public var quiet: Int64 = 500_000_000
 
-        /// The defaults.
+        /// Creates settings with the defaults.
         public init() {}
     }
 
-    /// What is to be done for a character, which is given by its index.
+    /// A command for a character, given by its index.
     public enum Command: Sendable, Hashable {
-        /// Connect and log in; ``ScriptPlay/bound(_:to:at:)`` or ``ScriptPlay/closed(_:_:at:)`` follows.
+        /// Connect and log in; answered by ``ScriptPlay/bound(_:to:at:)`` or ``ScriptPlay/closed(_:_:at:)``.
         case connect(Int)
         /// Send these bytes.
         case send(Int, [UInt8])
-        /// Close the stream; ``ScriptPlay/closed(_:_:at:)`` follows.
+        /// Close the stream; answered by ``ScriptPlay/closed(_:_:at:)``.
         case disconnect(Int)
     }
 
-    /// How the script ended.
+    /// The result of a script.
     public enum Outcome: Sendable, Hashable {
-        /// Every step was as the script has it.
+        /// Every step succeeded.
         case passed
-        /// A step was not.
+        /// A step failed.
         case failed(Failure)
     }
 
-    /// The step at which a script failed.
+    /// The step that failed, and why.
     public struct Failure: Sendable, Hashable {
-        /// What is at fault.
+        /// The cause of a failure.
         public enum Cause: Sendable, Hashable {
-            /// The server does something else than the script expects.
+            /// The server behaves differently than the script expects.
             case behaviour
             /// A client could not log in.
             case login
-            /// The server cannot be reached.
+            /// The server could not be reached.
             case network
         }
 
-        /// Its line in the script, from 1.
+        /// The line of the step, from 1.
         public var line: Int
-        /// What the step does: `Romeo receives`.
+        /// The step, for people: `Romeo receives`.
         public var step: String
-        /// What was wrong, as a clause for people.
+        /// The reason, as a clause for people.
         public var reason: String
-        /// The stanza that the step expects, as it stands in the script; nil where it expects none.
+        /// The expected stanza as written in the script; nil if the step expects none.
         public var expected: String?
-        /// The stanza that came instead, as it was received, without its secrets; nil where none did.
+        /// The received stanza without its secrets; nil if none was received.
         public var received: String?
-        /// The first place at which the two differ; nil where one of them is missing.
+        /// The first difference between both stanzas; nil if one is missing.
         public var difference: ScriptDifference?
-        /// What is at fault.
+        /// The cause.
         public var cause: Cause
     }
 
@@ -73,21 +73,21 @@ public struct ScriptPlay: Sendable {
     private let redactor = ReportRedactor()
     private var values: ScriptValues
     private var connections: [Connection]
-    /// What has come for each character and no step has received.
+    /// Received stanzas of each character that no step has received yet.
     private var received: [ArraySlice<(element: Element, bytes: [UInt8])>]
-    /// The last connection could not be made.
+    /// Whether the last connection attempt failed to reach the server.
     private var isUnreachable = false
     private var commands: ArraySlice<Command> = []
-    /// Index of the step that is under way.
+    /// Index of the current step.
     public private(set) var position = 0
-    /// When the step that is under way has lasted too long, or long enough; nil while none waits.
+    /// When the current step times out or has waited long enough; nil if it does not wait.
     public private(set) var deadline: Int64?
-    /// How it ended; nil before that.
+    /// The result; nil while the script runs.
     public private(set) var outcome: Outcome?
 
-    /// A script that has not begun.
+    /// Creates a play that has not started.
     ///
-    /// - Parameter accounts: The bare JIDs with which the characters log in, in their order; nil for those of the script.
+    /// - Parameter accounts: The bare JIDs with which the characters log in, in order; nil for those in the script.
     public init(_ script: Script, accounts: [String]? = nil, settings: Settings = Settings()) {
         self.script = script
         self.settings = settings
@@ -96,15 +96,15 @@ public struct ScriptPlay: Sendable {
         received = script.characters.map { _ in [] }
     }
 
-    /// The next thing to do; nil when there is nothing until something happens.
+    /// Returns the next command; nil if there is none until the next event.
     public mutating func next() -> Command? { commands.popFirst() }
 
-    // MARK: What happens
+    // MARK: Events
 
-    /// Begins.
+    /// Starts the script.
     public mutating func start(at now: Int64) { advance(at: now) }
 
-    /// A character has logged in and bound a resource.
+    /// Handles a character's login with the bound full JID.
     public mutating func bound(_ character: Int, to jid: String, at now: Int64) {
         guard connections.indices.contains(character) else { return }
         connections[character] = .bound
@@ -112,7 +112,7 @@ public struct ScriptPlay: Sendable {
         advance(at: now)
     }
 
-    /// A stanza has come for a character. Pings of the server are answered at once: no step receives them.
+    /// Handles a received stanza. Pings from the server are answered at once and not passed to steps.
     public mutating func receive(_ element: Element, _ bytes: [UInt8], for character: Int, at now: Int64) {
         guard received.indices.contains(character) else { return }
         if element.matches("iq", .client), element.attribute("type") == "get", element.child("ping", .ping) != nil,
@@ -127,16 +127,16 @@ public struct ScriptPlay: Sendable {
         advance(at: now)
     }
 
-    /// Whether an address is that of an account's server: its domain, the account itself, or none.
+    /// Returns whether an address is that of the account's server: its domain, the bare account, or none.
     static func isServer(_ from: String?, of account: String) -> Bool {
         from == nil || from == account || from == account.split(separator: "@").last.map(String.init)
     }
 
-    /// A character's connection has ended, or could not be made.
+    /// Handles the end of a character's connection, or a failed connection attempt.
     ///
     /// - Parameters:
-    ///   - reason: Why, as a clause.
-    ///   - isUnreachable: There was no connection to the server.
+    ///   - reason: The reason, as a clause.
+    ///   - isUnreachable: Whether no connection to the server could be established.
     public mutating func closed(_ character: Int, _ reason: String, isUnreachable: Bool = false, at now: Int64) {
         guard connections.indices.contains(character) else { return }
         self.isUnreachable = isUnreachable
@@ -148,7 +148,7 @@ public struct ScriptPlay: Sendable {
         advance(at: now)
     }
 
-    /// The ``deadline`` is there.
+    /// Handles the ``deadline``.
     public mutating func tick(at now: Int64) { advance(at: now) }
 
     // MARK: Steps
@@ -179,7 +179,7 @@ public struct ScriptPlay: Sendable {
         let who = step.character
         switch (step.action, connections[who]) {
         case (.connects, .bound): return .done
-        // A login has several steps, which take their time each.
+        // A login takes several round trips.
         case (.connects, .connecting): return .waits(loginTime)
         case (.connects, .closed(let reason?)) where deadline != nil: return .failed(reason)
         case (.connects, .leaving): return .waits(settings.wait)
@@ -198,7 +198,7 @@ public struct ScriptPlay: Sendable {
             commands.append(.send(who, text.bytes(values, isXML: true)))
             return .done
         case (.sends, .closed(let reason?)): return .failed("the connection ended: \(reason)")
-        // Scripts say goodbye after they have left.
+        // Scripts may send stanzas, such as unavailable presence, after `disconnects`.
         case (.sends, _): return .done
         case (.receives(let expected), let connection):
             guard let item = received[who].popFirst() else {
@@ -213,14 +213,14 @@ public struct ScriptPlay: Sendable {
         }
     }
 
-    /// A step has waited long enough.
+    /// Handles the deadline of a step.
     private mutating func expire(_ step: Script.Step) {
         switch step.action {
         case .receivesNothing:
             position += 1
             deadline = nil
         case .disconnects:
-            // The server need not answer the end of a stream.
+            // The server need not close its stream in response.
             connections[step.character] = .closed(nil)
         case .connects: fail(step, "no login within \(LineBuffer.duration(loginTime))")
         default: fail(step, "nothing received within \(LineBuffer.duration(settings.wait))")

@@ -1,14 +1,14 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// The text of a script: where things stand in it, and the stanzas in it.
+/// The text of a script, for error positions and stanzas.
 struct ScriptSource {
     let bytes: [UInt8]
     let file: String
 
-    // MARK: Places
+    // MARK: Positions
 
-    /// A fault at a byte of the file.
+    /// Returns a fault at a byte offset of the file.
     func fault(at offset: Int, _ found: String, expected: String? = nil, nearest: String? = nil) -> ScriptFault {
         let before = bytes.prefix(max(0, offset))
         let start = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
@@ -22,7 +22,7 @@ struct ScriptSource {
         )
     }
 
-    /// Offset of a line, from 1.
+    /// Returns the offset of a line; lines count from 1.
     func start(ofLine number: Int) -> Int {
         var rest = number
         return bytes.firstIndex { byte in
@@ -32,7 +32,7 @@ struct ScriptSource {
         } ?? bytes.count
     }
 
-    /// Bare JID and resource of an address with a local part; nil for what is none.
+    /// Returns bare JID and resource of a JID with a local part; nil for other text.
     func account(_ text: String) -> (account: String, resource: String?)? {
         guard let jid = JID(text), jid.local != nil else { return nil }
         return (jid.bare.description, jid.resource)
@@ -40,7 +40,7 @@ struct ScriptSource {
 
     // MARK: Stanzas
 
-    /// The header of a stream in which the prefix `scansion` may be used.
+    /// A stream header that declares the prefix `scansion`.
     private static let header = Array(
         """
         <stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' \
@@ -49,13 +49,13 @@ struct ScriptSource {
     )
     private static let wildcardNamespace = "urn:xmpptap:scansion"
 
-    /// Reads the one stanza of an action.
+    /// Parses the single stanza of an action.
     ///
     /// - Parameters:
-    ///   - range: Where it stands.
-    ///   - characters: Whose addresses variables may name.
-    ///   - connected: Those of them whose full JID is known.
-    ///   - verb: `sends`, where `{scansion:any}` is as any text, or `receives`.
+    ///   - range: The range of the stanza in the file.
+    ///   - characters: The characters that variables may refer to.
+    ///   - connected: Characters whose full JID is known.
+    ///   - verb: `receives`, or `sends`, for which `{scansion:any}` is ordinary text.
     func stanza(
         in range: Range<Int>,
         _ characters: [Script.Character],
@@ -63,7 +63,8 @@ struct ScriptSource {
         verb: String
     ) throws(ScriptFault) -> (sent: ScriptText, expected: ExpectedElement) {
         let block = Array(bytes[range])
-        // An apostrophe in a variable would end a value in apostrophes; names hold no backtick.
+        // An apostrophe in a variable would end a quoted value, so it is replaced by a backtick, which names cannot
+        // contain.
         let marked = Self.variables(in: block[...]).reduce(into: block) { text, variable in
             for index in variable where text[index] == UInt8(ascii: "'") { text[index] = UInt8(ascii: "`") }
         }
@@ -131,7 +132,7 @@ struct ScriptSource {
         return found
     }
 
-    /// Where `${...}` stand, with their braces.
+    /// Returns the ranges of `${...}`, braces included.
     static func variables(in text: ArraySlice<UInt8>) -> [Range<Int>] {
         var found: [Range<Int>] = []
         var position = text.startIndex
@@ -148,7 +149,7 @@ struct ScriptSource {
         return text.indices.first { text[$0...].starts(with: word) }
     }
 
-    /// The stanza without the line breaks and indents between its tags, which are the script's and not the stanza's.
+    /// Returns the stanza without line breaks and indentation between tags, which only format the script.
     private static func withoutIndents(_ stanza: ArraySlice<UInt8>) -> [UInt8] {
         var kept: [UInt8] = []
         var position = stanza.startIndex
@@ -167,11 +168,11 @@ struct ScriptSource {
         return kept
     }
 
-    /// Makes texts and expectations of a stanza whose variables have backticks for apostrophes.
+    /// Creates texts and expectations from a stanza whose variables contain backticks instead of apostrophes.
     private struct Reading {
         let source: ScriptSource
         let start: Int
-        /// As it stands in the file.
+        /// The stanza as written in the file.
         let block: [UInt8]
         let characters: [Script.Character]
         let connected: Set<Int>
@@ -187,7 +188,7 @@ struct ScriptSource {
             (self.characters, self.connected) = (characters, connected)
         }
 
-        /// - Parameter place: Where to look for it in the block, for a fault.
+        /// - Parameter place: Offset of the text in the block, for errors.
         func text(_ text: [UInt8], from place: Int = 0) throws(ScriptFault) -> ScriptText {
             var pieces: [ScriptText.Piece] = []
             var position = 0
@@ -278,7 +279,7 @@ struct ScriptSource {
 
         private static let wildcards = "{scansion:any} or {scansion:capture:NAME}"
 
-        /// A fault where `word` stands in the stanza first.
+        /// Returns a fault at the first occurrence of `word` in the stanza.
         private func fault(
             _ word: String,
             _ found: String,

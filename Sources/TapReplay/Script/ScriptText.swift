@@ -1,6 +1,6 @@
 internal import XMPPCore
 
-/// Text of a script in which variables stand: `${Romeo's JID}` and `${Romeo's full JID}`.
+/// Text with variables: `${Romeo's JID}` and `${Romeo's full JID}`.
 public struct ScriptText: Sendable, Hashable {
     enum Piece: Sendable, Hashable {
         case text([UInt8])
@@ -11,9 +11,9 @@ public struct ScriptText: Sendable, Hashable {
 
     init(_ pieces: [Piece]) { self.pieces = pieces }
 
-    /// The text with the values of its variables.
+    /// Returns the text with its variables substituted.
     ///
-    /// - Parameter isXML: The text is XML, in which the values are escaped.
+    /// - Parameter isXML: Whether the text is XML, so that values are escaped.
     func bytes(_ values: ScriptValues, isXML: Bool) -> [UInt8] {
         var bytes: [UInt8] = []
         for piece in pieces {
@@ -21,7 +21,7 @@ public struct ScriptText: Sendable, Hashable {
             case .text(let text): bytes += text
             case .variable(let variable):
                 let value = values[variable]
-                // As in an attribute: the same stands for it in text.
+                // The escapes of attributes are valid in text too.
                 bytes += isXML ? Self.escaped(value) : Array(value.utf8)
             }
         }
@@ -41,19 +41,19 @@ public struct ScriptText: Sendable, Hashable {
     }
 }
 
-/// What stands for a character's address.
+/// A variable for a character's address.
 struct ScriptVariable: Sendable, Hashable {
     /// Index of the character.
     var character: Int
-    /// The address with its resource, which is known once the character is connected.
+    /// Whether it is the full JID, which is known once the character is connected.
     var isFull: Bool
 }
 
-/// What a script knows while it runs: the addresses of its characters, and what it has captured.
+/// The state of a running script: addresses of its characters, and captured values.
 public struct ScriptValues: Sendable, Hashable {
     /// Bare JIDs by character.
     var accounts: [String]
-    /// Full JIDs by character, empty before it is connected.
+    /// Full JIDs by character, empty before the login.
     var resources: [String]
     /// Captured values by name.
     var captures: [String: String] = [:]

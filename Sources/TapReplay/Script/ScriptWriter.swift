@@ -1,13 +1,11 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// Writes a scansion script of recorded conversations: what each client sent, and what it received, with wildcards where a
-/// server makes up another value each time.
+/// Writes a scansion script from recorded conversations, with wildcards for values that a server generates.
 ///
-/// Logins and stream management are left out, since scripts have no words for them: a client that resumed its session stays
-/// connected. So are pings of the server, which clients
-/// answer by themselves, answers to its other requests, whose ids are others each time, messages that the server had kept when the recording began, and
-/// what the proxy made.
+/// Logins and stream management are left out, because the language cannot express them: a client that resumed its
+/// session stays connected. Also left out are the server's pings, answers to its other requests (their ids differ each
+/// time), messages that the server had stored before the recording, and items that the proxy created.
 public struct ScriptWriter {
     /// One action of the script.
     private struct Entry {
@@ -20,12 +18,12 @@ public struct ScriptWriter {
     private let names: [String]
     private let rules: NoiseRules
     private let parser = StanzaParser()
-    /// Ids that clients made up, which the server hands on.
+    /// Ids that clients generated and that the server passes on.
     private var ownIDs: Set<String> = []
 
     /// - Parameters:
-    ///   - conversations: Those without a JID are left out.
-    ///   - rules: Where values vary.
+    ///   - conversations: The conversations; those without a JID are left out.
+    ///   - rules: The rules for values that vary.
     public init(_ conversations: [RecordedConversation], rules: NoiseRules = NoiseRules()) {
         self.conversations = RecordedConversation.joined(conversations.filter { $0.jid != nil })
         self.rules = rules
@@ -38,14 +36,14 @@ public struct ScriptWriter {
         }
         self.names = names
         for item in self.conversations.flatMap(\.items) where item.direction == .send && item.origin == .peer {
-            // An answer has the id of who asked.
+            // An answer has the id of the request.
             if !item.isAnswer, let id = item.id { ownIDs.insert(id) }
         }
     }
 
-    /// The script; nil without a conversation that can be written.
+    /// Returns the script; nil if no conversation can be written.
     ///
-    /// - Parameter title: Its first line.
+    /// - Parameter title: The text of its first line.
     public func script(title: String) -> String? {
         guard !conversations.isEmpty else { return nil }
         var text = "# \(LineBuffer.escaped(title))\n"
@@ -61,7 +59,7 @@ public struct ScriptWriter {
         return text
     }
 
-    /// Whether a value can stand in a property as it is.
+    /// Returns whether a value can be written as a property without escapes.
     private static func isPlain(_ value: String) -> Bool {
         !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F } && !value.contains("\u{2028}")
     }
@@ -75,7 +73,7 @@ public struct ScriptWriter {
             let account = conversation.account?.description ?? ""
             var served: Set<String> = []
             add(conversation.readySequence, "\(names[index]) connects\n")
-            // Others see that it leaves when it closes its stream; what comes behind that reaches nobody.
+            // After its closing tag a client's stanzas have no effect.
             let closing = conversation.items.firstIndex { $0.kind == .end && $0.direction == .send }
             for item in conversation.items.prefix(closing ?? conversation.items.count) {
                 guard item.kind != .nonza, item.kind != .end, item.origin == .peer,
@@ -114,7 +112,7 @@ public struct ScriptWriter {
         return entries
     }
 
-    /// A value that is an address of a client, as a variable; nil for any other.
+    /// Returns the variable for a client's address; nil for other values.
     fileprivate func variable(_ value: String) -> String? {
         for (index, conversation) in conversations.enumerated() where conversation.jid?.description == value {
             return "${\(names[index])'s full JID}"
@@ -125,7 +123,7 @@ public struct ScriptWriter {
         return nil
     }
 
-    /// Whether an address is another resource of a client, so that its resource varies.
+    /// Returns whether an address is a full JID of a client's account, so that its resource varies.
     fileprivate func isOfClient(_ value: String) -> Bool {
         guard let slash = value.firstIndex(of: "/") else { return false }
         return conversations.contains { $0.account?.description == String(value[..<slash]) }
@@ -133,7 +131,7 @@ public struct ScriptWriter {
 
     fileprivate func isOwn(_ id: String) -> Bool { ownIDs.contains(id) }
 
-    /// What is done with the values of an element.
+    /// Returns the rules for an element.
     fileprivate func found(_ path: [Element]) -> [Int] {
         var found: [Int] = []
         rules.fill(&found, for: path)
@@ -145,11 +143,11 @@ public struct ScriptWriter {
     }
 }
 
-/// Writes one stanza, indented as scripts have it; what stands beside text is not indented.
+/// Writes a stanza with the indentation of scripts; mixed content is not indented.
 private struct Writer {
-    /// What is written of a value.
+    /// How a value is written.
     private enum Value {
-        /// As it stands in the script.
+        /// With this text.
         case written(String)
         case any, left
     }
@@ -163,7 +161,7 @@ private struct Writer {
         self.isSent = isSent
     }
 
-    /// - Parameter indent: Nil within text.
+    /// - Parameter indent: The indentation; nil within mixed content.
     mutating func write(_ element: Element, path: [Element], inherited: String, isStrict: Bool, indent: String?) {
         let path = path + [element]
         let found = script.found(path)
@@ -200,7 +198,7 @@ private struct Writer {
         if indent != nil { text += "\n" }
     }
 
-    /// What is written within an element: text as it stands in the script, without the white space between elements.
+    /// Returns the content to write: text with escapes, without white space between elements.
     private func contents(
         of element: Element,
         _ path: [Element],
@@ -249,7 +247,7 @@ private struct Writer {
         if let variable = script.variable(value) { return .written(variable) }
         let written = Value.written(Self.escaped(value))
         guard !isSent else { return written }
-        // What the parser gives would be taken for a variable, also where it is escaped.
+        // The script parser would read the value as a variable or wildcard even if it is escaped.
         guard !value.contains("${"), !value.hasPrefix("{scansion:"), !value.contains("[redacted:") else { return .any }
         switch action {
         case nil: return Timestamp(rfc3339: value) == nil ? written : .any
@@ -270,7 +268,7 @@ private struct Writer {
         }
     }
 
-    /// With every character escaped that would end the value or the line, or be taken for a variable.
+    /// Escapes characters that would end the value or the line, or begin a variable.
     private static func escaped(_ value: String) -> String {
         var text = ""
         for scalar in value.unicodeScalars {

@@ -3,57 +3,59 @@ public import XMPPCore
 
 /// Plays the server's side of a recorded conversation to a client that has logged in.
 ///
-/// Requests are answered as the recorded ones were that they match, with their id; what the server sent unasked comes when the
-/// client has sent what came before it in the recording, or has been quiet for a while. Pings and stream management are live.
+/// A request that matches a recorded one gets the recorded answer with its own id. Unsolicited items are sent after the
+/// client has sent everything that preceded them in the recording, or has been silent for a while. Pings and stream
+/// management are answered live.
 ///
-/// Sans-IO: items go in with the time, in nanoseconds of any clock that does not go back; ``next()`` gives what is to be done,
-/// until there is nothing; call ``tick(at:)`` at ``deadline``.
+/// Sans-IO: items are passed with the time in nanoseconds of a monotonic clock, ``next()`` returns events until it
+/// returns nil, and ``tick(at:)`` must be called at ``deadline``.
 public struct ServedSession {
-    /// How a conversation is served.
+    /// Options for serving a conversation.
     public struct Settings: Sendable {
-        /// When items are sent, after what they depend on; default at once.
+        /// When items are sent, relative to the items that they depend on (default: at once).
         public var pace = ReplayOptions.Pace.causal
-        /// Write items in the pieces in which they were recorded. Default no.
+        /// Whether to write items in the recorded chunks (default: false).
         public var keepsChunks = false
-        /// Nanoseconds without anything from the client after which unasked items no longer wait. Default 2 s.
+        /// Silence of the client after which unsolicited items are sent anyway, in nanoseconds (default: 2 s).
         public var patience: Int64 = 2_000_000_000
-        /// Nanoseconds between two pieces of an item, so that the client reads them apart. Default 20 ms.
+        /// Time between two chunks of an item, so that the client reads them separately, in nanoseconds (default: 20
+        /// ms).
         public var chunkGap: Int64 = 20_000_000
 
-        /// The defaults.
+        /// Creates settings with the defaults.
         public init() {}
     }
 
-    /// What is to be done.
+    /// An event for the caller.
     public enum Event: Sendable {
-        /// Send these bytes to the client, apart from those before and behind.
+        /// Send these bytes to the client in a separate write.
         case send([UInt8])
-        /// The recording has no answer to a request: ``ServedSession/answer(_:with:at:)`` it now, or later behind
-        /// ``ServedSession/await(_:)``.
+        /// The recording contains no answer to this request: call ``ServedSession/answer(_:with:at:)``, or
+        /// ``ServedSession/await(_:)`` if the answer takes time.
         case ask(Element)
-        /// The client did something else than in the recording; no secret stands in it.
+        /// The client differs from the recording; the divergence is redacted.
         case report(Divergence)
         /// Close the stream, as the server did.
         case close
-        /// End the stream: the client asks faster than it is answered.
+        /// Close the stream, because the client sends requests faster than they are answered.
         case overflow
     }
 
-    /// What waits to be sent.
+    /// An item to be sent.
     private struct Waiting {
         enum Content {
             case send([UInt8])
-            /// The answer to a request with this id, which is not there yet.
+            /// The pending answer to the request with this id.
             case answer(String?)
             case close
         }
 
-        /// When it is sent.
+        /// The time at which it is sent.
         var due: Int64
         var content: Content
-        /// The stanza of which it is all, or the first piece.
+        /// The stanza that these bytes are, or begin.
         var stanza: [UInt8]?
-        /// It is sent directly behind what was sent before it: nothing comes between the pieces of an item.
+        /// Whether it must directly follow the entry before it: nothing is sent between the chunks of an item.
         var isBound = false
     }
 
@@ -62,21 +64,21 @@ public struct ServedSession {
         let item: Int
         let form: StanzaForm
         let isRequest: Bool
-        /// The item that answers it.
+        /// Index of the item that answers it.
         var answer: Int?
-        /// Nothing waits for it any more.
+        /// Whether nothing waits for it any more.
         var isSettled: Bool
         var isMatched = false
     }
 
-    /// What the server sent unasked.
+    /// An unsolicited item of the server.
     private struct Push {
         let item: Int
-        /// How many of the client's stanzas came before it.
+        /// Number of client stanzas that precede it.
         let after: Int
     }
 
-    /// Answers that may wait beyond as many items as the recording has.
+    /// Limit of pending answers, in addition to the number of recorded items.
     private static let mostRepeated = 1024
 
     private let items: [RecordedItem]
@@ -85,37 +87,37 @@ public struct ServedSession {
     private let settings: Settings
     private let rules: NoiseRules
     private let redactor = ReportRedactor()
-    /// The addresses alone.
+    /// The bindings of addresses only.
     private let addresses: ValueBindings
     private var bindings: ValueBindings
     private var expected: [Expected] = []
-    /// How many at the beginning of ``expected`` are settled.
+    /// Number of settled entries at the start of ``expected``.
     private var settled = 0
     private var pushes: ArraySlice<Push> = []
-    /// What waits for its time or its answer, in the order of sending.
+    /// Entries that wait for their time or for an answer, in sending order.
     private var waiting: ArraySlice<Waiting> = []
     private var events: ArraySlice<Event> = []
-    /// The last of the client's stanzas that was recorded, and the last item sent: when they were in the recording, and are now.
+    /// The last matched client stanza and the last item sent, each with its recorded and live time.
     private var heard: (recorded: Int64, live: Int64)
     private var sent: (recorded: Int64, live: Int64)
     private var lastHeard: Int64
     private var now: Int64
-    /// The client's stanzas since it enabled stream management; nil before.
+    /// Number of client stanzas since it enabled stream management; nil before.
     private var handled: UInt32?
-    /// The id by which the client may resume the session.
+    /// The id with which the client may resume the session.
     private let resumptionID: String?
-    /// The stanzas that were sent since it enabled that, and that it has not acknowledged; nil before.
+    /// Stanzas sent since the client enabled resumption that it has not acknowledged; nil if it has not enabled it.
     private var unacknowledged: ArraySlice<[UInt8]>?
-    /// How many it has acknowledged.
+    /// Number of stanzas that the client has acknowledged.
     private var acknowledged: UInt32 = 0
     private var received: UInt64 = 0
 
-    /// A session whose client has bound a resource.
+    /// Creates a session for a client that has bound a resource.
     ///
     /// - Parameters:
     ///   - live: The client's full JID.
-    ///   - resumptionID: By what the client may resume the session; nil is not at all.
-    ///   - parser: For the recorded items.
+    ///   - resumptionID: The id with which the client may resume the session; nil if it may not.
+    ///   - parser: The parser for the recorded items.
     public init(
         _ conversation: RecordedConversation,
         live: JID,
@@ -133,7 +135,7 @@ public struct ServedSession {
         self.rules = rules
         var bindings = ValueBindings()
         if let jid = conversation.jid {
-            // The first bindings cannot collide.
+            // No collision is possible with empty bindings.
             try? bindings.bind(jid.bare.description, to: live.bare.description, .account)
             try? bindings.bind(jid.description, to: live.description, .resource)
         }
@@ -147,7 +149,7 @@ public struct ServedSession {
         advance()
     }
 
-    /// An item without the prefixes that the header of the recorded stream declared: the header here does not.
+    /// Returns an item without prefixes that only the recorded stream header declared.
     private static func resolved(_ item: RecordedItem, _ parser: StanzaParser) -> RecordedItem {
         guard item.direction == .recv, item.kind != .end, let seen = item.seen,
             item.root != StanzaForm.clientDeclarations,
@@ -160,7 +162,7 @@ public struct ServedSession {
         return item
     }
 
-    /// Sorts the recorded items by what they are here.
+    /// Sorts the recorded items into expected stanzas, answers and unsolicited items.
     private mutating func read(_ parser: StanzaParser, endsAtServer: Bool) {
         var open: [String: Int] = [:]
         for (index, item) in items.enumerated() {
@@ -193,12 +195,12 @@ public struct ServedSession {
         }
     }
 
-    // MARK: What happens
+    // MARK: Events
 
-    /// The next thing to do; nil when there is nothing until something happens.
+    /// Returns the next event; nil if there is none until the next call.
     public mutating func next() -> Event? { events.popFirst() }
 
-    /// When ``tick(at:)`` is due; nil while nothing waits for a time.
+    /// When ``tick(at:)`` must be called; nil if nothing waits for a time.
     public var deadline: Int64? {
         if let first = waiting.first {
             if case .answer = first.content { return nil }
@@ -207,7 +209,7 @@ public struct ServedSession {
         return pushes.isEmpty ? nil : lastHeard &+ settings.patience
     }
 
-    /// The ``deadline`` is there.
+    /// Handles the ``deadline``.
     public mutating func tick(at now: Int64) {
         self.now = max(self.now, now)
         if waiting.isEmpty, let push = pushes.first, self.now >= lastHeard &+ settings.patience {
@@ -217,7 +219,7 @@ public struct ServedSession {
         advance()
     }
 
-    /// The client has sent an item.
+    /// Handles an item from the client.
     public mutating func receive(_ element: Element, at now: Int64) {
         self.now = max(self.now, now)
         lastHeard = self.now
@@ -235,7 +237,7 @@ public struct ServedSession {
         advance()
     }
 
-    /// A request that ``Event/ask(_:)`` has given is answered later; recorded answers to what follows wait for that.
+    /// Reserves the place of the answer to a request of ``Event/ask(_:)``; later recorded answers wait for it.
     public mutating func await(_ request: Element) {
         let place = waiting.prefix { $0.isBound || $0.due <= now }.count
         waiting.insert(
@@ -244,7 +246,7 @@ public struct ServedSession {
         )
     }
 
-    /// The answer to a request that ``Event/ask(_:)`` has given.
+    /// Sends the answer to a request of ``Event/ask(_:)``.
     public mutating func answer(_ request: Element, with bytes: [UInt8], at now: Int64) {
         self.now = max(self.now, now)
         let id = request.attribute("id")
@@ -257,7 +259,7 @@ public struct ServedSession {
         advance()
     }
 
-    /// The client is gone: reports what it did not send.
+    /// Ends the session, and reports the stanzas that the client did not send.
     public mutating func end() {
         giveUp(before: expected.count)
         (pushes, waiting) = ([], [])
@@ -268,20 +270,22 @@ public struct ServedSession {
     /// Whether the client has enabled resumption.
     public var isResumable: Bool { unacknowledged != nil }
 
-    /// The connection is lost; ``resume(handled:xmlns:at:)`` may follow. Nothing is due until then.
+    /// Suspends the session after the connection was lost; ``resume(handled:xmlns:at:)`` may follow.
     public mutating func suspend() {
-        // The rest of an item cannot follow on another connection: all of it is sent again.
+        // A partly sent item cannot continue on another connection, so the whole stanza is sent again.
         let rest = waiting.prefix(while: \.isBound)
         for stanza in rest.compactMap(\.stanza) { unacknowledged?.append(stanza) }
         waiting = waiting.dropFirst(rest.count)
         events = []
     }
 
-    /// The client has another connection, and has got so many stanzas.
+    /// Resumes the session on a new connection.
     ///
-    /// - Parameter xmlns: The namespace of its request.
-    /// - Returns: The answer, which goes before all else; nil if the session does not go on, because the client counts what was not
-    ///   sent.
+    /// - Parameters:
+    ///   - count: Number of stanzas that the client has received.
+    ///   - xmlns: The namespace of its request.
+    /// - Returns: The answer, to be sent first; nil if the client acknowledges stanzas that were not sent, so that the
+    ///   session cannot be resumed.
     public mutating func resume(handled count: UInt32, xmlns: String, at now: Int64) -> [UInt8]? {
         guard let resumptionID, acknowledge(count) else { return nil }
         self.now = max(self.now, now)
@@ -292,7 +296,7 @@ public struct ServedSession {
         return XMLWriter.bytes { $0.element("resumed", xmlns: xmlns, ["previd": resumptionID, "h": "\(own)"]) }
     }
 
-    /// Enables stream management, as the client asks by its `<enable/>`.
+    /// Enables stream management at the client's `<enable/>`.
     ///
     /// - Returns: The answer.
     public mutating func enable(_ request: Element) -> [UInt8] {
@@ -305,7 +309,7 @@ public struct ServedSession {
         return XMLWriter.bytes { $0.element("enabled", xmlns: request.namespaceURI, attributes) }
     }
 
-    /// - Returns: False if so many were not sent.
+    /// - Returns: Whether that many stanzas were sent.
     private mutating func acknowledge(_ count: UInt32) -> Bool {
         let number = Int(count &- acknowledged)
         guard let sent = unacknowledged, number <= sent.count else { return false }
@@ -316,7 +320,7 @@ public struct ServedSession {
 
     private mutating func sending(_ stanza: [UInt8]?) {
         guard let stanza, let count = unacknowledged?.count else { return }
-        // A client that never acknowledges cannot resume when so much waits.
+        // Drop resumption for a client that never acknowledges.
         if count < items.count + Self.mostRepeated { unacknowledged?.append(stanza) } else { unacknowledged = nil }
     }
 
@@ -344,7 +348,7 @@ public struct ServedSession {
         sendLive(XMLWriter.bytes(content), isStanza: isStanza)
     }
 
-    /// What is live waits for nothing but the last piece of an item that is being sent.
+    /// Sends live bytes at once, or after the remaining chunks of an item that is being sent.
     private mutating func sendLive(_ bytes: [UInt8], isStanza: Bool) {
         let bound = waiting.prefix(while: \.isBound)
         let stanza = isStanza ? bytes : nil
@@ -377,15 +381,15 @@ public struct ServedSession {
         }
     }
 
-    /// The recorded stanzas to compare with, those that have not come first.
+    /// Returns the indices of recorded stanzas to compare with, unmatched ones first.
     private func candidates(_ live: StanzaForm) -> [Int] {
         let open = expected.indices.filter { !expected[$0].isMatched && expected[$0].form.kind == live.kind }
         guard live.kind == .iq else { return open }
         return open + expected.indices.filter { expected[$0].isMatched && expected[$0].isRequest }
     }
 
-    /// The recorded stanza that means the same. What it binds holds for the rest of the session, unless it has come before or
-    /// stands against what is bound.
+    /// Returns the recorded stanza with the same meaning. Its bindings are kept for the session, unless it was matched
+    /// before or conflicts with earlier bindings.
     private mutating func exactMatch(_ live: StanzaForm) -> Int? {
         for index in candidates(live) {
             for known in [bindings, addresses] {
@@ -403,10 +407,10 @@ public struct ServedSession {
         StanzaComparison.compare(recorded: expected[index].form, live: live, bindings: &bindings, rules: rules)
     }
 
-    /// What the stanza that is being answered binds.
+    /// The bindings of the stanza that is being answered.
     private var answering = ValueBindings()
 
-    /// The recorded stanza of the same purpose.
+    /// Returns the recorded stanza with the same purpose.
     private mutating func likeness(_ live: StanzaForm) -> (Int, [ValueDifference])? {
         for index in candidates(live) where isLike(expected[index].form, live) {
             var trial = addresses
@@ -445,7 +449,7 @@ public struct ServedSession {
 
     // MARK: The server's items
 
-    /// Sends what is due, and lets go what no longer waits for the client.
+    /// Sends due entries, and schedules unsolicited items whose preceding stanzas have arrived.
     private mutating func advance() {
         while settled < expected.count, expected[settled].isSettled { settled += 1 }
         while let push = pushes.first, push.after <= settled {
@@ -464,7 +468,7 @@ public struct ServedSession {
         }
     }
 
-    /// Puts an item behind what waits already, as long after what it follows as in the recording.
+    /// Schedules an item after the pending entries, with the recorded delay to the item before it.
     private mutating func schedule(
         _ index: Int,
         behind before: (recorded: Int64, live: Int64),
@@ -493,8 +497,8 @@ public struct ServedSession {
         }
     }
 
-    /// Where the recorded boundaries lie in an item whose values have changed: before the first change as they were, behind the
-    /// last one as far from the end.
+    /// Returns the recorded chunk boundaries for an item whose values have changed: before the first change at the same
+    /// offset, after the last change at the same distance from the end.
     static func boundaries(_ chunks: [UInt64], from recorded: [UInt8], to live: [UInt8]) -> [Int] {
         let head = zip(recorded, live).prefix { $0 == $1 }.count
         let most = min(recorded.count, live.count) - head
