@@ -1,14 +1,14 @@
 package import TapRecord
 
-/// Numbers the runs in files from 1, in the order of their first headers. Parts of several runs may alternate.
+/// Numbers the runs in files from 1, in the order of their first headers. Parts of different runs may alternate.
 package struct RunNumbers: Sendable {
-    /// One session of one run: each run counts its sessions from 1.
+    /// A session of a run; each run counts its sessions from 1.
     package struct Session: Hashable {
         package let run: Int
         package let number: UInt64
     }
 
-    /// The number of the run whose records come now; 0 before the first header.
+    /// The number of the current run; 0 before the first header.
     private(set) var current = 0
     private var numbers: [String: Int] = [:]
 
@@ -16,12 +16,12 @@ package struct RunNumbers: Sendable {
 
     var count: Int { numbers.count }
 
-    /// Records of this run follow.
+    /// Handles a header: the records that follow belong to its run.
     package mutating func note(_ header: RecordHeader) {
         current = numbers[header.run, default: numbers.count + 1]
         numbers[header.run] = current
     }
 
-    /// The session of a record that comes now.
+    /// Returns the session of a record of the current run.
     package func session(of record: Record) -> Session { Session(run: current, number: record.session) }
 }

@@ -1,23 +1,24 @@
 internal import TapRecord
 
-/// Draws sequence diagrams as one SVG image, or as a page.
+/// Draws sequence diagrams as an SVG image or an HTML page.
 public struct DiagramForm: Sendable {
-    /// What the drawing is to be.
+    /// The kind of document.
     public enum Document: Sendable, Hashable {
         /// An image (SVG 1.1).
         case svg
-        /// A page of sessions to open, with nothing from elsewhere.
+        /// A self-contained HTML page on which each session can be expanded.
         case html
     }
 
     private let document: Document
 
-    /// A form for a document of that kind.
+    /// Creates a form for a kind of document.
     public init(_ document: Document) { self.document = document }
 
-    /// All diagrams one below the other.
+    /// Returns a document with all diagrams below each other.
     ///
-    /// - Parameter note: A line above and below them, such as how many sessions are not drawn; default none.
+    /// - Parameter note: A line above and below the diagrams, such as the number of sessions that are not drawn
+    ///   (default: none).
     public func draw(_ diagrams: [SequenceDiagram], note: String? = nil) -> String {
         guard document == .svg else {
             var page = DiagramPage()
@@ -31,15 +32,15 @@ public struct DiagramForm: Sendable {
     }
 }
 
-/// Where diagrams are drawn, from top to bottom.
+/// An SVG image to which diagrams are added from top to bottom.
 struct DiagramCanvas: ~Copyable {
     private static let width = 1200
     private static let step = 22
-    /// Characters of a label that fit between the client's line and the server's.
+    /// Maximum number of characters of a label between the client's lane and the server's.
     private static let labelWidth = 112
-    /// Characters of what is said of an item behind its label.
+    /// Maximum number of characters of the mark after a label.
     private static let markWidth = 40
-    /// Characters of a line over the whole width.
+    /// Maximum number of characters of a line over the whole width.
     private static let lineWidth = 170
 
     private var body = ""
@@ -65,7 +66,7 @@ struct DiagramCanvas: ~Copyable {
         """
     }
 
-    /// A line about the whole drawing.
+    /// Draws a line of text about the whole image.
     mutating func draw(note: String) {
         y += 30
         text(20, note, class: "mark", weight: "bold")
@@ -82,7 +83,7 @@ struct DiagramCanvas: ~Copyable {
         y += 8
         let top = y
         y += 14
-        // The lines of the three lie below what is written.
+        // The lanes are inserted before the rows, so that text covers them.
         let before = body
         body = ""
         for part in diagram.parts {
@@ -149,7 +150,7 @@ struct DiagramCanvas: ~Copyable {
         let left = min(from, to)
         let mark = item.mark.map { cut(LineBuffer.escaped($0), to: Self.markWidth) }
         let room = abs(to - from) / 7 - 3 - (mark.map { $0.count + 3 } ?? 0)
-        // A label is a line of the text form, which has escaped it.
+        // A label comes from the text form, which has escaped it.
         var words = DiagramText.xml(cut(DiagramText.short(item.label), to: min(room, Self.labelWidth)))
         if let mark { words += " <tspan class=\"mark\">[\(DiagramText.xml(mark))]</tspan>" }
         body +=
@@ -185,7 +186,7 @@ struct DiagramCanvas: ~Copyable {
         LineBuffer.text { timestamps.appendTimeOfDay(time, to: &$0) }
     }
 
-    /// Writes a text from anywhere; of one over `limit` characters the beginning.
+    /// Writes text from any source, cut to `limit` characters.
     private mutating func text(
         _ x: Int,
         _ words: String,
@@ -205,7 +206,7 @@ struct DiagramCanvas: ~Copyable {
         body += "<text \(attributes)>\(DiagramText.xml(cut(LineBuffer.escaped(words), to: limit)))\(full)</text>\n"
     }
 
-    /// Breaks a text at spaces into lines of as many characters as fit.
+    /// Breaks a text at spaces into lines of at most 160 characters.
     private func wrap(_ text: String) -> [String] {
         var lines: [String] = []
         var line = ""

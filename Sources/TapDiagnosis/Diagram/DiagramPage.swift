@@ -1,19 +1,19 @@
 internal import TapRecord
 
-/// Sequence diagrams as a page: a line for each session, which opens to the rows of its diagram.
+/// Sequence diagrams as an HTML page: one line for each session, which expands to the rows of its diagram.
 ///
-/// Every text is escaped as it is written. The page is well-formed XML, holds no script and nothing from elsewhere. What is
-/// closed costs no layout, so that a page of thousands of sessions is there at once.
+/// All text is escaped when it is written. The page is well-formed XML without scripts or external resources. Collapsed
+/// sessions cost no layout, so that pages with thousands of sessions load fast.
 struct DiagramPage: ~Copyable {
-    /// Up to so many sessions are open from the start.
+    /// Maximum number of sessions for which all are expanded initially.
     private static let mostOpen = 3
-    /// Failed sessions that are linked at the top.
+    /// Maximum number of failed sessions linked at the top.
     private static let mostLinks = 200
 
     private var page = ""
     private var timestamps = TimestampWriter()
 
-    /// The page of all diagrams, with a note above and below them.
+    /// Returns the page of all diagrams, with a note above and below them.
     mutating func draw(_ diagrams: [SequenceDiagram], note: String?) -> String {
         page = """
             <!DOCTYPE html>
@@ -34,7 +34,7 @@ struct DiagramPage: ~Copyable {
         return page
     }
 
-    /// How many sessions there are, and which failed; the lines of the sessions are the list of all.
+    /// Writes the number of sessions and links to the failed ones.
     private mutating func index(_ diagrams: [SequenceDiagram]) {
         let failed = diagrams.indices.filter { diagrams[$0].diagnosis != nil }
         page += "<nav><b>\(diagrams.count) session\(diagrams.count == 1 ? "" : "s")</b>"
@@ -110,7 +110,7 @@ struct DiagramPage: ~Copyable {
         if item.isStopped { style += " stopped" }
         page += "<details class=\"\(style)\"><summary>"
         time(at)
-        // A label is a line of the text form, which has escaped it.
+        // A label comes from the text form, which has escaped it.
         page += "<b>\(DiagramText.xml(DiagramText.short(item.label)))"
         if let mark = item.mark { page += " <i>[\(DiagramText.escaped(mark))]</i>" }
         page += "</b></summary><pre>\(DiagramText.xml(item.label))"
@@ -122,7 +122,7 @@ struct DiagramPage: ~Copyable {
         page += "<time>\(LineBuffer.text { timestamps.appendTimeOfDay(time, to: &$0) })</time>"
     }
 
-    /// The lanes are lines behind the rows, at both edges and in the middle; an arrow is the lower edge of its row.
+    /// The lanes are backgrounds at both edges and in the middle; an arrow is the lower border of its row.
     private static let style = """
         :root { color-scheme: light dark; --paper: #fff; --ink: #1d2733; --faint: #6b7785; --lane: #c3ccd6; --item: #2f6db5;
         --tap: #a85f00; --bad: #b91f1f; --good: #23783e; --box: #fbecec }
@@ -164,20 +164,19 @@ struct DiagramPage: ~Copyable {
         """
 }
 
-/// Texts of diagrams, escaped for the documents that they stand in.
+/// Text of diagrams, escaped for XML.
 enum DiagramText {
-    /// A text from anywhere as it stands in XML: what is invisible, or turns the order of the others round, is named as in a
-    /// text log.
+    /// Escapes text from any source for XML; invisible characters and bidirectional controls are named as in text logs.
     static func escaped(_ text: String) -> String { xml(LineBuffer.escaped(text)) }
 
-    /// The same of the lines of an item.
+    /// Escapes the lines of an item.
     static func lines(of text: String) -> String {
         text.split(separator: "\n", omittingEmptySubsequences: false).map { escaped(String($0)) }.joined(
             separator: "\n"
         )
     }
 
-    /// An escaped text as it stands in XML; a character that XML does not have is shown as a mark.
+    /// Escapes text for XML after log escaping; characters that XML does not allow become U+FFFD.
     static func xml(_ text: String) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {
@@ -193,8 +192,7 @@ enum DiagramText {
         return escaped
     }
 
-    /// A label in which long words, such as ids and resources that were made at random, have only their beginning and end.
-    /// Of an address the bare JID stays.
+    /// Returns a label with long random words, such as ids and resources, cut in the middle. Bare JIDs are kept.
     static func short(_ label: String) -> String {
         label.split(separator: " ", omittingEmptySubsequences: false).map { word in
             guard word.count > longestWord else { return String(word) }
@@ -213,7 +211,7 @@ enum DiagramText {
 
     private static let longestWord = 24
 
-    /// The sign of a step's result, and the class of how it is drawn.
+    /// Returns the sign and the CSS class of a step's result.
     static func sign(_ result: LoginStep.Result?) -> (String, String) {
         switch result {
         case .ok: ("✓", "ok")
@@ -224,7 +222,7 @@ enum DiagramText {
 
     static func fold(_ count: Int) -> String { "\(count) acknowledgements and pings" }
 
-    /// A diagnosis: the cause, the side at fault, what to try.
+    /// Returns the lines of a diagnosis: cause, side at fault, advice.
     static func lines(_ diagnosis: LoginDiagnosis) -> [String] {
         let rule = diagnosis.rule.map { " (\($0))" } ?? ""
         let blame =

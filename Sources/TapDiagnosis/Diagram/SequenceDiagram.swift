@@ -1,29 +1,28 @@
 public import TapRecord
 internal import XMPPCore
 
-/// A session as a diagram of who said what to whom: what passed between the client and the server, what this program did
-/// about it, and the steps of the timeline beside it.
+/// A session as a diagram: the items between client and server, the actions of xmpptap, and the login steps.
 ///
-/// Made of records, like every view: take them in order by ``note(_:content:)``, then draw it.
+/// Pass the session's records in order to ``note(_:content:)``, then draw the diagram.
 public struct SequenceDiagram: Sendable {
-    /// Rows that are drawn; of a longer session the beginning, since that is where a login is.
+    /// Maximum number of rows; of a longer session the beginning is drawn, which includes the login.
     static let mostRows = 600
 
-    /// One of the three.
+    /// A participant of the session.
     enum Lane: Sendable, Hashable {
         case client, tap, server
 
         init(_ leg: Leg) { self = leg == .client ? .client : .server }
     }
 
-    /// Something to draw in a separate line.
+    /// A row of the diagram.
     struct Row: Sendable, Hashable {
         enum Content: Sendable, Hashable {
-            /// An item from one to another.
+            /// An item that one participant sent to another.
             case item(Item)
-            /// A step of the timeline that has ended.
+            /// A completed login step.
             case loginStep(LoginStep.Result?, words: String)
-            /// A remark or an error, of this level.
+            /// A note or an error of this level.
             case remark(Level, String)
         }
 
@@ -36,65 +35,66 @@ public struct SequenceDiagram: Sendable {
         var from: Lane
         var to: Lane
         var label: String
-        /// The item itself, of a long one the beginning.
+        /// The XML of the item, cut if it is long.
         var xml = ""
-        /// What this program did: made it, changed it, dropped it, inferred it; nil where it let it pass.
+        /// What xmpptap did with the item, such as injecting, changing or dropping it; nil if it only forwarded the
+        /// item.
         var mark: String?
         var isInferred = false
-        /// It did not reach the other side.
+        /// Whether the item did not reach its destination.
         var isStopped = false
-        /// It says that something failed.
+        /// Whether the item reports a failure.
         var isFailure = false
-        /// An acknowledgement of stream management or its request, or a ping that is answered: one of many alike.
+        /// Whether it is an acknowledgement of stream management, its request, or an answered ping.
         var isKeepAlive = false
     }
 
-    /// Rows that are drawn one by one, or folded to one line.
+    /// Consecutive rows that are drawn individually, or folded to one line.
     struct Part: Hashable {
         var rows: Range<Int>
         var isFolded: Bool
     }
 
-    /// Keepalives that follow each other are folded, from so many rows on.
+    /// Minimum number of consecutive keepalives that are folded.
     private static let fewestFolded = 3
-    /// Bytes of an item that are kept.
+    /// Maximum number of bytes kept of an item's XML.
     private static let mostXML = 16 << 10
 
     /// The number of the session within its run.
     public let session: UInt64
-    /// Who it is of: a full JID, or as much as is known.
+    /// The owner of the session: a full JID, or what is known of it.
     private(set) var who = "a client"
     private(set) var rows: [Row] = []
-    /// This program stood between the two, rather than read what one of them had logged.
+    /// Whether xmpptap relayed the session; false if it was read from a client's log.
     private(set) var hasTap = true
-    /// Rows that were not kept.
+    /// Number of rows that were not kept.
     private(set) var omitted = 0
     private(set) var diagnosis: LoginDiagnosis?
     private(set) var ending: String?
     private(set) var began: Timestamp?
-    /// The ids of pings without an answer yet (XEP-0199).
+    /// Ids of unanswered pings (XEP-0199).
     private var pings: Set<String> = []
     private var isReady = false
 
-    /// How much of the next record is kept.
+    /// How much is kept of the next record.
     enum Detail: Comparable {
-        /// What failed or is a warning, and how the session ended.
+        /// Failures, warnings, and the end of the session.
         case failures
-        /// That, and the login.
+        /// Failures and the login.
         case logins
-        /// Every row, without the XML of items.
+        /// All rows, without the XML of items.
         case labels
-        /// Every row.
+        /// All rows, with XML.
         case whole
     }
 
     private var detail = Detail.whole
-    /// What was left out because of it: rows, and XML of rows that are kept.
+    /// The rows, and XML of rows, that were left out because of ``detail``.
     private(set) var cut = SequenceDiagrams.Cut()
-    /// Bytes of all rows, as a page takes them.
+    /// Approximate size of all rows on a page, in bytes.
     private(set) var byteCount = 0
 
-    /// The rows, where several keepalives follow each other as one part.
+    /// The rows, divided into foldable keepalives and other rows.
     var parts: [Part] {
         var parts: [Part] = []
         var start = 0
@@ -107,13 +107,13 @@ public struct SequenceDiagram: Sendable {
         return parts
     }
 
-    /// The diagram of a session, with nothing in it yet.
+    /// Creates an empty diagram of a session.
     public init(session: UInt64) { self.session = session }
 
-    /// Takes a record of the session; `content` holds its texts.
+    /// Adds a record of the session; `content` contains its text.
     public mutating func note(_ record: Record, content: Span<UInt8>) { note(record, content: content, .whole) }
 
-    /// Takes a record of the session, and of it what there is room for.
+    /// Adds a record of the session, reduced to a level of detail.
     mutating func note(_ record: Record, content: Span<UInt8>, _ detail: Detail) {
         guard record.session == session else { return }
         self.detail = detail
@@ -139,7 +139,7 @@ public struct SequenceDiagram: Sendable {
         if Self.isDrawn(record.kind), let direction = record.direction {
             return add(.item(item(record, direction, content)), at: record.time)
         }
-        // What is said at info and above is worth a line; of verbose only what a client's log says itself.
+        // Notes are shown at level info and above, and lines of client logs also at verbose.
         guard record.level <= .info || record.code == "foreign-line", let message = record.message else { return }
         add(.remark(record.level, "\(message)"), at: record.time)
     }
@@ -173,7 +173,7 @@ public struct SequenceDiagram: Sendable {
         byteCount += row.byteCount
     }
 
-    /// Whether an item is a keepalive; a ping is noted by its id until its answer comes.
+    /// Returns whether an item is a keepalive; remembers the ids of pings to recognise their answers.
     private mutating func isKeepAlive(_ record: Record, _ content: Span<UInt8>) -> Bool {
         guard let range = record.name, record.condition == nil else { return false }
         let name = content.slice(range)
@@ -224,7 +224,7 @@ public struct SequenceDiagram: Sendable {
 extension SequenceDiagram.Row {
     fileprivate var isKeepAlive: Bool { if case .item(let item) = content { item.isKeepAlive } else { false } }
 
-    /// It says that something failed, or may.
+    /// Whether the row reports a failure or a warning.
     fileprivate var isFailure: Bool {
         switch content {
         case .item(let item): item.isFailure
@@ -233,7 +233,7 @@ extension SequenceDiagram.Row {
         }
     }
 
-    /// About what it takes in a page: tags around it, a label twice, and XML with a tenth of it escaped.
+    /// Approximate size on a page: tags, the label twice, and XML with escapes.
     fileprivate var byteCount: Int {
         switch content {
         case .item(let item): 150 + 2 * item.label.utf8.count + item.xml.utf8.count * 3 / 2
@@ -243,30 +243,30 @@ extension SequenceDiagram.Row {
     }
 }
 
-/// The sessions in files as diagrams, in the order of their first records.
+/// Diagrams of the sessions in files, in the order of their first records.
 public struct SequenceDiagrams: Sendable {
-    /// The most sessions of an image where none are named.
+    /// Maximum number of sessions in an image if none are selected.
     public static let most = 50
-    /// The most sessions of a page, where they are closed until they are looked at.
+    /// Maximum number of sessions on a page, where they are collapsed.
     public static let mostOnPage = 10_000
-    /// Bytes of a page, about. From half of them on the XML of items is left out, from three quarters on the rows behind
-    /// logins, too, and then all but failures and warnings.
+    /// Approximate maximum size of a page in bytes. From half of it on, the XML of items is left out; from three
+    /// quarters on, also the rows after logins; beyond it, everything but failures and warnings.
     public static let roomOnPage = 16 << 20
 
-    /// What there was no room for.
+    /// Content that was left out because of the size.
     public struct Cut: Sendable, Hashable {
-        /// Items without their XML.
+        /// Number of items without their XML.
         public internal(set) var items = 0
-        /// Rows.
+        /// Number of omitted rows.
         public internal(set) var rows = 0
 
-        /// Whether nothing is missing.
+        /// Whether nothing was left out.
         public var isEmpty: Bool { items == 0 && rows == 0 }
     }
 
     private let most: Int
     private let room: Int
-    /// Bytes of all diagrams.
+    /// Approximate size of all diagrams in bytes.
     private var byteCount = 0
     private let wanted: Set<UInt64>
     private var runs = RunNumbers()
@@ -277,25 +277,26 @@ public struct SequenceDiagrams: Sendable {
     /// The diagrams.
     public private(set) var all: [SequenceDiagram] = []
 
-    /// How many sessions are not drawn.
+    /// Number of sessions that are not drawn.
     public var omitted: Int { others.count }
 
-    /// What there was no room for in the sessions that are drawn.
+    /// Content that was left out of the drawn sessions because of the size.
     public private(set) var cut = Cut()
 
-    /// Diagrams of the sessions of these numbers; of none is of the first ``most``, or ``mostOnPage``.
+    /// Creates diagrams of the sessions with these numbers; an empty set selects the first ``most`` or ``mostOnPage``
+    /// sessions.
     public init(of wanted: Set<UInt64>, for document: DiagramForm.Document) {
         self.init(of: wanted, for: document, room: Self.roomOnPage)
     }
 
-    /// The same, with so many bytes of room.
+    /// Creates diagrams with a maximum size in bytes.
     init(of wanted: Set<UInt64>, for document: DiagramForm.Document, room: Int) {
         self.wanted = wanted
         most = document == .svg ? Self.most : Self.mostOnPage
         self.room = room
     }
 
-    /// What is kept of the next record.
+    /// How much is kept of the next record.
     private var detail: SequenceDiagram.Detail {
         switch byteCount {
         case ..<(room / 2): .whole
@@ -305,10 +306,10 @@ public struct SequenceDiagrams: Sendable {
         }
     }
 
-    /// Takes a header.
+    /// Handles a header.
     public mutating func note(_ header: RecordHeader) { runs.note(header) }
 
-    /// Takes a record.
+    /// Adds a record.
     public mutating func note(_ line: RecordLine) {
         let number = line.record.session
         guard number > 0, wanted.isEmpty || wanted.contains(number) else { return }

@@ -1,6 +1,6 @@
-/// What is known of the program at the client's end of a session, which decides how it is made to trust a certificate.
+/// The client software of a session, which determines how it is made to trust a certificate.
 public struct ClientSoftware: Sendable, Hashable {
-    /// TLS libraries that a ClientHello tells apart: by the extensions that only this one sends.
+    /// TLS libraries that can be recognised by extensions of the ClientHello that only they send.
     public enum Library: Sendable, Hashable, CaseIterable {
         /// `crypto/tls` of Go.
         case go
@@ -10,14 +10,13 @@ public struct ClientSoftware: Sendable, Hashable {
         case openSSL
     }
 
-    /// What programs at this address called themselves, the latest first: the node of their capabilities (XEP-0115), the name
-    /// of their version (XEP-0092) or of their identity (XEP-0030), or the software of their SASL2 user agent (XEP-0388).
-    /// As it came from the wire.
+    /// Names that software at this address gave itself, latest first: the node of its capabilities (XEP-0115), its
+    /// version name (XEP-0092) or identity name (XEP-0030), or its SASL2 user agent (XEP-0388). Not escaped.
     public var names: [String]
-    /// The library of this session's ClientHello; nil if that does not tell.
+    /// The library that sent the ClientHello; nil if unknown.
     public var library: Library?
 
-    /// Both, as far as they are known.
+    /// Creates a description of client software.
     public init(names: [String] = [], library: Library? = nil) {
         self.names = names
         self.library = library

@@ -1,171 +1,171 @@
-/// Why a session did not become ready for stanzas. The raw value is stable: it is the detail `cause` of the record
-/// `login-failed`.
+/// The cause of a failed login. The raw value is stable: it is the detail `cause` of the record `login-failed`.
 public enum LoginCause: String, Sendable, Hashable, CaseIterable {
-    // MARK: The way to the server
+    // MARK: Connecting to the server
 
-    /// The server's name is in no name server.
+    /// The server's name does not exist in the DNS.
     case nameNotFound = "name-not-found"
     /// The domain's SRV record says that it has no such service (RFC 2782: the target is `.`).
     case serviceNotOffered = "service-not-offered"
-    /// The name servers could not be asked.
+    /// The name servers could not be queried.
     case lookupFailed = "lookup-failed"
-    /// Nothing listens at the server's address.
+    /// The server refused the connection: no program listens at its address.
     case connectionRefused = "connection-refused"
-    /// The server's address does not answer.
+    /// The server did not answer the connection attempt in time.
     case connectionTimeout = "connection-timeout"
-    /// Another failure of the network.
+    /// The connection failed for another network reason.
     case serverUnreachable = "server-unreachable"
 
     // MARK: TLS
 
-    /// The server demands TLS, and the client does not begin it.
+    /// The server requires TLS, but the client does not start it.
     case tlsRequired = "tls-required"
-    /// The client demands TLS, and the server offers none.
+    /// The client requires TLS, but the server does not offer it.
     case tlsNotOffered = "tls-not-offered"
-    /// A leg was to have TLS by the flags of this program, and its peer went on in clear or offered none.
+    /// The flags of xmpptap require TLS on a leg, but its peer continued in clear text or did not offer it.
     case legWithoutTLS = "leg-without-tls"
-    /// The client wants TLS on a leg that stays in clear by the flags of this program.
+    /// The client requests TLS on a leg for which the flags of xmpptap disable it.
     case legWithTLS = "leg-with-tls"
-    /// The server declines the TLS that it offered.
+    /// The server refused STARTTLS after offering it.
     case tlsDeclined = "tls-declined"
-    /// The client ended TLS by an alert of which no other cause is known.
+    /// The client sent a TLS alert without a more specific cause.
     case tlsAlertByClient = "tls-alert-client"
-    /// The server ended TLS by an alert of which no other cause is known.
+    /// The server sent a TLS alert without a more specific cause.
     case tlsAlertByServer = "tls-alert-server"
     /// The server's certificate has expired.
     case certificateExpired = "certificate-expired"
-    /// A certificate is not valid yet, by the clock of who looks at it: one of the clocks is wrong.
+    /// A certificate is not valid yet according to the clock of its verifier; one of the clocks is wrong.
     case clockSkew = "clock-skew"
-    /// The server's certificate is for another name.
+    /// The server's certificate does not match the expected name.
     case certificateWrongName = "certificate-wrong-name"
     /// The issuer of the server's certificate is not trusted.
     case certificateUnknownIssuer = "certificate-unknown-issuer"
-    /// The client does not trust the authority that signs for this program.
+    /// The client does not trust the certificate authority of xmpptap.
     case authorityNotTrusted = "authority-not-trusted"
-    /// The client did not accept the certificate that this program showed it: it left without a word, or it lacks a name.
+    /// The client did not accept xmpptap's certificate: it closed the connection without an alert, or a name is
+    /// missing.
     case certificateNotAccepted = "certificate-not-accepted"
-    /// Something else is wrong with the server's certificate.
+    /// The server's certificate was rejected for another reason.
     case certificateRefused = "certificate-refused"
-    /// Client and server have no protocol in common (RFC 7301).
+    /// Client and server have no application protocol in common (ALPN, RFC 7301).
     case alpnMismatch = "alpn-mismatch"
-    /// No version or cipher suite of TLS in common.
+    /// Client and server have no TLS version or cipher suite in common.
     case tlsIncompatible = "tls-incompatible"
-    /// Plaintext came where TLS was to begin.
+    /// Plaintext arrived in place of a TLS record after STARTTLS.
     case startTLSInjection = "starttls-injection"
-    /// The client's stream began in clear text on a port of the server that expects TLS from the first byte.
+    /// The client started in clear text on a server port that expects TLS from the first byte.
     case tlsExpected = "tls-expected"
-    /// TLS was begun on a port of the server that speaks in clear text first.
+    /// TLS was started on a server port that expects clear text first.
     case tlsUnexpected = "tls-unexpected"
-    /// TLS failed otherwise.
+    /// TLS failed for another reason.
     case tlsFailed = "tls-failed"
 
     // MARK: Streams
 
-    /// What came from the client is no XMPP.
+    /// The client's bytes are not XMPP.
     case notXMPP = "not-xmpp"
     /// A stream cannot be parsed.
     case malformedStream = "malformed-stream"
-    /// A stream is not of the namespace that the other side expects.
+    /// A stream has a different content namespace than the other side expects.
     case namespaceMismatch = "namespace-mismatch"
-    /// One side speaks XMPP 1.0 and the other does not.
+    /// Only one side uses XMPP 1.0.
     case versionMismatch = "version-mismatch"
     /// The server does not serve the domain.
     case hostUnknown = "host-unknown"
-    /// The client is sent to another server.
+    /// The server redirects the client to another host.
     case seeOtherHost = "see-other-host"
-    /// The server has no room.
+    /// The server is out of resources.
     case resourceConstraint = "resource-constraint"
-    /// A local rule of the server forbids it.
+    /// A local policy of the server forbids it.
     case policyViolation = "policy-violation"
     /// The server shuts down.
     case systemShutdown = "system-shutdown"
     case streamError = "stream-error"
-    /// The server has not said what was its to say.
+    /// The server did not send an expected element.
     case serverSilent = "server-silent"
-    /// The server has gone without a word.
+    /// The server closed the connection without an error.
     case serverGone = "server-gone"
-    /// The client has not gone on, and has not said why.
+    /// The client did not continue, without an error.
     case clientGaveUp = "client-gave-up"
 
     // MARK: Authentication
 
-    /// The server offers no mechanism.
+    /// The server offers no SASL mechanism.
     case noMechanismOffered = "no-mechanism-offered"
-    /// The client took none of the mechanisms that the server offers.
+    /// The client chose none of the offered mechanisms.
     case noCommonMechanism = "no-common-mechanism"
     /// The mechanism is not allowed without TLS, or not at all.
     case mechanismTooWeak = "mechanism-too-weak"
-    /// The name is right and the password is not.
+    /// The user name is correct, but the password is wrong.
     case wrongPassword = "wrong-password"
-    /// The server does not know the name.
+    /// The user name is unknown to the server.
     case unknownUser = "unknown-user"
-    /// The name or the password is wrong; the server does not say which.
+    /// The user name or the password is wrong; the server does not say which.
     case notAuthorized = "not-authorized"
-    /// The server refused the login that this program made for a client whose own it had ended.
+    /// The server refused the login that xmpptap performed on behalf of a client.
     case ownLoginRefused = "own-login-refused"
-    /// The server broke the rules of SCRAM, or did not prove that it knows the password.
+    /// The server violated SCRAM, or did not prove that it knows the password.
     case serverNotProven = "server-not-proven"
     case accountDisabled = "account-disabled"
     /// The password or token has expired.
     case credentialsExpired = "credentials-expired"
-    /// The server cannot check the credentials at the moment.
+    /// The server temporarily cannot verify the credentials.
     case temporaryFailure = "temporary-auth-failure"
-    /// The server could not read what the client sent.
+    /// The server could not parse the client's SASL data.
     case malformedRequest = "malformed-request"
-    /// The client may not act for the address that it named.
+    /// The client may not act as the authorization identity that it requested.
     case invalidAuthorization = "invalid-authzid"
     case clientAborted = "client-aborted"
-    /// After another mechanism had failed the client offered its password in the clear, and failed as well.
+    /// The client offered its password in clear text after another mechanism had failed, and failed again.
     case plainDowngrade = "plain-downgrade"
     /// A component's secret is wrong.
     case handshakeRefused = "handshake-refused"
-    /// A server's domain is not believed.
+    /// A server's domain failed dialback verification.
     case dialbackFailed = "dialback-failed"
 
     // MARK: Channel binding
 
-    /// The client said that the server has no channel binding (gs2 flag `y`), and the server has it.
+    /// The client claimed that the server does not support channel binding (gs2 flag `y`), but it does.
     case bindingDenied = "channel-binding-denied"
-    /// The client bound its login to another TLS connection than the server has.
+    /// The client bound its login to another TLS connection than the server's.
     case bindingMismatch = "channel-binding-mismatch"
-    /// The mechanisms that the client saw are not those that the server signs (XEP-0474).
+    /// The mechanisms that the client saw differ from those that the server signs (XEP-0474).
     case mechanismsAltered = "mechanisms-altered"
-    /// The client's TLS version is not the one that the server signs (XEP-0515).
+    /// The client's TLS version differs from the one that the server signs (XEP-0515).
     case tlsVersionAltered = "tls-version-altered"
 
-    // MARK: Registration, binding, and this program
+    // MARK: Registration, resource binding, xmpptap
 
-    /// The name that was to be registered is taken.
+    /// The requested user name is already registered.
     case accountExists = "account-exists"
     case registrationNotAllowed = "registration-not-allowed"
-    /// The server refused a registration for another reason.
+    /// The server refused the registration for another reason.
     case registrationRefused = "registration-refused"
-    /// The client has authenticated and not bound a resource.
+    /// The client authenticated, but did not bind a resource.
     case missingBind = "missing-bind"
     /// The client requested stream management before the result of resource binding, or without an offer.
     case earlyEnable = "early-enable"
-    /// The resource is in use.
+    /// The resource is already in use.
     case conflict
-    /// The server refused the resource for another reason.
+    /// The server refused to bind the resource for another reason.
     case bindRefused = "bind-refused"
-    /// The domain is none of those for which this proxy stands.
+    /// This proxy does not serve the domain.
     case domainNotServed = "domain-not-served"
-    /// A limit or the configuration of this program ended it.
+    /// A limit or the configuration of xmpptap ended the session.
     case endedByTap = "ended-by-xmpptap"
 }
 
-/// Why a server could not be connected to, as far as the operating system tells.
+/// Why a connection to a server failed, according to the operating system and the DNS.
 public enum ConnectionFault: Sendable, Hashable {
     case nameNotFound
-    /// The domain says that it has no such service.
+    /// The domain declares that it does not offer the service.
     case notOffered
-    /// The name servers could not be asked.
+    /// The name servers could not be queried.
     case lookupFailed
     case refused
     case timeout
     case unreachable
 
-    /// The cause of a login that fails by it.
+    /// The cause of a login that fails because of this fault.
     public var cause: LoginCause {
         switch self {
         case .nameNotFound: .nameNotFound
@@ -178,18 +178,18 @@ public enum ConnectionFault: Sendable, Hashable {
     }
 }
 
-// What is known of each cause, independent of the session.
+// The table of causes.
 extension LoginCause {
-    /// Where a cause is.
+    /// The side at fault.
     public enum Side: String, Sendable, Hashable {
         case client
         case server
-        /// Between the two.
+        /// Between client and server.
         case network
         case tap = "xmpptap"
     }
 
-    /// Who has to change something, or broke the rule; and where the rule stands.
+    /// The side that has to change something or broke the rule, and the source of the rule.
     package var entry: (side: Side, rule: String?) {
         switch self {
         case .nameNotFound, .lookupFailed: (.network, "RFC 6120 §3.2")

@@ -1,29 +1,32 @@
 public import TapRecord
 
-/// Why a login failed: the record `login-failed`, and what `explain` prints.
+/// The diagnosis of a failed login: the record `login-failed`, and the output of `explain`.
 public struct LoginDiagnosis: Sendable {
     /// The cause.
     public var cause: LoginCause
-    /// The step on which it failed.
+    /// The step that failed.
     public var loginStep: LoginStep.Name
-    /// Where the cause is.
+    /// The side at fault.
     public var side: LoginCause.Side
-    /// The RFC section or XEP with the broken rule, if any.
+    /// The RFC section or XEP that contains the broken rule, if any.
     public var rule: String?
-    /// Whether the login would have succeeded without xmpptap in between; nil if the recording does not show whether it was.
+    /// Whether the login would have succeeded without xmpptap; nil if the recording does not show whether xmpptap was
+    /// used.
     public var isProxyTheCause: Bool?
-    /// What happened, as a clause for people.
+    /// The failure as a clause for people.
     public var finding: Prose
-    /// What to try, as a key. Of a diagnosis that is read from a record, the usual one.
+    /// The key of the advice. In a diagnosis that was read from a record it is the usual one.
     public var remedy: Remedy
-    /// What to try, as an imperative; nil where nobody has said.
+    /// The advice as an imperative; nil if none was given.
     public var advice: String?
     /// The error condition, if any.
     public var condition: String?
 
-    /// A diagnosis with the table's values for the cause.
+    /// Creates a diagnosis with the table's values for the cause.
     ///
-    /// - Parameter side: Where it lies elsewhere than usually.
+    /// - Parameters:
+    ///   - side: The side at fault if it differs from the table.
+    ///   - rule: The source of the rule if it differs from the table.
     package init(
         _ cause: LoginCause,
         at loginStep: LoginStep.Name,
@@ -43,7 +46,7 @@ public struct LoginDiagnosis: Sendable {
         self.condition = condition
     }
 
-    /// The diagnosis in one line.
+    /// The diagnosis as one line.
     public var message: Prose {
         let broken = rule.map { " (\($0))" } ?? ""
         let fault = isProxyTheCause.map { $0 ? "; xmpptap itself is the cause" : "; xmpptap is not the cause" } ?? ""
@@ -64,7 +67,7 @@ public struct LoginDiagnosis: Sendable {
         return details
     }
 
-    /// Reads the diagnosis from a record; nil if it has none.
+    /// Reads the diagnosis of a record; nil if it contains none.
     public init?(_ record: Record) {
         guard record.code == Record.Code.loginFailed, let details = record.details,
             let cause = (details[Record.Detail.cause]?.text).flatMap(LoginCause.init(rawValue:)),

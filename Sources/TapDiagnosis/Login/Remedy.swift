@@ -1,106 +1,106 @@
-/// What to try against the failure of a login, or of a part of it: a key, and what the advice speaks of. The words, which
-/// name flags and settings of servers, belong to the program that shows them.
+/// A key for advice against a failed login or a part of it, with its values. The text, which names flags and server
+/// settings, belongs to the program that shows it.
 public enum Remedy: Sendable, Hashable {
-    /// What helps against the cause wherever it is met.
+    /// The usual advice for a cause.
     case usual(LoginCause)
 
-    /// The same, if it is not known whether xmpptap stood between client and server: nothing of it can be changed.
+    /// The usual advice if it is unknown whether xmpptap was used: it suggests no change to xmpptap.
     case observed(LoginCause)
     /// The user name contains the domain.
     case useLocalPart
     /// Base64 contains a line break.
     case removeLineBreaks
-    /// An XML declaration stands within the stream.
+    /// An XML declaration appears within the stream.
     case removeDeclaration
 
-    // MARK: A login that xmpptap performs
+    // MARK: Logins performed by xmpptap
 
-    /// The login to the server was given up.
+    /// xmpptap gave up its login to the server.
     case checkOwnAccount
-    /// The client's password is not the account's.
+    /// The client's password differs from the one in the accounts.
     case comparePassword
-    /// The client's type of channel binding is not to be had.
+    /// The client's type of channel binding is not available.
     case changeBindingType
-    /// The account has no key for this mechanism, which is named without `-PLUS`.
+    /// The account has no key for this mechanism, given without `-PLUS`.
     case addKey(mechanism: String)
     /// The account is unknown, and its login cannot be relayed.
     case addAccount
     /// The server offers no mechanism that xmpptap can use.
     case offerMechanism
-    /// A mechanism of the client's certificate, which xmpptap does not have.
+    /// The mechanism requires the client's certificate, which xmpptap does not have.
     case giveClientCertificate
 
     // MARK: Ports
 
-    /// The server did not send a byte: its port may expect TLS from the first one.
+    /// The server sent nothing: its port may expect TLS from the first byte.
     case tryOtherPort
-    /// The server's port speaks another protocol.
+    /// The server's port uses another protocol.
     case checkUpstream
     /// The server does not use TLS on the port.
     case checkServerPort
-    /// The client sent plaintext where TLS is spoken.
+    /// The client sent plaintext on a TLS port.
     case checkClientPort
 
     // MARK: TLS
 
-    /// The client leg has no TLS because the user wants it so.
+    /// TLS on the client leg is disabled by a flag.
     case changeClientTLS
-    /// The same of the server leg.
+    /// TLS on the server leg is disabled by a flag.
     case changeServerTLS
-    /// TLS is required of clients only because the server leg has it.
+    /// Clients must use TLS only because the server leg does.
     case allowClearClients
-    /// The certificate that xmpptap was given is not the server's.
+    /// The certificate given to xmpptap is not the server's.
     case giveServerCertificate
-    /// The client has no TLS version that is allowed.
+    /// The client supports no allowed TLS version.
     case lowerVersionForClient
-    /// The server has none, or no cipher suite.
+    /// The server supports no allowed TLS version or cipher suite.
     case lowerVersionForServer
-    /// Nobody who is trusted has issued the server's certificate.
+    /// The issuer of the server's certificate is not trusted.
     case trustIssuer
     /// The server's certificate has expired, or is not valid yet.
     case renewCertificate
-    /// The server's certificate is for another name.
+    /// The server's certificate does not match the expected name.
     case nameDomain
-    /// Something else is wrong with the server's certificate.
+    /// The server's certificate has another fault.
     case overlookFaults
-    /// The client named no server, and the upstream's certificate does not name the upstream.
+    /// The client named no server, and the upstream's certificate does not match the upstream's name.
     case nameServer(ClientNaming, UpstreamNaming?)
     /// The client refused the server's own certificate.
     case checkClientLog
-    /// The client refused xmpptap's certificate, or left when it saw it.
+    /// The client rejected xmpptap's certificate, or closed the connection after receiving it.
     case trustAuthority(AuthorityTrust)
 
-    /// A certificate authority of xmpptap's is missing or unusable.
+    /// A certificate authority of xmpptap is missing or unusable.
     ///
-    /// - Parameter folder: Where the authorities are; nil is the usual folder.
+    /// - Parameter folder: The folder of the authorities; nil for the default folder.
     case changeAuthority(AuthorityChange, folder: String?)
 
     // MARK: Rules
 
-    /// A stanza larger than the limit passed without the rules.
+    /// A stanza larger than the limit bypassed the rules.
     case refuseOversize
 
-    // MARK: Proxies in front
+    // MARK: Upstream proxies
 
-    /// A client sent a PROXY header and is none of the proxies that may.
+    /// A client sent a PROXY header from an address that is not allowed to.
     case allowSender
 
-    /// An authority of xmpptap's that a client is to trust.
+    /// An authority of xmpptap that a client has to trust.
     public struct AuthorityTrust: Sendable, Hashable {
-        /// What the authority may sign for.
+        /// The domain that the authority may sign for.
         public var domain: String
-        /// Where it is; nil is the usual folder.
+        /// The folder of the authority; nil for the default folder.
         public var folder: String?
-        /// The path of its certificate; nil if it is in memory only.
+        /// The path of its certificate; nil if it exists only in memory.
         public var certificate: String?
-        /// How the client would have named the server, where it did not.
+        /// The way in which the client failed to name the server; nil if it named it.
         public var missing: ClientNaming?
-        /// The client did not say that it does not know the authority.
+        /// Whether the client did not report an unknown authority.
         public var isUnconfirmed = false
-        /// The client, as far as it is known.
+        /// The client software, as far as it is known.
         public var client = ClientSoftware()
 
-        /// The authority for a domain, in a folder.
+        /// Creates a description of the authority for a domain.
         public init(domain: String, folder: String? = nil, certificate: String? = nil) {
             self.domain = domain
             self.folder = folder
@@ -108,44 +108,44 @@ public enum Remedy: Sendable, Hashable {
         }
     }
 
-    /// How a client names the server that it wants.
+    /// How a client names the server.
     public enum ClientNaming: Sendable, Hashable {
-        /// By SNI.
+        /// With SNI.
         case serverName
-        /// By the `to` of its stream header.
+        /// With the `to` attribute of its stream header.
         case header
     }
 
-    /// What to do about a certificate authority. Text that came from the wire is as it came.
+    /// A change to a certificate authority. Text from the wire is not escaped.
     public enum AuthorityChange: Sendable, Hashable {
-        /// Create one for a domain or address.
+        /// Create an authority for a domain or address.
         case create(String)
-        /// The same, beside others.
+        /// Create an additional authority.
         case createAnother(String)
-        /// The same, though it is a public suffix.
+        /// Create an authority although the domain is a public suffix.
         case confirm(String)
-        /// Create one where as many as this limit are not created on demand any more.
+        /// Create an authority explicitly, because the limit of automatically created ones is reached.
         case createBeyond(limit: Int, String)
-        /// Remove the one for this domain, or for one that is unknown, and create it anew.
+        /// Remove the authority for this domain, or for an unknown one, and recreate it.
         case recreate(String?)
-        /// Give a file or folder of the domain's this octal mode, or recreate it.
+        /// Set this octal mode on a file or folder of the domain, or recreate it.
         case protect(_ path: String, mode: String, domain: String?)
-        /// Move the folder away and create the authority anew.
+        /// Move the folder away and recreate the authority.
         case replaceFolder(String?)
-        /// Use a folder that belongs to the user.
+        /// Use a folder that the user owns.
         case useOwnFolder
-        /// Look for what is wrong with OpenSSL.
+        /// Check the installation of OpenSSL.
         case checkLibrary
     }
 
-    /// How the upstream is to be named.
+    /// How the upstream should be named.
     public enum UpstreamNaming: Sendable, Hashable {
-        /// By the domain, for which its servers are looked up.
+        /// By its domain, so that its servers are looked up.
         case domain
-        /// By the name that its certificate has.
+        /// By the name in its certificate.
         case host(String, port: Int)
     }
 }
 
-/// The words for a remedy: an imperative in lower case without a final stop.
+/// Returns the text for a remedy: an imperative in lower case without a final stop.
 public typealias Advice = @Sendable (Remedy) -> String

@@ -1,9 +1,9 @@
 public import TapRecord
 internal import XMPPCore
 
-/// What records are in figures: counts and sizes by kind, round trips, errors.
+/// Statistics of records: counts and sizes by kind, round trips, errors.
 public struct RecordStatistics: Sendable {
-    /// What an item is. The raw value stands in JSON.
+    /// The kind of an item. The raw value appears in JSON.
     public enum ItemKind: String, Sendable, CaseIterable {
         case message
         case messageError = "message error"
@@ -15,9 +15,9 @@ public struct RecordStatistics: Sendable {
         case iqError = "iq error"
         /// An iq of another type.
         case iq
-        /// Another element at the top level: features, SASL, TLS, stream management.
+        /// Another top-level element: features, SASL, TLS, stream management.
         case nonza
-        /// A declaration, a stream header or a stream's end tag.
+        /// An XML declaration, a stream header or a closing stream tag.
         case stream
         /// A keepalive.
         case whitespace
@@ -35,48 +35,48 @@ public struct RecordStatistics: Sendable {
 
     /// Items of one kind.
     public struct Figures: Sendable, Hashable {
-        /// Items from the client.
+        /// Number of items from the client.
         public fileprivate(set) var sent: UInt64 = 0
-        /// Items from the server.
+        /// Number of items from the server.
         public fileprivate(set) var received: UInt64 = 0
-        /// Their bytes on the wire, both directions.
+        /// Bytes on the wire in both directions.
         public fileprivate(set) var bytes: UInt64 = 0
-        /// The bytes of the largest one.
+        /// Size of the largest item in bytes.
         public fileprivate(set) var largest: UInt64 = 0
     }
 
-    /// Records of every kind.
+    /// Number of records of all kinds.
     public private(set) var records: UInt64 = 0
-    /// The earliest and the latest record; nil where there are none.
+    /// The time of the earliest record; nil if there are none.
     public private(set) var first: Timestamp?
-    /// See ``first``.
+    /// The time of the latest record; nil if there are none.
     public private(set) var last: Timestamp?
-    /// Round trips of iqs.
+    /// Round trips of iq requests.
     public private(set) var roundTrips = RoundTrips()
-    /// How often each error was found, by its condition, or this program's code for it.
+    /// Number of errors by condition, or by xmpptap's code.
     public private(set) var errors: [String: UInt64] = [:]
     private var figures = [Figures](repeating: Figures(), count: ItemKind.allCases.count)
-    /// More conditions than there can be in good faith are counted together, as ``others``.
+    /// Maximum number of distinct conditions; further ones are counted together as ``others``.
     private static let mostConditions = 1000
     private static let others = "(others)"
 
-    /// Nothing yet.
+    /// Creates empty statistics.
     public init() {}
 
-    /// Stanzas of every kind.
+    /// Number of stanzas of all kinds.
     public var stanzas: UInt64 {
         zip(ItemKind.allCases, figures).reduce(0) { $1.0.isStanza ? $0 + $1.1.sent + $1.1.received : $0 }
     }
 
-    /// The figures of every kind of which there are items.
+    /// The figures of all kinds with at least one item.
     public var kinds: [(kind: ItemKind, figures: Figures)] {
         zip(ItemKind.allCases, figures).filter { $1.sent + $1.received > 0 }.map { ($0, $1) }
     }
 
-    /// Takes a record.
+    /// Adds a record.
     public mutating func note(_ line: RecordLine) { note(line.record, content: line.content.span) }
 
-    /// Takes a record whose texts are in `content`.
+    /// Adds a record whose text is in `content`.
     public mutating func note(_ record: Record, content: Span<UInt8>) {
         records += 1
         first = min(first ?? record.time, record.time)
@@ -102,7 +102,7 @@ public struct RecordStatistics: Sendable {
 }
 
 extension RecordStatistics.ItemKind {
-    /// The kind of an item; nil where the record is of none.
+    /// The kind of a record's item; nil if the record is not of an item.
     fileprivate init?(_ record: Record, _ content: Span<UInt8>) {
         func isType(_ type: StaticString) -> Bool { record.type.map { content.slice($0).equals(type) } ?? false }
         switch record.kind {
@@ -126,17 +126,17 @@ extension RecordStatistics.ItemKind {
     }
 }
 
-/// Round trips in buckets that are 6 % wide at most, so that any number of them takes the same memory.
+/// Round trips in buckets of at most 6 % width, so that memory does not grow with their number.
 public struct RoundTrips: Sendable {
-    /// How many.
+    /// Number of round trips.
     public private(set) var count: UInt64 = 0
-    /// The shortest, in nanoseconds; 0 where there are none.
+    /// The shortest round trip in nanoseconds; 0 if there are none.
     public var shortest: Int64 { count == 0 ? 0 : least }
-    /// The longest, in nanoseconds.
+    /// The longest round trip in nanoseconds.
     public private(set) var longest: Int64 = 0
     private var least = Int64.max
     private var buckets: [UInt64] = []
-    /// Each power of two is divided into so many buckets.
+    /// Number of buckets for each power of two.
     private static let parts = 16
 
     mutating func add(_ nanoseconds: Int64) {
@@ -149,7 +149,8 @@ public struct RoundTrips: Sendable {
         buckets[place] += 1
     }
 
-    /// The time that so many of a hundred took at most, in nanoseconds; 0 where there are none.
+    /// Returns the time within which `share` per cent of the round trips completed, in nanoseconds; 0 if there are
+    /// none.
     public func percentile(_ share: UInt64) -> Int64 {
         let rank = (count * share + 99) / 100
         var seen: UInt64 = 0
@@ -166,7 +167,7 @@ public struct RoundTrips: Sendable {
         return (power - 3) * parts + Int(time >> (power - 4)) - parts
     }
 
-    /// The largest time of a bucket.
+    /// Returns the largest time of a bucket.
     private static func end(_ bucket: Int) -> Int64 {
         guard bucket >= parts else { return Int64(bucket) }
         let shift = bucket / parts - 1

@@ -1,31 +1,31 @@
 public import TapRecord
 
-/// What a run came to, for the lines that a command ends with: how sessions ended, why logins failed, what passed, and how
-/// long answers took. Its memory does not grow with the run.
+/// A summary of a run for the last lines of a command: ends of sessions, failed logins, items and latencies. Its memory
+/// does not grow with the run.
 public struct RunSummary: Sendable {
     /// Counts, sizes and round trips of items.
     public private(set) var statistics = RecordStatistics()
-    /// Sessions that have begun.
+    /// Number of sessions that began.
     public private(set) var begun: UInt64 = 0
-    /// Sessions that have ended.
+    /// Number of sessions that ended.
     public private(set) var sessions: UInt64 = 0
-    /// How often sessions ended in each way, by the ``Record/Detail/closeReason``.
+    /// Number of sessions by ``Record/Detail/closeReason``.
     public private(set) var endings: [String: UInt64] = [:]
-    /// How often logins failed of each cause, by the ``Record/Detail/cause``.
+    /// Number of failed logins by ``Record/Detail/cause``.
     public private(set) var failedLogins: [String: UInt64] = [:]
-    /// Requests without an answer when their session ended.
+    /// Number of requests that were unanswered when their session ended.
     public private(set) var unanswered: UInt64 = 0
-    /// The iq with the longest round trip; nil where none was answered.
+    /// The iq with the longest round trip; nil if none was answered.
     public private(set) var slowest: (roundTrip: Int64, session: UInt64, summary: Prose?)?
 
-    /// Words of servers may be among the causes: more than this many are counted as one.
+    /// Maximum number of distinct names; causes may contain text from servers.
     private static let mostNames = 32
     private static let others = "(others)"
 
-    /// Of a run that has just begun.
+    /// Creates an empty summary.
     public init() {}
 
-    /// Takes a record whose texts are in `content`.
+    /// Adds a record whose text is in `content`.
     public mutating func note(_ record: Record, content: Span<UInt8>) {
         statistics.note(record, content: content)
         if record.kind == .stanza, let time = record.roundTrip, time > slowest?.roundTrip ?? -1 {

@@ -1,36 +1,36 @@
 public import TapRecord
 
-/// The sessions of files in figures: who, when, how long, how each ended, counts, the slowest iq.
+/// Figures of the sessions in files: account, time, duration, end, counts, slowest iq.
 ///
-/// Takes the headers and records of files in their order.
+/// Pass the headers and records in file order.
 public struct SessionOverview: Sendable {
-    /// One session of one run.
+    /// A session of a run.
     public struct Session: Sendable {
         /// The number of the session within its run.
         public let number: UInt64
-        /// The number of its run among those of the files, from 1; 0 where they have no header.
+        /// The number of its run among the files, from 1; 0 if they have no header.
         public let run: Int
-        /// The wall clock at its first record.
+        /// The wall clock time of its first record.
         public let began: Timestamp
-        /// The bound JID, or what was known before: the user, the domain that the client asked for.
+        /// The bound JID, or what is known before: the user, or the requested domain.
         public fileprivate(set) var jid: String?
         /// The client's address, `HOST:PORT`.
         public fileprivate(set) var remote: String?
         /// Nanoseconds from its first record to its end, or to its last record.
         public fileprivate(set) var duration: Int64 = 0
-        /// How it ended: the ``Record/Detail/closeReason``; nil where that is not in the files.
+        /// The ``Record/Detail/closeReason``; nil if the end is not in the files.
         public fileprivate(set) var closeReason: String?
-        /// Why its login failed: the ``Record/Detail/cause``; nil where it did not, or no record says so.
+        /// The ``Record/Detail/cause`` of the failed login; nil if it did not fail or no record gives the cause.
         public fileprivate(set) var loginFailure: String?
-        /// Stanzas, and bytes of all items, from the client.
+        /// Number of stanzas, and bytes of all items, from the client.
         public fileprivate(set) var sent = Count()
-        /// The same from the server.
+        /// Number of stanzas, and bytes of all items, from the server.
         public fileprivate(set) var received = Count()
-        /// Stanza errors, stream errors, and what else went wrong.
+        /// Number of stanza errors, stream errors and other errors.
         public fileprivate(set) var errors: UInt64 = 0
         /// The longest round trip of an iq.
         public fileprivate(set) var slowest: Answer?
-        /// At least one of its records was chosen; see ``SessionOverview/note(_:isChosen:)``.
+        /// Whether at least one of its records was chosen; see ``SessionOverview/note(_:isChosen:)``.
         fileprivate var isChosen = false
         fileprivate let start: Int64
         fileprivate var isBound = false
@@ -38,19 +38,19 @@ public struct SessionOverview: Sendable {
 
     /// Stanzas and bytes of one direction.
     public struct Count: Sendable, Hashable {
-        /// Messages, presence and iqs.
+        /// Number of messages, presence and iqs.
         public fileprivate(set) var stanzas: UInt64 = 0
-        /// Bytes on the wire of all items, stanzas or not.
+        /// Bytes on the wire of all items, including those that are not stanzas.
         public fileprivate(set) var bytes: UInt64 = 0
     }
 
     /// An answered iq.
     public struct Answer: Sendable {
-        /// Nanoseconds between the request and the answer.
+        /// Time between request and answer in nanoseconds.
         public let roundTrip: Int64
         /// The `sequence` of the answer.
         public let sequence: UInt64
-        /// What the answer says.
+        /// The summary of the answer.
         public let summary: Prose?
     }
 
@@ -61,18 +61,18 @@ public struct SessionOverview: Sendable {
     /// The sessions with a chosen record, in the order in which they began.
     public var all: [Session] { sessions.filter(\.isChosen) }
 
-    /// How many runs the files are of.
+    /// Number of runs in the files.
     public var runCount: Int { runs.count }
 
-    /// No sessions yet.
+    /// Creates an empty overview.
     public init() {}
 
-    /// Takes a header.
+    /// Handles a header.
     public mutating func note(_ header: RecordHeader) { runs.note(header) }
 
-    /// Takes a record.
+    /// Adds a record.
     ///
-    /// - Parameter isChosen: Whether its session is to be among ``all``. The figures count every record.
+    /// - Parameter isChosen: Whether its session is included in ``all``. The figures include every record.
     public mutating func note(_ line: RecordLine, isChosen: Bool) {
         let record = line.record
         guard record.session > 0 else { return }
@@ -126,8 +126,8 @@ extension SessionOverview.Session {
 }
 
 extension Record {
-    /// Whether it is of something that went wrong: a stanza, stream or SASL error, or a record of kind `error`. What is said of
-    /// a session's end and of a failed login repeats one of those.
+    /// Whether the record reports an error: a stanza, stream or SASL error, or a record of kind `error`. Records of
+    /// failed logins are excluded, because they repeat such an error.
     var isError: Bool {
         switch kind {
         case .stanza, .element: condition != nil

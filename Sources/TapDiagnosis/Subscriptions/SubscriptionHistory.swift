@@ -1,40 +1,40 @@
 public import TapRecord
 internal import XMPPCore
 
-/// The subscription changes in records, by pairs of accounts, from the sessions of both.
+/// The subscription changes in records, by pairs of accounts, from the sessions of both accounts.
 public struct SubscriptionHistory: Sendable {
-    /// Two accounts by their bare JIDs, in the order in which they were seen; equal in either order.
+    /// Two accounts by their bare JIDs; pairs are equal regardless of the order.
     public struct Pair: Sendable, Hashable {
-        /// The account whose session told of the other first.
+        /// The account whose session first recorded a change.
         public let first: String
         /// Its contact.
         public let second: String
 
-        /// Whether both are of the same two accounts.
+        /// Returns whether both contain the same two accounts.
         public static func == (left: Pair, right: Pair) -> Bool {
             left.first == right.first && left.second == right.second
                 || left.first == right.second && left.second == right.first
         }
 
-        /// Hashes both accounts, whichever comes first.
+        /// Hashes both accounts regardless of their order.
         public func hash(into hasher: inout Hasher) {
             hasher.combine(first < second ? [first, second] : [second, first])
         }
     }
 
-    /// One change.
+    /// A subscription change.
     public struct Event: Sendable {
-        /// When it was seen.
+        /// The time at which it was recorded.
         public let time: Timestamp
-        /// The number of its run among those of the files, from 1; 0 where they have no header.
+        /// The number of its run among the files, from 1; 0 if they have no header.
         public let run: Int
-        /// The session that it was seen in.
+        /// The number of the session that recorded it.
         public let session: UInt64
         /// The bare JID of that session.
         public let account: String
-        /// What changed.
+        /// The change.
         public let change: SubscriptionChange
-        /// The stanza that changed it, in words; empty where the record does not say.
+        /// The description of the stanza that caused it; empty if the record contains none.
         public let reason: String
     }
 
@@ -45,19 +45,19 @@ public struct SubscriptionHistory: Sendable {
     /// The pairs in the order in which they were first seen.
     public private(set) var pairs: [Pair] = []
 
-    /// How many runs the files are of.
+    /// Number of runs in the files.
     public var runCount: Int { runs.count }
 
-    /// The history of all pairs, or only of those with the bare JID `person`.
+    /// Creates the history of all pairs, or of those that include the bare JID `person`.
     public init(of person: String? = nil) { self.person = person.map { Address($0).comparableBare } }
 
-    /// What happened between the two, in the order of time.
+    /// Returns the changes between two accounts, sorted by time.
     public func events(of pair: Pair) -> [Event] { events[pair, default: []].sorted { $0.time < $1.time } }
 
-    /// Takes a header.
+    /// Handles a header.
     public mutating func note(_ header: RecordHeader) { runs.note(header) }
 
-    /// Takes a record; most say nothing of subscriptions.
+    /// Adds a record; records of other kinds are ignored.
     public mutating func note(_ record: Record) {
         guard record.code == Record.Code.subscription, let account = record.jid.map({ Address($0).comparableBare }),
             let change = record.details.flatMap({ SubscriptionChange($0) })
@@ -78,27 +78,27 @@ public struct SubscriptionHistory: Sendable {
     }
 }
 
-/// What became of the subscriptions between an account and a contact: the words and details of a record with the code
+/// A change of the subscriptions between an account and a contact: the text and details of a record with the code
 /// ``TapRecord/Record/Code/subscription``.
 public struct SubscriptionChange: Sendable, Hashable, CustomStringConvertible {
-    /// What stands for the state of a contact that was taken out of the roster.
+    /// The state of a contact that was removed from the roster.
     private static let removed = "removed"
 
-    /// The contact's bare JID; what is no JID as it was written.
+    /// The contact's bare JID, or the text as written if it is not a JID.
     public var contact: String
     /// The state before.
     public var before: SubscriptionState
-    /// The state after; nil is a removal. The same as ``before`` where nothing changed.
+    /// The state after; nil for a removal. Equal to ``before`` if nothing changed.
     public var after: SubscriptionState?
 
-    /// A change; no state after it is a removal.
+    /// Creates a change; `after` is nil for a removal.
     public init(contact: String, from before: SubscriptionState, to after: SubscriptionState?) {
         self.contact = contact
         self.before = before
         self.after = after
     }
 
-    /// Reads ``details``; nil for those that another version wrote.
+    /// Reads ``details``; nil if they were written in another form.
     public init?(_ details: Attributes) {
         guard let contact = details[Record.Detail.contact]?.text,
             let before = details[Record.Detail.before].flatMap({ SubscriptionState($0.text) }),
@@ -116,12 +116,12 @@ public struct SubscriptionChange: Sendable, Hashable, CustomStringConvertible {
         ]
     }
 
-    /// The state after in words, `removed` for a removal.
+    /// The state after the change as text; `removed` for a removal.
     public var outcome: String { after.map { "\($0)" } ?? Self.removed }
 
-    /// The states: `none → pending out`, or `both as before`.
+    /// Both states: `none → pending out`, or `both as before`.
     public var states: String {
-        // States that are equally known are worded equally.
+        // States that differ only in what is known may have the same text.
         let (before, after) = ("\(before)", outcome)
         return before == after ? "\(before) as before" : "\(before) → \(after)"
     }

@@ -1,5 +1,4 @@
-/// Who sees whose presence, and who has asked to: one of the nine states of RFC 6121 appendix A.1, as an account sees a
-/// contact.
+/// One of the nine subscription states of RFC 6121 appendix A.1, as an account sees a contact.
 public struct SubscriptionState: Sendable, Hashable {
     /// The `type` of a presence stanza that manages a subscription (RFC 6121 §3).
     public enum PresenceType: String, Sendable {
@@ -10,34 +9,34 @@ public struct SubscriptionState: Sendable, Hashable {
     public var to = false
     /// The contact sees the account's presence.
     public var from = false
-    /// The account has asked to see the contact's presence, and has no answer yet.
+    /// The account has requested the contact's presence, without an answer yet.
     public var isPendingOut = false
-    /// The contact has asked to see the account's presence, and has no answer yet.
+    /// The contact has requested the account's presence, without an answer yet.
     public var isPendingIn = false
-    /// Whether ``to`` and ``isPendingOut`` are known; false while neither a roster nor a presence has shown them.
+    /// Whether ``to`` and ``isPendingOut`` are known; false until a roster or a presence shows them.
     public var isToKnown = true
-    /// The same for ``from`` and ``isPendingIn``.
+    /// Whether ``from`` and ``isPendingIn`` are known.
     public var isFromKnown = true
 
-    /// No subscription, and nobody has asked.
+    /// Creates the state without subscriptions and requests.
     public init() {}
 
-    /// What an item of a roster says (RFC 6121 §2.1.2): its `subscription` and its `ask`. A roster does not tell of
-    /// requests that wait for the account's own answer.
+    /// Creates the state of a roster item (RFC 6121 §2.1.2). A roster does not contain requests that await the
+    /// account's answer.
     public init(subscription: String?, ask: String?) {
         to = subscription == "to" || subscription == "both"
         from = subscription == "from" || subscription == "both"
         isPendingOut = ask == "subscribe" && !to
     }
 
-    /// Nothing has been shown of the contact.
+    /// The state of a contact about which nothing is known.
     public static let unknown = {
         var state = SubscriptionState()
         (state.isToKnown, state.isFromKnown) = (false, false)
         return state
     }()
 
-    /// Both see each other's presence.
+    /// The state in which both see each other's presence.
     public static let both = SubscriptionState(subscription: "both", ask: nil)
 
     /// The `subscription` of a roster item: `none`, `to`, `from` or `both`.
@@ -50,23 +49,23 @@ public struct SubscriptionState: Sendable, Hashable {
         }
     }
 
-    /// What a presence of the account itself makes of it (RFC 6121 appendix A.2).
+    /// Applies a presence that the account sent (RFC 6121 appendix A.2).
     public mutating func apply(sent kind: PresenceType) {
         switch kind {
         case .subscribe: (isPendingOut, isToKnown) = (isPendingOut || !to, true)
         case .unsubscribe: (to, isPendingOut, isToKnown) = (false, false, true)
-        // Of an approval that no request is known for, the server's roster push says what it has changed.
+        // An approval without a known request: the roster push of the server will show its effect.
         case .subscribed: (from, isPendingIn) = (from || isPendingIn, false)
         case .unsubscribed: (from, isPendingIn, isFromKnown) = (false, false, true)
         }
     }
 
-    /// What a presence of the contact makes of it (RFC 6121 appendix A.3).
+    /// Applies a presence that the contact sent (RFC 6121 appendix A.3).
     public mutating func apply(received kind: PresenceType) {
         switch kind {
         case .subscribe: (isPendingIn, isFromKnown) = (isPendingIn || !from, true)
         case .unsubscribe: (from, isPendingIn, isFromKnown) = (false, false, true)
-        // A server delivers it only where the account has asked (appendix A.3.3).
+        // A server delivers it only if the account has requested it (appendix A.3.3).
         case .subscribed: (to, isPendingOut, isToKnown) = (to || isPendingOut || !isToKnown, false, true)
         case .unsubscribed: (to, isPendingOut, isToKnown) = (false, false, true)
         }
@@ -74,7 +73,7 @@ public struct SubscriptionState: Sendable, Hashable {
 }
 
 extension SubscriptionState: LosslessStringConvertible {
-    /// Every state by its ``description``, in which what is not known does not count.
+    /// All states by their ``description``, which leaves out unknown parts.
     private static let described = Dictionary(
         (0..<64).map { bits in
             var state = SubscriptionState()
@@ -86,14 +85,14 @@ extension SubscriptionState: LosslessStringConvertible {
         uniquingKeysWith: { first, _ in first }
     )
 
-    /// Reads a ``description``; nil for other texts.
+    /// Parses a ``description``; nil for other text.
     public init?(_ description: String) {
         guard let state = Self.described[description] else { return nil }
         self = state
     }
 
-    /// As the log names it: `none`, `pending out`, `to, pending in`, `both`; `unknown`, or `to (from unknown)` where half of
-    /// it is known.
+    /// The state as in the log: `none`, `pending out`, `to, pending in`, `both`; `unknown`, or `to (from unknown)` if
+    /// half of it is known.
     public var description: String {
         switch (isToKnown, isFromKnown) {
         case (true, true): break

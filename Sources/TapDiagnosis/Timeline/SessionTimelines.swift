@@ -1,29 +1,28 @@
 public import TapRecord
 
-/// The timeline of each session, read from records: its login steps, why the login failed, and how the session ended.
+/// The timelines of sessions, read from records: login steps, diagnosis and end.
 ///
-/// Takes the headers and records of files in their order.
+/// Pass the headers and records in file order.
 public struct SessionTimelines: Sendable {
-    /// One session of one run.
+    /// The timeline of a session.
     public struct Timeline: Sendable {
         /// The number of the session within its run.
         public let number: UInt64
-        /// The number of its run among those of the files, from 1; 0 where they have no header.
+        /// The number of its run among the files, from 1; 0 if they have no header.
         public let run: Int
-        /// Nanoseconds since the run began at the session's first record.
+        /// The time of the session's first record, in nanoseconds since the run began.
         public let began: Int64
-        /// The last record with a ``TapRecord/Record/jid`` or ``TapRecord/Record/user``; while there is none, the first
-        /// record.
+        /// The last record with a ``TapRecord/Record/jid`` or ``TapRecord/Record/user``, or else the first record.
         public fileprivate(set) var owner: Record
-        /// The records of its steps (``TapRecord/LoginStep``), in their order.
+        /// The records of its login steps (``TapRecord/LoginStep``), in order.
         public fileprivate(set) var steps: [Record] = []
         /// Whether the session became ready.
         public fileprivate(set) var isReady = false
         /// The number of the session that it resumed.
         public fileprivate(set) var resumes: String?
-        /// Why it did not become ready; nil where no record says so.
+        /// The diagnosis of the failed login; nil if no record contains one.
         public fileprivate(set) var diagnosis: LoginDiagnosis?
-        /// The record of its end; nil where that is not in the files.
+        /// The record of its end; nil if the files do not contain it.
         public fileprivate(set) var end: Record?
     }
 
@@ -31,19 +30,19 @@ public struct SessionTimelines: Sendable {
     private var runs = RunNumbers()
     private var places: [RunNumbers.Session: Int] = [:]
 
-    /// The sessions in the order in which they are first mentioned.
+    /// The sessions in the order in which they first occur.
     public private(set) var all: [Timeline] = []
 
-    /// How many runs the files are of.
+    /// Number of runs in the files.
     public var runCount: Int { runs.count }
 
-    /// The timelines of the sessions of these numbers; of none is of all.
+    /// Creates timelines of the sessions with these numbers; an empty set selects all.
     public init(of wanted: Set<UInt64> = []) { self.wanted = wanted }
 
-    /// Takes a header.
+    /// Handles a header.
     public mutating func note(_ header: RecordHeader) { runs.note(header) }
 
-    /// Takes a record.
+    /// Adds a record.
     public mutating func note(_ record: Record) {
         guard record.session > 0, wanted.isEmpty || wanted.contains(record.session) else { return }
         let key = runs.session(of: record)

@@ -1,10 +1,10 @@
 public import TapRecord
 
-/// Compares a login timeline with one that completed: where they first differ.
+/// Compares a login timeline with one of a completed login, and finds the first difference.
 ///
-/// Ignores how the server was found, and what the recording could not see.
+/// Name lookup and connecting are ignored, and so is TLS that a client log cannot show.
 public struct TimelineComparison: Sendable {
-    /// A step of one of the two.
+    /// A step of a timeline.
     public struct Step: Sendable {
         /// Its result.
         public let result: LoginStep.Result
@@ -20,19 +20,19 @@ public struct TimelineComparison: Sendable {
         fileprivate func isSame(as other: Step) -> Bool { name == other.name && label == other.label }
     }
 
-    /// One row of the comparison.
+    /// A row of the comparison.
     public struct Row: Sendable {
-        /// The step of the timeline that completed.
+        /// The step of the completed login.
         public let working: Step?
         /// The step of the other timeline.
         public let other: Step?
-        /// The first difference; true once.
+        /// Whether this row contains the first difference.
         public let isDifference: Bool
     }
 
-    /// The rows, first step first.
+    /// The rows in order.
     public let rows: [Row]
-    /// The first difference, as a clause about "the client"; nil if there is none.
+    /// The first difference as a clause about "the client"; nil if there is none.
     public let difference: String?
 
     /// Compares the step records of two sessions (see ``TapRecord/LoginStep/code``).
@@ -60,19 +60,19 @@ public struct TimelineComparison: Sendable {
         var label: String?
         switch name {
         case .nameLookup, .connect: return nil
-        // TLS between xmpptap and its client is no step of the comparison.
+        // TLS between xmpptap and its client is not compared.
         case .tls where isOfClient && result == .ok: return nil
         case .tls where isOfClient: label = "with xmpptap"
         case .mechanism: label = details["mechanism"]?.text
         case .sasl, .sasl2: label = details["phase"]?.text
         default: break
         }
-        // The condition is enough; the diagnosis has the text.
+        // The condition suffices here; the diagnosis contains the text.
         let reason = result == .ok ? nil : record.condition ?? details[LoginStep.reasonDetail]?.text
         return Step(result: result, reason: reason.map { Prose($0) }, name: name, label: label)
     }
 
-    /// The difference between two steps of one row; nil if there is none.
+    /// Returns the difference between two steps of a row; nil if there is none.
     private static func difference(_ working: Step?, _ other: Step?, after last: Step?) -> String? {
         guard let working else {
             return other.map { "the client continued with \($0.words), where the probe's login was complete" }
@@ -81,7 +81,7 @@ public struct TimelineComparison: Sendable {
             let place = last.map { "after \($0.words)" } ?? "at the start"
             return "the client stopped \(place); the probe continued with \(working.words)"
         }
-        // A client log shows only what TLS carries: its missing TLS step is no difference.
+        // A client log records only the content of TLS, so a missing TLS step is ignored.
         if working.isSame(as: other), other.result == .skipped, other.name == .tls { return nil }
         let reason = other.reason.map { " (\($0))" } ?? ""
         if other.result == .failed, working.result != .failed {
