@@ -4,32 +4,32 @@ public import TapRecord
 
 /// The parts of a running proxy that the control service uses.
 public struct ControlContext: Sendable {
-    /// Its sessions.
+    /// The sessions of the proxy.
     public var sessions: SessionDirectory
-    /// Its counters.
+    /// The counters of the proxy.
     public var metrics: ProxyMetrics
-    /// Its records.
+    /// The dispatcher of its records.
     public var dispatcher: RecordDispatcher
     /// The clock of its run.
     public var clock: RunClock
-    /// The identifier of its run, in the ids of live records.
+    /// The identifier of its run, a part of the ids of live records.
     public var run: String
-    /// Name and version of the program.
+    /// Version of the program.
     public var version: String
-    /// Bytes that an item may have.
+    /// Maximum size of an item in bytes.
     public var itemLimit: Int
-    /// The log whose level can be changed; nil where there is none.
+    /// The log whose level can be changed; nil if there is none.
     public var log: (any ControlledLog)?
-    /// The logs as the metrics show them.
+    /// Returns the figures of the logs for the metrics.
     public var logs: @Sendable () -> [LogFigures] = { [] }
-    /// Placeholders of secrets in its records, by kind.
+    /// Returns the number of redacted secrets in records, by kind.
     public var redactions: @Sendable () -> [SecretKind: UInt64] = { [:] }
-    /// How long its certificates took to make.
+    /// Returns the durations of minting certificates.
     public var mintTimes: @Sendable () -> DurationHistogram = { DurationHistogram() }
-    /// Its rule files; nil where it has none.
+    /// The rule files; nil if there are none.
     public var rules: ControlledRules?
 
-    /// The parts of a proxy.
+    /// Creates a context.
     public init(
         sessions: SessionDirectory,
         metrics: ProxyMetrics,
@@ -53,24 +53,24 @@ public struct ControlContext: Sendable {
 
 /// A log whose level can be changed while the program runs.
 public protocol ControlledLog: Sendable {
-    /// What it shows.
+    /// The specification of what it shows.
     var spec: LogSpec { get }
-    /// Changes what it shows, from the next record on.
+    /// Changes the specification from the next record on.
     func change(_ change: (inout LogSpec) -> Void)
 }
 
-/// What a log has written.
+/// Figures of a log.
 public struct LogFigures: Sendable {
-    /// Its path or name.
+    /// The path or name of the log.
     public var name: String
-    /// Records written.
+    /// Number of records written.
     public var written: UInt64
-    /// Records dropped.
+    /// Number of records dropped.
     public var dropped: UInt64
-    /// Nanoseconds that the oldest record waits to be written; 0 where none does.
+    /// Age of the oldest record that waits to be written, in nanoseconds; 0 if none waits.
     public var lag: Int64
 
-    /// The figures of a log.
+    /// Creates the figures of a log.
     public init(name: String, written: UInt64, dropped: UInt64, lag: Int64 = 0) {
         self.name = name
         self.written = written
@@ -83,12 +83,12 @@ public struct LogFigures: Sendable {
 public struct ControlledRules: Sendable {
     /// The files, in order.
     public var files: [String]
-    /// The rules, and how often each was hit.
+    /// Returns the rules with their numbers of hits.
     public var hits: @Sendable () -> [(place: RulePlace, hits: UInt64)]
-    /// Reads the files again. Throws ``RuleSet/LoadError``; the old rules then stay.
+    /// Reloads the files. Throws ``RuleSet/LoadError`` if they are invalid; the old rules are kept then.
     public var reload: @Sendable () throws -> Void
 
-    /// Rules that are read from files.
+    /// Creates a description of rules that are read from files.
     public init(
         files: [String],
         hits: @escaping @Sendable () -> [(place: RulePlace, hits: UInt64)],

@@ -1,24 +1,24 @@
 internal import Glibc
 
-/// Why a control socket, or the port of the metrics, cannot be used: what happened, and to which path, in one line.
+/// Why the control socket or the metrics port cannot be used, as one line with its path or address.
 public struct ControlError: Error, Sendable, Hashable {
-    /// What happened.
+    /// The kind of error.
     public enum Code: Sendable, Hashable {
-        /// A running program listens on it.
+        /// A running program listens on the socket.
         case inUse
-        /// A file that is no socket stands there.
+        /// The path is not a socket.
         case notSocket
-        /// The path is longer than this many bytes.
+        /// The path exceeds this many bytes.
         case tooLong(limit: Int)
-        /// The folder belongs to another user, or is open to others.
+        /// The folder belongs to another user, or other users can access it.
         case foreignFolder
-        /// Something listens on the TCP port.
+        /// Another program listens on the TCP port.
         case portInUse
-        /// An error number of the operating system.
+        /// An `errno` value.
         case system(Int32)
     }
 
-    /// What happened.
+    /// The kind of error.
     public let code: Code
     /// The path, or the address.
     public let place: String

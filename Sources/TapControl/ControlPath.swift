@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Where the control sockets of running proxies stand.
+/// The paths of control sockets.
 public enum ControlPath {
     /// The folder of this user's control sockets: `xmpptap` under `$XDG_RUNTIME_DIR` or `/run/user/UID`, else `xmpptap-UID`
     /// under `$TMPDIR` or `/tmp`.

@@ -5,15 +5,15 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-/// A request as the routes take it.
+/// A request with its path parameters.
 struct ControlRequest {
-    /// Time in which a body must have come.
+    /// Time limit for receiving a body.
     private static let bodyTime = Duration.seconds(30)
 
     let request: Request
     let parameters: Parameters
 
-    /// The number in the path that has this name.
+    /// Returns a number from the path.
     func number(_ name: String) throws(Problem) -> UInt64 {
         guard let text = parameters.get(name), let number = UInt64(text), text.utf8.allSatisfy({ $0 != 0x2B }) else {
             throw .bad("{\(name)} in the path must be a number")
@@ -21,17 +21,17 @@ struct ControlRequest {
         return number
     }
 
-    /// A parameter of the query; nil where it is not there.
+    /// Returns a query parameter; nil if there is none.
     func query(_ name: String) -> String? { request.uri.queryParameters[Substring(name)].map(String.init) }
 
-    /// The number of the session in the query; nil where there is none.
+    /// Returns the session number from the query; nil if there is none.
     func session() throws(Problem) -> UInt64? {
         guard let text = query("session") else { return nil }
         guard let number = UInt64(text), number > 0 else { throw .bad("session must be a number from 1") }
         return number
     }
 
-    /// Refuses parameters of the query that have other names.
+    /// Refuses query parameters with other names.
     func allowQuery(_ names: [String]) throws(Problem) {
         for (name, _) in request.uri.queryParameters where !names.contains(String(name)) {
             let known = names.isEmpty ? "there is none" : "known are \(names.joined(separator: ", "))"
@@ -39,7 +39,7 @@ struct ControlRequest {
         }
     }
 
-    /// The body as a JSON object.
+    /// Reads the body as a JSON object of at most `limit` bytes.
     func body(limit: Int = 64 << 10) async throws -> JSONObject {
         let bytes = try await withThrowingTaskGroup(of: [UInt8].self) { tasks in
             tasks.addTask {
@@ -62,7 +62,7 @@ struct ControlRequest {
 }
 
 extension Problem {
-    /// Reads a JID of a request.
+    /// Parses a JID in a request.
     static func jid(_ text: String, _ name: String) throws(Problem) -> JID {
         do throws(JIDError) {
             return try JID(parsing: text)
@@ -71,7 +71,7 @@ extension Problem {
         }
     }
 
-    /// Reads a level of a request.
+    /// Parses a level in a request.
     static func level(_ text: String) throws(Problem) -> Level {
         guard let level = Level(name: text) else {
             throw .refused("\"level\" must be one of \(Level.allCases.map(\.name).joined(separator: ", "))")
@@ -81,7 +81,7 @@ extension Problem {
 }
 
 extension JSONObject {
-    /// The leg that `to` names.
+    /// The leg in the field `to`.
     func leg() throws(Problem) -> Leg {
         switch try required("to") {
         case "client": .client
@@ -90,14 +90,14 @@ extension JSONObject {
         }
     }
 
-    /// How long an injected stanza, and its answer, are waited for.
+    /// The time limit for an injected stanza and its answer, in nanoseconds.
     func timeout() throws(Problem) -> Int64 {
         try integer("timeout_ns", in: 1...Injection.longestTimeout) ?? Injection.usualTimeout
     }
 }
 
 extension Response {
-    /// A JSON object.
+    /// Creates a response with a JSON object.
     static func json(_ body: (inout LineBuffer) -> Void) -> Response {
         var line = LineBuffer()
         line.openObject()
@@ -113,7 +113,7 @@ extension Response {
 }
 
 extension LineBuffer {
-    /// Writes a field with a text, or null.
+    /// Writes a field with a text or null.
     mutating func field(_ name: StaticString, orNull value: String?) {
         field(name)
         if let value { appendJSONString(value) } else { append("null") }

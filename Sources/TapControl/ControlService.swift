@@ -3,12 +3,12 @@ internal import NIOCore
 internal import NIOPosix
 public import ServiceLifecycle
 
-/// Serves the control API of a running proxy: HTTP/1.1 with JSON over a Unix socket, and its metrics on a TCP port.
+/// Serves the control API of a running proxy: HTTP/1.1 with JSON over a Unix socket, and the metrics on a TCP port.
 ///
-/// It runs until the program stops, and does so last, so that open sessions can be looked at while they end. It never ends
-/// the program: where it fails, a warning says so.
+/// It is the last service to stop, so that sessions can be inspected while they end. It never stops the program: if it
+/// fails, it logs a warning.
 public final class ControlService: Service {
-    /// How long clients have at the end to take what waits for them.
+    /// Time that clients get at the end to read pending records.
     private static let grace = Duration.milliseconds(200)
 
     private let socket: ControlSocket?
@@ -16,7 +16,7 @@ public final class ControlService: Service {
     private let context: ControlContext
     private let logger: Logger
 
-    /// A service on a socket and a port that listen; either may be missing.
+    /// Creates a service on a listening socket and a listening port; either may be nil.
     public init(_ socket: ControlSocket?, metrics port: MetricsPort?, _ context: ControlContext, logger: Logger) {
         self.socket = socket
         self.port = port
@@ -24,7 +24,7 @@ public final class ControlService: Service {
         self.logger = logger
     }
 
-    /// Serves until graceful shutdown or cancellation; then the socket is gone.
+    /// Serves until graceful shutdown or cancellation, then removes the socket.
     public func run() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let streams = EventStreams(context.dispatcher)

@@ -1,25 +1,27 @@
 internal import FoundationEssentials
 internal import Glibc
 
-/// A Unix socket on which this program listens, that only its user can open, and that goes when it is closed.
+/// A listening Unix socket that only its user can open, and whose file is removed at the end.
 public final class ControlSocket: Sendable {
-    /// Where it stands.
+    /// The path of the socket.
     public let path: String
-    /// The listening socket. Who accepts on it closes it.
+    /// The listening socket; the listener that accepts on it closes it.
     let descriptor: Int32
-    /// The number of its file.
+    /// The inode number of the socket file.
     private let file: Int
 
-    /// Listens at a path; a socket there on which nobody listens is replaced.
+    /// Listens at a path, and replaces a stale socket there.
     ///
-    /// - Parameter isOwnFolder: Whether the folder is ``ControlPath/folder``: it is created, must be closed to others, and stale
-    ///   sockets of other processes are removed from it. Other folders stay as they are.
+    /// - Parameter isOwnFolder: Whether the folder is ``ControlPath/folder``. It is created if necessary, must be
+    ///   private to the user, and is cleared of stale sockets. Other folders are not changed.
+    /// - Throws: ``ControlError``.
     public init(_ path: String, isOwnFolder: Bool) throws(ControlError) {
         let address = try Self.address(of: path)
         let name = path.lastIndex(of: "/").map { path[..<$0] } ?? "."
         let folder = try Self.open(folder: name.isEmpty ? "/" : String(name), isOwn: isOwnFolder)
         defer { close(folder) }
-        // Two programs that find a stale socket must not remove each other's. A folder of others they could lock for ever.
+        // The lock keeps two programs from removing each other's sockets. A foreign folder is locked without waiting,
+        // because its owner could hold the lock forever.
         guard flock(folder, isOwnFolder ? LOCK_EX : LOCK_EX | LOCK_NB) == 0 || !isOwnFolder else {
             throw ControlError(code: .system(errno), place: path)
         }
@@ -32,7 +34,7 @@ public final class ControlSocket: Sendable {
         )
         guard descriptor >= 0 else { throw ControlError(code: .system(errno), place: path) }
         do throws(ControlError) {
-            // The file has the rights of the descriptor from its beginning (unix(7)).
+            // The socket file gets the mode of the descriptor when it is created (unix(7)).
             guard fchmod(descriptor, 0o600) == 0 else { throw ControlError(code: .system(errno), place: path) }
             if !Self.bind(descriptor, address) {
                 guard errno == EADDRINUSE else { throw ControlError(code: .system(errno), place: path) }
@@ -51,8 +53,8 @@ public final class ControlSocket: Sendable {
         self.descriptor = descriptor
     }
 
-    /// Removes the file, unless another one stands there by now: to be called while the descriptor is open, so that its number
-    /// is no other file's.
+    /// Removes the socket file unless it was replaced. Call it while the descriptor is open, so that the inode number
+    /// cannot be reused.
     func remove() {
         if Self.attributes(of: path).file == file { unlink(path) }
     }
@@ -92,7 +94,7 @@ public final class ControlSocket: Sendable {
         return address
     }
 
-    /// Removes the sockets of programs that were killed.
+    /// Removes the stale sockets of killed programs.
     private static func clean(_ folder: String) {
         let names = try? FileManager.default.contentsOfDirectory(atPath: folder)
         for name in names ?? [] where name.hasPrefix("control-") && name.hasSuffix(".sock") {
@@ -100,14 +102,14 @@ public final class ControlSocket: Sendable {
         }
     }
 
-    /// Removes a socket on which nobody listens.
+    /// Removes a socket without a listener.
     private static func removeStale(_ path: String) throws(ControlError) {
         let address = try address(of: path)
         guard attributes(of: path).type == .typeSocket else { throw ControlError(code: .notSocket, place: path) }
         let probe = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
         guard probe >= 0 else { throw ControlError(code: .system(errno), place: path) }
         defer { close(probe) }
-        // Whose queue is full listens.
+        // A full queue also means that a program listens.
         if withAddress(address, { connect(probe, $0, $1) == 0 }) || errno == EAGAIN {
             throw ControlError(code: .inUse, place: path)
         }

@@ -5,15 +5,15 @@ internal import Synchronization
 internal import TapNetwork
 internal import TapRecord
 
-/// Live records for one client, as server-sent events: a sink of the run that never makes a session wait.
+/// Live records for one client as server-sent events. This sink never blocks a session.
 ///
-/// Beyond ``capacity`` waiting bytes, records are lost; an event `lost` gives their number.
+/// Records beyond ``capacity`` pending bytes are dropped; an event `lost` contains their number.
 final class EventStream: Sink {
-    /// Bytes of events that wait for a client.
+    /// Maximum number of pending bytes.
     private static let capacity = 1 << 20
     private static let heartbeat = Duration.seconds(15)
 
-    /// Appends an event's data, one line of JSON, or returns false: of this record there is none.
+    /// Appends the data of an event, one line of JSON; returns false if the record is not sent.
     typealias Form = @Sendable (_ record: borrowing Record, _ content: Span<UInt8>, _ data: inout LineBuffer) -> Bool
 
     private struct State: ~Copyable {
@@ -22,7 +22,7 @@ final class EventStream: Sink {
         var lost = 0
         var isOver = false
 
-        /// Has an event of the data wait.
+        /// Appends an event with the prepared data.
         mutating func event(_ name: StaticString, _ run: String?, _ sequence: UInt64) {
             waiting.append("event: ")
             waiting.append(name)
@@ -37,7 +37,7 @@ final class EventStream: Sink {
             waiting.append("\n")
         }
 
-        /// Tells of what was lost, where it was.
+        /// Appends an event with the number of dropped records.
         mutating func loss() {
             waiting.append("event: lost\ndata: {\"records\":")
             waiting.append(decimal: lost)
@@ -47,9 +47,9 @@ final class EventStream: Sink {
     }
 
     let level: Level
-    /// What events are called.
+    /// The name of the events.
     private let name: StaticString
-    /// Ids are this, `-` and the number of the record; nil gives events none.
+    /// The prefix of event ids, followed by `-` and the record number; nil for events without ids.
     private let run: String?
     private let form: Form
     private let state = Mutex(State())
@@ -72,7 +72,7 @@ final class EventStream: Sink {
             let isFirst = state.waiting.isEmpty && state.lost == 0
             state.data.removeAll()
             guard form(redacted.record, content, &state.data) else { return false }
-            // One record alone may be larger: it waits for nobody.
+            // A single record may exceed the capacity.
             if !state.waiting.isEmpty, state.waiting.count + state.data.count > Self.capacity {
                 state.lost += 1
             } else {
@@ -84,15 +84,15 @@ final class EventStream: Sink {
         if isFirst { tell.yield() }
     }
 
-    /// Ends the response behind what waits.
+    /// Ends the response after the pending events.
     func finish() {
         state.withLock { $0.isOver = true }
         tell.finish()
     }
 
-    /// The response, which ends when the client goes, or by ``finish()``.
+    /// Returns the response, which ends when the client disconnects or at ``finish()``.
     ///
-    /// - Parameter place: Held as long as the response may be read: it is never written for a client that has gone before.
+    /// - Parameter place: Released with the response, which may never be written if the client has disconnected.
     func response(_ place: EventStreams.Place) -> Response {
         Response(
             status: .ok,
@@ -106,7 +106,7 @@ final class EventStream: Sink {
                     }
                 }
                 defer { pulse.cancel() }
-                // The client learns at once that it is heard.
+                // Shows the client at once that the stream is open.
                 try await writer.write(ByteBuffer(string: ": xmpptap\n\n"))
                 for await _ in news { try await writer.write(take()) }
                 try await writer.write(take())
@@ -115,7 +115,7 @@ final class EventStream: Sink {
         )
     }
 
-    /// What waits, else a comment that keeps the connection open.
+    /// Returns the pending events, or a comment that keeps the connection alive.
     func take() -> ByteBuffer {
         state.withLock { state in
             if state.lost > 0 { state.loss() }
@@ -127,9 +127,9 @@ final class EventStream: Sink {
     }
 }
 
-/// The streams of a service: some at most, and all end with it.
+/// The live streams of a service, limited in number, all of which end with the service.
 final class EventStreams: Sendable {
-    /// Streams at once: each costs every record some time.
+    /// Maximum number of streams; each one costs time for every record.
     static let most = 16
 
     private let dispatcher: RecordDispatcher
@@ -137,7 +137,7 @@ final class EventStreams: Sendable {
 
     init(_ dispatcher: RecordDispatcher) { self.dispatcher = dispatcher }
 
-    /// Answers a request with a stream.
+    /// Starts a stream as the response to a request.
     func respond(with stream: EventStream) throws(Problem) -> Response {
         let isAdmitted = streams.withLock { streams in
             guard streams.count < Self.most else { return false }
@@ -155,7 +155,7 @@ final class EventStreams: Sendable {
         return stream.response(Place(stream, of: self))
     }
 
-    /// A place among the streams, given up with the last reference to it.
+    /// A slot of a stream, released with its last reference.
     final class Place: Sendable {
         private let stream: EventStream
         private let streams: EventStreams
@@ -173,10 +173,10 @@ final class EventStreams: Sendable {
         streams.withLock { streams in streams.removeAll { $0 === stream } }
     }
 
-    /// Whether no client reads.
+    /// Whether there are no streams.
     var isEmpty: Bool { streams.withLock { $0.isEmpty } }
 
-    /// Ends all streams behind what waits.
+    /// Ends all streams after their pending events.
     func finish() {
         for stream in streams.withLock({ $0 }) { stream.finish() }
     }

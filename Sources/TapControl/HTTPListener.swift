@@ -6,28 +6,28 @@ internal import NIOCore
 internal import NIOPosix
 internal import Synchronization
 
-/// Answers HTTP/1.1 on a listening socket. It runs on a separate thread, so that its clients delay no relayed session.
+/// Serves HTTP/1.1 on a listening socket, on a separate thread so that its clients do not delay relayed sessions.
 struct HTTPListener: Sendable {
-    /// Connections at once; more are answered with 503.
+    /// Maximum number of connections; further ones are answered with status 503.
     static let mostConnections = 64
-    /// After this long without a byte of a request a connection is closed.
+    /// Idle time after which a connection is closed.
     private static let idleTimeout = TimeAmount.seconds(60)
 
-    /// How long a client may take to send the head of a request, so that unfinished ones do not keep other clients out.
+    /// Default of ``headTime``; it keeps incomplete requests from using up the connections.
     static let usualHeadTime = TimeAmount.seconds(10)
 
-    /// The listening socket, which is closed at the end.
+    /// The listening socket, which the listener closes at the end.
     let descriptor: Int32
-    /// Whether only processes of this user and of root are answered: for Unix sockets.
+    /// Whether only processes of this user and of root are served, for Unix sockets.
     let checksUser: Bool
     let routes: [Route]
     let logger: Logger
-    /// Whether requests for a host, as in `Host`, are answered.
+    /// Returns whether requests for a host, given in `Host`, are served.
     var answersHost: @Sendable (String?) -> Bool = { _ in true }
-    /// How long a client may take from the connection, or the last answer, to the end of a request's head.
+    /// Time limit from the connection, or from the last response, to the end of a request's head.
     var headTime = usualHeadTime
 
-    /// When connections are closed on which no request has come.
+    /// Closes connections on which no request arrives in time.
     private final class HeadDeadlines: Sendable {
         private let scheduled = Mutex<[ObjectIdentifier: Scheduled<Void>]>([:])
         private let time: TimeAmount
@@ -50,10 +50,10 @@ struct HTTPListener: Sendable {
 
     private typealias Connection = HTTP1Channel.Value
 
-    /// A connection until somebody takes it.
+    /// An accepted connection until it is handled.
     ///
-    /// If the task is cancelled, NIO drops the connections that wait to be taken. A `NIOAsyncChannel` that is dropped without being
-    /// finished stops the program, so this finishes it.
+    /// When the task is cancelled, NIO drops pending connections. A `NIOAsyncChannel` that is dropped without being
+    /// finished traps, so the deinitialiser finishes it.
     private final class Accepted: Sendable {
         private let connection: Mutex<Connection?>
 
@@ -72,7 +72,7 @@ struct HTTPListener: Sendable {
         }
     }
 
-    /// Answers until the task is cancelled, which closes all connections.
+    /// Serves until the task is cancelled, then closes all connections.
     func run(on group: any EventLoopGroup) async throws {
         let responder = Route.responder(routes)
         let deadlines = HeadDeadlines(headTime)
@@ -86,7 +86,7 @@ struct HTTPListener: Sendable {
                 let response = await Problem.answering {
                     guard answersHost(request.head.authority) else { throw Problem.wrongHost }
                     let response = try await responder.respond(to: request, context: context)
-                    // The router's own, which says nothing.
+                    // The router's own response for an unknown path has no body.
                     if response.status == .notFound, response.headers[.contentType] == nil {
                         throw Route.problem(request, routes)
                     }
@@ -126,7 +126,7 @@ struct HTTPListener: Sendable {
                                 await Self.refuse(connection)
                             }
                         } onCancel: {
-                            // At once: a client that does not read would keep the program from its end.
+                            // Closes at once: a client that does not read would delay the shutdown.
                             connection.channel.close(promise: nil)
                         }
                         open.count.subtract(1, ordering: .relaxed)
@@ -145,14 +145,14 @@ struct HTTPListener: Sendable {
         }
     }
 
-    /// `struct ucred`, which Glibc's module leaves out.
+    /// `struct ucred`, which the Glibc module does not export.
     private struct Credentials {
         var process: Int32 = 0
         var user: UInt32 = 0
         var group: UInt32 = 0
     }
 
-    /// Whether a process of this user, or of root, is at the other end (SO_PEERCRED of unix(7)).
+    /// Returns whether the peer process belongs to this user or root (SO_PEERCRED, unix(7)).
     private static func isOfUser(_ channel: any Channel) async -> Bool {
         guard let options = channel as? any SocketOptionProvider else { return false }
         let peer: EventLoopFuture<Credentials> = options.unsafeGetSocketOption(

@@ -8,13 +8,13 @@ struct JSONObject {
         case integer(Int64)
         case text(String)
         case object(JSONObject)
-        /// An array, or a number that is no 64-bit integer.
+        /// An array, or a number that is not a 64-bit integer.
         case other
     }
 
     private var fields: [String: Value] = [:]
 
-    /// Reads the body of a request; an empty one is an object without fields.
+    /// Parses the body of a request; an empty body is an object without fields.
     init(_ bytes: [UInt8]) throws(Problem) {
         guard !bytes.isEmpty else { return }
         var reader = JSONReader(bytes.span.bytes)
@@ -56,16 +56,16 @@ struct JSONObject {
         return .other
     }
 
-    /// Refuses fields of other names.
+    /// Refuses fields with other names.
     func allow(_ names: String...) throws(Problem) {
         guard let unknown = fields.keys.filter({ !names.contains($0) }).min() else { return }
         throw .refused("unknown field \"\(unknown)\"; known are \(names.joined(separator: ", "))")
     }
 
-    /// Whether the field is there, also with null.
+    /// Returns whether the field is present, even with null.
     func has(_ name: String) -> Bool { fields[name] != nil }
 
-    /// A text; nil where there is no such field, or null where that is allowed.
+    /// Returns a string field; nil if it is absent, or null if that is allowed.
     func text(_ name: String, orNull: Bool = false) throws(Problem) -> String? {
         switch fields[name] {
         case .text(let text): return text
@@ -75,7 +75,7 @@ struct JSONObject {
         }
     }
 
-    /// A truth value; nil where there is no such field.
+    /// Returns a boolean field; nil if it is absent.
     func bool(_ name: String) throws(Problem) -> Bool? {
         switch fields[name] {
         case .bool(let value): return value
@@ -84,7 +84,7 @@ struct JSONObject {
         }
     }
 
-    /// An integer within bounds; nil where there is no such field.
+    /// Returns an integer field within bounds; nil if it is absent.
     func integer(_ name: String, in bounds: ClosedRange<Int64>) throws(Problem) -> Int64? {
         switch fields[name] {
         case .integer(let value) where bounds.contains(value): return value
@@ -93,7 +93,7 @@ struct JSONObject {
         }
     }
 
-    /// An object; nil where there is no such field.
+    /// Returns an object field; nil if it is absent.
     func object(_ name: String) throws(Problem) -> JSONObject? {
         switch fields[name] {
         case .object(let object): return object
@@ -102,7 +102,7 @@ struct JSONObject {
         }
     }
 
-    /// The text of a field that must be there.
+    /// Returns a required string field.
     func required(_ name: String) throws(Problem) -> String {
         guard let text = try text(name) else { throw .refused("\"\(name)\" is missing") }
         return text

@@ -6,11 +6,11 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-/// The metrics of a proxy in the text format of Prometheus, version 0.0.4. They contain no addresses of users. Of
-/// names that peers chose they contain only the domains of servers that completed TLS.
+/// The metrics of a proxy in the text format of Prometheus, version 0.0.4. They contain no user addresses. The only
+/// names chosen by peers are domains of servers that completed TLS.
 final class Metrics: Sendable {
     private let context: ControlContext
-    /// The last value of each counter: a session that ends during the addition must not make one fall.
+    /// The last value of each counter: a session that ends during the addition must not make a counter decrease.
     private let last = Mutex<[String: UInt64]>([:])
 
     init(_ context: ControlContext) { self.context = context }
@@ -26,7 +26,7 @@ final class Metrics: Sendable {
         }
     }
 
-    /// All metrics of this moment.
+    /// Returns all metrics.
     func text() async -> String {
         let totals = await context.sessions.totals()
         var page = Page()
@@ -143,7 +143,7 @@ final class Metrics: Sendable {
         counter(
             "xmpptap_audit_dropped_total",
             "Records that logs have lost.",
-            // Only a log that cannot be written loses records.
+            // Logs lose records only if they cannot be written.
             logs.map { ("{sink=\"\(Self.label($0.name))\",reason=\"write\"}", $0.dropped) },
             &page
         )
@@ -162,8 +162,8 @@ final class Metrics: Sendable {
         return page.text
     }
 
-    /// Stanzas by what was done to them. Those that were refused, or that a fault of a rule ended with, come on top of those
-    /// that sessions count.
+    /// Returns stanza counts by action. Sessions count dropped, edited and answered stanzas as passed, so these are
+    /// subtracted; other actions are counted in addition.
     private static func stanzas(_ totals: SessionTotals) -> [(labels: String, value: UInt64)] {
         var counts: [String: UInt64] = [:]
         func labels(_ direction: Direction, _ kind: String, _ verdict: String) -> String {
@@ -180,8 +180,8 @@ final class Metrics: Sendable {
         return counts.map { ($0.key, $0.value) }
     }
 
-    /// How often each limit was reached, by its name on the command line; all that there are, so that an alert sees the first
-    /// hit as a rise.
+    /// Returns the hits of each limit by its command line name. All limits are included with 0, so that alerts see the
+    /// first hit as an increase.
     private static func limits(_ totals: SessionTotals, _ proxy: ProxyMetrics) -> [(labels: String, value: UInt64)] {
         var counts: [String: UInt64] = [:]
         for limit in SessionCounters.Limit.allCases { counts[limit.rawValue] = 0 }
@@ -201,7 +201,8 @@ final class Metrics: Sendable {
         code.rawValue.hasPrefix("limit-") ? String(code.rawValue.dropFirst(6)) : nil
     }
 
-    /// A counter of what sessions have counted; `labels` are those of an event, nil of one that is not meant.
+    /// Writes a counter of session events; `labels` returns the labels of an event, or nil for events that are not
+    /// counted.
     private func events(
         _ name: String,
         _ help: String,
@@ -248,7 +249,7 @@ final class Metrics: Sendable {
         page.add("histogram", name, help, lines)
     }
 
-    /// Values that have not fallen since they were asked for last.
+    /// Returns the values, none lower than when it was last returned.
     private func rising(
         _ name: String,
         _ values: [(labels: String, value: UInt64)]
@@ -262,7 +263,7 @@ final class Metrics: Sendable {
         }
     }
 
-    /// A label's value: a path of the command line, escaped.
+    /// Escapes the value of a label.
     private static func label(_ text: String) -> String {
         text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
     }

@@ -1,20 +1,21 @@
 internal import Glibc
 internal import NIOCore
 
-/// A TCP port on which the metrics of a proxy are served, and nothing else.
+/// A TCP port that serves only the metrics of a proxy.
 public struct MetricsPort: Sendable {
-    /// `HOST:PORT`, the port being the one that the system chose for 0.
+    /// `HOST:PORT`, with the port that the system chose for 0.
     public let address: String
-    /// The port can be reached on this machine only.
+    /// Whether the port is only reachable from this machine.
     let isLoopback: Bool
-    /// The listening socket. Who accepts on it closes it.
+    /// The listening socket; the listener that accepts on it closes it.
     let descriptor: Int32
 
-    /// Listens.
+    /// Listens on an address.
     ///
     /// - Parameters:
-    ///   - host: An IP address.
+    ///   - host: The IP address.
     ///   - port: The port; 0 lets the system choose.
+    /// - Throws: ``ControlError``.
     public init(host: String, port: Int) throws(ControlError) {
         let place = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
         guard let address = try? SocketAddress(ipAddress: host, port: port) else {
@@ -39,15 +40,15 @@ public struct MetricsPort: Sendable {
         withUnsafeMutablePointer(to: &bound) { pointer in
             _ = pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
         }
-        // Both families have the port in the same place, in network byte order.
+        // Both address families have the port at the same offset, in network byte order.
         let chosen = withUnsafeBytes(of: &bound) { Int($0[2]) << 8 | Int($0[3]) }
         self.address = host.contains(":") ? "[\(host)]:\(chosen)" : "\(host):\(chosen)"
     }
 
-    /// Whether requests for a host, as in `Host`, are answered.
+    /// Returns whether requests for a host, given in `Host`, are served.
     ///
-    /// A page on the web can let its domain name lead to this machine (DNS rebinding): a loopback port answers no names but
-    /// `localhost`. One that others can reach has names that are not known here.
+    /// A web page can make its domain resolve to this machine (DNS rebinding), so a loopback port accepts only
+    /// `localhost` and IP addresses. For other ports the valid names are unknown.
     func answers(host: String?) -> Bool {
         guard isLoopback else { return true }
         guard let host else { return false }

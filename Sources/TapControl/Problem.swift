@@ -3,17 +3,17 @@ internal import NIOCore
 internal import TapNetwork
 internal import TapRecord
 
-/// Why a request was not served (RFC 9457), answered as `application/problem+json`.
+/// An error response (RFC 9457), sent as `application/problem+json`.
 struct Problem: Error {
-    /// What happened, for programs.
+    /// The stable code for programs.
     let code: ControlProblem
-    /// What happened.
+    /// The description for people.
     let detail: String
-    /// What a client of the API can do about it.
+    /// Advice for users of the API.
     var advice: String?
-    /// The methods that are allowed instead.
+    /// The allowed methods for the `Allow` header.
     var allowed: String?
-    /// More fields of the answer.
+    /// Writes additional fields of the response.
     var more: @Sendable (inout LineBuffer) -> Void = { _ in }
 
     init(
@@ -30,9 +30,9 @@ struct Problem: Error {
         self.more = more
     }
 
-    /// The request itself is wrong.
+    /// Creates the problem of a malformed request.
     static func bad(_ detail: String) -> Problem { Problem(.malformedRequest, detail) }
-    /// The request is well formed, but asks for what cannot be.
+    /// Creates the problem of a well-formed request with an invalid value.
     static func refused(_ detail: String) -> Problem { Problem(.invalidValue, detail) }
 
     static let tooManyConnections = Problem(
@@ -79,7 +79,7 @@ struct Problem: Error {
         return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: line.bytes)))
     }
 
-    /// The answer of `body`, or of the error that it throws.
+    /// Returns the response of `body`, or one for the error that it throws.
     static func answering(_ body: () async throws -> Response) async -> Response {
         do {
             return try await body()

@@ -1,18 +1,18 @@
 internal import Glibc
 
-/// What the system knows of this process.
+/// Resource usage of this process.
 struct ProcessFigures {
-    /// Its number.
+    /// The process id.
     static let number = getpid()
 
-    /// Seconds of processor time.
+    /// Processor time in seconds.
     let processorSeconds: Double
-    /// Bytes of memory in use.
+    /// Resident memory in bytes; nil if unknown.
     let residentBytes: Int?
-    /// Open files and sockets.
+    /// Number of open file descriptors.
     let openFiles: Int
 
-    /// The figures of this moment.
+    /// Reads the current figures.
     init() {
         var usage = rusage()
         getrusage(Int32(RUSAGE_SELF.rawValue), &usage)
@@ -24,11 +24,11 @@ struct ProcessFigures {
             while readdir(folder) != nil { count += 1 }
             closedir(folder)
         }
-        // Itself, and the two names of folders.
+        // Excludes the folder itself, `.` and `..`.
         openFiles = max(0, count - 3)
     }
 
-    /// The second number of `/proc/self/statm`.
+    /// Returns the resident pages, the second number of `/proc/self/statm`.
     private static func pages() -> Int? {
         guard let file = fopen("/proc/self/statm", "r") else { return nil }
         defer { fclose(file) }

@@ -12,7 +12,7 @@ extension Route {
         return [
             Route(method: .post, path: "/sessions/{id}/inject") { request in
                 let number = try request.number("id")
-                // A quotation mark takes two bytes in JSON.
+                // JSON escapes may double the size of a stanza.
                 let body = try await request.body(limit: 2 * context.itemLimit + 64 << 10)
                 return try await inject(try InjectCommand(body), into: number, sessions)
             },
@@ -125,7 +125,7 @@ private struct InjectCommand: Sendable {
         }
     }
 
-    /// The stanza. Bytes that are not UTF-8 need `raw`.
+    /// Returns the stanza; bytes that are not UTF-8 need `raw`.
     private static func bytes(_ body: JSONObject) throws(Problem) -> [UInt8]? {
         guard let base64 = try body.text("base64") else { return try body.text("stanza").map { Array($0.utf8) } }
         guard try body.bool("raw") == true, !body.has("stanza"), let bytes = Base64.decode(base64) else {
@@ -146,14 +146,14 @@ private struct InjectCommand: Sendable {
     }
 }
 
-/// What the head of a stanza says.
+/// Attributes from the head of a stanza.
 private struct StanzaFacts {
     let id: String?
     let type: String?
-    /// It is an iq that asks for an answer.
+    /// Whether it is an iq request.
     let isRequest: Bool
 
-    /// Nil where it is no stanza.
+    /// Parses a stanza; nil if it is not one.
     init?(_ stanza: [UInt8]) {
         var decoder = StreamDecoder(limits: .authenticated)
         decoder.append(Self.header.span)

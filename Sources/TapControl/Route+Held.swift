@@ -4,7 +4,7 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-// Stanzas that rules, or a pause, hold until the user decides. They are shown without redaction, for that decision.
+// Stanzas held by rules or a pause until the user decides. They are shown unredacted for that decision.
 extension Route {
     static func held(_ context: ControlContext) -> [Route] {
         let sessions = context.sessions
@@ -76,7 +76,7 @@ extension Route {
         ]
     }
 
-    /// The bytes without the white space around them, such as the last line feed of a file.
+    /// Returns the bytes without surrounding white space, such as the final line feed of a file.
     private static func trimmed(_ stanza: String) -> [UInt8] {
         let space: Set<UInt8> = [0x20, 0x09, 0x0A, 0x0D]
         var rest = stanza.utf8.drop { space.contains($0) }

@@ -3,9 +3,9 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-// The level of the log.
+// MARK: Log level
 extension Route {
-    /// The most sessions and JIDs that can have separate levels.
+    /// Maximum number of sessions and JIDs with separate levels.
     private static let mostLevels = 1000
 
     static func level(_ context: ControlContext) -> [Route] {
@@ -57,7 +57,7 @@ extension Route {
                 spec.set(level, jid: jid)
             } else {
                 spec.level = level
-                // off also turns SEND and RECV lines off.
+                // Level off also disables SEND and RECV lines.
                 if level == .off { (spec.showsSend, spec.showsReceive) = (false, false) }
             }
         }

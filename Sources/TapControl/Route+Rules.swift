@@ -89,7 +89,7 @@ extension Route {
 }
 
 extension Record {
-    /// The tags of the stanza of a rule's hit (`TAG TRACE`).
+    /// The tags of the stanza that the rule matched (`TAG TRACE`).
     fileprivate var tags: [String] {
         guard case .strings(let tags)? = details?["tags"] else { return [] }
         return tags
@@ -97,7 +97,7 @@ extension Record {
 }
 
 extension Problem {
-    /// The mistakes in rule files.
+    /// Creates a problem from the faults of rule files.
     fileprivate init(_ error: RuleSet.LoadError) {
         self.init(.invalidRules, "the rule files have mistakes; the old rules stay") { line in
             line.field("faults", error.faults) { line, fault in

@@ -7,9 +7,9 @@ internal import XMPPCore
 
 // The sessions and their state.
 extension Route {
-    /// Contacts that are shown of a roster.
+    /// Maximum number of contacts shown of a roster.
     private static let mostContacts = 1000
-    /// Requests that are shown of each direction.
+    /// Maximum number of requests shown for each direction.
     private static let mostRequests = 250
 
     static func sessions(_ context: ControlContext) -> [Route] {
@@ -65,7 +65,7 @@ extension Route {
 }
 
 extension SessionSnapshot {
-    /// The fields of a list; `levels` are the levels of single sessions.
+    /// Appends the fields of the session list; `levels` are the levels of single sessions.
     fileprivate func append(_ levels: [UInt64: Level], to line: inout LineBuffer) {
         line.field("session", number)
         line.field("jid", orNull: info.jid)
@@ -92,7 +92,7 @@ extension SessionSnapshot {
         line.field("level", orNull: levels[number]?.name)
     }
 
-    /// The same fields and the counters.
+    /// Appends the fields of the session list and the counters.
     fileprivate func appendAll(_ levels: [UInt64: Level], to line: inout LineBuffer) {
         append(levels, to: &line)
         line.field("kind", info.kind.rawValue)
@@ -110,7 +110,7 @@ extension SessionSnapshot {
         }
     }
 
-    /// `TLSv1.3`, as OpenSSL has it.
+    /// Returns the name of a TLS version as in OpenSSL: `TLSv1.3`.
     private static func name(_ version: UInt16) -> String {
         ClientHello.name(ofVersion: version).replacing(" ", with: "v")
     }

@@ -4,18 +4,18 @@ internal import TapCore
 internal import TapNetwork
 internal import TapRecord
 
-/// One route: an operation of the OpenAPI file.
+/// A route: an operation of the OpenAPI description.
 struct Route {
     let method: HTTPRequest.Method
-    /// With parameters in braces, `/sessions/{id}`.
+    /// The path with parameters in braces: `/sessions/{id}`.
     let path: String
-    /// Parameters of the query that it takes.
+    /// The allowed query parameters.
     var query: [String] = []
     let handle: @Sendable (ControlRequest) async throws -> Response
 }
 
 extension Route {
-    /// All routes of the control service, a subject a file.
+    /// Returns all routes of the control service.
     static func all(_ context: ControlContext, _ streams: EventStreams, _ metrics: Metrics) -> [Route] {
         sessions(context) + commands(context) + held(context) + level(context) + records(context, streams)
             + rules(context, streams) + [health(context), metrics.route, document]
@@ -34,7 +34,7 @@ extension Route {
         }
     }
 
-    /// The description of the routes.
+    /// The OpenAPI description of the routes.
     private static let document = Route(method: .get, path: "/openapi.json") { _ in
         Response(
             status: .ok,
@@ -43,7 +43,7 @@ extension Route {
         )
     }
 
-    /// Answers for these routes.
+    /// Creates the responder for the routes.
     static func responder(_ routes: [Route]) -> RouterResponder<BasicRequestContext> {
         let router = Router()
         for route in routes {
@@ -57,7 +57,7 @@ extension Route {
         return router.buildResponder()
     }
 
-    /// The problem of a request that no route takes.
+    /// Returns the problem for a request that matches no route.
     static func problem(_ request: Request, _ routes: [Route]) -> Problem {
         let parts = request.uri.path.split(separator: "/")
         let others = routes.filter { route in
