@@ -1,29 +1,30 @@
 public import TapCore
 public import XMPPCore
 
-/// Ends the logins of the accounts of a file, by this program's SASL mechanisms.
+/// Performs logins of the accounts in a file with this program's SASL mechanisms.
 ///
-/// What is derived from a password of the file is computed when it is first needed, and then remembered: it takes some
-/// milliseconds. What clients show is not kept. Of an account with stored keys alone, the client's own login gives what it
-/// takes to log in to the server: its proof by SCRAM the key of that mechanism, PLAIN the password.
+/// Keys derived from a password in the file are computed on first use and cached, because a derivation takes
+/// milliseconds. Passwords and keys that clients present are not cached. For an account with stored keys only, the
+/// client's login provides the secret for the login to the server: the SCRAM proof yields the client key of that
+/// mechanism, PLAIN the password.
 public final class AccountStore: Authenticator {
-    /// How often passwords are hashed for clients, the least that RFC 7677 §4 allows: who can attack what is sent there has
-    /// ended TLS already, and each login waits for it.
+    /// Iteration count offered to clients, the minimum of RFC 7677 §4: an attacker on this leg has already broken TLS,
+    /// and each login waits for the computation.
     private static let iterations = 4096
 
     private let secrets: [JID: AccountsFile.Secret]
     private let cryptography: any Cryptography
-    /// For the passwords of the file.
+    /// Caches the keys of the passwords in the file.
     private let remembering: RememberedKeys
     private let salt: [UInt8]
     private let decoyKey: [UInt8]
 
-    /// Whether the proxy shows servers a certificate.
+    /// Whether the proxy presents a client certificate to servers.
     public let hasCertificate: Bool
 
-    /// A store for these accounts.
+    /// Creates a store for these accounts.
     ///
-    /// - Throws: What the cryptographic library reports.
+    /// - Throws: Errors of the cryptographic library.
     public init(
         _ accounts: [AccountsFile.Account],
         hasCertificate: Bool = false,
@@ -37,24 +38,24 @@ public final class AccountStore: Authenticator {
         decoyKey = try cryptography.randomBytes(count: 32)
     }
 
-    /// What it can check of at least one of its accounts.
+    /// The mechanisms that can be verified for at least one account.
     public var mechanisms: [String] {
         let all = Set(secrets.values.flatMap(Self.mechanisms))
         return SCRAMMechanism.byPassword.filter(all.contains)
     }
 
-    /// What it can check of an account.
+    /// Returns the mechanisms that can be verified for an account; nil if it is unknown.
     public func mechanisms(of account: JID) -> [String]? { secrets[account.bare].map(Self.mechanisms) }
 
     private static func mechanisms(_ secret: AccountsFile.Secret) -> [String] {
         switch secret {
         case .password: SCRAMMechanism.byPassword
-        // A password that is shown can be compared with any of them.
+        // A password sent with PLAIN can be compared with any stored key.
         case .keys(let keys): keys.algorithms.map { SCRAMMechanism($0).description } + ["PLAIN"]
         }
     }
 
-    /// By what it can log in to the server.
+    /// Returns the mechanisms with which the proxy can log in to the server.
     public func means(of account: JID, knowing learned: LearnedSecret?) -> [String] {
         switch (secrets[account.bare], learned) {
         case (.password, _), (.keys, .password): SCRAMMechanism.byPassword
@@ -63,7 +64,7 @@ public final class AccountStore: Authenticator {
         }
     }
 
-    /// The server's side of a mechanism.
+    /// Creates the server side of a mechanism; nil if it is not supported.
     public func serverExchange(_ mechanism: String, domain: String, _ leg: LoginLeg) -> (any SASLExchange)? {
         if mechanism == "PLAIN" {
             return PlainServer { [self] names, given in
@@ -76,7 +77,7 @@ public final class AccountStore: Authenticator {
         }
         let settings = SCRAMServer.Settings(
             nonce: nonce,
-            // A client may send the gs2 flag y if it was offered no channel binding.
+            // A client may send the gs2 flag `y` if no channel binding was offered.
             channelBindings: leg.offer.mechanisms.contains { $0.hasSuffix("-PLUS") } ? leg.bindings : [],
             decoyKey: decoyKey,
             decoyIterations: Self.iterations,
@@ -87,7 +88,7 @@ public final class AccountStore: Authenticator {
         return SCRAMServer(scram, settings: settings, cryptography: cryptography)
     }
 
-    /// The client's side of a mechanism.
+    /// Creates the client side of a mechanism; nil if the account or its secret is missing.
     public func clientExchange(
         _ mechanism: String,
         _ identity: SASLIdentity,
@@ -105,7 +106,7 @@ public final class AccountStore: Authenticator {
             return PlainClient(identity: identity, password: password)
         case "EXTERNAL":
             guard hasCertificate else { return nil }
-            // A certificate can be for several accounts: the login is for the authenticated one.
+            // A certificate can be valid for several accounts, so the authenticated one is named.
             let name = account.normalized.description
             return ExternalClient(identity: .init(authentication: identity.authentication, authorization: name))
         default:
@@ -130,7 +131,8 @@ public final class AccountStore: Authenticator {
         try? JID(local: name, domain: domain)
     }
 
-    /// By what the proxy logs in: the password, the file's or the client's, or the key that the client's proof gave away.
+    /// Returns the secret for the login to the server: the password from the file or the client, or the key from the
+    /// client's proof.
     private static func secret(
         _ kept: AccountsFile.Secret,
         _ learned: LearnedSecret?,
@@ -145,7 +147,7 @@ public final class AccountStore: Authenticator {
         }
     }
 
-    /// Whether a password that the client has shown is the account's; it is prepared by SASLprep.
+    /// Returns whether a password from a client is correct; it must be prepared by SASLprep.
     private func isRight(_ given: String, of account: JID) -> Bool {
         switch secrets[account] {
         case nil: return false

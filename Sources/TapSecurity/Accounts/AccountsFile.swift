@@ -1,38 +1,38 @@
 internal import Glibc
 public import XMPPCore
 
-/// A file of accounts with their passwords: `--accounts FILE`.
+/// A file of accounts and their passwords: `--accounts FILE`.
 ///
 /// ```
-/// # account          file with its password       stands for, in a capture
+/// # account          file with its password       address in a capture
 /// juliet@example.org  juliet.password
 /// romeo@example.org   /run/secrets/romeo           as=romeo@verona.example
 /// nurse@example.org   nurse.keys
 /// ```
 ///
-/// A line is a bare JID, the path of a file whose first line is its password, and, where a capture knows the
-/// account by another address, `as=` and that address. A path is taken from the folder of this file, and may have spaces in
-/// it. Empty lines and those that begin with `#` say nothing. Instead of a password the file may hold what a server has stored
-/// of it (``StoredKeys``). Such a file must not be open to others.
+/// A line contains a bare JID, the path of a file whose first line is the password, and optionally `as=` with the
+/// address that the account has in a capture. Relative paths start at the folder of this file, and may contain spaces.
+/// Empty lines and lines that begin with `#` are ignored. Instead of a password, the file may contain keys stored by a
+/// server (``StoredKeys``). Password files must not be accessible to other users.
 public struct AccountsFile: Sendable {
-    /// What proves an account's owner.
+    /// The secret of an account.
     public enum Secret: Sendable, Hashable {
-        /// Its password, in clear, in a form that SASLprep accepts.
+        /// A password in clear text that SASLprep accepts.
         case password(String)
-        /// What a server has stored of it.
+        /// Keys that a server has stored.
         case keys(StoredKeys)
     }
 
-    /// An account and what proves its owner.
+    /// An account and its secret.
     public struct Account: Sendable, Hashable {
-        /// Its bare address.
+        /// The bare JID.
         public let jid: JID
-        /// Its password, or keys.
+        /// The password or stored keys.
         public let secret: Secret
-        /// Its bare address in a capture; nil if that is the same.
+        /// The bare JID in a capture; nil if it is the same.
         public let recorded: JID?
 
-        /// Puts an account together.
+        /// Creates an account.
         public init(jid: JID, secret: Secret, recorded: JID? = nil) {
             self.jid = jid
             self.secret = secret
@@ -40,17 +40,17 @@ public struct AccountsFile: Sendable {
         }
     }
 
-    /// The accounts in the file's order, at least one.
+    /// The accounts in file order, at least one.
     public let accounts: [Account]
 
-    /// Bytes of a file of accounts at most.
+    /// Maximum size of an accounts file in bytes.
     private static let largestFile = 1 << 20
-    /// Bytes of a file with a password at most.
+    /// Maximum size of a password file in bytes.
     private static let longestFile = 4096
 
-    /// Reads a file, and those that it names.
+    /// Reads an accounts file and the password files that it names.
     ///
-    /// - Throws: ``AccountsError`` that names file, line and what is expected.
+    /// - Throws: ``AccountsError`` with file, line and the expected content.
     public init(path: String) throws(AccountsError) {
         let text = try Self.read(path, limit: Self.largestFile, isSecret: false) { AccountsError(path, nil, $0) }
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
@@ -88,7 +88,7 @@ public struct AccountsFile: Sendable {
 
     // MARK: Lines
 
-    /// What a line says.
+    /// A parsed line.
     struct Line: Equatable {
         var jid: JID
         var file: String
@@ -97,7 +97,7 @@ public struct AccountsFile: Sendable {
 
     private static let form = "write an address, its password file and, if needed, as=ADDRESS"
 
-    /// The lines of a file at `path` that say something, with their numbers from 1.
+    /// Parses the lines that are neither empty nor comments, with line numbers from 1.
     static func lines(of text: String, _ path: String) throws(AccountsError) -> [(number: Int, Line)] {
         var lines: [(number: Int, Line)] = []
         for (number, row) in text.numberedRows {
@@ -145,7 +145,7 @@ public struct AccountsFile: Sendable {
         _ fault: (String) -> AccountsError
     ) throws(AccountsError) -> String {
         func unreadable() -> AccountsError { fault("cannot read \(path): \(String(cString: strerror(errno)))") }
-        // Do not wait for a pipe without a writer.
+        // O_NONBLOCK: opening a FIFO must not wait for a writer.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw unreadable() }
         defer { close(descriptor) }
@@ -167,15 +167,15 @@ public struct AccountsFile: Sendable {
 }
 
 extension String {
-    /// The password in the text of a file: its first line. What comes behind it are notes, as password managers keep them.
+    /// The password in the text of a file: its first line. Further lines are notes, as password managers keep them.
     public var passwordLine: String { String(prefix { !$0.isNewline }) }
 }
 
-/// What is wrong with a file of accounts, or with one that it names: in one line, and never with a password in it.
+/// An error in an accounts file or a password file, as one line that never contains a password.
 public struct AccountsError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The file of accounts.
+    /// The path of the accounts file.
     public let path: String
-    /// The line, from 1; nil if it is the file as a whole.
+    /// The line, from 1; nil for the whole file.
     public let line: Int?
     private let words: String
 
@@ -185,6 +185,6 @@ public struct AccountsError: Error, Sendable, Hashable, CustomStringConvertible 
         self.words = words
     }
 
-    /// `FILE:LINE: what is wrong, and what is expected`.
+    /// `FILE:LINE: ERROR; EXPECTED`.
     public var description: String { "\(path)\(line.map { ":\($0)" } ?? ""): \(words)" }
 }

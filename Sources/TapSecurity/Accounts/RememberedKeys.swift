@@ -2,11 +2,11 @@ internal import Synchronization
 internal import TapCore
 internal import XMPPCore
 
-/// Cryptography that derives each key from a password once: accounts log in again and again, with the same salt, and every
-/// derivation takes milliseconds.
+/// Cryptography that derives each key only once: accounts log in repeatedly with the same salt, and a derivation takes
+/// milliseconds.
 ///
-/// It holds passwords and keys as long as it lives. It is for the passwords of who holds them anyway, and never for what
-/// somebody else shows, right or wrong: that would be kept in clear, and guesses would drive out what is worth keeping.
+/// Passwords and keys stay in memory as long as the cache exists. Use it only for passwords that the program holds
+/// anyway, never for those from clients: they would be kept in clear text, and guesses would evict useful entries.
 struct RememberedKeys: Cryptography {
     private struct Input: Hashable {
         let algorithm: HashAlgorithm
@@ -19,7 +19,7 @@ struct RememberedKeys: Cryptography {
         let keys = Mutex<[Input: [UInt8]]>([:])
     }
 
-    /// Keys that are remembered: a server may name another salt each time.
+    /// Maximum number of cached keys; a server may use another salt each time.
     private static let limit = 1024
 
     private let base: any Cryptography
@@ -40,7 +40,7 @@ struct RememberedKeys: Cryptography {
             iterations: iterations
         )
         if let key = memory.keys.withLock({ $0[input] }) { return key }
-        // Not under the lock: another event loop would wait, and both find the same.
+        // Computed without the lock, so that other event loops do not wait; concurrent results are equal.
         let key = try base.deriveKey(algorithm, password: password, salt: salt, iterations: iterations)
         memory.keys.withLock { keys in
             if keys.count >= Self.limit { keys.removeAll() }
@@ -55,7 +55,7 @@ struct RememberedKeys: Cryptography {
         return bytes
     }
 
-    // MARK: All else is as it was
+    // MARK: Forwarded calls
 
     func makeDigest(_ algorithm: HashAlgorithm) throws -> any Digest { try base.makeDigest(algorithm) }
 

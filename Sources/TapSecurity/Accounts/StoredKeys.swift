@@ -1,34 +1,35 @@
 public import TapCore
 internal import TapRecord
 
-/// What a server has stored of an account's password instead of the password: SCRAM's keys, a set for each hash.
+/// The keys that a server stores instead of an account's password: SCRAM keys, one set for each hash.
 ///
-/// In a file it is one record per line, in the form of RFC 5803, the two keys and the salt in base64:
+/// A file contains one record per line in the format of RFC 5803, with both keys and the salt in base64:
 ///
 /// ```
 /// SCRAM-SHA-1$4096:QSXCR+Q6sek8bf92$6dlGYMOdZcOPutkcNY8U2g7vK9Y=:D+CSWLOshSulAsxiupA+qs2/fTE=
 /// ```
 ///
-/// With it a client's login can be checked. To log in to the server takes `ClientKey` too, which a client's proof gives away
-/// to anyone with `StoredKey` (RFC 5802 §9): with such a record, one observed login is enough to log in as the account.
+/// A record is enough to verify a client's login. A login to the server also needs `ClientKey`, which a client's proof
+/// reveals to anyone who has `StoredKey` (RFC 5802 §9): with such a record, one observed login is enough to log in as
+/// the account.
 public struct StoredKeys: Sendable, Hashable {
-    /// By the hash that they are made of; at least one.
+    /// The records by hash algorithm, at least one.
     public let records: [HashAlgorithm: SCRAMCredentials]
 
-    /// How often a password may have been hashed: as often as a client of this program hashes one at most.
+    /// Allowed iteration counts; the maximum is that of ``SCRAMClient``.
     private static let allowedIterations = 1...SCRAMClient.allowedIterations.upperBound
 
-    /// Combines stored keys; nil if there are none.
+    /// Creates stored keys; nil if `records` is empty.
     public init?(_ records: [HashAlgorithm: SCRAMCredentials]) {
         guard !records.isEmpty else { return nil }
         self.records = records
     }
 
-    /// The hashes, the strongest first.
+    /// The hash algorithms, strongest first.
     public var algorithms: [HashAlgorithm] { HashAlgorithm.byStrength.filter { records[$0] != nil } }
 
-    /// The record by which a password is checked with the least work: of the fewest iterations, and of several such the
-    /// strongest.
+    /// The record that verifies a password with the least work: the one with the fewest iterations, and the strongest
+    /// hash among those.
     var cheapest: (algorithm: HashAlgorithm, record: SCRAMCredentials)? {
         let all = algorithms.compactMap { algorithm in records[algorithm].map { (algorithm: algorithm, record: $0) } }
         return all.min { $0.record.iterations < $1.record.iterations }
@@ -36,28 +37,29 @@ public struct StoredKeys: Sendable, Hashable {
 
     // MARK: Files
 
-    /// What is wrong with a line.
+    /// An error in a line.
     struct Fault: Error, Equatable {
-        /// From 1.
+        /// The line, from 1.
         let line: Int
         let words: String
     }
 
-    /// Whether a text holds records and not a password: whether the first line that says something begins as a record does.
+    /// Returns whether a text contains records instead of a password: its first line that is not a comment begins like
+    /// a record.
     ///
-    /// A password may begin with `#`: it is one unless a record follows.
+    /// A password may begin with `#`; such a line is a comment only if a record follows.
     static func begin(_ text: String) -> Bool {
         guard let row = rows(of: text).first?.row else { return false }
         let start = row.prefix { $0 != "$" }
         return start.hasPrefix("SCRAM-") && start.endIndex < row.endIndex
     }
 
-    /// The lines that say something, with their numbers from 1.
+    /// Returns the lines that are neither empty nor comments, with line numbers from 1.
     private static func rows(of text: String) -> [(number: Int, row: Substring)] {
         text.numberedRows.filter { !$0.row.isEmpty && $0.row.first != "#" }
     }
 
-    /// The records of a text; empty lines and those that begin with `#` say nothing.
+    /// Parses the records of a text; empty lines and lines that begin with `#` are ignored.
     init(parsing text: String) throws(Fault) {
         var records: [HashAlgorithm: SCRAMCredentials] = [:]
         for (number, row) in Self.rows(of: text) {
@@ -73,7 +75,7 @@ public struct StoredKeys: Sendable, Hashable {
 
     private static let form = "write SCRAM-SHA-1$ITERATIONS:SALT$STOREDKEY:SERVERKEY, in base64 (RFC 5803)"
 
-    /// Nothing of a record stands in what is said of it: it is a secret.
+    /// Parses a record. Errors never quote it, because it is a secret.
     private static func record(
         _ row: Substring,
         _ fault: (String) -> Fault
