@@ -1,16 +1,16 @@
 internal import COpenSSL
 
-/// A name that a server's certificate may have beside others (RFC 5280 §4.2.1.6), as far as clients of XMPP look at it.
+/// A subject alternative name of a server certificate (RFC 5280 §4.2.1.6) of a kind that XMPP clients check.
 enum AlternativeName: Hashable {
-    /// A domain, its leftmost label possibly `*`.
+    /// A domain; its leftmost label may be `*`.
     case domain(String)
     case address([UInt8])
-    /// A service of a domain, as `_xmpp-client.example.org` (SRV-ID, RFC 4985).
+    /// A service of a domain (SRV-ID, RFC 4985): `_xmpp-client.example.org`.
     case service(String)
-    /// A domain of XMPP (RFC 6120 §13.7.1.4), U-labels as such.
+    /// An XMPP domain (RFC 6120 §13.7.1.4), with U-labels.
     case xmpp(String)
 
-    /// The name as a dNSName or iPAddress.
+    /// Creates a dNSName or iPAddress.
     init(_ name: CertificateName) {
         switch name {
         case .domain(let domain): self = .domain(domain)
@@ -36,7 +36,7 @@ enum AlternativeName: Hashable {
         }
     }
 
-    /// The GeneralName in DER.
+    /// The name as a GeneralName in DER.
     var encoded: [UInt8] {
         switch self {
         case .domain(let text): DER.tagged(2, Array(text.utf8))
@@ -48,8 +48,8 @@ enum AlternativeName: Hashable {
 
     // MARK: Reading
 
-    /// The names of a certificate in DER, those of each kind in its order, at most `limit` of them; empty if it cannot be
-    /// read or has none of these kinds.
+    /// Returns at most `limit` names of a certificate in DER, grouped by kind; empty if the certificate cannot be
+    /// parsed or has none.
     static func names(ofCertificate certificate: [UInt8], limit: Int) -> [AlternativeName] {
         defer { ERR_clear_error() }
         guard let parsed = parsedCertificate(certificate) else { return [] }
@@ -72,7 +72,7 @@ enum AlternativeName: Hashable {
         DER.tagged(0, constructed: true, DER.identifier(kind) + DER.tagged(0, constructed: true, value))
     }
 
-    /// A domain that is written as a certificate has to have it: an address, or U-labels, are none here.
+    /// Returns a domain that is written as in certificates; nil for IP addresses and U-labels.
     private static func domain(_ text: Substring) -> CertificateName? {
         guard let name = try? CertificateName(String(text)), name == .domain(String(text)) else { return nil }
         return name
@@ -83,7 +83,7 @@ enum AlternativeName: Hashable {
     }
 }
 
-/// What an extension of a certificate holds, in DER; `nil` if the certificate has none of the kind.
+/// Returns the DER content of a certificate's extension; nil if the certificate does not contain it.
 func extensionValue(of certificate: OpaquePointer, _ kind: Int32) -> [UInt8]? {
     let position = X509_get_ext_by_NID(certificate, kind, -1)
     guard position >= 0, let found = X509_get_ext(certificate, position), let value = X509_EXTENSION_get_data(found),

@@ -1,57 +1,56 @@
 public import TapDiagnosis
 public import TapRecord
 
-/// Why there is no certificate, or no authority to sign it: the thing and the cause in one line; see
-/// ``remedy(in:)`` for the way out.
+/// Why no certificate or authority is available, as one line; ``remedy(in:)`` returns the advice.
 public struct AuthorityError: Error, Sendable, Hashable {
-    /// What is wrong.
+    /// The kind of error.
     public enum Code: Sendable, Hashable {
-        /// What was given is no name that a certificate can have; words for people.
+        /// The text cannot be the name of a certificate; the reason for people.
         case badName(String)
-        /// The name is beyond what the authorities may vouch for, which are for these names.
+        /// The name is not covered by the authorities, which are for these names.
         case outside([CertificateName])
-        /// It is a public suffix, for which none is created unasked.
+        /// The name is a public suffix, for which authorities are only created after confirmation.
         case publicSuffix
-        /// The folder holds so many authorities that none is created on demand any more.
+        /// The folder has reached the limit of authorities that are created on demand.
         case tooMany(limit: Int)
-        /// The authority's time is over.
+        /// The authority has expired.
         case expired(Timestamp)
-        /// The authority's time has not begun: the clock of this machine has gone back.
+        /// The authority is not valid yet: the clock of this machine was set back.
         case notYetValid(Timestamp)
-        /// There is no authority for the name in the folder.
+        /// The folder contains no authority for the name.
         case missing(folder: String)
-        /// The file or folder cannot be opened, read, written or removed; the system's words.
+        /// The file or folder cannot be accessed; the message of the operating system.
         case inaccessible(String)
-        /// Others can read or change the file or folder, by these rights.
+        /// Other users can access the file or folder; its mode and the proper one.
         case exposed(rights: UInt32, proper: UInt32)
-        /// The file or folder belongs to the user with this number.
+        /// The file or folder belongs to another user, given by its id.
         case foreign(owner: UInt32)
-        /// It is a link, a device, or otherwise not what ought to be there.
+        /// It is a link, a device, or another unexpected kind of file.
         case wrongKind
-        /// The key's file is cut off, damaged, encrypted, or empty.
+        /// The key file is truncated, damaged, encrypted or empty.
         case damagedKey
-        /// The certificate's file is cut off or damaged.
+        /// The certificate file is truncated or damaged.
         case damagedCertificate
-        /// The key is not that of the certificate beside it.
+        /// The key does not belong to the certificate in the same folder.
         case keyOfAnother
-        /// The certificate is not one that was created here for the name of its folder.
+        /// The certificate is not an authority of this program for the name of its folder.
         case strange
-        /// OpenSSL refuses something that always works.
+        /// An OpenSSL call failed unexpectedly.
         case library(String)
     }
 
-    /// What is wrong.
+    /// The kind of error.
     public let code: Code
-    /// The name or the path that it is wrong with.
+    /// The name or path concerned.
     public let subject: String
 
-    /// An error of the name or path `subject`.
+    /// Creates an error about the name or path `subject`.
     public init(_ code: Code, _ subject: String) {
         self.code = code
         self.subject = subject
     }
 
-    /// The name is a public suffix, which nobody has confirmed.
+    /// Creates the error for an unconfirmed public suffix.
     public static func publicSuffix(_ name: CertificateName) -> AuthorityError {
         AuthorityError(.publicSuffix, "\(name)")
     }
@@ -60,7 +59,7 @@ public struct AuthorityError: Error, Sendable, Hashable {
 
     init(_ error: OpenSSLError, _ subject: CertificateName) { self.init(error, "\(subject)") }
 
-    /// Whether what was asked for makes no sense, rather than a file or folder being at fault.
+    /// Whether the request is at fault, not a file or folder.
     public var isUsage: Bool {
         switch code {
         case .badName, .outside, .publicSuffix, .missing: true
@@ -102,9 +101,9 @@ extension AuthorityError: CustomStringConvertible {
         }
     }
 
-    /// What to try; nil where ``description`` says all.
+    /// Returns the advice; nil if ``description`` suffices.
     ///
-    /// - Parameter folder: The authorities' folder; nil is the usual one.
+    /// - Parameter folder: The folder of the authorities; nil for the default folder.
     public func remedy(in folder: AuthorityFolder?) -> Remedy? {
         let change: Remedy.AuthorityChange
         switch code {
@@ -123,13 +122,13 @@ extension AuthorityError: CustomStringConvertible {
         return .changeAuthority(change, folder: folder.flatMap { $0.isUsual ? nil : $0.path })
     }
 
-    /// The domain of a path's folder; nil if there is none.
+    /// Returns the domain that a path in the folder belongs to; nil if there is none.
     private func domain(in folder: AuthorityFolder?) -> String? {
         var parts = subject.split(separator: "/", omittingEmptySubsequences: false)
         if let last = parts.last, [AuthorityFolder.certificateFile, AuthorityFolder.keyFile].contains(String(last)) {
             parts.removeLast()
         } else if let folder, parts.dropLast().joined(separator: "/") == folder.path {
-            // It is the folder of one authority.
+            // The path is the folder of one authority.
         } else {
             return nil
         }

@@ -2,28 +2,28 @@ internal import COpenSSL
 internal import Glibc
 public import TapRecord
 
-/// The folder in which authorities are kept, a folder each, named as what it vouches for:
+/// The folder of the authorities. Each has a subfolder named after the domain or address it signs for:
 ///
 /// ```
 /// ca/example.org/certificate.pem    what clients have to trust
 /// ca/example.org/key.pem            readable by the owner only
 /// ```
 ///
-/// Folders are made with mode 0700 and files with 0600. What others can read, or what belongs to someone else, is refused:
-/// its key may be in other hands. Nothing is followed that is a link inside the folder.
+/// Folders are created with mode 0700, files with 0600. Entries that others can read or that belong to another user are
+/// refused, because the key may have been copied. Links inside the folder are not followed.
 public struct AuthorityFolder: Sendable, Hashable {
-    /// The folder itself. It is made when the first authority is.
+    /// The path of the folder, which is created with the first authority.
     public let path: String
-    /// It is the one that commands mean of which no other folder is said.
+    /// Whether this is the default folder.
     public let isUsual: Bool
 
-    /// Whether both are the same path, however it was said.
+    /// Returns whether both have the same path.
     public static func == (left: AuthorityFolder, right: AuthorityFolder) -> Bool { left.path == right.path }
 
     /// Hashes the path.
     public func hash(into hasher: inout Hasher) { hasher.combine(path) }
 
-    /// The folder at a path, which need not be there.
+    /// Creates a reference to a folder, which need not exist.
     public init(_ path: String) { self.init(path, isUsual: false) }
 
     private init(_ path: String, isUsual: Bool) {
@@ -31,35 +31,35 @@ public struct AuthorityFolder: Sendable, Hashable {
         self.isUsual = isUsual
     }
 
-    /// Where the folder is unless somebody says otherwise, by the XDG base directory specification.
+    /// Returns the default folder according to the XDG base directory specification.
     ///
     /// - Parameters:
-    ///   - dataHome: `$XDG_DATA_HOME`; ignored unless it begins with `/`.
-    ///   - home: The user's home.
+    ///   - dataHome: The value of `$XDG_DATA_HOME`; ignored unless it begins with `/`.
+    ///   - home: The user's home folder.
     public static func usual(dataHome: String?, home: String) -> AuthorityFolder {
         let data = dataHome.flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "\(home)/.local/share"
         return AuthorityFolder("\(data)/xmpptap/ca", isUsual: true)
     }
 
-    /// Where the certificate for a name is, or would be.
+    /// Returns the path of the certificate for a name, whether or not it exists.
     public func certificatePath(of name: CertificateName) -> String { "\(path)/\(name)/\(Self.certificateFile)" }
 
     static let certificateFile = "certificate.pem"
     static let keyFile = "key.pem"
 
-    /// The temporary name of a CA that is being created, and its lifetime in seconds.
+    /// The prefix of an authority that is being created, and the age in seconds after which it counts as abandoned.
     static let draftPrefix = ".new-"
     private static let draftAge = 60
 
     // MARK: Reading
 
-    /// The authority for exactly this name, whether it is valid now or not; `nil` if there is none.
+    /// Returns the authority for exactly this name, whether or not it is currently valid; nil if there is none.
     public func authority(for name: CertificateName) throws(AuthorityError) -> CertificateAuthority? {
         guard let folder = try PrivateFolder(path) else { return nil }
         return try load(name, in: folder)
     }
 
-    /// The authority for the first of some names that has one, known already or in the folder, which is opened once.
+    /// Returns the first authority for one of the names, cached or from the folder, which is opened only once.
     func authority(
         forFirstOf names: [CertificateName],
         known: (CertificateName) -> CertificateAuthority?
@@ -77,12 +77,12 @@ public struct AuthorityFolder: Sendable, Hashable {
         return nil
     }
 
-    /// The sorted names of all CAs, readable or not. Empty if there is no folder.
+    /// Returns the sorted names of all authorities, readable or not; empty if the folder does not exist.
     public func names() throws(AuthorityError) -> [CertificateName] {
         guard let folder = try PrivateFolder(path) else { return [] }
         return try folder.entries()
             .compactMap { entry in
-                // What is named otherwise than this program names things is not its own.
+                // Other names were not created by this program.
                 (try? CertificateName(entry)).flatMap { "\($0)" == entry ? $0 : nil }
             }
             .sorted { "\($0)" < "\($1)" }
@@ -105,13 +105,12 @@ public struct AuthorityFolder: Sendable, Hashable {
 
     // MARK: Changing
 
-    /// Makes an authority, unless there is one.
+    /// Creates an authority unless it exists.
     ///
-    /// It appears with both files or not at all: of several programs that make one at once, one wins, and all get the
-    /// same.
+    /// Both files appear atomically: if several programs create the same authority at once, all get the same one.
     ///
-    /// - Parameter now: The time from which on it is valid.
-    /// - Returns: The authority, and whether it was made just now.
+    /// - Parameter now: The current time.
+    /// - Returns: The authority, and whether this call created it.
     public func create(
         for name: CertificateName,
         at now: Timestamp
@@ -136,7 +135,7 @@ public struct AuthorityFolder: Sendable, Hashable {
             try own.write(Array(authority.pem.utf8), to: Self.certificateFile)
             isNew = try folder.rename(draft, to: "\(name)")
         } catch {
-            // Report the first error.
+            // Throw the first error.
             _ = try? folder.remove(draft, holding: [Self.keyFile, Self.certificateFile])
             throw error
         }
@@ -148,7 +147,7 @@ public struct AuthorityFolder: Sendable, Hashable {
         return (found, false)
     }
 
-    /// Removes an authority, also one that cannot be read; clients go on trusting it.
+    /// Removes an authority, even an unreadable one; clients that trust it continue to do so.
     ///
     /// - Throws: ``AuthorityError/Code/missing(folder:)`` if there is none.
     public func remove(_ name: CertificateName) throws(AuthorityError) {

@@ -1,47 +1,48 @@
 internal import Synchronization
 public import TapRecord
 
-/// The authorities of a folder, further ones made on demand, as far as that is allowed.
+/// The authorities of a folder; missing ones are created on demand if the policy allows it.
 ///
-/// What changes in the folder counts for names that are not remembered: an authority stays in memory while it is valid, at
-/// most ``mostAtHand`` of them. May be used from any thread.
+/// Up to ``mostAtHand`` valid authorities are cached; changes in the folder apply to names that are not cached.
+/// Thread-safe.
 public final class AuthorityProvider: AuthoritySource {
-    /// For which names authorities are made on demand, and how many.
+    /// The policy for creating authorities on demand.
     public struct Policy: Sendable {
-        /// Domains for which, and below which, one is made for the domain, whatever the server's certificate says.
+        /// Domains for which, and for whose subdomains, an authority for the domain is created, whatever the server's
+        /// certificate contains.
         public var domains: [CertificateName] = []
-        /// Any other name may have one too, as long as that is no name of one label: the caller has verified the server.
+        /// Whether authorities may be created for any other name with more than one label; the caller has verified the
+        /// server.
         public var mayMakeAny = false
-        /// Number of CAs in the folder at which none is created on demand; default 64.
+        /// Number of authorities in the folder at which no more are created (default: 64).
         public var limit = AuthorityProvider.usualLimit
-        /// Names for which none is made on demand: public suffixes.
+        /// Public suffixes, for which no authority is created.
         public var suffixes = PublicSuffixes()
-        /// Names of one label that are this machine's own.
+        /// Names of one label that belong to this machine.
         public var ownNames: Set<String> = ["localhost"]
 
-        /// A policy by which none is made.
+        /// Creates a policy that allows no creation.
         public init() {}
     }
 
-    /// Authorities from which on none is made on demand, unless another limit is given: two files each.
+    /// Default of ``Policy/limit``.
     public static let usualLimit = 64
-    /// Authorities that are kept in memory; beyond them those that were not used for longest are read again when they are
-    /// needed.
+    /// Maximum number of cached authorities; the least recently used ones are evicted and read again when needed.
     static let mostAtHand = 64
 
-    /// The folder.
+    /// The folder of the authorities.
     public var folder: AuthorityFolder? { place }
 
     private let place: AuthorityFolder
     private let policy: Policy
     private let whenMade: @Sendable (CertificateAuthority) -> Void
     private let cache = Mutex(LRUCache<CertificateName, CertificateAuthority>(capacity: mostAtHand))
-    /// Held while one is made, so that the limit is kept.
+    /// Serialises creation, so that the limit holds.
     private let making = Mutex(())
 
-    /// The authorities of a folder, which need not be there.
+    /// Creates a provider for a folder, which need not exist.
     ///
-    /// - Parameter whenMade: Told of each that was made on demand, on the thread that made it.
+    /// - Parameter whenMade: Called with each authority that was created on demand, on the creating thread.
     public init(
         _ folder: AuthorityFolder,
         _ policy: Policy,
@@ -52,15 +53,15 @@ public final class AuthorityProvider: AuthoritySource {
         self.whenMade = whenMade
     }
 
-    /// How many are in memory.
+    /// Number of cached authorities.
     var countAtHand: Int { cache.withLock { $0.count } }
 
-    /// See ``AuthoritySource/authority(covering:at:)``.
+    /// Returns the authority with the longest name that covers a name; see ``AuthoritySource``.
     public func authority(
         covering name: CertificateName,
         at now: Timestamp
     ) throws(AuthorityError) -> CertificateAuthority? {
-        // The longest name first, in memory or not: which were used before decides nothing.
+        // The longest name wins, cached or not: the result must not depend on earlier use.
         if let found = atHand(name, at: now) { return found }
         guard let found = try place.authority(forFirstOf: name.andAbove, known: { atHand($0, at: now) }) else {
             return nil
@@ -69,7 +70,7 @@ public final class AuthorityProvider: AuthoritySource {
         return found
     }
 
-    /// See ``AuthoritySource/makeAuthority(for:below:at:)``: as far as the policy allows.
+    /// Creates an authority if the policy allows it; see ``AuthoritySource``.
     public func makeAuthority(
         for name: CertificateName,
         below wildcard: CertificateName?,
@@ -89,7 +90,7 @@ public final class AuthorityProvider: AuthoritySource {
         return made
     }
 
-    /// Refuses at once what the limit refuses in any case: names come from the wire.
+    /// Checks the limit first if it would refuse any creation, because names come from the wire.
     private func checkLimit(for name: CertificateName, below wildcard: CertificateName?) throws(AuthorityError) {
         guard policy.mayMakeAny, !policy.domains.contains(where: { $0.covers(name) }) else { return }
         let names = try place.names()
@@ -99,7 +100,7 @@ public final class AuthorityProvider: AuthoritySource {
         throw AuthorityError(.tooMany(limit: policy.limit), "\(name)")
     }
 
-    /// For whom one is made; the narrowest that serves all names of which this is one.
+    /// Returns the name for a new authority: the narrowest one that serves all related names.
     private func wanted(
         for name: CertificateName,
         below wildcard: CertificateName?
@@ -117,34 +118,35 @@ public final class AuthorityProvider: AuthoritySource {
         return name
     }
 
-    /// Whether a name has more than one label, or is this machine's: any other of one label may be a whole top-level
-    /// domain, one that no list knows yet.
+    /// Returns whether a name has more than one label or belongs to this machine. Other names of one label may be
+    /// top-level domains that the list does not contain yet.
     private func isOwnOrLonger(_ name: CertificateName) -> Bool {
         guard case .domain(let domain) = name else { return true }
         return domain.contains(".") || policy.ownNames.contains(domain)
     }
 
-    /// One whose time is over may have been renewed meanwhile.
+    /// Returns a cached authority; an expired one may have been renewed in the folder.
     private func atHand(_ name: CertificateName, at now: Timestamp) -> CertificateAuthority? {
         cache.withLock { $0.value(name) }.flatMap { now <= $0.end ? $0 : nil }
     }
 }
 
-/// Where a ``CertificateMinter`` gets the authorities that sign.
+/// The source of the authorities that a ``CertificateMinter`` signs with.
 ///
-/// Called without a lock held, from several threads at once; each call may wait for the file system.
+/// Called from several threads without locks; each call may wait for the file system.
 public protocol AuthoritySource: Sendable {
-    /// The folder in which the authorities are, for words that tell people what to do; nil if they are in memory alone.
+    /// The folder of the authorities, for advice to users; nil if they exist only in memory.
     var folder: AuthorityFolder? { get }
 
-    /// The CA with the longest name that may sign this name, valid now or not; nil if there is none.
+    /// Returns the authority with the longest name that may sign this name, currently valid or not; nil if there is
+    /// none.
     func authority(covering name: CertificateName, at now: Timestamp) throws(AuthorityError) -> CertificateAuthority?
 
-    /// Makes an authority that may vouch for a name, for which there is none.
+    /// Creates an authority for a name that no authority covers.
     ///
-    /// - Parameter wildcard: The domain of the wildcard name in the server's certificate that covers the name, if any.
-    /// - Returns: The authority, and whether it was made just now: another thread or program may have been quicker.
-    /// - Throws: ``AuthorityError`` that says why none is made.
+    /// - Parameter wildcard: The domain of a wildcard name in the server's certificate that covers the name, if any.
+    /// - Returns: The authority, and whether it is new: another thread or program may have created it.
+    /// - Throws: ``AuthorityError`` with the reason why none was created.
     func makeAuthority(
         for name: CertificateName,
         below wildcard: CertificateName?,
@@ -152,7 +154,7 @@ public protocol AuthoritySource: Sendable {
     ) throws(AuthorityError) -> (authority: CertificateAuthority, isNew: Bool)
 }
 
-/// Authorities that are at hand, and no others.
+/// A fixed list of authorities.
 struct AuthoritiesAtHand: AuthoritySource {
     let authorities: [CertificateAuthority]
     let folder: AuthorityFolder?

@@ -3,36 +3,36 @@ internal import Glibc
 internal import TapCore
 public import TapRecord
 
-/// An authority of this machine's own that vouches for one domain and what is below it, or for one address, and for
-/// nothing else: its certificate says so (RFC 5280 §4.2.1.10), so that its key is worth nothing elsewhere.
+/// A certificate authority of this machine for one domain with its subdomains, or for one address. Its name constraints
+/// (RFC 5280 §4.2.1.10) make its key useless for other names.
 ///
-/// Its key is on P-256 and signs leaves only. It is valid for a year.
+/// The key is on P-256 and signs only leaf certificates. The authority is valid for a year.
 public final class CertificateAuthority: Sendable {
-    /// What it may vouch for.
+    /// The name that it may sign for.
     public let name: CertificateName
-    /// Its certificate, in DER: what clients have to trust.
+    /// The certificate in DER, which clients have to trust.
     public let certificate: [UInt8]
-    /// The first second at which it is valid: two days before it was made, for clients whose clock is behind.
+    /// The first second of its validity: two days before its creation, for clients whose clock is behind.
     public let begin: Timestamp
-    /// The last second at which it is valid.
+    /// The last second of its validity.
     public let end: Timestamp
-    /// SHA-256 of the certificate.
+    /// The SHA-256 digest of the certificate.
     public let fingerprint: [UInt8]
 
     let key: SigningKey
-    /// Its Name, in DER.
+    /// The subject Name in DER.
     let subject: [UInt8]
     let keyIdentifier: [UInt8]
 
-    /// How long before they are made certificates begin.
+    /// Validity before the time of creation.
     static let headStart = Timestamp.days(2)
     private static let lifetime = Timestamp.days(365)
 
-    /// Makes one, in memory.
+    /// Creates an authority in memory.
     ///
     /// - Parameters:
-    ///   - name: What it may vouch for.
-    ///   - now: The time; it is valid from two days before to 365 days after.
+    ///   - name: The name that it may sign for.
+    ///   - now: The current time; it is valid from two days before to 365 days after.
     public init(for name: CertificateName, at now: Timestamp) throws(AuthorityError) {
         self.name = name
         begin = now.wholeSecond - Self.headStart
@@ -59,13 +59,13 @@ public final class CertificateAuthority: Sendable {
         }
     }
 
-    /// Takes one that was made before, and checks that it is what this program makes.
+    /// Loads an existing authority, and checks that this program created it.
     ///
     /// - Parameters:
-    ///   - parsed: Its certificate, an `X509 *`, which stays the caller's.
-    ///   - key: Its key.
-    ///   - name: What it has to vouch for.
-    ///   - paths: Where both were found, for errors.
+    ///   - parsed: The certificate, an `X509 *` that the caller still owns.
+    ///   - key: The private key.
+    ///   - name: The expected name.
+    ///   - paths: The paths of both files, for errors.
     init(
         _ parsed: OpaquePointer,
         key: SigningKey,
@@ -87,7 +87,7 @@ public final class CertificateAuthority: Sendable {
         self.key = key
         self.begin = Timestamp(seconds: timegm(&begin))
         self.end = Timestamp(seconds: timegm(&end))
-        // Behind the tag and the length of the octets.
+        // Skips the tag and length of the octet string.
         keyIdentifier = Array(identifier.dropFirst(2))
         do throws(OpenSSLError) {
             certificate = try encoded("i2d_X509") { i2d_X509(parsed, $0) }
@@ -98,7 +98,7 @@ public final class CertificateAuthority: Sendable {
         }
     }
 
-    /// The certificate in PEM, a newline at its end.
+    /// The certificate in PEM, with a final newline.
     public var pem: String {
         let text = Base64.encode(certificate)
         var lines = ["-----BEGIN CERTIFICATE-----"]
@@ -110,19 +110,19 @@ public final class CertificateAuthority: Sendable {
         return (lines + ["-----END CERTIFICATE-----", ""]).joined(separator: "\n")
     }
 
-    /// Fails outside of its time, with the way out.
+    /// Checks the validity period; throws ``AuthorityError``.
     public func checkValidity(at now: Timestamp) throws(AuthorityError) {
         guard now <= end else { throw AuthorityError(.expired(end), "\(name)") }
         guard now >= begin else { throw AuthorityError(.notYetValid(begin), "\(name)") }
     }
 
-    /// Signs a leaf with a new key: the identity for handshakes, without the CA's certificate,
-    /// which clients have.
+    /// Signs a leaf certificate with a new key. The chain contains only the leaf, because clients have the authority's
+    /// certificate.
     ///
     /// - Parameters:
-    ///   - names: What the leaf is for, which the caller has checked; the first is the one it is called by.
-    ///   - begin: From when on it is valid.
-    ///   - end: Until when.
+    ///   - names: The names of the leaf, which the caller has checked; the first becomes the common name.
+    ///   - begin: The first second of its validity.
+    ///   - end: The last second of its validity.
     func leaf(
         for names: [AlternativeName],
         from begin: Timestamp,
@@ -152,25 +152,26 @@ public final class CertificateAuthority: Sendable {
         }
     }
 
-    /// RFC 5280 §A.1: no common name is longer.
+    /// The maximum length of a common name (RFC 5280 appendix A.1).
     private static let longestCommonName = 64
 
-    /// Its name in lists of CAs. The suffix distinguishes a recreated CA from the one before.
+    /// Returns the name shown in lists of authorities. The suffix distinguishes a recreated authority from its
+    /// predecessor.
     private static func commonName(_ name: CertificateName, _ identifier: [UInt8]) -> String {
         let (begin, end) = ("xmpptap CA for ", " \(identifier.prefix(4).hexadecimal)")
         let room = longestCommonName - begin.utf8.count - end.utf8.count
         return begin + "\(name)".prefix(room) + end
     }
 
-    /// The leaf's own name where it fits. Old clients look there; some take whatever looks like a domain for one, so an
-    /// address does not stand there.
+    /// Returns the leaf's domain if it fits, for old clients that check the common name. Addresses are left out,
+    /// because some clients read them as domains.
     private static func commonName(of name: AlternativeName?) -> String {
         guard case .domain(let domain) = name, domain.utf8.count <= longestCommonName else { return "xmpptap" }
         return domain
     }
 
-    /// 160 bits of the SHA-256 of the public key's bits (RFC 7093 §2): the last 65 bytes of what is known of a key on
-    /// P-256.
+    /// Returns 160 bits of the SHA-256 digest of the public key (RFC 7093 §2), which is the last 65 bytes of a P-256
+    /// SubjectPublicKeyInfo.
     private static func identifier(of publicKey: [UInt8]) throws(OpenSSLError) -> [UInt8] {
         try Array(digest(Array(publicKey.suffix(65))).prefix(20))
     }
@@ -190,10 +191,10 @@ public final class CertificateAuthority: Sendable {
 extension Timestamp {
     init(seconds: Int) { self.init(nanoseconds: Int64(clamping: Int128(seconds) * 1_000_000_000)) }
 
-    /// Certificates know no parts of a second.
+    /// The time without fractions of a second, which certificates do not support.
     var wholeSecond: Timestamp { Timestamp(nanoseconds: nanoseconds - nanoseconds % 1_000_000_000) }
 
-    /// So many days, to add to a time or take from it.
+    /// Returns the number of nanoseconds in `count` days.
     static func days(_ count: Int64) -> Int64 { count * 86_400 * 1_000_000_000 }
 
     static func + (time: Timestamp, nanoseconds: Int64) -> Timestamp {

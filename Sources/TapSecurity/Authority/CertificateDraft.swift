@@ -1,28 +1,29 @@
 internal import TapRecord
 
-/// A certificate before it is signed (RFC 5280 §4.1): who it is for, who vouches, and what its key may do.
+/// A certificate before signing (RFC 5280 §4.1).
 struct CertificateDraft {
-    /// The Name of who signs, in DER.
+    /// The issuer Name in DER.
     var issuer: [UInt8]
-    /// The Name of whom it is for, in DER.
+    /// The subject Name in DER.
     var subject: [UInt8]
-    /// The first second at which it is valid.
+    /// The first second of its validity.
     var begin: Timestamp
-    /// The last second at which it is valid.
+    /// The last second of its validity.
     var end: Timestamp
-    /// The SubjectPublicKeyInfo of its key.
+    /// The SubjectPublicKeyInfo in DER.
     var publicKey: [UInt8]
-    /// Each made by ``extension(_:isCritical:_:)``.
+    /// The extensions, each created by ``extension(_:isCritical:_:)``.
     var extensions: [[UInt8]]
 
-    /// The certificate in DER, signed.
+    /// Returns the signed certificate in DER.
     ///
-    /// - Parameter serial: sixteen random bytes; their first two bits are set so that it is positive and keeps its length.
+    /// - Parameter serial: Sixteen random bytes; the first two bits are set to make the number positive and of fixed
+    ///   length.
     func signed(by key: SigningKey, serial: [UInt8]) throws(OpenSSLError) -> [UInt8] {
         var serial = serial
         if let first = serial.first { serial[0] = first & 0x7F | 0x40 }
         let body = DER.sequence(
-            // Version 3, the only one with extensions.
+            // Version 3, which is required for extensions.
             DER.tagged(0, constructed: true, DER.integer([2])),
             DER.integer(serial),
             Self.signatureAlgorithm,
@@ -40,7 +41,7 @@ struct CertificateDraft {
         DER.identifier([0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x04, 0x03, 0x02])
     )
 
-    /// UTCTime until 2049, GeneralizedTime from then on (RFC 5280 §4.1.2.5).
+    /// Returns a UTCTime until 2049, and a GeneralizedTime afterwards (RFC 5280 §4.1.2.5).
     private static func time(_ time: Timestamp) -> [UInt8] {
         let digits = time.text.utf8.prefix(19).filter { 0x30...0x39 ~= $0 }
         let isShort = digits.lexicographicallyPrecedes("2050".utf8)
@@ -51,7 +52,7 @@ struct CertificateDraft {
 
     // MARK: Names
 
-    /// A Name of an organisation, xmpptap, and a common name, of which RFC 5280 allows 64 characters.
+    /// Returns a Name with the organisation xmpptap and a common name of at most 64 characters (RFC 5280).
     static func name(_ commonName: String) -> [UInt8] {
         func attribute(_ last: UInt8, _ text: String) -> [UInt8] {
             DER.value(0x31, DER.sequence(DER.identifier([0x55, 0x04, last]), DER.text(text)))
@@ -61,19 +62,19 @@ struct CertificateDraft {
 
     // MARK: Extensions
 
-    /// An extension of the arc id-ce, which is all of those written here.
+    /// Returns an extension of the arc id-ce, to which all extensions used here belong.
     static func `extension`(_ last: UInt8, isCritical: Bool = false, _ value: [UInt8]) -> [UInt8] {
         DER.sequence(DER.identifier([0x55, 0x1D, last]), isCritical ? DER.yes : [], DER.octets(value))
     }
 
-    /// What the key may do, for the authority: sign certificates of leaves, nothing below.
+    /// Key usage of an authority: signs leaf certificates, but no further authorities.
     static let authorityUses = [
         `extension`(19, isCritical: true, DER.sequence(DER.yes, DER.integer([0]))),
         `extension`(15, isCritical: true, DER.bits([0x04], unused: 2)),
         serverAuthentication,
     ]
 
-    /// What the key may do, for a leaf: prove in a handshake who the server is.
+    /// Key usage of a leaf: server authentication in handshakes.
     static let leafUses = [
         `extension`(19, isCritical: true, DER.sequence()),
         `extension`(15, isCritical: true, DER.bits([0x80], unused: 7)),
@@ -85,22 +86,23 @@ struct CertificateDraft {
         DER.sequence(DER.identifier([0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x01]))
     )
 
-    /// The name of a certificate's own key.
+    /// Returns the identifier of the certificate's own key.
     static func subjectKey(_ identifier: [UInt8]) -> [UInt8] { `extension`(14, DER.octets(identifier)) }
 
-    /// The name of the key that signs.
+    /// Returns the identifier of the signing key.
     static func authorityKey(_ identifier: [UInt8]) -> [UInt8] {
         `extension`(35, DER.sequence(DER.tagged(0, identifier)))
     }
 
-    /// Whom the certificate is for: the alternative names.
+    /// Returns the subject alternative names.
     static func names(_ names: [[UInt8]]) -> [UInt8] { `extension`(17, DER.sequence(of: names)) }
 
-    /// What an authority may vouch for: the one name and, for a domain, what is below it. Names of the other kind that a
-    /// client compares are forbidden altogether; a constraint on one kind alone would leave the other open.
+    /// Returns the name constraints of an authority: the name itself and, for a domain, its subdomains. The other kind
+    /// of name that clients check is excluded completely, because a constraint on one kind leaves the others
+    /// unconstrained.
     ///
-    /// Names of XMPP in the form otherName are not constrained: clients would refuse the whole certificate, not knowing
-    /// the kind (Go's do).
+    /// XMPP names of the form otherName are not constrained, because clients that do not know the kind, such as Go's,
+    /// would reject the certificate.
     static func constraints(_ name: CertificateName) -> [UInt8] {
         func subtrees(_ number: UInt8, _ bases: [[UInt8]]) -> [UInt8] {
             DER.tagged(number, constructed: true, Array(bases.map { DER.sequence($0) }.joined()))
@@ -118,7 +120,7 @@ struct CertificateDraft {
             case .address(let bytes):
                 DER.sequence(
                     subtrees(0, [DER.tagged(7, bytes + .init(repeating: 0xFF, count: bytes.count))]),
-                    // The empty domain is above all others.
+                    // The empty domain includes all domains.
                     subtrees(1, [DER.tagged(2, [])])
                 )
             }

@@ -2,20 +2,20 @@ internal import Synchronization
 public import TapCore
 public import TapRecord
 
-/// Makes the certificates that clients are shown, on demand, and remembers them.
+/// Issues certificates for clients on demand, and caches them.
 ///
-/// It may be used from any thread. A call that finds nothing remembered makes a key and a signature and reads two
-/// certificates, some 0.3 ms, and one that has to open an authority waits for the file system: call it from a thread pool,
-/// not from an event loop. ``remembered(for:mirroring:at:)`` never waits and may be tried first.
+/// Thread-safe. Without a cached certificate, a call generates a key, signs, and parses two certificates (about 0.3
+/// ms); it may also wait for the file system. So call it from a thread pool, not from an event loop.
+/// ``remembered(for:mirroring:at:)`` never waits and can be tried first.
 public final class CertificateMinter: Sendable {
-    /// The name that a client requested.
+    /// The server name that a client requested.
     public enum Subject: Sendable, Hashable {
-        /// It has named it: in the server name of its TLS, or in the `to` of its stream.
+        /// The client named the server, with SNI or with `to` in its stream header.
         case named(CertificateName)
-        /// It has not, and the server was verified to be this one.
+        /// The client named no server; the connected server was verified under this name.
         case unnamed(verified: CertificateName)
 
-        /// What the server was verified for.
+        /// The requested or verified name.
         public var name: CertificateName {
             switch self {
             case .named(let name), .unnamed(let name): name
@@ -23,17 +23,17 @@ public final class CertificateMinter: Sendable {
         }
     }
 
-    /// A certificate that was made, and who vouches for it.
+    /// An issued certificate and its authority.
     public struct Minted: Sendable {
-        /// What is shown in handshakes.
+        /// The identity for handshakes.
         public let identity: TLSIdentity
-        /// What the authority may vouch for.
+        /// The name that the authority may sign for.
         public let authority: CertificateName
-        /// The authority was made for this certificate.
+        /// Whether the authority was created for this certificate.
         public fileprivate(set) var isAuthorityNew = false
     }
 
-    /// What a leaf depends on: whom the client wants, and the real leaf whose names it mirrors.
+    /// The cache key: the requested name, and the server certificate whose names are mirrored.
     private struct Key: Hashable {
         let subject: Subject
         let mirrored: [UInt8]
@@ -41,7 +41,7 @@ public final class CertificateMinter: Sendable {
 
     private struct Leaf {
         let minted: Minted
-        /// From when on another is made.
+        /// The time from which on a new certificate is issued.
         let renewal: Timestamp
     }
 
@@ -49,26 +49,25 @@ public final class CertificateMinter: Sendable {
     private let source: any AuthoritySource
     private let times = Mutex(DurationHistogram())
 
-    /// RFC 5280 knows no limit, but a client has to read them all in each handshake.
+    /// Maximum number of names. RFC 5280 sets no limit, but clients have to parse all names in each handshake.
     static let mostNames = 100
-    /// From two days before it is made. Platforms accept 397 days at least (Apple 825 from authorities that the user
-    /// has added), and none is needed longer than a run.
+    /// Lifetime of a leaf, from two days before it is issued. Platforms accept at least 397 days (Apple 825 for
+    /// authorities added by the user), but none is needed for longer than a run.
     static let leafLifetime = Timestamp.days(90)
 
-    /// A minter that has made nothing yet.
+    /// Creates a minter with an empty cache.
     ///
     /// - Parameters:
-    ///   - source: Where authorities come from.
-    ///   - capacity: How many leaves are remembered, at least 2; 256 if none is given. Beyond that those that were not asked
-    ///     for longest are forgotten.
+    ///   - source: The source of authorities.
+    ///   - capacity: Maximum number of cached leaves, at least 2 (default: 256); the least recently used are evicted.
     public init(_ source: some AuthoritySource, capacity: Int = 256) {
         self.source = source
         leaves = Mutex(LRUCache(capacity: capacity))
     }
 
-    /// A minter for these authorities alone; names that they do not cover are refused.
+    /// Creates a minter with a fixed list of authorities; names that they do not cover are refused.
     ///
-    /// - Parameter folder: Where they are, if in a folder.
+    /// - Parameter folder: The folder of the authorities, if any.
     public convenience init(
         _ authorities: [CertificateAuthority],
         in folder: AuthorityFolder? = nil,
@@ -77,32 +76,31 @@ public final class CertificateMinter: Sendable {
         self.init(AuthoritiesAtHand(authorities: authorities, folder: folder), capacity: capacity)
     }
 
-    /// How many leaves are remembered.
+    /// Number of cached leaves.
     public var count: Int { leaves.withLock { $0.count } }
 
-    /// How long the leaves took to make, those not counted that were remembered.
+    /// Durations of issuing leaves; cached ones are not counted.
     public var mintTimes: DurationHistogram { times.withLock { $0 } }
 
-    /// The folder in which the authorities are; nil if they are in memory alone.
+    /// The folder of the authorities; nil if they exist only in memory.
     public var folder: AuthorityFolder? { source.folder }
 
-    /// The certificate to present to a client; issued if none is cached.
+    /// Returns the certificate to present to a client, from the cache if possible.
     ///
-    /// For a client that names its server it is for that name, by the authority with the longest name that covers it; where
-    /// there is none, one is made for the name, or for the domain whose subdomains a wildcard of the real leaf stands for.
-    /// For a client that names none it is for names of the real leaf, by the first authority that covers one of them:
-    /// domains before addresses. If there is none, one is created.
+    /// If the client named the server, the certificate is for that name, signed by the authority with the longest name
+    /// that covers it. If there is none, one is created for the name, or for the domain of a wildcard name in the real
+    /// certificate. If the client named no server, the certificate is for names of the real certificate, signed by the
+    /// first authority that covers one of them, domains before addresses. If there is none, one is created.
     ///
-    /// It has those names of the real leaf that its CA may sign: domains, addresses, and, if the real leaf
-    /// has them, services (SRV-ID) and addresses of XMPP. Other names of the real leaf are left out, as is what lies beyond
-    /// the hundredth.
+    /// The certificate includes the names of the real one that the authority may sign: domains, addresses, services
+    /// (SRV-ID) and XMPP addresses, one hundred at most.
     ///
     /// - Parameters:
-    ///   - subject: Whom the client wants.
-    ///   - leaf: The server's own certificate in DER, which was verified. Without it, or where it cannot be read, the leaf
-    ///     has one name.
-    ///   - now: The time.
-    /// - Throws: ``AuthorityError`` if no authority may vouch for the name, or the one that may is not valid now.
+    ///   - subject: The requested server.
+    ///   - leaf: The verified certificate of the server in DER. If it is empty or cannot be parsed, the result has one
+    ///     name.
+    ///   - now: The current time.
+    /// - Throws: ``AuthorityError`` if no authority may sign the name, or if it is not valid now.
     public func certificate(
         for subject: Subject,
         mirroring leaf: [UInt8] = [],
@@ -115,7 +113,7 @@ public final class CertificateMinter: Sendable {
         let (authority, isNew) = try authority(for: subject, real, at: now)
         try authority.checkValidity(at: now)
         var names: [AlternativeName] = []
-        // Who names no server gets no name that the server has not.
+        // A client that named no server gets only names that the server has.
         if case .named(let name) = subject { names.append(AlternativeName(name)) }
         for name in real where !names.contains(name) {
             if let owner = name.owner, authority.name.covers(owner) { names.append(name) }
@@ -132,7 +130,8 @@ public final class CertificateMinter: Sendable {
         } catch {
             throw AuthorityError(error, subject.name)
         }
-        // In good time before its end, and so that near the authority's own end not each call makes another.
+        // Renew after half of the remaining time, which also avoids reissuing for each call near the end of the
+        // authority.
         let renewal = now + (end.nanoseconds &- now.nanoseconds) / 2
         leaves.withLock { $0.set(Leaf(minted: minted, renewal: renewal), for: key) }
         let time = (ContinuousClock.now - start).components
@@ -141,7 +140,7 @@ public final class CertificateMinter: Sendable {
         return minted
     }
 
-    /// The identity to show to a client that asks for a name; see ``certificate(for:mirroring:at:)``.
+    /// Returns the identity for a client that named the server; see ``certificate(for:mirroring:at:)``.
     public func identity(
         for name: CertificateName,
         mirroring leaf: [UInt8] = [],
@@ -150,7 +149,7 @@ public final class CertificateMinter: Sendable {
         try certificate(for: .named(name), mirroring: leaf, at: now).identity
     }
 
-    /// What ``certificate(for:mirroring:at:)`` would give, if it is remembered; does not wait.
+    /// Returns the cached result of ``certificate(for:mirroring:at:)``, if any, without waiting.
     public func remembered(
         for subject: Subject,
         mirroring leaf: [UInt8] = [],
@@ -171,7 +170,7 @@ public final class CertificateMinter: Sendable {
         leaves.withLock { $0.value(key) }.flatMap { now < $0.renewal ? $0.minted : nil }
     }
 
-    // MARK: Which authority
+    // MARK: Selection of the authority
 
     private func authority(
         for subject: Subject,
@@ -192,7 +191,7 @@ public final class CertificateMinter: Sendable {
             }
             var refusal: AuthorityError?
             for owner in owners {
-                // One that serves other names of the server too, and none that the server has not.
+                // The widest name that also serves other names of the server, but no names that the server lacks.
                 let widest = owners.filter { $0.covers(owner) }.min { "\($0)".utf8.count < "\($1)".utf8.count }
                 do throws(AuthorityError) {
                     return try source.makeAuthority(for: widest ?? owner, below: nil, at: now)
@@ -205,9 +204,9 @@ public final class CertificateMinter: Sendable {
         }
     }
 
-    /// Whom a server with these names can be taken for, in the order in which they are tried: what it was verified for, if
-    /// that is a domain, its other domains, addresses. By an address a server is reached; what a client wants is a domain
-    /// as a rule.
+    /// Returns the names under which a server with these names can be requested, in order of preference: the verified
+    /// domain, its other domains, addresses. Clients usually request a domain, even if the server is reached by
+    /// address.
     private static func owners(_ verified: CertificateName, _ real: [AlternativeName]) -> [CertificateName] {
         var owners: [CertificateName] = []
         for owner in [verified] + real.compactMap(\.owner) where !owners.contains(owner) { owners.append(owner) }
@@ -216,14 +215,14 @@ public final class CertificateMinter: Sendable {
 }
 
 extension AlternativeName {
-    /// It stands for all subdomains of its ``owner``.
+    /// Whether the name covers the subdomains of its ``owner``.
     fileprivate var isWildcard: Bool {
         if case .domain(let text) = self { text.hasPrefix("*.") } else { false }
     }
 }
 
 extension CertificateName {
-    /// The domain that has one label less; nil for a top-level domain, and for an address.
+    /// The parent domain; nil for a top-level domain or an address.
     fileprivate var domainAbove: CertificateName? { andAbove.dropFirst().first }
 
     fileprivate var isDomain: Bool { if case .domain = self { true } else { false } }

@@ -1,16 +1,16 @@
 internal import XMPPCore
 
-/// The name of a certificate or CA: a domain, or an IP address used as one.
+/// The name of a certificate or authority: a domain or an IP address.
 public enum CertificateName: Hashable, Sendable {
-    /// A domain as the DNS has it: in lower case, labels of other scripts as A-labels (RFC 5890), no dot at the end.
+    /// A domain in DNS form: lower case, A-labels (RFC 5890), without a trailing dot.
     case domain(String)
     /// An IP address, four or sixteen bytes.
     case address([UInt8])
 
-    /// Reads a domain part of a JID, a server name of TLS, or an address; an IPv6 address with or without its brackets.
+    /// Parses the domain part of a JID, a TLS server name or an IP address; IPv6 addresses may have brackets.
     ///
-    /// - Throws: ``AuthorityError`` for what no certificate can name: an address with a zone, a domain that is too long
-    ///   for the DNS, and what is no domain at all.
+    /// - Throws: ``AuthorityError`` if no certificate can have the name: an address with a zone, a domain too long for
+    ///   the DNS, or text that is not a domain.
     public init(_ text: String) throws(AuthorityError) {
         if let bytes = AddressBytes.parse(text) {
             self = .address(bytes)
@@ -33,28 +33,28 @@ public enum CertificateName: Hashable, Sendable {
         self = .domain(domain)
     }
 
-    /// Whether an authority for this name may vouch for the other: the same name, or a subdomain of this domain
+    /// Returns whether an authority for this name may sign the other name: the same name, or a subdomain of this domain
     /// (RFC 5280 §4.2.1.10).
     public func covers(_ other: CertificateName) -> Bool {
         guard case .domain(let mine) = self, case .domain(let theirs) = other else { return self == other }
         return theirs == mine || theirs.hasSuffix(".\(mine)")
     }
 
-    /// This name, and for a domain those above it, the nearest first.
+    /// This name, followed by its parent domains, nearest first.
     var andAbove: [CertificateName] {
         guard case .domain(let domain) = self else { return [self] }
         let labels = domain.split(separator: ".")
         return labels.indices.map { .domain(labels[$0...].joined(separator: ".")) }
     }
 
-    /// RFC 1035 §2.3.4, in text and without the dot at the end.
+    /// The limits of RFC 1035 §2.3.4, as text without the trailing dot.
     private static let longestDomain = 253
     private static let longestLabel = 63
 }
 
 extension CertificateName: CustomStringConvertible {
-    /// The domain, or the address in its usual form: `192.168.1.1`, `2001:db8::1`. Holds no character that means
-    /// something to a shell or a file system.
+    /// The domain, or the address in its usual form: `192.168.1.1`, `2001:db8::1`. It contains no character with a
+    /// special meaning in shells or file systems.
     public var description: String {
         switch self {
         case .domain(let domain): domain

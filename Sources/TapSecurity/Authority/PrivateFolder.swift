@@ -3,21 +3,20 @@ internal import Glibc
 
 /// An open folder that belongs to this user and is inaccessible to others.
 ///
-/// Everything in it is reached by way of its descriptor, so that nothing can be put in its place between a check and a
-/// use.
+/// Its entries are opened relative to its descriptor, so that nothing can be replaced between check and use.
 struct PrivateFolder: ~Copyable {
-    /// Where it was found, for errors.
+    /// The path of the folder, for errors.
     let path: String
     private let descriptor: Int32
 
     static let folderRights: mode_t = 0o700
     static let fileRights: mode_t = 0o600
-    /// More than a key or a certificate of this program's can have.
+    /// Maximum file size in bytes; keys and certificates of this program are smaller.
     private static let largestFile = 64 << 10
 
     /// Opens a folder; `nil` if there is none.
     ///
-    /// - Parameter isChecked: Whether to check permissions and owner; not needed to empty it.
+    /// - Parameter isChecked: Whether to check permissions and owner; not needed to remove its content.
     init?(_ path: String, isChecked: Bool = true) throws(AuthorityError) {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -27,7 +26,7 @@ struct PrivateFolder: ~Copyable {
         try self.init(owning: descriptor, path, isChecked: isChecked)
     }
 
-    /// Opens a folder, and creates it and its parents if necessary.
+    /// Opens a folder after creating it and its parents if necessary.
     init(making path: String) throws(AuthorityError) {
         var end = path.startIndex
         while end < path.endIndex {
@@ -50,7 +49,7 @@ struct PrivateFolder: ~Copyable {
 
     // MARK: Reading
 
-    /// Opens a folder in it; `nil` if there is none.
+    /// Opens a subfolder; nil if there is none.
     func folder(_ name: String) throws(AuthorityError) -> PrivateFolder? {
         let path = "\(path)/\(name)"
         let inner = openat(descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -64,11 +63,11 @@ struct PrivateFolder: ~Copyable {
         return try PrivateFolder(owning: inner, path, isChecked: true)
     }
 
-    /// What is in it, but for what begins with a dot.
+    /// Returns the names of its entries, except those that begin with a dot.
     func entries() throws(AuthorityError) -> [String] { try allEntries().filter { !$0.hasPrefix(".") } }
 
     private func allEntries() throws(AuthorityError) -> [String] {
-        // The listing takes its descriptor over, and moves its place in the folder.
+        // The listing takes ownership of the descriptor and changes its position.
         let copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard copy >= 0, let listing = fdopendir(copy) else { throw Self.failure(path) }
         defer { closedir(listing) }
@@ -82,17 +81,17 @@ struct PrivateFolder: ~Copyable {
         return names
     }
 
-    /// The private key in a file of PEM.
+    /// Reads the private key of a PEM file.
     func key(_ name: String) throws(AuthorityError) -> SigningKey {
         let key = try read(name) { bio in
-            // No password is asked for: an encrypted key is not one of this program's.
+            // No passphrase is supplied: this program does not create encrypted keys.
             PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil)
         }
         guard let key else { throw AuthorityError(.damagedKey, "\(path)/\(name)") }
         return SigningKey(owning: key)
     }
 
-    /// The certificate in a file of PEM, an `X509 *` that the caller owns.
+    /// Reads the certificate of a PEM file, an `X509 *` that the caller owns.
     func certificate(_ name: String) throws(AuthorityError) -> OpaquePointer {
         let certificate = try read(name) { PEM_read_bio_X509($0, nil, nil, nil) }
         guard let certificate else { throw AuthorityError(.damagedCertificate, "\(path)/\(name)") }
@@ -118,7 +117,7 @@ struct PrivateFolder: ~Copyable {
         return parse(bio)
     }
 
-    /// Checks owner and rights of what has been opened; gives its size.
+    /// Checks type, owner and permissions of an open file or folder; returns its size in bytes.
     @discardableResult
     private static func check(
         _ descriptor: Int32,
@@ -138,14 +137,14 @@ struct PrivateFolder: ~Copyable {
 
     // MARK: Changing
 
-    /// Makes a folder in it, which is not there yet.
+    /// Creates a subfolder that must not exist yet.
     func make(_ name: String) throws(AuthorityError) {
         guard mkdirat(descriptor, name, Self.folderRights) == 0 else { throw Self.failure("\(path)/\(name)") }
     }
 
-    /// Gives a folder in it another name, on the disk too.
+    /// Renames a subfolder and syncs it to disk.
     ///
-    /// - Returns: Whether the name was free.
+    /// - Returns: Whether the new name was free.
     func rename(_ name: String, to other: String) throws(AuthorityError) -> Bool {
         guard renameat(descriptor, name, descriptor, other) == 0 else {
             guard errno == EEXIST || errno == ENOTEMPTY else { throw Self.failure("\(path)/\(other)") }
@@ -155,9 +154,9 @@ struct PrivateFolder: ~Copyable {
         return true
     }
 
-    /// Removes a folder in it with those of the files given that are there.
+    /// Removes a subfolder and those of the given files that it contains.
     ///
-    /// - Returns: Whether there was one.
+    /// - Returns: Whether the subfolder existed.
     @discardableResult
     func remove(_ name: String, holding files: [String]) throws(AuthorityError) -> Bool {
         let path = "\(path)/\(name)"
@@ -174,8 +173,8 @@ struct PrivateFolder: ~Copyable {
         return true
     }
 
-    /// Removes what a program left behind that was killed: folders of that prefix which have not changed for so many
-    /// seconds. What cannot be removed stays.
+    /// Removes folders left behind by killed programs: those with the prefix that have not changed for that many
+    /// seconds. Ignores errors.
     func sweep(_ prefix: String, olderThan seconds: Int, holding files: [String]) {
         for name in (try? allEntries()) ?? [] where name.hasPrefix(prefix) {
             var status = stat()
@@ -186,8 +185,7 @@ struct PrivateFolder: ~Copyable {
         }
     }
 
-    /// Writes a private key to a file that is not there yet, on the disk too; it does not pass through memory that is
-    /// not wiped.
+    /// Writes a private key to a new file and syncs it to disk, without a copy in memory that is not wiped.
     func write(_ key: SigningKey, to name: String) throws(AuthorityError) {
         try write(name) { file in
             guard let bio = BIO_new_fd(file, BIO_NOCLOSE) else { return false }
@@ -196,7 +194,7 @@ struct PrivateFolder: ~Copyable {
         }
     }
 
-    /// Writes a file that is not there yet, on the disk too.
+    /// Writes bytes to a new file and syncs it to disk.
     func write(_ bytes: [UInt8], to name: String) throws(AuthorityError) {
         try write(name) { file in
             var rest = bytes[...]
@@ -217,7 +215,7 @@ struct PrivateFolder: ~Copyable {
         guard body(file), fsync(file) == 0, fsync(descriptor) == 0 else { throw Self.failure(path) }
     }
 
-    /// What the system has just said, of a path.
+    /// Returns an error with the current `errno`.
     private static func failure(_ path: String) -> AuthorityError {
         AuthorityError(.inaccessible(String(cString: strerror(errno))), path)
     }

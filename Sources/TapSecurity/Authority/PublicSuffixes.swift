@@ -1,33 +1,34 @@
 internal import Glibc
 internal import Synchronization
 
-/// Domains under which strangers register theirs, as `com` or `co.uk`: an authority for one could vouch for all of them.
+/// Domains under which unrelated parties register theirs, such as `com` or `co.uk`: an authority for one could sign for
+/// all of them.
 ///
-/// Decided by the Public Suffix List (https://publicsuffix.org/list/, both of its sections), where this machine has it:
-/// the file of the package `publicsuffix`, which libcurl brings along on Debian. Elsewhere by a built-in rule, which knows
-/// less and is rather too careful: a name of one label, but for those that RFC 6761, RFC 6762 and ICANN's `.internal` set
-/// aside for private use, and under a top-level domain of two letters the labels that registries use for kinds of owners.
+/// Uses the Public Suffix List (https://publicsuffix.org/list/, both sections) if installed: the package
+/// `publicsuffix`, which libcurl depends on in Debian. Otherwise a stricter built-in rule applies: names of one label
+/// are suffixes, except those reserved for private use (RFC 6761, RFC 6762, `.internal`), and so are common
+/// second-level labels, such as `co`, under two-letter top-level domains.
 public struct PublicSuffixes: Sendable {
-    /// Where distributions keep the list.
+    /// The path of the list in Linux distributions.
     public static let usualPath = "/usr/share/publicsuffix/public_suffix_list.dat"
 
-    /// More than the list has; 250 KB in 2026.
+    /// Maximum size of the list in bytes; it had 250 KB in 2026.
     private static let largestList = 4 << 20
 
     private let file: File
     private let ownName: String
 
-    /// The judge of this machine.
+    /// Creates the check for this machine.
     ///
     /// - Parameters:
-    ///   - path: The list; read when it is first asked.
-    ///   - ownName: What this machine calls itself. Its first label is no suffix for the built-in rule.
+    ///   - path: The path of the list, which is read on first use.
+    ///   - ownName: The host name; its first label is not a suffix for the built-in rule.
     public init(path: String = usualPath, ownName: String = "") {
         file = File(path)
         self.ownName = String(ownName.lowercased().prefix { $0 != "." })
     }
 
-    /// Whether a name is a public suffix. An address is none.
+    /// Returns whether a name is a public suffix; false for addresses.
     public func contains(_ name: CertificateName) -> Bool {
         guard case .domain(let domain) = name else { return false }
         return file.list.map { Self.isListed(domain, in: $0) } ?? isSuffixByRule(domain)
@@ -35,10 +36,10 @@ public struct PublicSuffixes: Sendable {
 
     // MARK: The list
 
-    /// The file of the list, read once.
+    /// The list file, read once.
     private final class File: Sendable {
         private let path: String
-        /// Nil until it is read, and nil inside if that failed.
+        /// Outer nil until the file is read; inner nil if that failed.
         private let content = Mutex<[UInt8]??>(nil)
 
         init(_ path: String) { self.path = path }
@@ -60,14 +61,15 @@ public struct PublicSuffixes: Sendable {
         return bytes.isEmpty || bytes.count > largestList ? nil : bytes
     }
 
-    /// Whether a rule of the list makes the domain a suffix: the domain itself, a `*` in place of its first label unless an
-    /// exception (`!`) names it, or a `*` below it.
+    /// Returns whether a rule matches the domain: the domain itself, a `*` for its first label without an exception
+    /// (`!`), or a `*` below it.
     ///
-    /// The implied rule that each unknown label is a suffix is left out: names of one label are used inside networks.
+    /// The implicit rule `*` for unknown top-level domains is left out, because internal networks use names of one
+    /// label.
     static func isListed(_ domain: String, in list: [UInt8]) -> Bool {
         let wanted = Array(domain.utf8)
         let above = wanted.firstIndex(of: UInt8(ascii: ".")).map { wanted[($0 + 1)...] } ?? []
-        // Rules are written in U-labels, and names are compared in A-labels.
+        // Rules contain U-labels, which are converted to A-labels for comparison.
         let mayBeForeign = domain.contains("xn--")
         var isSuffix = false
         for line in list.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }) {
@@ -107,7 +109,7 @@ public struct PublicSuffixes: Sendable {
         "localhost", "local", "test", "example", "invalid", "internal", "lan", "home", "intranet",
     ]
 
-    /// Labels that stand for kinds of owners under the domains of countries.
+    /// Common second-level labels under country-code top-level domains.
     private static let kinds: Set = [
         "ac", "asn", "asso", "biz", "co", "com", "coop", "ed", "edu", "firm", "gen", "go", "gob", "gouv", "gov", "govt",
         "gv", "id", "idv", "info", "int", "lg", "ltd", "me", "med", "mil", "mod", "ne", "net", "nhs", "nom", "or",

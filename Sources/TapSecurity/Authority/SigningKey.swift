@@ -3,16 +3,16 @@ internal import TapCore
 
 /// A private key on the curve P-256.
 ///
-/// `@unchecked Sendable` because nothing changes it after `init`; OpenSSL counts its references atomically, and signing
-/// only reads it.
+/// `@unchecked Sendable` because it is immutable after `init`; OpenSSL counts references atomically, and signing only
+/// reads the key.
 final class SigningKey: @unchecked Sendable {
     /// An `EVP_PKEY *`.
     let pointer: OpaquePointer
 
-    /// Takes over one reference.
+    /// Takes ownership of one reference.
     init(owning pointer: OpaquePointer) { self.pointer = pointer }
 
-    /// Makes a new one; takes some tens of microseconds.
+    /// Generates a key, which takes some tens of microseconds.
     init() throws(OpenSSLError) {
         let context = try made("EVP_PKEY_CTX_new_from_name") { EVP_PKEY_CTX_new_from_name(nil, "EC", nil) }
         defer { EVP_PKEY_CTX_free(context) }
@@ -27,10 +27,10 @@ final class SigningKey: @unchecked Sendable {
 
     deinit { EVP_PKEY_free(pointer) }
 
-    /// The public half as a SubjectPublicKeyInfo (RFC 5280 §4.1.2.7, RFC 5480 §2). `i2d_PUBKEY` would take five times as
-    /// long as making the key.
+    /// Returns the public key as a SubjectPublicKeyInfo (RFC 5280 §4.1.2.7, RFC 5480 §2). `i2d_PUBKEY` takes five times
+    /// as long as generating the key.
     func publicKeyInfo() throws(OpenSSLError) -> [UInt8] {
-        // One byte that says "uncompressed", and two coordinates.
+        // A byte for "uncompressed", then both coordinates.
         var point = [UInt8](repeating: 0, count: 65)
         var length = 0
         try check("EVP_PKEY_get_octet_string_param") {
@@ -48,13 +48,13 @@ final class SigningKey: @unchecked Sendable {
         return DER.sequence(DER.sequence(DER.identifier(ecPublicKey), DER.identifier(curve)), DER.bits(point))
     }
 
-    /// An ECDSA signature over the SHA-256 of `bytes`.
+    /// Returns an ECDSA signature over the SHA-256 digest of `bytes`.
     func signature(over bytes: [UInt8]) throws(OpenSSLError) -> [UInt8] {
         let digest = try FetchedDigest.of(.sha256).get().pointer
         let context = try made("EVP_MD_CTX_new") { EVP_MD_CTX_new() }
         defer { EVP_MD_CTX_free(context) }
         try check("EVP_DigestSignInit") { EVP_DigestSignInit(context, nil, digest, nil, pointer) }
-        // Two integers of up to 33 bytes, each with tag and length, in a sequence.
+        // A sequence of two integers of up to 33 bytes.
         var signature = [UInt8](repeating: 0, count: 80)
         var length = signature.count
         try check("EVP_DigestSign") { EVP_DigestSign(context, &signature, &length, bytes, bytes.count) }

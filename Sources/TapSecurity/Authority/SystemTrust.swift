@@ -1,10 +1,10 @@
 internal import COpenSSL
 
-/// The roots that all programs of this machine trust, as OpenSSL finds them.
+/// The trust anchors of the system, as configured for OpenSSL.
 public final class SystemTrust {
     private let store: OpaquePointer
 
-    /// Opens them; nil if there are none.
+    /// Opens the trust store; nil if it cannot be loaded.
     public init?() {
         defer { ERR_clear_error() }
         guard let store = X509_STORE_new() else { return nil }
@@ -17,7 +17,7 @@ public final class SystemTrust {
 
     deinit { X509_STORE_free(store) }
 
-    /// Whether an authority is among them: then not only the clients that are to be looked at trust what its key signs.
+    /// Returns whether an authority is trusted system-wide, so that all programs accept what its key signs.
     public func holds(_ authority: CertificateAuthority) -> Bool {
         defer { ERR_clear_error() }
         guard let certificate = parsedCertificate(authority.certificate) else { return false }
