@@ -1,12 +1,12 @@
 public import TapCore
 
-/// The client of a mechanism with one message, which the server answers with its success.
+/// The client side of a mechanism with a single message, to which the server responds with success.
 private struct SingleMessage {
     private enum State { case initial, sent, finished }
 
     private var state = State.initial
 
-    /// Sends `message`, which is nil if the names or the password cannot be sent; then takes the success.
+    /// Sends `message`, which is nil if the names or the password cannot be sent, then handles the success.
     mutating func step(_ incoming: [UInt8]?, of mechanism: String, _ message: () -> String?) -> SASLStep {
         let state = self.state
         self.state = .finished
@@ -25,13 +25,13 @@ private struct SingleMessage {
     }
 }
 
-/// The client of SASL PLAIN (RFC 4616): one message with the names and the password.
+/// The client side of SASL PLAIN (RFC 4616): one message with names and password.
 public struct PlainClient: SASLExchange {
     private let names: SASLIdentity
     private let password: String
     private var exchange = SingleMessage()
 
-    /// Takes what to send.
+    /// Creates the client side of an exchange.
     public init(identity: SASLIdentity, password: String) {
         self.names = identity
         self.password = password
@@ -40,10 +40,10 @@ public struct PlainClient: SASLExchange {
     /// `PLAIN`.
     public var mechanism: String { "PLAIN" }
 
-    /// The names that are sent.
+    /// The names to send.
     public var identity: SASLIdentity? { names }
 
-    /// Sends the message, then takes the server's success.
+    /// Sends the message, then handles the server's success.
     public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
         let (names, password) = (names, password)
         return exchange.step(incoming, of: mechanism) {
@@ -57,42 +57,43 @@ public struct PlainClient: SASLExchange {
     }
 }
 
-/// The client of SASL EXTERNAL (RFC 4422 appendix A, XEP-0178): who it is was shown in TLS; it names whom to act as.
+/// The client side of SASL EXTERNAL (RFC 4422 appendix A, XEP-0178): TLS authenticates the client, the message contains
+/// only the authorization identity.
 public struct ExternalClient: SASLExchange {
     private let names: SASLIdentity
     private var exchange = SingleMessage()
 
-    /// Sends the authorization identity, or nothing if there is none.
+    /// Creates an exchange that sends the authorization identity, or an empty message if there is none.
     public init(identity: SASLIdentity) { names = identity }
 
     /// `EXTERNAL`.
     public var mechanism: String { "EXTERNAL" }
 
-    /// The names that were given.
+    /// The names of the login.
     public var identity: SASLIdentity? { names }
 
-    /// Sends the name, then takes the server's success.
+    /// Sends the authorization identity, then handles the server's success.
     public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
         let name = names.authorization ?? ""
         return exchange.step(incoming, of: mechanism) { name.utf8.contains(0) ? nil : name }
     }
 }
 
-/// The server of SASL PLAIN.
+/// The server side of SASL PLAIN.
 public struct PlainServer: SASLExchange {
     private enum State { case waiting, finished }
 
     private let verify: @Sendable (SASLIdentity, String) -> Bool
     private var state = State.waiting
 
-    /// Who was proven to be there.
+    /// The authenticated names; nil until then.
     public private(set) var identity: SASLIdentity?
 
-    /// The password, once it has proven to be right.
+    /// The password, once it is verified.
     public private(set) var learned: LearnedSecret?
 
-    /// - Parameter verify: Says whether the name has this password; both come prepared by SASLprep. Whether the one name
-    ///   may act as the other is left to the caller, who finds both in ``identity``.
+    /// - Parameter verify: Returns whether a user name has this password; both are prepared by SASLprep. The caller
+    ///   decides whether the user may act as the authorization identity in ``identity``.
     public init(verify: @escaping @Sendable (SASLIdentity, String) -> Bool) {
         self.verify = verify
     }
@@ -100,10 +101,10 @@ public struct PlainServer: SASLExchange {
     /// `PLAIN`.
     public var mechanism: String { "PLAIN" }
 
-    /// To check the password may be to hash it.
+    /// Verifying the password may include hashing it.
     public var mayTakeLong: Bool { state == .waiting }
 
-    /// Requests the message if there was no initial response, and checks it.
+    /// Requests the message if there was no initial response, then verifies it.
     public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
         guard state == .waiting else {
             return .failed(.malformedRequest, text: "the exchange is over")

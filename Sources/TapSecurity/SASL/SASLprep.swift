@@ -1,11 +1,11 @@
 internal import Foundation
 
-/// SASLprep (RFC 4013): the form in which user names and passwords are compared and hashed.
+/// SASLprep (RFC 4013): prepares user names and passwords for comparison and hashing.
 public enum SASLprep {
-    /// The prepared form of `text`, or `nil` if RFC 4013 §2.3 or §2.4 prohibits it.
+    /// Returns the prepared text; nil if RFC 4013 §2.3 or §2.4 prohibits it.
     ///
-    /// ASCII without controls comes back as it is. Other text loses what is mapped to nothing, gets plain spaces, and is
-    /// normalised by NFKC. Code points that Unicode has assigned since RFC 3454 are let pass, as in a query.
+    /// Printable ASCII is returned unchanged. In other text, some characters are removed, spaces are replaced by
+    /// U+0020, and the result is normalised to NFKC. Code points assigned after RFC 3454 are allowed, as in queries.
     public static func prepare(_ text: String) -> String? {
         guard !text.utf8.allSatisfy({ 0x20..<0x7f ~= $0 }) else { return text }
         var mapped = String.UnicodeScalarView()
@@ -36,7 +36,7 @@ private func isNonASCIISpace(_ scalar: Unicode.Scalar) -> Bool {
     }
 }
 
-/// RFC 3454 tables C.2 to C.9: controls, private use, non-characters, what is no plain text, tags.
+/// RFC 3454 tables C.2 to C.9: controls, private use, non-characters, characters inappropriate for plain text, tags.
 private func isProhibited(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0..<0x20, 0x7f...0x9f, 0x06dd, 0x070f, 0x180e, 0x200c...0x200f, 0x2028...0x202e, 0x2060...0x2063,
@@ -48,7 +48,7 @@ private func isProhibited(_ scalar: Unicode.Scalar) -> Bool {
     }
 }
 
-/// RFC 3454 §6: text with a right-to-left character has no left-to-right one, and begins and ends right-to-left.
+/// RFC 3454 §6: text with a right-to-left character contains no left-to-right one, and begins and ends right-to-left.
 private func isBidirectionallySound(_ text: String) -> Bool {
     let scalars = text.unicodeScalars
     guard scalars.contains(where: isRightToLeft) else { return true }
@@ -58,7 +58,7 @@ private func isBidirectionallySound(_ text: String) -> Bool {
     return !scalars.contains { $0.properties.isAlphabetic && !isRightToLeft($0) && !isCombining($0) }
 }
 
-/// RFC 3454 table D.1, whose gaps inside a script are unassigned code points.
+/// RFC 3454 table D.1; the gaps within scripts are unassigned code points.
 private func isRightToLeft(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0x05be, 0x05c0, 0x05c3, 0x05d0...0x05f4, 0x061b...0x064a, 0x066d...0x066f, 0x0671...0x06d5, 0x06dd,
@@ -69,7 +69,7 @@ private func isRightToLeft(_ scalar: Unicode.Scalar) -> Bool {
     }
 }
 
-/// Marks take the direction of the letter they stand on.
+/// Combining marks have the direction of their base letter.
 private func isCombining(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.properties.generalCategory {
     case .nonspacingMark, .enclosingMark: true

@@ -1,31 +1,31 @@
 public import TapCore
 internal import TapRecord
 
-/// The client of a SCRAM mechanism (RFC 5802).
+/// The client side of a SCRAM mechanism (RFC 5802).
 public struct SCRAMClient: SASLExchange {
-    /// How a server's signature of one part of its offer turned out.
+    /// The result of checking a server's signature of its offer.
     public enum Signature: String, Hashable, Sendable {
-        /// There is none that was looked at.
+        /// The server sent no signature, or it was not checked.
         case absent
-        /// It is of what the client saw.
+        /// The signature matches the offer that the client received.
         case genuine
-        /// It is of something else: the login was given up.
+        /// The signature differs, and the login was aborted.
         case altered
     }
 
-    /// What the client proves that it has.
+    /// The secret that the client proves to have.
     public enum Secret: Sendable, Hashable {
-        /// In clear; it is hashed for the proof and never sent.
+        /// A password in clear text, which is hashed and never sent.
         case password(String)
-        /// `ClientKey`, and what the server has stored: good for one salt and one number of iterations.
+        /// `ClientKey` with the server's stored keys, valid for one salt and iteration count.
         case key([UInt8], of: SCRAMCredentials)
     }
 
-    /// How often a password may be hashed on the server's word: a lower number makes a stolen exchange easier to crack, a
-    /// higher one keeps the client busy.
+    /// Iteration counts accepted from a server: fewer make a stolen exchange easier to crack, more keep the client
+    /// busy.
     public static let allowedIterations = 4096...1_000_000
 
-    /// What was sent and is needed for the proof.
+    /// The parts of the first message that the proof needs.
     private struct Opening {
         let header: String
         let bare: String
@@ -47,21 +47,22 @@ public struct SCRAMClient: SASLExchange {
     private let cryptography: any Cryptography
     private var state = State.initial
 
-    /// The server's signature of mechanisms and channel bindings (XEP-0474), once its challenge has come.
+    /// The server's signature of mechanisms and channel bindings (XEP-0474); checked with its challenge.
     public private(set) var mechanismSignature = Signature.absent
-    /// The server's signature of the version of TLS (XEP-0515), once its challenge has come.
+    /// The server's signature of the TLS version (XEP-0515); checked with its challenge.
     public private(set) var versionSignature = Signature.absent
-    /// The server broke the rules of RFC 5802, or did not prove that it knows the password.
+    /// Whether the server violated RFC 5802, or did not prove that it knows the password.
     public private(set) var isPeerAtFault = false
 
     /// - Parameters:
-    ///   - mechanism: One the server offers.
+    ///   - mechanism: A mechanism that the server offers.
     ///   - identity: The names to send.
-    ///   - secret: The password, or the key that was made of it.
+    ///   - secret: The password, or the keys derived from it.
     ///   - nonce: Printable ASCII without a comma, never used before.
-    ///   - binding: What to say of channel binding.
-    ///   - offer: What the server was seen to offer: a server that signs another offer is refused. Nil compares nothing.
-    ///   - cryptography: Does the hashing.
+    ///   - binding: The channel binding claim to send.
+    ///   - offer: The offer that the client received; a server that signs another one is refused. nil skips the
+    ///     comparison.
+    ///   - cryptography: The cryptographic functions.
     public init(
         _ mechanism: SCRAMMechanism,
         identity: SASLIdentity,
@@ -83,16 +84,16 @@ public struct SCRAMClient: SASLExchange {
     /// The mechanism's registered name.
     public var mechanism: String { family.description }
 
-    /// The names that are sent.
+    /// The names to send.
     public var identity: SASLIdentity? { names }
 
-    /// The server's first message says how often the password is to be hashed.
+    /// Whether the next step hashes the password, with the iteration count of the server.
     public var mayTakeLong: Bool {
         if case .waitingForServerFirst = state, case .password = secret { return true }
         return false
     }
 
-    /// Takes a message of the server.
+    /// Handles a message from the server.
     public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
         let state = self.state
         self.state = .finished
@@ -115,7 +116,7 @@ public struct SCRAMClient: SASLExchange {
                 throw .malformed("the exchange is over")
             }
         } catch {
-            // Before the first message there is nothing that the server could have done.
+            // The server cannot be at fault before its first message.
             if case .initial = state { isPeerAtFault = false } else { isPeerAtFault = error.isPeerAtFault }
             return .failed(error.condition, text: error.text)
         }
@@ -178,13 +179,13 @@ public struct SCRAMClient: SASLExchange {
         }
     }
 
-    /// Whether the password, if there is one, is valid.
+    /// Whether the secret can be used: a password must pass SASLprep.
     private var isUsable: Bool {
         guard case .password(let password) = secret else { return true }
         return SASLprep.prepare(password)?.isEmpty == false
     }
 
-    /// How the server hashes passwords must be in bounds, or be as it was when the keys were made.
+    /// Checks that salt and iteration count are within bounds, or equal those of the stored keys.
     private func checkHashing(_ salt: [UInt8], _ iterations: Int) throws(Refusal) {
         switch secret {
         case .password:
@@ -192,7 +193,7 @@ public struct SCRAMClient: SASLExchange {
             guard allowed.contains(iterations) else {
                 let words =
                     "iteration count \(iterations) is out of range (\(allowed.lowerBound) to \(allowed.upperBound))"
-                // The lower bound is the RFC's (§5.1), the upper one this client's own.
+                // The lower bound is required by RFC 5802 §5.1, the upper one is a limit of this client.
                 throw iterations < allowed.lowerBound ? .denied(words) : .own(words)
             }
         case .key(_, let stored):
@@ -226,8 +227,8 @@ public struct SCRAMClient: SASLExchange {
         }
     }
 
-    /// Compares what the server signs with what it was seen to offer (XEP-0474 §6, XEP-0515 §5.2). The `d` of XEP-0474
-    /// before version 0.4.0 is not looked at, as newer clients do.
+    /// Compares the server's signatures with the received offer (XEP-0474 §6, XEP-0515 §5.2). The attribute `d` of
+    /// XEP-0474 before version 0.4.0 is ignored, as in newer clients.
     private mutating func check(_ serverFirst: SCRAMAttributes) throws(Refusal) {
         guard let offer else { return }
         if let signed = serverFirst.value("h", after: 3) {
@@ -264,7 +265,7 @@ public struct SCRAMClient: SASLExchange {
 
     private func throwServerError(_ attributes: SCRAMAttributes) throws(Refusal) {
         guard let value = attributes.values("e")?.first else { return }
-        // It goes to logs: a name of RFC 5802 §7 or one like it, nothing that a server makes up for its readers.
+        // The value goes into logs, so only names like those of RFC 5802 §7 are passed on.
         let isCode = 1...64 ~= value.count && value.allSatisfy { 0x61...0x7A ~= $0 || $0 == 0x2D }
         throw .own("the server answered \(isCode ? String(decoding: value, as: UTF8.self) : "other-error")")
     }

@@ -3,22 +3,22 @@ internal import TapRecord
 
 /// A member of the SCRAM family (RFC 5802, RFC 7677): a hash, with or without channel binding.
 public struct SCRAMMechanism: Hashable, Sendable, CustomStringConvertible {
-    /// The hash everything is made of.
+    /// The hash algorithm.
     public let algorithm: HashAlgorithm
-    /// Whether the TLS connection is bound in: the `-PLUS` form.
+    /// Whether the login is bound to the TLS connection: the `-PLUS` variant.
     public let isPlus: Bool
 
-    /// The mechanisms that a password is enough for, without their `-PLUS`, the strongest first.
+    /// The mechanisms for which a password suffices, without `-PLUS`, strongest first.
     public static let byPassword =
         HashAlgorithm.byStrength.map { SCRAMMechanism($0).description } + ["PLAIN"]
 
-    /// Names a member of the family.
+    /// Creates a mechanism.
     public init(_ algorithm: HashAlgorithm, isPlus: Bool = false) {
         self.algorithm = algorithm
         self.isPlus = isPlus
     }
 
-    /// Finds the member by its registered name, or `nil` if this is none of them.
+    /// Finds a mechanism by its registered name; nil if it is not a SCRAM mechanism.
     public init?(name: String) {
         let plus = "-PLUS"
         let isPlus = name.hasSuffix(plus)
@@ -29,9 +29,9 @@ public struct SCRAMMechanism: Hashable, Sendable, CustomStringConvertible {
         self.init(algorithm, isPlus: isPlus)
     }
 
-    /// A fresh nonce of 24 characters.
+    /// Returns a new nonce of 24 characters.
     ///
-    /// - Throws: What the cryptographic library reports.
+    /// - Throws: Errors of the cryptographic library.
     public static func makeNonce(_ cryptography: any Cryptography) throws -> String {
         Base64.encode(try cryptography.randomBytes(count: 18))
     }
@@ -40,20 +40,20 @@ public struct SCRAMMechanism: Hashable, Sendable, CustomStringConvertible {
     public var description: String { "SCRAM-\(self.algorithm.rawValue)\(self.isPlus ? "-PLUS" : "")" }
 }
 
-/// What a server keeps of a password (RFC 5802 §3): enough to check it and to prove itself, not enough to log in.
+/// The keys that a server stores for a password (RFC 5802 §3): enough to verify it and to authenticate the server.
 ///
-/// With a recorded exchange it is enough to log in; treat it as a secret.
+/// Together with a recorded exchange they suffice to log in; treat them as a secret.
 public struct SCRAMCredentials: Hashable, Sendable {
     /// The account's salt.
     public let salt: [UInt8]
-    /// How often the password was hashed.
+    /// The iteration count.
     public let iterations: Int
-    /// `H(ClientKey)`: checks the client's proof.
+    /// `H(ClientKey)`, which verifies the client's proof.
     public let storedKey: [UInt8]
-    /// `ServerKey`: signs the server's answer.
+    /// `ServerKey`, which signs the server's final message.
     public let serverKey: [UInt8]
 
-    /// Takes values that were computed before.
+    /// Creates credentials from computed values.
     public init(salt: [UInt8], iterations: Int, storedKey: [UInt8], serverKey: [UInt8]) {
         self.salt = salt
         self.iterations = iterations
@@ -61,12 +61,12 @@ public struct SCRAMCredentials: Hashable, Sendable {
         self.serverKey = serverKey
     }
 
-    /// Computes what to keep of a password.
+    /// Computes the credentials of a password.
     ///
     /// - Parameters:
-    ///   - password: In clear; prepared by SASLprep here, and taken as it is where SASLprep refuses it.
-    ///   - iterations: 4096 at least, says RFC 7677 §4; more takes longer at every login.
-    /// - Throws: What the cryptographic library reports.
+    ///   - password: The password in clear text; prepared by SASLprep, or used unchanged if that refuses it.
+    ///   - iterations: The iteration count, at least 4096 according to RFC 7677 §4; more slows down each login.
+    /// - Throws: Errors of the cryptographic library.
     public init(
         _ algorithm: HashAlgorithm,
         password: String,
@@ -89,7 +89,7 @@ public struct SCRAMCredentials: Hashable, Sendable {
         )
     }
 
-    /// Whether these were made of a password, by this hash.
+    /// Returns whether the credentials belong to a password.
     public func match(_ password: String, _ algorithm: HashAlgorithm, _ cryptography: any Cryptography) -> Bool {
         let given = try? SCRAMCredentials(
             algorithm,
@@ -102,7 +102,7 @@ public struct SCRAMCredentials: Hashable, Sendable {
     }
 }
 
-/// The keys a password gives (RFC 5802 §3).
+/// The keys derived from a password (RFC 5802 §3).
 struct SCRAMKeys {
     let clientKey: [UInt8]
     let serverKey: [UInt8]
@@ -127,12 +127,12 @@ extension SCRAMKeys {
     }
 }
 
-/// `left XOR right`; both have the length of the hash.
+/// Returns `left XOR right`; both have the length of the hash.
 func exclusiveOr(_ left: [UInt8], _ right: [UInt8]) -> [UInt8] {
     zip(left, right).map { $0 ^ $1 }
 }
 
 extension HashAlgorithm {
-    /// The strongest first.
+    /// All algorithms, strongest first.
     static let byStrength: [HashAlgorithm] = [.sha512, .sha256, .sha1]
 }

@@ -1,7 +1,7 @@
 internal import TapCore
 internal import TapRecord
 
-/// A nonce is printable ASCII without a comma.
+/// Returns whether a value is a valid nonce: printable ASCII without a comma.
 func isNonce(_ value: some Sequence<UInt8>) -> Bool {
     var isEmpty = true
     for byte in value {
@@ -11,9 +11,9 @@ func isNonce(_ value: some Sequence<UInt8>) -> Bool {
     return !isEmpty
 }
 
-/// A name as it stands in a message: `,` and `=` are written `=2C` and `=3D`.
+/// Encodes a name for a message: `,` and `=` become `=2C` and `=3D`.
 func encodeName(_ name: String) -> String {
-    // By scalars: a comma with a combining mark is one character, and on the wire a comma all the same.
+    // Iterates over scalars: a comma with a combining mark is one `Character`, but still a comma on the wire.
     name.unicodeScalars.reduce(into: "") { encoded, scalar in
         switch scalar {
         case "=": encoded += "=3D"
@@ -23,7 +23,7 @@ func encodeName(_ name: String) -> String {
     }
 }
 
-/// A count of iterations: decimal without sign or leading zero.
+/// Parses an iteration count: decimal without sign or leading zero.
 func decodeIterations(_ value: ArraySlice<UInt8>) -> Int? {
     guard value.first != UInt8(ascii: "0"), value.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else {
         return nil
@@ -31,25 +31,25 @@ func decodeIterations(_ value: ArraySlice<UInt8>) -> Int? {
     return Int(String(decoding: value, as: UTF8.self))
 }
 
-/// The bytes a value stands for. Only what an encoder writes is taken, so that no two texts pass for one proof.
+/// Decodes base64. Only canonical encodings are accepted, so that two texts cannot represent the same proof.
 func decodeBase64(_ value: ArraySlice<UInt8>) -> [UInt8]? {
     Base64.decode(value.span.bytes)
 }
 
-/// Why an exchange ends in failure. Where RFC 5802 §7 has a value for `e=`, the text is that value.
+/// Why an exchange fails. The text is the value for `e=` if RFC 5802 §7 defines one.
 struct Refusal: Error {
     let condition: SASLCondition
     let text: String
-    /// The peer broke the mechanism's rules, or did not prove itself.
+    /// Whether the peer violated the mechanism or failed to authenticate.
     var isPeerAtFault = true
 
-    /// The message breaks the mechanism's rules.
+    /// The message violates the mechanism.
     static func malformed(_ text: String) -> Refusal { Refusal(condition: .malformedRequest, text: text) }
-    /// A value that should be base64 is not.
+    /// A value is not valid base64.
     static func encoding(_ text: String) -> Refusal { Refusal(condition: .incorrectEncoding, text: text) }
-    /// The message is well-formed, and the peer is not who it says.
+    /// The message is well-formed, but the peer failed to authenticate.
     static func denied(_ text: String) -> Refusal { Refusal(condition: .notAuthorized, text: text) }
-    /// The peer did what it may: it is our own bounds, keys or names that end the exchange, or its refusal.
+    /// The peer is not at fault: our limits, keys or names end the exchange, or the peer refused it.
     static func own(_ text: String) -> Refusal {
         Refusal(condition: .notAuthorized, text: text, isPeerAtFault: false)
     }

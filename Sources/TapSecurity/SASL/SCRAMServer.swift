@@ -1,25 +1,26 @@
 public import TapCore
 internal import TapRecord
 
-/// The server of a SCRAM mechanism (RFC 5802).
+/// The server side of a SCRAM mechanism (RFC 5802).
 public struct SCRAMServer: SASLExchange {
-    /// What the server knows and was given, fixed for the exchange.
+    /// The settings of an exchange.
     public struct Settings: Sendable {
-        /// Finds the account's stored keys; `nil` if there is no such account.
+        /// Returns the stored keys of an account; nil if it does not exist.
         public var credentials: @Sendable (_ name: String) -> SCRAMCredentials?
         /// The server's part of the nonce: printable ASCII without a comma, never used before.
         public var nonce: String
-        /// The bindings of this TLS connection, none without TLS. With any of them the server offers `-PLUS` as well.
+        /// The channel bindings of the TLS connection; empty without TLS. If there are any, the server also offers
+        /// `-PLUS`.
         public var channelBindings: [ChannelBinding]
-        /// A secret of the server from which unknown accounts get a salt that stays the same, so that asking
-        /// does not show which accounts there are.
+        /// A secret from which constant salts of unknown accounts are derived, so that responses do not reveal which
+        /// accounts exist.
         public var decoyKey: [UInt8]
-        /// What an unknown account is said to iterate: as often as the known ones do.
+        /// The iteration count of unknown accounts, which should equal that of known ones.
         public var decoyIterations: Int
-        /// What the client was offered, which is signed then; nil signs nothing.
+        /// The offer that the client received, which is signed; nil to sign nothing.
         public var offer: LoginOffer?
 
-        /// Puts the settings together.
+        /// Creates settings.
         public init(
             nonce: String,
             channelBindings: [ChannelBinding] = [],
@@ -37,15 +38,15 @@ public struct SCRAMServer: SASLExchange {
         }
     }
 
-    /// What was agreed on by the first two messages.
+    /// The state after the first two messages.
     private struct Agreement {
         let names: SASLIdentity
         let credentials: SCRAMCredentials
         let isKnown: Bool
         let nonce: [UInt8]
-        /// The bytes `c=` has to hold.
+        /// The expected content of `c=`.
         let binding: [UInt8]
-        /// Client's first message without its header, a comma, and the server's first message.
+        /// The client's first message without its header, a comma, and the server's first message.
         let transcript: [UInt8]
     }
 
@@ -60,13 +61,13 @@ public struct SCRAMServer: SASLExchange {
     private let cryptography: any Cryptography
     private var state = State.waitingForFirst
 
-    /// Who was proven to be there.
+    /// The authenticated names; nil until then.
     public private(set) var identity: SASLIdentity?
 
-    /// The client's `ClientKey`, once its proof has shown that it has it.
+    /// The client's `ClientKey`, once its proof is verified.
     public private(set) var learned: LearnedSecret?
 
-    /// Waits for a client.
+    /// Creates the server side of an exchange.
     public init(_ mechanism: SCRAMMechanism, settings: Settings, cryptography: any Cryptography) {
         family = mechanism
         self.settings = settings
@@ -76,13 +77,13 @@ public struct SCRAMServer: SASLExchange {
     /// The mechanism's registered name.
     public var mechanism: String { family.description }
 
-    /// The first message has the account's keys looked for, which may have to be made of a password.
+    /// Whether the next step looks up the account's keys, which may be derived from a password.
     public var mayTakeLong: Bool {
         if case .waitingForFirst = state { return true }
         return false
     }
 
-    /// Takes a message of the client.
+    /// Handles a message from the client.
     public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
         let state = self.state
         self.state = .finished
@@ -142,7 +143,7 @@ public struct SCRAMServer: SASLExchange {
         return (agreement, answer)
     }
 
-    /// The attributes that sign what was offered (XEP-0474, XEP-0515).
+    /// Returns the attributes that sign the offer (XEP-0474, XEP-0515).
     private func signature() throws(Refusal) -> [UInt8] {
         guard let offer = settings.offer else { return [] }
         let algorithm = family.algorithm
@@ -150,7 +151,7 @@ public struct SCRAMServer: SASLExchange {
         return Array(",h=\(Base64.encode(hash))\(offer.signedVersion.map { ",t=\($0)" } ?? "")".utf8)
     }
 
-    /// RFC 5802 §6: what each flag means depends on what the server offered.
+    /// Returns the channel binding data for a flag; its meaning depends on what the server offered (RFC 5802 §6).
     private func bindingData(for flag: SCRAMHeader.Flag) throws(Refusal) -> [UInt8] {
         switch flag {
         case .unsupported where !family.isPlus: return []
@@ -181,7 +182,7 @@ public struct SCRAMServer: SASLExchange {
     // MARK: Final message
 
     private mutating func final(_ incoming: [UInt8], _ agreement: Agreement) throws(Refusal) -> [UInt8] {
-        // The proof is the last attribute, and everything before it is what it proves.
+        // The proof is the last attribute and covers everything before it.
         guard let comma = incoming.lastIndex(of: UInt8(ascii: ",")), incoming[comma...].starts(with: ",p=".utf8),
             let attributes = SCRAMAttributes(incoming[..<comma])
         else { throw .malformed("the message has no proof, or is not a list of attributes") }
