@@ -1,15 +1,15 @@
 internal import COpenSSL
 
-/// A cipher suite of TLS, as OpenSSL knows it.
+/// A TLS cipher suite, as OpenSSL knows it.
 struct CipherSuite {
-    /// How its records are protected.
+    /// The protection of its records.
     enum Protection {
         /// AEAD with an explicit nonce of 8 bytes in TLS 1.2 (RFC 5288, RFC 6655).
         case gcm
         case ccm(tagLength: Int)
-        /// AEAD without an explicit nonce, in TLS 1.2 too (RFC 7905).
+        /// AEAD without an explicit nonce, even in TLS 1.2 (RFC 7905).
         case chaCha20Poly1305
-        /// HMAC and CBC, only in TLS 1.2; the name and the length of the MAC's hash.
+        /// HMAC and CBC, only in TLS 1.2; the name of the MAC's hash and its length in bytes.
         case cbc(hash: StaticString, macLength: Int)
 
         var tagLength: Int {
@@ -17,16 +17,16 @@ struct CipherSuite {
         }
     }
 
-    /// The standard name, `TLS_AES_128_GCM_SHA256`; `0xC0FF` where OpenSSL knows none.
+    /// The standard name, `TLS_AES_128_GCM_SHA256`; `0xC0FF` if OpenSSL does not know the suite.
     let name: String
-    /// Nil if records of it cannot be decrypted.
+    /// The protection; nil if its records cannot be decrypted.
     let protection: Protection?
-    /// OpenSSL's number of the cipher.
+    /// OpenSSL's NID of the cipher.
     let cipher: Int32
     let keyLength: Int
     /// The hash of the key schedule.
     let hash: StaticString
-    /// Its length, and that of every secret of TLS 1.3.
+    /// The length of the hash, and of every TLS 1.3 secret, in bytes.
     let hashLength: Int
 
     init(_ code: UInt16) {
@@ -36,7 +36,7 @@ struct CipherSuite {
             found.flatMap { SSL_CIPHER_standard_name($0) }.map { String(cString: $0) }
             ?? "0x" + String(code, radix: 16, uppercase: true)
         cipher = found.map { SSL_CIPHER_get_cipher_nid($0) } ?? NID_undef
-        // There is no method of the suites that do not encrypt.
+        // Suites without encryption have no method.
         guard let found, let method = EVP_get_cipherbyname(OBJ_nid2sn(cipher)) else {
             protection = nil
             keyLength = 0
@@ -45,7 +45,7 @@ struct CipherSuite {
             return
         }
         keyLength = Int(EVP_CIPHER_get_key_length(method))
-        // TLS 1.2 uses SHA-256 with suites that name no hash (RFC 5246 §5).
+        // TLS 1.2 uses SHA-256 for suites that do not name a hash (RFC 5246 §5).
         let isLong = SSL_CIPHER_get_handshake_digest(found).map { EVP_MD_get_type($0) } == NID_sha384
         hash = isLong ? "SHA384" : "SHA256"
         hashLength = isLong ? 48 : 32
@@ -65,7 +65,7 @@ struct CipherSuite {
             }
     }
 
-    /// An `SSL *` to look suites up; `@unchecked Sendable` because the look-up reads constant tables alone.
+    /// An `SSL *` for looking up suites; `@unchecked Sendable` because the lookup only reads constant tables.
     private struct Table: @unchecked Sendable {
         let pointer: OpaquePointer
     }
@@ -77,7 +77,7 @@ struct CipherSuite {
     }()
 }
 
-/// The key derivations of TLS, by OpenSSL's `EVP_KDF`.
+/// The key derivation functions of TLS, computed by OpenSSL's `EVP_KDF`.
 enum KeyDerivation {
     /// HKDF-Expand-Label without a context (RFC 8446 §7.1).
     static func expand(
@@ -118,7 +118,7 @@ enum KeyDerivation {
     ) throws(OpenSSLError) -> [UInt8] {
         let context = try made("EVP_KDF_CTX_new") { EVP_KDF_CTX_new(function) }
         defer { EVP_KDF_CTX_free(context) }
-        // The parameters refer to their values, so all of these lie in one place that does not move.
+        // The parameters contain pointers to their values, so the values share a buffer that does not move.
         var storage = bytes.flatMap(\.value)
         return try storage.withUnsafeMutableBufferPointer { storage throws(OpenSSLError) in
             var parameters = texts.map { text in
@@ -135,7 +135,7 @@ enum KeyDerivation {
         }
     }
 
-    /// `@unchecked Sendable` because a fetched method is immutable; it lives as long as the process.
+    /// `@unchecked Sendable` because a fetched method is immutable; it is never freed.
     private struct Function: @unchecked Sendable {
         let pointer: OpaquePointer
     }
@@ -151,7 +151,7 @@ enum KeyDerivation {
 }
 
 extension StaticString {
-    /// The text, for a call that does not write to it though its type says so.
+    /// The text as a mutable pointer, for functions that do not modify it.
     var pointer: UnsafeMutablePointer<CChar> {
         UnsafeMutableRawPointer(mutating: utf8Start).assumingMemoryBound(to: CChar.self)
     }

@@ -1,53 +1,53 @@
-/// The secrets of TLS connections, read from a key log: an SSLKEYLOGFILE, or a Decryption Secrets Block of a pcapng
+/// The secrets of TLS connections from a key log: an SSLKEYLOGFILE, or a Decryption Secrets Block of a pcapng file
 /// (draft-ietf-tls-keylogfile).
 ///
-/// The bytes come piece by piece, also of a file that still grows. Several decryptors share one key log; it is not for use
-/// from two threads at once. Comments, blank lines and labels that decrypt no record are skipped.
+/// Bytes may be appended in pieces, for files that grow. Several decryptors can share a key log, but only on one thread
+/// at a time. Comments, blank lines, and labels that are not needed for decryption are skipped.
 public final class KeyLog {
-    /// What a secret is for. The raw value is the label in the file.
+    /// The purpose of a secret. The raw value is the label in the file.
     public enum Label: String, Sendable, Hashable, CaseIterable {
         /// The master secret of TLS 1.2 and older, 48 bytes.
         case master = "CLIENT_RANDOM"
-        /// What the client sends before the handshake is over, in TLS 1.3.
+        /// For early data of the client in TLS 1.3.
         case clientEarly = "CLIENT_EARLY_TRAFFIC_SECRET"
-        /// The client's part of the handshake of TLS 1.3.
+        /// For handshake messages of the client in TLS 1.3.
         case clientHandshake = "CLIENT_HANDSHAKE_TRAFFIC_SECRET"
-        /// The server's part of the handshake of TLS 1.3.
+        /// For handshake messages of the server in TLS 1.3.
         case serverHandshake = "SERVER_HANDSHAKE_TRAFFIC_SECRET"
-        /// What the client sends after the handshake of TLS 1.3, until its first KeyUpdate.
+        /// For application data of the client in TLS 1.3, until its first KeyUpdate.
         case clientApplication = "CLIENT_TRAFFIC_SECRET_0"
-        /// What the server sends after the handshake of TLS 1.3, until its first KeyUpdate.
+        /// For application data of the server in TLS 1.3, until its first KeyUpdate.
         case serverApplication = "SERVER_TRAFFIC_SECRET_0"
 
-        /// How long such a secret can be: the master secret has one length, the others that of a hash.
+        /// Allowed lengths in bytes: fixed for the master secret, the length of a hash for others.
         fileprivate var lengths: ClosedRange<Int> { self == .master ? 48...48 : 32...64 }
     }
 
     /// A line that could not be read.
     public struct Damage: Sendable, Hashable {
-        /// What is wrong with it.
+        /// The error in the line.
         public enum Reason: String, Sendable, Hashable {
-            /// It does not begin with a label, so the file may be something else.
+            /// The line does not begin with a label; the file may not be a key log.
             case notKeyLog = "not-a-key-log-line"
             /// The client random is not 64 hexadecimal digits.
             case clientRandom = "client-random"
-            /// The secret is not in hexadecimal digits, or too short or too long for its label.
+            /// The secret is not hexadecimal, or its length does not fit the label.
             case secret = "secret"
-            /// It is longer than any line of a key log.
+            /// The line is longer than any line of a key log.
             case tooLong = "too-long"
-            /// The key log is full (see ``KeyLog/init(limit:)``).
+            /// The limit of secrets was reached (see ``KeyLog/init(limit:)``).
             case full = "full"
         }
 
-        /// The number of the line; the first is 1.
+        /// The line, from 1.
         public let line: Int
-        /// What is wrong with it.
+        /// The error in the line.
         public let reason: Reason
     }
 
-    /// Bytes of a line that are kept at most; the longest that is known has 228.
+    /// Maximum length of a line in bytes; the longest known has 228.
     private static let longestLine = 512
-    /// Damaged lines that are kept; the others are counted.
+    /// Maximum number of damaged lines that are kept; further ones are only counted.
     private static let keptDamage = 16
 
     private struct Key: Hashable {
@@ -62,33 +62,32 @@ public final class KeyLog {
 
     /// The first damaged lines, at most 16.
     public private(set) var damage: [Damage] = []
-    /// How many lines were damaged.
+    /// Number of damaged lines.
     public private(set) var damagedLines = 0
 
-    /// An empty key log.
+    /// Creates an empty key log.
     ///
-    /// - Parameter limit: How many secrets are kept at most; a connection has 1 (TLS 1.2) to 5. What comes later counts as
-    ///   damaged.
+    /// - Parameter limit: Maximum number of secrets; a connection has 1 (TLS 1.2) to 5. Further ones count as damaged.
     public init(limit: Int = 1 << 20) { self.limit = limit }
 
-    /// The secrets of a whole key log.
+    /// Reads a complete key log.
     public convenience init(_ lines: [UInt8]) {
         self.init()
         append(lines.span)
         finish()
     }
 
-    /// Another key log with the same secrets.
+    /// Returns a new key log with the same secrets.
     public func copy() -> KeyLog {
         let copy = KeyLog(limit: limit)
         copy.secrets = secrets
         return copy
     }
 
-    /// How many secrets there are.
+    /// Number of secrets.
     public var count: Int { secrets.count }
 
-    /// Takes the next bytes.
+    /// Appends bytes.
     public func append(_ bytes: Span<UInt8>) {
         for index in bytes.indices {
             if bytes[index] == UInt8(ascii: "\n") {
@@ -99,19 +98,19 @@ public final class KeyLog {
         }
     }
 
-    /// Reads a last line that has no line feed. The next bytes begin a line.
+    /// Reads a last line without a line feed.
     public func finish() {
         if !line.isEmpty { endLine() }
     }
 
-    /// The secret of a connection; nil if it is not (yet) there.
+    /// Returns a secret of a connection; nil if it is not in the key log (yet).
     ///
-    /// - Parameter clientRandom: The 32 bytes of the ClientHello.
+    /// - Parameter clientRandom: The 32 bytes of the random in the ClientHello.
     public func secret(_ label: Label, clientRandom: [UInt8]) -> [UInt8]? {
         secrets[Key(label: label, clientRandom: clientRandom)]
     }
 
-    /// Whether there is any secret of the connection.
+    /// Returns whether the key log contains any secret of a connection.
     public func hasSecrets(clientRandom: [UInt8]) -> Bool {
         Label.allCases.contains { secret($0, clientRandom: clientRandom) != nil }
     }
@@ -126,7 +125,7 @@ public final class KeyLog {
     }
 
     private func readLine() -> Damage.Reason? {
-        // A comment may have any length.
+        // Comments may have any length.
         guard line.first != UInt8(ascii: "#") else { return nil }
         guard line.count <= Self.longestLine else { return .tooLong }
         let fields = line.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") || $0 == UInt8(ascii: "\r") }

@@ -1,17 +1,17 @@
 internal import COpenSSL
 
-/// The keys of one direction between two changes of them: opens its records, one after the other.
+/// Decrypts the records of one direction with one set of keys, in order.
 final class RecordProtection {
-    /// The number of the next record.
+    /// The sequence number of the next record.
     private(set) var sequence: UInt64 = 0
-    /// Whether a record was opened by these keys.
+    /// Whether a record was decrypted with these keys.
     var hasOpened: Bool { sequence > 0 }
 
     private let protection: CipherSuite.Protection
     private let isTLS13: Bool
     private let encryptsThenMACs: Bool
-    /// The nonce is the IV combined with the sequence number (RFC 8446 §5.3, RFC 7905), and not four bytes of IV with eight
-    /// that precede the ciphertext (RFC 5288).
+    /// Whether the nonce is the IV XORed with the sequence number (RFC 8446 §5.3, RFC 7905). Otherwise it consists of
+    /// four bytes of IV and eight bytes before the ciphertext (RFC 5288).
     private let isNonceImplicit: Bool
     private let isCCM: Bool
     private let iv: [UInt8]
@@ -21,7 +21,7 @@ final class RecordProtection {
     private var nonce: [UInt8]
     private var additional = [UInt8](repeating: 0, count: 13)
 
-    /// Keys of TLS 1.3 (RFC 8446 §7.3).
+    /// Creates TLS 1.3 keys (RFC 8446 §7.3).
     convenience init(_ suite: CipherSuite, _ protection: CipherSuite.Protection, secret: [UInt8]) throws(OpenSSLError) {
         try self.init(
             suite,
@@ -32,7 +32,7 @@ final class RecordProtection {
         )
     }
 
-    /// One direction's keys of TLS 1.2, out of a key block (RFC 5246 §6.3).
+    /// Creates the TLS 1.2 keys of one direction from a key block (RFC 5246 §6.3).
     convenience init(
         _ suite: CipherSuite,
         _ protection: CipherSuite.Protection,
@@ -55,7 +55,7 @@ final class RecordProtection {
         )
     }
 
-    /// Bytes of key block that both directions take.
+    /// Returns the length of the key block for both directions, in bytes.
     static func keyBlockLength(_ suite: CipherSuite, _ protection: CipherSuite.Protection) -> Int {
         let lengths = lengths(suite, protection)
         return 2 * (lengths.mac + suite.keyLength + lengths.iv)
@@ -115,13 +115,13 @@ final class RecordProtection {
         return context
     }
 
-    // MARK: Opening
+    // MARK: Decryption
 
-    /// The content of a record; nil if these keys and this number do not authenticate it.
+    /// Returns the content of a record; nil if authentication fails with these keys and this sequence number.
     ///
     /// - Parameters:
-    ///   - record: All of it, with its header of 5 bytes.
-    ///   - sequence: Its number, if not the next one. If it is opened, the next one follows it.
+    ///   - record: The complete record, with its header of 5 bytes.
+    ///   - sequence: The sequence number; nil for the next one. After a success the following number is next.
     func open(_ record: UnsafeRawBufferPointer, sequence number: UInt64? = nil) -> [UInt8]? {
         let number = number ?? sequence
         let content =
@@ -167,7 +167,7 @@ final class RecordProtection {
         return isAuthentic ? content : nil
     }
 
-    /// Sets what is authenticated beside the content, and gives its length.
+    /// Sets the additional authenticated data, and returns its length.
     private func setAdditional(_ record: UnsafeRawBufferPointer, _ number: UInt64, _ length: Int) -> Int {
         if isTLS13 {
             for index in 0..<5 { additional[index] = record[index] }
@@ -198,7 +198,7 @@ final class RecordProtection {
             else { return }
             count = Int(written)
         }
-        // The last byte counts the bytes of padding before it, which all have its value (RFC 5246 §6.2.3.2).
+        // The last byte is the number of padding bytes before it, which all have the same value (RFC 5246 §6.2.3.2).
         guard content.count == length, let padding = content.last, Int(padding) < length else { return nil }
         let paddingLength = Int(padding) + 1
         guard content.suffix(paddingLength).allSatisfy({ $0 == padding }) else { return nil }
@@ -219,7 +219,7 @@ final class RecordProtection {
         return content
     }
 
-    /// Whether a MAC is that of the header as set and this content.
+    /// Returns whether the MAC over the current additional data and the content is correct.
     private func hasMAC(
         _ mac: OpaquePointer,
         _ content: UnsafeRawBufferPointer,

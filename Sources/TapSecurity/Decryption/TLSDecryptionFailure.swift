@@ -1,25 +1,25 @@
 internal import TapCore
 public import TapRecord
 
-/// Why a direction of a TLS connection is not decrypted, or not any further.
+/// Why a direction of a TLS connection cannot be decrypted, or not completely.
 public enum TLSDecryptionFailure: Error, Sendable, Hashable {
-    /// The key log does not have this secret of the connection.
+    /// The key log does not contain this secret of the connection.
     case noSecret(KeyLog.Label)
-    /// The secret in the key log does not authenticate the first record that it is for.
+    /// The secret from the key log does not decrypt its first record.
     case wrongSecret
-    /// Bytes are missing from here on, counted from the beginning of the direction, and nothing after them could be decrypted.
+    /// Bytes are missing from this offset in the direction on, and no later record could be decrypted.
     case gap(at: Int)
-    /// Records of this cipher suite cannot be decrypted, by the suite's standard name.
+    /// Records of this cipher suite, given by its standard name, cannot be decrypted.
     case unsupportedSuite(String)
-    /// A version other than TLS 1.2 and TLS 1.3, by its number.
+    /// The version, given by its number, is neither TLS 1.2 nor TLS 1.3.
     case unsupportedVersion(UInt16)
     /// The bytes do not begin with a TLS record.
     case notTLS
-    /// They begin with TLS, but not with its handshake, or the peer's part of the handshake is missing.
+    /// The bytes do not begin with a TLS handshake, or the peer's part of it is missing.
     case noHandshake
-    /// They end inside a record.
+    /// The bytes end inside a record.
     case truncated
-    /// A record or handshake message here, counted from the beginning of the direction, is none that TLS allows.
+    /// The record or handshake message at this offset in the direction is malformed.
     case malformed(at: Int)
     /// OpenSSL failed.
     case library(OpenSSLError)
@@ -40,7 +40,7 @@ public enum TLSDecryptionFailure: Error, Sendable, Hashable {
         }
     }
 
-    /// What happened, as a clause for people.
+    /// The failure as a clause for people.
     public var words: Prose {
         switch self {
         case .noSecret(let label): "the key log has no \(label.rawValue) of this connection"
@@ -58,6 +58,6 @@ public enum TLSDecryptionFailure: Error, Sendable, Hashable {
 }
 
 extension OpenSSLError: Hashable {
-    /// Hashes the call, as `==` compares it.
+    /// Hashes the call, like `==`.
     public func hash(into hasher: inout Hasher) { hasher.combine(call) }
 }

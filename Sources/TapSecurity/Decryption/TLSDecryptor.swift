@@ -1,14 +1,13 @@
 internal import TapCore
 public import TapRecord
 
-/// Decrypts a TLS connection that was recorded, with the secrets of a key log: TLS 1.2 (RFC 5246) and TLS 1.3 (RFC 8446).
+/// Decrypts a recorded TLS connection with the secrets of a key log: TLS 1.2 (RFC 5246) and TLS 1.3 (RFC 8446).
 ///
-/// The bytes of each direction come in pieces of any length, from the first byte of TLS on, the directions about as they
-/// were sent; what is known then waits in ``next()``. A direction that cannot be decrypted says so once, and its further
-/// bytes are counted and dropped. Memory is bounded; hostile bytes do no more than fail. Not for use from two threads at
-/// once, and neither is its key log.
+/// Pass the bytes of both directions in pieces of any length, from the first byte of TLS on and approximately in the
+/// order in which they were sent; ``next()`` returns the results. A direction that cannot be decrypted fails once; its
+/// further bytes are counted and dropped. Memory is bounded. Neither the decryptor nor its key log is thread-safe.
 public final class TLSDecryptor {
-    /// What the handshake said.
+    /// The parameters negotiated in the handshake.
     public struct Handshake: Sendable, Hashable {
         /// The version, `0x0304` for TLS 1.3.
         public var version: UInt16
@@ -16,38 +15,38 @@ public final class TLSDecryptor {
         public var suite: String
         /// The name in SNI, if any.
         public var serverName: String?
-        /// The protocol chosen by ALPN, if any; in TLS 1.3 it can be read with the server's handshake secret alone.
+        /// The protocol chosen with ALPN, if any; in TLS 1.3 this requires the server's handshake secret.
         public var applicationProtocol: String?
-        /// An earlier session was resumed.
+        /// Whether an earlier session was resumed.
         public var isResumed: Bool
-        /// The key log has a secret of the connection.
+        /// Whether the key log contains a secret of the connection.
         public var hasSecrets: Bool
     }
 
-    /// What came out.
+    /// A result of the decryption.
     public enum Output: Sendable, Hashable {
-        /// Once, before everything else but failures and alerts that precede it.
+        /// The handshake: once, before all other outputs except early failures and alerts.
         case handshake(Handshake)
         /// The content of one record.
         case plaintext(Direction, [UInt8])
-        /// An alert but close_notify.
+        /// An alert other than close_notify.
         case alert(Direction, TLSAlert)
-        /// The sender sends no more (close_notify).
+        /// The sender closed its side (close_notify).
         case closeNotify(Direction)
-        /// So many bytes of the direction, with the headers of records, are missing here or could not be decrypted; decryption
-        /// goes on after them.
+        /// So many bytes, record headers included, are missing or could not be decrypted here; decryption continues
+        /// after them.
         case hole(Direction, bytes: Int)
-        /// The direction's last output.
+        /// The last output of a direction.
         case failed(Direction, TLSDecryptionFailure)
     }
 
-    /// Bytes kept of a direction whose keys depend on what the other direction has not said yet.
+    /// Maximum number of bytes kept of a direction whose keys depend on handshake messages of the other direction.
     private static let waitLimit = 256 << 10
-    /// Bytes of early data that a server may have refused.
+    /// Maximum number of bytes of rejected early data.
     private static let refusedLimit = 1 << 20
-    /// The longest record, without its header (RFC 5246 §6.2.3).
+    /// Maximum length of a record without its header (RFC 5246 §6.2.3).
     private static let longestRecord = 1 << 14 + 2048
-    /// Bytes searched for a record after a hole, and the work that is done for it, in bytes decrypted in vain.
+    /// Maximum number of bytes to search for a record after a hole, and of bytes to decrypt in failed attempts.
     private static let searchLimit = 1 << 20
     private static let searchWork = 64 << 20
 
@@ -59,25 +58,25 @@ public final class TLSDecryptor {
     private var server: ServerHello?
     private var suite: CipherSuite?
     private var wasRetried = false
-    /// Nil until the server has said it.
+    /// Nil until the EncryptedExtensions are read.
     private var acceptsEarlyData: Bool?
     private var handshake: Handshake?
     private var isHandshakeTold = false
     private var outputs: [Output] = []
     private var firstOutput = 0
 
-    /// A decryptor of one connection.
+    /// Creates a decryptor of one connection.
     ///
     /// - Parameters:
-    ///   - keyLog: Its secrets, and those of other connections; it may grow meanwhile.
-    ///   - patience: Bytes of each direction that are kept while its secret is missing, until ``retry()`` finds it or more
-    ///     bytes come; default 0: the direction fails at once.
+    ///   - keyLog: The secrets of this and other connections; it may grow.
+    ///   - patience: Maximum number of bytes of a direction to keep while its secret is missing, until ``retry()`` or
+    ///     more bytes (default: 0, the direction fails at once).
     public init(keyLog: KeyLog, patience: Int = 0) {
         self.keyLog = keyLog
         self.patience = patience
     }
 
-    /// Takes the next bytes of a direction.
+    /// Handles bytes of a direction.
     public func receive(_ direction: Direction, _ bytes: Span<UInt8>) {
         let flow = flow(direction)
         guard flow.failure == nil else { return flow.undecrypted += bytes.count }
@@ -85,11 +84,11 @@ public final class TLSDecryptor {
         run(flow)
     }
 
-    /// So many bytes of a direction are missing here. The handshake up to the ServerHello cannot be done without; records
-    /// after the hole are found again.
+    /// Handles missing bytes of a direction. The handshake up to the ServerHello is indispensable; later records are
+    /// found again after the hole.
     public func hole(_ direction: Direction, bytes: Int) {
         let flow = flow(direction)
-        // More than any TCP connection can lose at once is the caller's error, and must not overflow.
+        // Larger values are errors of the caller, and must not overflow.
         let bytes = min(bytes, 1 << 32)
         guard bytes > 0 else { return }
         guard flow.failure == nil else { return flow.undecrypted += bytes }
@@ -101,23 +100,23 @@ public final class TLSDecryptor {
         beginSearch(flow, missing: missing, at: start)
     }
 
-    /// Goes on with what waits for secrets, after the key log has grown.
+    /// Continues directions that wait for secrets, after the key log has grown.
     public func retry() {
         run(send)
         run(recv)
     }
 
-    /// Whether a direction waits for a secret that the key log does not have yet.
+    /// Whether a direction waits for a secret that the key log does not contain yet.
     public var isWaitingForSecret: Bool { send.isWaitingForSecret || recv.isWaitingForSecret }
 
-    /// Fails what waits for secrets: they do not come.
+    /// Fails directions that wait for secrets, because no more will arrive.
     public func giveUpSecrets() {
         for flow in [send, recv] where flow.isWaitingForSecret {
             if let wait = flow.wait { fail(flow, wait) }
         }
     }
 
-    /// The direction has ended: what is incomplete or waits fails.
+    /// Handles the end of a direction: incomplete or waiting data fails.
     public func finish(_ direction: Direction) {
         let flow = flow(direction)
         guard flow.failure == nil else { return }
@@ -130,7 +129,7 @@ public final class TLSDecryptor {
         }
     }
 
-    /// The next output; nil if there is none yet.
+    /// Returns the next output; nil if there is none yet.
     public func next() -> Output? {
         guard firstOutput < outputs.count else {
             outputs.removeAll(keepingCapacity: true)
@@ -141,7 +140,7 @@ public final class TLSDecryptor {
         return outputs[firstOutput]
     }
 
-    /// Bytes of a direction that came and were not decrypted, with the headers of records.
+    /// Returns the number of received bytes of a direction that were not decrypted, record headers included.
     public func undecryptedBytes(_ direction: Direction) -> Int { flow(direction).undecrypted }
 
     // MARK: Directions
@@ -155,37 +154,37 @@ public final class TLSDecryptor {
     }
 
     private struct Search {
-        /// Where the bytes are missing.
+        /// The offset of the hole.
         let start: Int
         var missing: Int
         var skipped = 0
         var work = TLSDecryptor.searchWork
-        /// Keys that a record may be protected by.
+        /// Keys with which a record may be protected.
         var keys: [Keys]
     }
 
     private struct Keys {
         let epoch: Epoch
         let protection: RecordProtection
-        /// That of TLS 1.3 from which they come.
+        /// The TLS 1.3 secret from which the keys were derived.
         let secret: [UInt8]
     }
 
     private final class Flow {
         let direction: Direction
-        /// Bytes that have not been worked off, and where they begin.
+        /// Unprocessed bytes, and their offset in the direction.
         var buffer: [UInt8] = []
         var offset = 0
         var epoch = Epoch.plaintext
         /// Nil until the first record of the epoch.
         var keys: Keys?
-        /// An incomplete handshake message, and what is left of one that says nothing.
+        /// An incomplete handshake message, and the number of bytes left of an ignored one.
         var message: [UInt8] = []
         var skip = 0
         var search: Search?
         var refusedBytes = 0
         var undecrypted = 0
-        /// What the flow fails by if what it waits for does not come.
+        /// The failure if the awaited secret or message does not arrive.
         var wait: TLSDecryptionFailure?
         var failure: TLSDecryptionFailure?
 
@@ -198,7 +197,7 @@ public final class TLSDecryptor {
     private enum Step {
         case consumed(Int)
         case needMore
-        /// The failure is what happens if it does not come.
+        /// Wait for the other direction or a secret, with the failure if it does not arrive.
         case wait(TLSDecryptionFailure)
         case fail(TLSDecryptionFailure)
     }
@@ -207,7 +206,7 @@ public final class TLSDecryptor {
 
     private func flow(_ direction: Direction) -> Flow { direction == .send ? send : recv }
 
-    /// Works off a direction, and the other one if it waits for what is said here.
+    /// Processes a direction, then the other one if it waited for this one.
     private func run(_ first: Flow) {
         var flow = first
         while work(off: flow) {
@@ -216,7 +215,7 @@ public final class TLSDecryptor {
         }
     }
 
-    /// Gives whether it got anywhere.
+    /// Processes the buffer of a direction; returns whether it made progress.
     private func work(off flow: Flow) -> Bool {
         guard flow.failure == nil else { return false }
         var buffer: [UInt8] = []
@@ -292,12 +291,13 @@ public final class TLSDecryptor {
         } else if flow.epoch == .plaintext {
             return take(flow, type, Array(record[5...])) ?? .consumed(record.count)
         }
-        // Middleboxes are shown it in TLS 1.3; it means nothing (RFC 8446 §5).
+        // In TLS 1.3 it only serves middleboxes and is ignored (RFC 8446 §5).
         if type == 20, flow.epoch != .negotiated { return .consumed(record.count) }
         return open(flow, type, record) ?? .consumed(record.count)
     }
 
-    /// The first record that is not in clear, or ChangeCipherSpec; gives what to do if that is not to open it.
+    /// Handles ChangeCipherSpec or the first protected record; returns the next step unless the record has to be
+    /// decrypted.
     private func endPlaintext(_ flow: Flow, _ record: UnsafeRawBufferPointer) -> Step? {
         let isChange = record[0] == 20
         if isChange, isTLS13 || wasRetried { return .consumed(record.count) }
@@ -342,14 +342,14 @@ public final class TLSDecryptor {
         if flow.direction == .send, flow.epoch == .handshake, client?.offersEarlyData == true,
             !keys.protection.hasOpened, flow.refusedBytes < Self.refusedLimit
         {
-            // Early data: refused by the server, who ignores it too, or its secret is missing.
+            // Early data that the server rejected and ignored, or whose secret is missing.
             flow.refusedBytes += record.count
             flow.undecrypted += record.count
             if acceptsEarlyData == true { outputs.append(.hole(.send, bytes: record.count)) }
             return nil
         }
         guard keys.protection.hasOpened else { return .fail(.wrongSecret) }
-        // Damaged on its way into the recording: as good as missing.
+        // The record was damaged in the recording: treat it as missing.
         flow.undecrypted += record.count
         beginSearch(flow, missing: record.count, at: flow.offset)
         return nil
@@ -362,7 +362,7 @@ public final class TLSDecryptor {
         return take(flow, type, content)
     }
 
-    /// Takes the content of a record in clear.
+    /// Handles the content of a decrypted or unprotected record.
     private func take(_ flow: Flow, _ type: UInt8, _ content: [UInt8]) -> Step? {
         switch type {
         case 20 where flow.epoch == .negotiated: flow.keys = nil
@@ -422,7 +422,7 @@ public final class TLSDecryptor {
                 return .fail(.malformed(at: flow.offset))
             }
             client = hello
-            // Inside a connection of TLS 1.2: a renegotiation, which the server answers anew.
+            // A ClientHello within TLS 1.2 starts a renegotiation, which the server answers with a new ServerHello.
             if flow.epoch == .negotiated { server = nil }
         case (2, .recv, .plaintext), (2, .recv, .negotiated):
             guard let hello = ServerHello(Array(message.dropFirst(4))) else {
@@ -475,7 +475,7 @@ public final class TLSDecryptor {
             fail(recv, failure)
             fail(send, failure)
         } else if !isTLS13, patience == 0 {
-            // Where secrets may come later, it is told with the first of what they decrypt.
+            // If secrets may arrive later, the handshake is reported with the first decrypted record.
             tellHandshake()
         }
         return nil
@@ -483,7 +483,7 @@ public final class TLSDecryptor {
 
     // MARK: Keys
 
-    /// The first keys of an epoch; fails by `noHandshake` if the other direction has not said enough yet.
+    /// Creates the first keys of an epoch; fails with `noHandshake` if messages of the other direction are missing.
     private func makeKeys(_ direction: Direction, _ epoch: Epoch) -> Result<Keys, TLSDecryptionFailure> {
         guard let client, let server, let suite, let protection = suite.protection else {
             return .failure(.noHandshake)
@@ -523,7 +523,7 @@ public final class TLSDecryptor {
         }
     }
 
-    /// The keys after a KeyUpdate (RFC 8446 §7.2).
+    /// Derives the keys after a KeyUpdate (RFC 8446 §7.2).
     private func updated(_ keys: Keys) -> Result<Keys, TLSDecryptionFailure> {
         guard let suite, let protection = suite.protection else { return .failure(.noHandshake) }
         do throws(OpenSSLError) {
@@ -547,10 +547,10 @@ public final class TLSDecryptor {
         var candidates: [Result<Keys, TLSDecryptionFailure>] = []
         if let keys = flow.keys, flow.epoch == .application || flow.epoch == .negotiated {
             candidates.append(.success(keys))
-            // A KeyUpdate may be among what is missing.
+            // The missing bytes may contain a KeyUpdate.
             if flow.epoch == .application { candidates.append(updated(keys)) }
         } else {
-            // The rest of the handshake is given up.
+            // The rest of the handshake is lost.
             candidates.append(makeKeys(flow.direction, isTLS13 ? .application : .negotiated))
         }
         var keys: [Keys] = []
@@ -564,7 +564,7 @@ public final class TLSDecryptor {
         flow.search = Search(start: start, missing: missing, keys: keys)
     }
 
-    /// Looks for a record after a hole, at any byte and by any number that it can have.
+    /// Searches for a record after a hole, at every offset and with every possible sequence number.
     private func search(_ flow: Flow, _ bytes: UnsafeRawBufferPointer) -> Step {
         guard var search = flow.search else { return .needMore }
         var index = 0
@@ -592,7 +592,7 @@ public final class TLSDecryptor {
         return index > 0 ? .consumed(index) : .needMore
     }
 
-    /// The length of a record that may begin here.
+    /// Returns the length of a record that may begin at this index.
     private func possibleLength(_ bytes: UnsafeRawBufferPointer, _ index: Int) -> Int? {
         guard bytes[index + 1] == 3, bytes[index + 2] == 3 else { return nil }
         guard isTLS13 ? bytes[index] == 23 : 21...23 ~= bytes[index] else { return nil }
@@ -600,9 +600,9 @@ public final class TLSDecryptor {
         return 9...Self.longestRecord ~= length ? length : nil
     }
 
-    /// Opens a record whose number is unknown.
+    /// Decrypts a record with an unknown sequence number.
     ///
-    /// - Parameter lost: Bytes before it in which there were records, of at least 14 bytes each.
+    /// - Parameter lost: Number of bytes before it that may have contained records of at least 14 bytes.
     private func find(
         _ record: UnsafeRawBufferPointer,
         lost: Int,
@@ -612,7 +612,7 @@ public final class TLSDecryptor {
             var number = keys.protection.sequence
             let last = number + UInt64(lost / 14 + 1)
             while number <= last, search.work > 0 {
-                // What a try costs beside its bytes is about what half a kilobyte costs.
+                // The fixed cost of an attempt equals that of about half a kilobyte.
                 search.work -= record.count + 512
                 if let content = keys.protection.open(record, sequence: number) { return (keys, content) }
                 number += 1
