@@ -1,17 +1,17 @@
-/// An address as it stood on the wire, right or wrong.
+/// An address as received from the wire, valid or not.
 ///
-/// A tap must show what a peer sent also where it is no JID, say what is wrong with it, and go on following who talks to
-/// whom: servers differ in what they let pass. So nothing here throws: the raw text is kept, and beside it either the JID
-/// or the fault. What is no JID still has the parts into which RFC 7622 §3.2 splits it.
+/// A tap must display invalid addresses too, report what is wrong with them, and still follow who talks to whom,
+/// because servers differ in what they accept. So nothing here throws: the raw text is kept together with either the
+/// JID or the fault. Invalid addresses are split into parts like valid ones (RFC 7622 §3.2).
 public struct Address: Hashable, Sendable, CustomStringConvertible {
-    /// The text as it was sent; bytes that are not UTF-8 are replaced by U+FFFD. Escape it before showing it.
+    /// The text as received; bytes that are not UTF-8 are replaced by U+FFFD. Escape it before display.
     public let raw: String
-    /// The parsed address, or `nil` when ``fault`` says why there is none.
+    /// The parsed address; nil if ``fault`` is set.
     public let jid: JID?
-    /// What is wrong with the text, or `nil` when it is an address.
+    /// Why the text is not a valid address; nil if it is.
     public let fault: JIDError?
 
-    /// Takes a text as it is.
+    /// Creates an address from text.
     public init(_ text: String) {
         raw = text
         do throws(JIDError) {
@@ -23,7 +23,7 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Takes bytes as they are.
+    /// Creates an address from bytes.
     public init(utf8 bytes: Span<UInt8>) {
         do throws(JIDError) {
             let jid = try JID(utf8: bytes)
@@ -37,32 +37,32 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Takes an address that is one.
+    /// Creates an address from a JID.
     public init(_ jid: JID) {
         raw = jid.description
         self.jid = jid
         fault = nil
     }
 
-    /// The text as it was sent.
+    /// The text as received.
     public var description: String { raw }
 
     // MARK: Parts
 
-    /// The part before the `@`, as written; `nil` where there is none.
+    /// The part before the `@`, as written; nil if there is none.
     public var local: String? {
         if let jid { return jid.local }
         return split.localLength.map { String(decoding: raw.utf8.prefix($0), as: UTF8.self) }
     }
 
-    /// The domain, as written; empty where it is missing.
+    /// The domain, as written; empty if it is missing.
     public var domain: String {
         if let jid { return jid.domain }
         let split = split
         return String(decoding: raw.utf8.dropFirst(split.domainStart).prefix(split.domainLength), as: UTF8.self)
     }
 
-    /// The part after the first `/`, as written; `nil` where there is none.
+    /// The part after the first `/`, as written; nil if there is none.
     public var resource: String? {
         if let jid { return jid.resource }
         return split.resourceLength.map { String(decoding: raw.utf8.suffix($0), as: UTF8.self) }
@@ -84,9 +84,9 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
 
     // MARK: Comparison
 
-    /// Whether both addresses agree in the given parts; a part that both lack counts as agreeing.
+    /// Returns whether both addresses agree in the given parts; a part that both lack counts as agreeing.
     ///
-    /// Parts are compared as JIDs compare them; a part that cannot be prepared is compared as it is written.
+    /// Parts are compared like those of JIDs; a part that cannot be prepared is compared as written.
     public func matches(_ other: Address, in parts: JID.Parts = .full) -> Bool {
         if let jid, let other = other.jid { return jid.matches(other, in: parts) }
         if parts.contains(.domain), comparedDomain != other.comparedDomain { return false }
@@ -95,8 +95,8 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
         return true
     }
 
-    /// Hashes of the bare address and of the domain, as ``matches(_:in:)`` compares them: addresses that match in those parts
-    /// have the same hash. They are seeded at random for each process.
+    /// Returns hashes of the bare address and of the domain, consistent with ``matches(_:in:)``. They are randomly
+    /// seeded per process.
     public func bareHashes() -> (bare: Int, domain: Int) {
         let prepared = jid?.normalized
         var hasher = Hasher()
@@ -116,14 +116,14 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
         resource.map { text in (try? JID(domain: "domain", resource: text))?.normalized.resource ?? text }
     }
 
-    /// The bare address as it is compared, to look things up by; where it is none the text itself.
+    /// The prepared bare address, as a key for lookups; the raw text if it is invalid.
     public var comparableBare: String {
         if let jid { return jid.comparableBare }
         let bare = bare
         return bare.jid?.comparableBare ?? bare.raw
     }
 
-    /// Two parsed addresses are equal as JIDs are; otherwise only the same text is equal.
+    /// Returns whether both are equal as JIDs, or equal as text if both are invalid.
     public static func == (left: Address, right: Address) -> Bool {
         switch (left.jid, right.jid) {
         case (.some(let left), .some(let right)): left == right
@@ -132,7 +132,7 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Hashes what equality compares.
+    /// Hashes the JID, or the text if it is invalid.
     public func hash(into hasher: inout Hasher) {
         if let jid { hasher.combine(jid) } else { hasher.combine(raw) }
     }

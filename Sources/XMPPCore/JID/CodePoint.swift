@@ -1,19 +1,19 @@
-/// What PRECIS (RFC 8264), IDNA2008 (RFC 5892) and the Bidi rule (RFC 5893) ask of a code point.
+/// Properties of code points for PRECIS (RFC 8264), IDNA2008 (RFC 5892) and the Bidi rule (RFC 5893).
 ///
-/// The standard library answers most of it. It lacks HasCompat, width mappings, Bidi classes and joining types: they are
-/// listed here as of Unicode 15.0, and tests compare them with the Unicode Character Database.
+/// The standard library provides most of them. It lacks HasCompat, width mappings, Bidi classes and joining types,
+/// which are listed here as of Unicode 15.0; tests compare them with the Unicode Character Database.
 enum UnicodeVersion {
-    /// The version of Unicode that decides which code points are assigned, whatever the standard library knows.
+    /// The Unicode version that determines which code points are assigned, independent of the standard library.
     static let supported = (major: 15, minor: 0)
 }
 
-/// The category by which PRECIS places a code point into its classes (RFC 8264 §8, §9).
+/// The category that assigns a code point to PRECIS classes (RFC 8264 §8, §9).
 enum PrecisCategory: Sendable {
     case valid, unassigned, contextJ, contextO, exception, oldHangulJamo, ignorable, control, compatibility
     case otherLetterDigit, space, symbol, punctuation, other
 }
 
-/// Bidi_Class, as far as the Bidi rule tells classes apart.
+/// Bidi_Class, as far as the Bidi rule distinguishes classes.
 enum BidiClass: Sendable {
     case leftToRight
     /// R and AL.
@@ -26,7 +26,7 @@ enum BidiClass: Sendable {
 }
 
 extension Unicode.Scalar {
-    /// The category of RFC 8264 §9; the order of the questions is that of §8.
+    /// The category of RFC 8264 §9, determined in the order of §8.
     var precisCategory: PrecisCategory {
         if let exception { return exception }
         let properties = properties
@@ -50,7 +50,7 @@ extension Unicode.Scalar {
         }
     }
 
-    /// Whether IDNA allows it in a label, alone or by a context rule: PVALID, CONTEXTJ or CONTEXTO (RFC 5892 §3).
+    /// Whether IDNA allows the code point in labels: PVALID, CONTEXTJ or CONTEXTO (RFC 5892 §3).
     var isLabelCharacter: Bool {
         if let exception { return exception != .exception }
         switch value {
@@ -62,7 +62,7 @@ extension Unicode.Scalar {
         let properties = properties
         guard isAssigned else { return false }
         if properties.isJoinControl { return true }
-        // NFKC_Casefold changes what RFC 5892 §2.2 calls unstable, and all that is default-ignorable.
+        // NFKC_Casefold changes code points that RFC 5892 §2.2 calls unstable, and all default-ignorable ones.
         guard !properties.changesWhenNFKCCaseFolded, !properties.isNoncharacterCodePoint, !isOldHangulJamo else {
             return false
         }
@@ -79,7 +79,7 @@ extension Unicode.Scalar {
         }
     }
 
-    /// The code points whose category is not computed (RFC 5892 §2.6, RFC 8264 §9.6).
+    /// Code points with a fixed category (RFC 5892 §2.6, RFC 8264 §9.6).
     private var exception: PrecisCategory? {
         switch value {
         case 0xdf, 0x3c2, 0x6fd, 0x6fe, 0xf0b, 0x3007: .valid
@@ -102,7 +102,7 @@ extension Unicode.Scalar {
         }
     }
 
-    /// Whether NFKC changes it (RFC 8264 §9.17); for those that are not default-ignorable.
+    /// Whether NFKC changes the code point (RFC 8264 §9.17); only valid for code points that are not default-ignorable.
     private var hasCompat: Bool {
         guard properties.changesWhenCaseFolded else { return properties.changesWhenNFKCCaseFolded }
         return switch value {
@@ -115,7 +115,7 @@ extension Unicode.Scalar {
         }
     }
 
-    /// General_Category M, of assigned characters.
+    /// Whether it is an assigned character of General_Category M.
     var isMark: Bool {
         switch properties.generalCategory {
         case .nonspacingMark, .spacingMark, .enclosingMark: isAssigned
@@ -123,8 +123,8 @@ extension Unicode.Scalar {
         }
     }
 
-    /// Its Bidi class; exact for what the IdentifierClass or a label may hold. Of the rest, all but letters and
-    /// numbers counts as neutral, so that it is refused for what it is.
+    /// The Bidi class; exact for code points of the IdentifierClass and of labels. Others, except letters and numbers,
+    /// count as neutral, so that they are refused by their class instead of the Bidi rule.
     var bidiClass: BidiClass {
         switch value {
         case 0x30...0x39, 0x6f0...0x6f9: return .europeanNumber
@@ -152,7 +152,7 @@ extension Unicode.Scalar {
 
     // MARK: Joining_Type
 
-    /// T: marks and format characters, with few exceptions.
+    /// Joining_Type T: marks and format characters, with few exceptions.
     var isTransparentToJoining: Bool {
         switch value {
         case ..<0x80, 0x600...0x605, 0x6dd, 0x890...0x891, 0x8e2, 0x180e, 0x200c...0x200d, 0x2066...0x2069, 0x110bd,
@@ -167,7 +167,7 @@ extension Unicode.Scalar {
         }
     }
 
-    /// L or D: joins the letter behind it.
+    /// Joining_Type L or D: joins the following letter.
     var joinsNext: Bool {
         switch value {
         case 0x620, 0x626, 0x628, 0x62a...0x62e, 0x633...0x63f, 0x641...0x647, 0x649...0x64a, 0x66e...0x66f,
@@ -185,7 +185,7 @@ extension Unicode.Scalar {
         }
     }
 
-    /// R or D: joins the letter before it.
+    /// Joining_Type R or D: joins the preceding letter.
     var joinsPrevious: Bool {
         switch value {
         case 0x620, 0x622...0x63f, 0x641...0x64a, 0x66e...0x66f, 0x671...0x673, 0x675...0x6d3, 0x6d5, 0x6ee...0x6ef,
@@ -202,13 +202,14 @@ extension Unicode.Scalar {
 
     // MARK: Mappings
 
-    /// Its lower case of no language in particular. A character not yet assigned keeps its own, so that it is refused.
+    /// The language-independent lower case. Unassigned characters are not changed, so that they are refused.
     var lowercase: String.UnicodeScalarView {
         properties.changesWhenLowercased && isAssigned
             ? properties.lowercaseMapping.unicodeScalars : String(self).unicodeScalars
     }
 
-    /// A half-width or full-width character as the usual one (decompositions of type wide and narrow, RFC 8264 §5.2.1).
+    /// The decomposition of a half-width or full-width character (types wide and narrow, RFC 8264 §5.2.1); otherwise
+    /// the character itself.
     var narrowed: Unicode.Scalar {
         let usual: UInt32? =
             switch value {
@@ -237,15 +238,15 @@ extension Unicode.Scalar {
         return usual.flatMap(Unicode.Scalar.init) ?? self
     }
 
-    /// What the half-width forms from U+FF61 to U+FF9F stand for.
+    /// The decompositions of the half-width forms U+FF61 to U+FF9F.
     private static let katakana = Array(
         "。「」、・ヲァィゥェォャュョッーアイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワン\u{3099}\u{309a}"
             .unicodeScalars
     )
 
-    // MARK: Words
+    // MARK: Text
 
-    /// `U+` and at least four digits.
+    /// The code point as `U+` and at least four hexadecimal digits.
     var codePoint: String {
         let digits = String(value, radix: 16, uppercase: true)
         return "U+" + String(repeating: "0", count: max(0, 4 - digits.utf8.count)) + digits

@@ -1,9 +1,9 @@
-/// Domains as RFC 7622 §3.2 wants them: U-labels and plain labels, in the form in which they are compared.
+/// Preparation of domains (RFC 7622 §3.2): U-labels and NR-LDH labels, in the form for comparison.
 enum DomainName {
-    /// Maps a domain, brings A-labels back to U-labels, checks each label, and leaves out a dot at the end.
+    /// Maps a domain, converts A-labels to U-labels, checks each label, and removes a trailing dot.
     ///
-    /// The mappings are those of RFC 5895, but leave a character that is valid in labels as it is: the small letters of
-    /// Cherokee are not valid, their capitals are.
+    /// The mappings are those of RFC 5895, but characters that are valid in labels are kept: of Cherokee, only the
+    /// capital letters are valid.
     static func prepared(_ text: [Unicode.Scalar]) throws(PreparationFault) -> [Unicode.Scalar] {
         var mapped: [Unicode.Scalar] = []
         mapped.reserveCapacity(text.count)
@@ -15,7 +15,7 @@ enum DomainName {
         for label in mapped.split(separator: ".", omittingEmptySubsequences: false) {
             labels.append(try checked(Array(label), number: labels.count + 1))
         }
-        // One label from right to left makes the rule count for all (RFC 5893 §2).
+        // If one label is right-to-left, the rule applies to all (RFC 5893 §2).
         if labels.contains(where: { BidiRule.applies(to: $0) }) {
             for (index, label) in labels.enumerated() {
                 if let condition = BidiRule.brokenCondition(by: label) {
@@ -26,7 +26,7 @@ enum DomainName {
         return Array(labels.joined(separator: CollectionOfOne(".")))
     }
 
-    /// A prepared domain with U-labels as A-labels; preparation has made sure that they fit.
+    /// Converts the U-labels of a prepared domain to A-labels; preparation has ensured that they fit.
     static func ascii(_ domain: Substring) -> String {
         guard domain.utf8.contains(where: { $0 >= 0x80 }) else { return String(domain) }
         let labels = domain.unicodeScalars.split(separator: ".", omittingEmptySubsequences: false).map { label in
@@ -38,7 +38,7 @@ enum DomainName {
         return labels.joined(separator: ".")
     }
 
-    /// Width, lower case, and the ideographic full stop, for one character (RFC 5895 §2).
+    /// Appends a character after mapping its width, its case, and the ideographic full stop (RFC 5895 §2).
     private static func appendMapped(_ scalar: Unicode.Scalar, to mapped: inout [Unicode.Scalar]) {
         let narrow = scalar.isLabelCharacter ? scalar : scalar.narrowed
         if narrow.value == 0x3002 {
@@ -70,10 +70,10 @@ enum DomainName {
         return decoded
     }
 
-    /// An NR-LDH label (RFC 5890 §2.3.2.2), of which RFC 7622 leaves the length open.
+    /// Checks an NR-LDH label (RFC 5890 §2.3.2.2), whose length RFC 7622 does not limit.
     ///
-    /// The underscore is no letter of a host name, but names of local networks have it, and the libraries of the field
-    /// let it pass.
+    /// The underscore is not allowed in host names, but names in local networks contain it, and common XMPP libraries
+    /// accept it.
     private static func checkPlain(_ label: [Unicode.Scalar], _ number: Int) throws(PreparationFault) {
         try checkHyphens(label, number)
         for scalar in label {
@@ -84,7 +84,7 @@ enum DomainName {
         }
     }
 
-    /// A U-label (RFC 5891 §4.2, §5.4); its form as an A-label fits into DNS.
+    /// Checks a U-label (RFC 5891 §4.2, §5.4), and that its A-label fits into the DNS.
     private static func checkUnicode(_ label: [Unicode.Scalar], _ number: Int) throws(PreparationFault) {
         try checkHyphens(label, number)
         guard let first = label.first, !first.isMark else { throw .label(number, "begins with a mark") }

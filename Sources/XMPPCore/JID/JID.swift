@@ -1,19 +1,18 @@
-/// An XMPP address: `local@domain/resource`, of which only the domain is mandatory.
+/// An XMPP address: `local@domain/resource`, of which only the domain is required.
 ///
-/// A value exists only for text that RFC 7622 accepts (``init(parsing:)``). It keeps the text as it was written, for
-/// showing, and beside it a prepared form, which is what two addresses are compared by; equality, hashing and order use the
-/// prepared form alone. What is no address is kept by ``Address``.
+/// A value exists only for text that RFC 7622 accepts (``init(parsing:)``). It keeps the text as written for display,
+/// and a prepared form for comparison: equality, hashing and order only use the prepared form. Use ``Address`` for text
+/// that may be invalid.
 ///
-/// In the prepared form the local part is as UsernameCaseMapped makes it (RFC 8265 §3.3: width, lower case, NFC), the
-/// resource as OpaqueString does (§4.2: spaces, NFC; case counts), and the domain consists of U-labels in lower case
-/// without a dot at the end (RFC 5890 §2.3.2.1, RFC 5895). Preparing it again changes nothing.
+/// The prepared local part is the result of UsernameCaseMapped (RFC 8265 §3.3: width, lower case, NFC), the resource
+/// that of OpaqueString (§4.2: spaces, NFC, case-sensitive). The prepared domain consists of U-labels in lower case
+/// without a trailing dot (RFC 5890 §2.3.2.1, RFC 5895). Preparation is idempotent.
 ///
-/// Bare, full and domain JIDs are one type, as they are on the wire: ``isBare``, ``isFull`` and ``isServer`` tell them
-/// apart.
+/// Bare, full and domain JIDs share this type; ``isBare``, ``isFull`` and ``isServer`` distinguish them.
 public struct JID: Sendable {
     /// The address as it was written.
     private let written: Form
-    /// The address as it is compared; shares the text of `written` where the two do not differ.
+    /// The address for comparison; shares the text of `written` if both are equal.
     private let prepared: Form
 
     init(written: Form, prepared: Form) {
@@ -23,13 +22,13 @@ public struct JID: Sendable {
 
     // MARK: Parts
 
-    /// The part before the `@`, as written; `nil` for a server's address.
+    /// The part before the `@`, as written; nil for a server's address.
     public var local: String? { written.local.map(String.init) }
 
     /// The domain, as written. An IPv6 literal keeps its brackets.
     public var domain: String { String(written.domain) }
 
-    /// The part after the first `/`, as written; `nil` for a bare JID.
+    /// The part after the first `/`, as written; nil for a bare JID.
     public var resource: String? { written.resource.map(String.init) }
 
     /// Whether there is no resource: `domain` or `local@domain`.
@@ -49,31 +48,30 @@ public struct JID: Sendable {
         return JID(written: written.bare, prepared: prepared.bare)
     }
 
-    /// The same account with another resource.
+    /// Returns the same account with another resource.
     ///
-    /// - Throws: ``JIDError`` when `resource` is empty, longer than 1023 bytes or holds a control character.
+    /// - Throws: ``JIDError`` if `resource` is empty, longer than 1023 bytes, or contains a control character.
     public func with(resource: String) throws(JIDError) -> JID {
         try JID(local: local, domain: domain, resource: resource)
     }
 
-    /// The address in its compared form.
+    /// The prepared address.
     public var normalized: JID { JID(written: prepared, prepared: prepared) }
 
-    /// The bare address as it is compared.
+    /// The prepared bare address as text.
     var comparableBare: String { prepared.hasResource ? prepared.bare.text : prepared.text }
 
-    /// The domain as DNS, TLS and certificates have it: prepared, and each U-label as its A-label, `xn--…` (RFC 5890
-    /// §2.3.2.1).
+    /// The domain for the DNS, TLS and certificates: prepared, with U-labels as A-labels, `xn--…` (RFC 5890 §2.3.2.1).
     public var asciiDomain: String { DomainName.ascii(prepared.domain) }
 
     // MARK: Comparison
 
-    /// Says which parts of two addresses are compared; the values are XMPPFramework's.
+    /// The parts of an address to compare; the raw values are those of XMPPFramework.
     public struct Parts: OptionSet, Sendable {
-        /// One bit a part: local 1, domain 2, resource 4.
+        /// One bit per part: local 1, domain 2, resource 4.
         public let rawValue: UInt8
 
-        /// Makes a set from its bits.
+        /// Creates a set from its bits.
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
         /// The local part.
@@ -88,7 +86,7 @@ public struct JID: Sendable {
         public static let full: Parts = [.local, .domain, .resource]
     }
 
-    /// Whether both addresses agree in the given parts; a part that both lack counts as agreeing.
+    /// Returns whether both addresses agree in the given parts; a part that both lack counts as agreeing.
     public func matches(_ other: JID, in parts: Parts = .full) -> Bool {
         if parts.contains(.domain), prepared.domain != other.prepared.domain { return false }
         if parts.contains(.local), prepared.local != other.prepared.local { return false }
@@ -98,18 +96,18 @@ public struct JID: Sendable {
 }
 
 extension JID {
-    /// The longest part allowed, in bytes of UTF-8, as written and as prepared (RFC 7622 §3.1).
+    /// The maximum length of a part in bytes of UTF-8, as written and prepared (RFC 7622 §3.1).
     public static let maximumPartLength = 1023
 
-    /// Parses an address by the order of RFC 7622 §3.2: the resource is cut off at the first `/`, then the local part at
+    /// Parses an address in the order of RFC 7622 §3.2: the resource begins after the first `/`, the local part ends at
     /// the first `@`.
     ///
-    /// Each part is prepared: the local part by UsernameCaseMapped, the resource by OpaqueString (RFC 8265), the domain by
-    /// IDNA2008 (RFC 5891), as said at ``JID``.
+    /// Each part is prepared: the local part with UsernameCaseMapped, the resource with OpaqueString (RFC 8265), the
+    /// domain with IDNA2008 (RFC 5891); see ``JID``.
     ///
-    /// - Throws: ``JIDError`` with the broken rule and the part that breaks it.
+    /// - Throws: ``JIDError`` with the violated rule and the part.
     public init(parsing text: String) throws(JIDError) {
-        // One check for all inputs: a native string hands out its own storage.
+        // Native strings provide their own storage, so that one check suffices for all inputs.
         var text = text
         text.makeContiguousUTF8()
         let split = AddressSplit(text.utf8.span)
@@ -117,9 +115,9 @@ extension JID {
         try self.init(text: text, split, mappings)
     }
 
-    /// Parses an address from bytes of UTF-8, as ``init(parsing:)`` does from text.
+    /// Parses an address from UTF-8 bytes, like ``init(parsing:)``.
     ///
-    /// - Throws: ``JIDError``; with code ``JIDError/Code/notUTF8`` when the bytes are not UTF-8.
+    /// - Throws: ``JIDError``; with code ``JIDError/Code/notUTF8`` if the bytes are not UTF-8.
     public init(utf8 bytes: Span<UInt8>) throws(JIDError) {
         let split = AddressSplit(bytes)
         let mappings = try checkParts(split, bytes)
@@ -133,9 +131,10 @@ extension JID {
         try self.init(text: String(copying: checked), split, mappings)
     }
 
-    /// Puts an address together from its parts.
+    /// Creates an address from its parts.
     ///
-    /// - Throws: ``JIDError`` when a part is empty, too long, or holds what it may not (a `/` in the domain, say).
+    /// - Throws: ``JIDError`` if a part is empty, too long, or contains a forbidden character, such as `/` in the
+    ///   domain.
     public init(local: String? = nil, domain: String, resource: String? = nil) throws(JIDError) {
         var text = ""
         if let local { text += "\(local)@" }
@@ -157,39 +156,39 @@ extension JID {
 }
 
 extension JID: Hashable {
-    /// Whether both name the same address, however it was written.
+    /// Returns whether both are the same address when prepared.
     public static func == (left: JID, right: JID) -> Bool {
         left.prepared.text == right.prepared.text
     }
 
-    /// Hashes the compared form.
+    /// Hashes the prepared address.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(prepared.text)
     }
 }
 
 extension JID: Comparable {
-    /// Orders by the compared form, so that lists of addresses print the same in every run.
+    /// Orders by the prepared address, so that sorted lists are the same in every run.
     public static func < (left: JID, right: JID) -> Bool {
         left.prepared.text < right.prepared.text
     }
 }
 
 extension JID: LosslessStringConvertible {
-    /// Parses an address, and says nothing about what was wrong; ``init(parsing:)`` does.
+    /// Parses an address; nil if it is invalid. ``init(parsing:)`` returns the reason.
     public init?(_ description: String) {
         guard let jid = try? JID(parsing: description) else { return nil }
         self = jid
     }
 
-    /// The address as it was written.
+    /// The address as written.
     public var description: String { written.text }
 }
 
 // MARK: -
 
 extension JID {
-    /// A text and where its parts lie in it, in UTF-8 bytes. No part is empty, so a length of zero means "absent".
+    /// A text and the lengths of its parts in UTF-8 bytes. Parts are never empty, so a length of zero means "absent".
     struct Form: Sendable {
         let text: String
         let localLength: Int

@@ -1,26 +1,26 @@
-/// Why a text is not an XMPP address: which rule of RFC 7622 is broken, in which part.
+/// Why a text is not an XMPP address: the violated rule of RFC 7622, and the part.
 public struct JIDError: Error, Sendable {
-    /// The rule that is broken. More may be added; compare with the values that interest you.
+    /// The violated rule. More codes may be added later.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The stable name of the code, for records.
         public let description: String
 
-        /// The part is there but has no character, or the domain is missing (RFC 7622 §3.1).
+        /// The part is present but empty, or the domain is missing (RFC 7622 §3.1).
         public static let empty = Code(description: "empty")
         /// The part is longer than 1023 bytes of UTF-8 (RFC 7622 §3.1).
         public static let tooLong = Code(description: "too-long")
-        /// A character that no part, or not this part, may hold (RFC 7622 §3.2 to §3.4).
+        /// The part contains a character that is not allowed in it (RFC 7622 §3.2 to §3.4).
         public static let forbiddenCharacter = Code(description: "forbidden-character")
-        /// A character that Unicode, in the version that xmpptap knows, does not assign (RFC 8264 §9.10).
+        /// The part contains a character that is unassigned in the supported Unicode version (RFC 8264 §9.10).
         public static let unassignedCharacter = Code(description: "unassigned-character")
-        /// A character that is allowed only beside certain others (RFC 5892 appendix A).
+        /// A character is not allowed next to its neighbours (RFC 5892 appendix A).
         public static let contextRule = Code(description: "context-rule")
-        /// Characters written from right to left, mixed in a way that could not be read (RFC 5893 §2).
+        /// The part violates the Bidi rule for right-to-left text (RFC 5893 §2).
         public static let bidiRule = Code(description: "bidi-rule")
-        /// A label of the domain that IDNA does not allow: hyphens, Punycode, a mark at its beginning, its length (RFC
+        /// IDNA does not allow a label of the domain, because of hyphens, Punycode, an initial mark or its length (RFC
         /// 5891 §4.2).
         public static let badLabel = Code(description: "bad-label")
-        /// The domain begins with `[` and is no IPv6 address in brackets (RFC 6874 for the zone).
+        /// The domain begins with `[`, but is not an IPv6 address in brackets (RFC 6874 for the zone).
         public static let badAddressLiteral = Code(description: "bad-address-literal")
         /// The bytes are not UTF-8.
         public static let notUTF8 = Code(description: "not-utf-8")
@@ -36,11 +36,11 @@ public struct JIDError: Error, Sendable {
         case resource
     }
 
-    /// The rule that is broken.
+    /// The violated rule.
     public let code: Code
-    /// The part that breaks it.
+    /// The part that violates it.
     public let part: Part
-    /// What exactly is wrong, in words; every character of the address is shown as a code point, never raw.
+    /// The error for people; characters of the address are shown as code points.
     public var reason: String {
         switch words {
         case .known(let reason): reason
@@ -48,10 +48,10 @@ public struct JIDError: Error, Sendable {
         }
     }
 
-    /// Words that most callers never ask for are put together when somebody does.
+    /// The reason; formatted only on request, because most callers do not need it.
     private enum Words: Sendable {
         case known(String)
-        /// `written` is the part before preparation, in which an offending code point is looked for.
+        /// `written` is the part before preparation, which is searched for the code point.
         case fault(PreparationFault, written: Substring)
     }
 
@@ -71,39 +71,39 @@ public struct JIDError: Error, Sendable {
 }
 
 extension JIDError: Equatable {
-    /// Compares code and part; the words may change.
+    /// Compares code and part, but not the text.
     public static func == (left: JIDError, right: JIDError) -> Bool {
         left.code == right.code && left.part == right.part
     }
 }
 
 extension JIDError: CustomStringConvertible {
-    /// One line: the part and what is wrong with it.
+    /// The error as one line: the part and the reason.
     public var description: String { "\(part.rawValue) part: \(reason)" }
 }
 
 // MARK: - Preparation
 
-/// Why a part of an address cannot be brought into the form in which it is compared.
+/// Why a part of an address cannot be prepared.
 enum PreparationFault: Error {
-    /// A code point that the part's class does not hold.
+    /// A code point that is not in the class of the part.
     case disallowed(Unicode.Scalar, why: String)
-    /// A code point that Unicode does not assign, in the version of ``UnicodeVersion``.
+    /// A code point that is unassigned in the version of ``UnicodeVersion``.
     case unassigned(Unicode.Scalar)
-    /// A code point that is allowed only in certain company (RFC 5892 appendix A).
+    /// A code point that is not allowed next to its neighbours (RFC 5892 appendix A).
     case outOfContext(Unicode.Scalar)
-    /// A condition of the Bidi rule, by its number (RFC 5893 §2), and the number of the label in a domain.
+    /// A violated condition of the Bidi rule (RFC 5893 §2), and the number of the label in a domain.
     case bidi(condition: Int, label: Int?)
-    /// A label of the domain, by its number, and what is wrong with it.
+    /// An invalid label of the domain, by number, with the reason.
     case label(Int, String)
-    /// A label of the domain, by its number, that has no character.
+    /// An empty label of the domain, by number.
     case emptyLabel(Int)
-    /// Applying the rules again and again gives ever another text (RFC 8264 §7).
+    /// Repeated application of the rules does not reach a stable text (RFC 8264 §7).
     case unstable
-    /// Nothing is left, or nothing was there.
+    /// The text is empty, before or after preparation.
     case empty
 
-    /// The rule that is broken.
+    /// The violated rule.
     var code: JIDError.Code {
         switch self {
         case .disallowed, .unstable: .forbiddenCharacter
@@ -115,7 +115,7 @@ enum PreparationFault: Error {
         }
     }
 
-    /// What is wrong, in words; `written` is the part before preparation, in which an offending code point is looked for.
+    /// Returns the error for people; `written` is the part before preparation, which is searched for the code point.
     func reason(in written: Substring) -> String {
         switch self {
         case .disallowed(let scalar, let why): return "\(scalar.place(in: written)) is not allowed there: \(why)"
@@ -134,7 +134,7 @@ enum PreparationFault: Error {
 }
 
 extension Unicode.Scalar {
-    /// The code point and where it stands in a part, or the one that is mapped to it.
+    /// Returns the code point with its position in a part, or the one that was mapped to it.
     fileprivate func place(in written: Substring) -> String {
         var offset = 0
         for scalar in written.unicodeScalars {

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Where the parts of an address lie, in bytes, be they right or wrong.
+/// The lengths of the parts of an address in bytes, valid or not.
 package struct AddressSplit: Sendable {
     package var localLength: Int?
     package var domainLength: Int
@@ -12,7 +12,7 @@ extension AddressSplit {
         self.init(domainLength: bytes.count)
         for position in bytes.indices {
             let byte = bytes[position]
-            // Everything after the first slash is the resource, `@` included; an `@` counts only before it.
+            // Everything after the first slash is the resource, even `@`.
             if byte == UInt8(ascii: "/") {
                 self.resourceLength = bytes.count - position - 1
                 self.domainLength = position
@@ -25,7 +25,7 @@ extension AddressSplit {
 
     package var domainStart: Int { localLength.map { $0 + 1 } ?? 0 }
     package var domainEnd: Int { domainStart + domainLength }
-    /// Where the resource begins; behind the end where there is none.
+    /// Offset of the resource; beyond the end if there is none.
     package var resourceStart: Int { domainEnd + 1 }
 
     func part(at offset: Int) -> JIDError.Part {
@@ -34,24 +34,24 @@ extension AddressSplit {
     }
 }
 
-/// What must be done to an address until it is in the form in which it is compared; nothing, for most.
+/// The mappings that prepare an address; most addresses need none.
 struct Mappings: OptionSet {
     let rawValue: UInt8
 
-    /// The local part has capitals of ASCII.
+    /// The local part contains ASCII capitals.
     static let localCase = Mappings(rawValue: 1)
-    /// The domain has capitals of ASCII or ends with a dot.
+    /// The domain contains ASCII capitals or ends with a dot.
     static let domainCase = Mappings(rawValue: 2)
-    /// The local part has characters beyond ASCII.
+    /// The local part contains characters beyond ASCII.
     static let localUnicode = Mappings(rawValue: 4)
-    /// The domain has characters beyond ASCII, or A-labels.
+    /// The domain contains characters beyond ASCII, or A-labels.
     static let domainUnicode = Mappings(rawValue: 8)
-    /// The resource has characters beyond ASCII. What it has of ASCII stays as it is.
+    /// The resource contains characters beyond ASCII; ASCII characters of a resource are never mapped.
     static let resourceUnicode = Mappings(rawValue: 16)
 }
 
-/// Checks what concerns bytes: lengths, empty parts, ASCII that a part may not hold, IPv6 literals, plain labels. What is
-/// beyond ASCII is left to preparation.
+/// Checks lengths, empty parts, forbidden ASCII characters, IPv6 literals and ASCII labels. Other characters are
+/// checked by preparation.
 func checkParts(_ split: AddressSplit, _ bytes: Span<UInt8>) throws(JIDError) -> Mappings {
     var mappings: Mappings = []
     if let localLength = split.localLength {
@@ -76,7 +76,7 @@ private func checkLength(_ length: Int, of part: JIDError.Part) throws(JIDError)
     }
 }
 
-/// RFC 7622 §3.3.1 names eight characters; the space and all controls are out by the class the local part is made of.
+/// RFC 7622 §3.3.1 excludes eight characters; space and controls are excluded by the IdentifierClass.
 func isExcludedFromLocal(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "\""), UInt8(ascii: "&"), UInt8(ascii: "'"), UInt8(ascii: "/"), UInt8(ascii: ":"),
@@ -97,7 +97,7 @@ private func checkLocal(_ bytes: Span<UInt8>) throws(JIDError) -> Mappings {
     return mappings
 }
 
-/// A resource may hold all of ASCII but controls (RFC 7622 §3.4.1, the FreeformClass).
+/// A resource may contain all ASCII characters except controls (RFC 7622 §3.4.1, FreeformClass).
 private func checkResource(_ bytes: Span<UInt8>) throws(JIDError) -> Mappings {
     var mappings: Mappings = []
     for position in bytes.indices {
@@ -110,7 +110,7 @@ private func checkResource(_ bytes: Span<UInt8>) throws(JIDError) -> Mappings {
     return mappings
 }
 
-/// Names are NR-LDH labels (RFC 5890 §2.3.2.2) as far as they are ASCII; why not the underscore says ``DomainName``.
+/// Checks a domain: ASCII names consist of NR-LDH labels (RFC 5890 §2.3.2.2); ``DomainName`` explains the underscore.
 private func checkDomain(_ bytes: Span<UInt8>) throws(JIDError) -> Mappings {
     guard bytes[0] != UInt8(ascii: "[") else {
         try checkAddressLiteral(bytes)
@@ -144,11 +144,11 @@ private func checkDomain(_ bytes: Span<UInt8>) throws(JIDError) -> Mappings {
     return mappings
 }
 
-/// Checks the hyphens of a plain label, and notes an A-label. One with characters beyond ASCII is checked when mapped.
+/// Checks the hyphens of an ASCII label, and detects A-labels. Labels with other characters are checked after mapping.
 private func checkHyphens(_ label: Span<UInt8>, _ number: Int, _ mappings: inout Mappings) throws(JIDError) {
     let hyphen = UInt8(ascii: "-")
     guard label.count < 4 || label[2] != hyphen || label[3] != hyphen else {
-        // An A-label, or what a label beyond ASCII must not have either: both are seen to there.
+        // An A-label, or reserved hyphens: preparation checks both.
         return mappings.formUnion(.domainUnicode)
     }
     guard label[0] != hyphen, label[label.count - 1] != hyphen else {
@@ -163,14 +163,14 @@ private func forbidden(_ bytes: Span<UInt8>, at position: Int, in part: JIDError
 
 /// Checks an IPv6 address in brackets (RFC 3986 §3.2.2), with an optional zone after `%` (RFC 6874).
 ///
-/// Kept out of line: inlined, it slows down every name by a tenth.
+/// Not inlined: inlining slows down every name by a tenth.
 @inline(never)
 private func checkAddressLiteral(_ bytes: Span<UInt8>) throws(JIDError) {
     let refusal = JIDError(.badAddressLiteral, in: .domain, "it begins with [ and is not an IPv6 address in brackets")
     guard bytes.count > 2, bytes[bytes.count - 1] == UInt8(ascii: "]") else { throw refusal }
     let text = bytes.extracting(1..<bytes.count - 1).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
     let pieces = text.utf8.split(separator: UInt8(ascii: "%"), maxSplits: 1, omittingEmptySubsequences: false)
-    // The zone names an interface; only its existence is checked, its form is the operating system's.
+    // The zone names a network interface; its format depends on the operating system.
     let isZone = pieces.dropFirst().allSatisfy { zone in
         !zone.isEmpty && zone.allSatisfy { 0x21..<0x7f ~= $0 && !"[]%".utf8.contains($0) }
     }

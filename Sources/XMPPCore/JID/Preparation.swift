@@ -1,9 +1,8 @@
-/// Brings an address into the form in which two addresses are compared (RFC 7622 §3.2.1, §3.3.1, §3.4.1).
+/// Prepares an address for comparison (RFC 7622 §3.2.1, §3.3.1, §3.4.1).
 ///
-/// The domain loses one trailing dot and is mapped to lower case, its A-labels become U-labels; the local part is mapped
-/// to lower case; the resource is case-sensitive. This is the one place where the preparation of parts happens; it is
-/// called only where something changes or where Unicode must say whether it does, so an address that is plain ASCII in
-/// lower case never comes here.
+/// The domain loses a trailing dot, is mapped to lower case, and its A-labels become U-labels. The local part is mapped
+/// to lower case. The resource is case-sensitive. Only called for addresses that may change: plain ASCII in lower case
+/// is already prepared.
 func prepare(_ written: JID.Form, _ mappings: Mappings) throws(JIDError) -> JID.Form {
     var text = ""
     var localLength = 0
@@ -29,7 +28,7 @@ private func prepareLocal(_ local: Substring, _ mappings: Mappings) throws(JIDEr
     }
     return try prepare(local, .local) { text throws(PreparationFault) in
         let prepared = try Precis.usernameCaseMapped(text)
-        // What was wide may by now be one of the characters that a local part excludes.
+        // Width mapping may produce characters that a local part excludes.
         for scalar in prepared where scalar.isASCII && isExcludedFromLocal(UInt8(truncatingIfNeeded: scalar.value)) {
             throw .disallowed(scalar, why: "a local part must not contain it")
         }
@@ -43,7 +42,7 @@ private func prepareDomain(_ domain: Substring, _ mappings: Mappings) throws(JID
     return (domain.utf8.last == UInt8(ascii: ".") ? domain.dropLast() : domain).lowercased()
 }
 
-/// Applies the rules of one part to its characters.
+/// Applies the rules of a part to its text.
 private func prepare(
     _ written: Substring,
     _ part: JIDError.Part,
@@ -69,12 +68,12 @@ private func prepare(
 
 // MARK: - Profiles
 
-/// The PRECIS profiles of local part and resource (RFC 8265), on the classes of RFC 8264.
+/// The PRECIS profiles of local part and resource (RFC 8265), based on the classes of RFC 8264.
 ///
-/// Mappings come first, and the class is asked about what they give (RFC 8264 §7). So a KELVIN SIGN in a local part
-/// becomes a `k`, though the sign itself is none of its characters.
+/// Mappings are applied before the class is checked (RFC 8264 §7): a KELVIN SIGN in a local part becomes a `k`,
+/// although the sign itself is not allowed.
 enum Precis {
-    /// UsernameCaseMapped (RFC 8265 §3.3): width, lower case, NFC, Bidi rule, IdentifierClass.
+    /// Applies UsernameCaseMapped (RFC 8265 §3.3): width, lower case, NFC, Bidi rule, IdentifierClass.
     static func usernameCaseMapped(_ text: [Unicode.Scalar]) throws(PreparationFault) -> [Unicode.Scalar] {
         try settled(text) { text throws(PreparationFault) in
             let mapped = composed(lowercased(text.map(\.narrowed)))
@@ -86,7 +85,7 @@ enum Precis {
         }
     }
 
-    /// OpaqueString (RFC 8265 §4.2): spaces become U+0020, NFC, FreeformClass.
+    /// Applies OpaqueString (RFC 8265 §4.2): spaces become U+0020, NFC, FreeformClass.
     static func opaqueString(_ text: [Unicode.Scalar]) throws(PreparationFault) -> [Unicode.Scalar] {
         try settled(text) { text throws(PreparationFault) in
             let mapped = composed(text.map { $0.properties.generalCategory == .spaceSeparator ? " " : $0 })
@@ -95,7 +94,7 @@ enum Precis {
         }
     }
 
-    /// Applies rules until the text stays as it is; RFC 8264 §7 allows three more attempts.
+    /// Applies rules until the text is stable; RFC 8264 §7 allows three more applications.
     private static func settled(
         _ text: [Unicode.Scalar],
         _ apply: ([Unicode.Scalar]) throws(PreparationFault) -> [Unicode.Scalar]
@@ -110,7 +109,7 @@ enum Precis {
         throw .unstable
     }
 
-    /// Whether each code point is in the IdentifierClass (RFC 8264 §4.2) or the FreeformClass (§4.3).
+    /// Checks that each code point is in the IdentifierClass (RFC 8264 §4.2) or the FreeformClass (§4.3).
     static func check(_ text: [Unicode.Scalar], isIdentifier: Bool) throws(PreparationFault) {
         var context: ContextRules?
         for (position, scalar) in text.enumerated() {
@@ -131,22 +130,22 @@ enum Precis {
     }
 }
 
-/// A text in Normalization Form C (UAX #15).
+/// Returns a text in Normalization Form C (UAX #15).
 ///
-/// The standard library compares strings by that form and hands it out under a name with an underscore; its tables know
-/// a later Unicode, in which the form of assigned characters is the same (UAX #15 §3, stability).
+/// The standard library provides it only through an underscored property. It uses a later Unicode version, in which the
+/// form of assigned characters is the same (UAX #15 §3, stability).
 func composed(_ text: [Unicode.Scalar]) -> [Unicode.Scalar] {
-    // Nothing below combines, and nothing below is composed of anything that is not in NFC.
+    // Text with only smaller code points is always in NFC.
     guard text.contains(where: { $0.value >= 0x300 }) else { return text }
     return Array(String(decoding: String(String.UnicodeScalarView(text))._nfcCodeUnits, as: UTF8.self).unicodeScalars)
 }
 
-/// The Unicode operation toLowercase (the Unicode Standard §3.13, R2), of no language in particular.
+/// Applies the language-independent toLowercase (the Unicode Standard §3.13, R2).
 func lowercased(_ text: [Unicode.Scalar]) -> [Unicode.Scalar] {
     var result: [Unicode.Scalar] = []
     result.reserveCapacity(text.count)
     for (position, scalar) in text.enumerated() {
-        // A sigma ends a word: a cased letter before it, none after (the Unicode Standard, table 3-17).
+        // A final sigma follows a cased letter and precedes none (the Unicode Standard, table 3-17).
         if scalar == "Σ" {
             let before = text[..<position].last { !$0.properties.isCaseIgnorable }
             let after = text[(position + 1)...].first { !$0.properties.isCaseIgnorable }
@@ -160,7 +159,7 @@ func lowercased(_ text: [Unicode.Scalar]) -> [Unicode.Scalar] {
 }
 
 extension PrecisCategory {
-    /// Why a code point of this category is in neither class, or not in the IdentifierClass; for errors.
+    /// Why a code point of this category is not allowed, for errors.
     fileprivate var reason: String {
         switch self {
         case .valid: "it is allowed"
@@ -180,17 +179,17 @@ extension PrecisCategory {
     }
 }
 
-// MARK: - Rules about neighbours
+// MARK: - Context rules
 
 /// The Bidi rule (RFC 5893 §2).
 enum BidiRule {
-    /// Whether a text has a character that is written from right to left, so that the rule is due.
+    /// Returns whether a text contains right-to-left characters, so that the rule applies.
     static func applies(to text: [Unicode.Scalar]) -> Bool {
-        // The first such character is a letter of Hebrew.
+        // The first right-to-left character is a Hebrew letter.
         text.contains { $0.value >= 0x590 && [.rightToLeft, .arabicNumber].contains($0.bidiClass) }
     }
 
-    /// The number of the first condition that a label breaks, or `nil`.
+    /// Returns the number of the first violated condition; nil if there is none.
     static func brokenCondition(by text: [Unicode.Scalar]) -> Int? {
         let classes = text.map(\.bidiClass)
         guard let first = classes.first else { return nil }
@@ -208,11 +207,11 @@ enum BidiRule {
     }
 }
 
-/// The rules for code points that are allowed only in certain company (RFC 5892 appendix A, for PRECIS by RFC 8264 §9.6
-/// and §9.8), for one label or one string.
+/// The rules for code points that need certain neighbours (RFC 5892 appendix A, for PRECIS RFC 8264 §9.6 and §9.8), for
+/// one label or string.
 struct ContextRules {
     private let text: [Unicode.Scalar]
-    /// Found once a text: rules that ask about all of it would otherwise cost the square of its length.
+    /// Computed once per text: rules that depend on the whole text would otherwise take quadratic time.
     private let hasJapanese: Bool
     private let hasArabicIndicDigits: Bool
     private let hasExtendedArabicIndicDigits: Bool
@@ -231,30 +230,30 @@ struct ContextRules {
     private static let arabicIndicDigits: ClosedRange<UInt32> = 0x660...0x669
     private static let extendedArabicIndicDigits: ClosedRange<UInt32> = 0x6f0...0x6f9
 
-    /// Whether the code point at a position, of category contextJ or contextO, may stand there.
+    /// Returns whether the code point at a position, of category contextJ or contextO, is allowed there.
     func allows(at position: Int) -> Bool {
         let before = position > 0 ? text[position - 1] : nil
         let after = position + 1 < text.count ? text[position + 1] : nil
         return switch text[position].value {
-        // A.1 and A.2: the joiners follow a virama; the non-joiner also parts two letters that would join.
+        // A.1 and A.2: both joiners may follow a virama; the non-joiner may also separate letters that would join.
         case 0x200c: before?.isVirama == true || partsJoiningLetters(at: position)
         case 0x200d: before?.isVirama == true
         // A.3: the middle dot of Catalan.
         case 0xb7: before == "l" && after == "l"
-        // A.4: the keraia stands before a Greek letter.
+        // A.4: the keraia precedes a Greek letter.
         case 0x375: after?.isGreek == true
-        // A.5 and A.6: geresh and gershayim follow a Hebrew one.
+        // A.5 and A.6: geresh and gershayim follow a Hebrew letter.
         case 0x5f3, 0x5f4: before?.isHebrew == true
         // A.7: the middle dot of katakana.
         case 0x30fb: hasJapanese
-        // A.8 and A.9: one kind of Arabic digits only.
+        // A.8 and A.9: only one kind of Arabic digits.
         case Self.arabicIndicDigits: !hasExtendedArabicIndicDigits
         case Self.extendedArabicIndicDigits: !hasArabicIndicDigits
         default: false
         }
     }
 
-    /// `(L|D) T* ZWNJ T* (R|D)` in joining types.
+    /// Returns whether the context is `(L|D) T* ZWNJ T* (R|D)` in joining types.
     private func partsJoiningLetters(at position: Int) -> Bool {
         guard let before = text[..<position].last(where: { !$0.isTransparentToJoining }),
             let after = text[(position + 1)...].first(where: { !$0.isTransparentToJoining })
@@ -266,7 +265,7 @@ struct ContextRules {
 extension Unicode.Scalar {
     fileprivate var isVirama: Bool { properties.canonicalCombiningClass == .virama }
 
-    /// Script Greek, as Scripts.txt of Unicode 15.0 lists it.
+    /// Whether it is in the script Greek, as listed in Scripts.txt of Unicode 15.0.
     var isGreek: Bool {
         switch value {
         case 0x370...0x373, 0x375...0x377, 0x37a...0x37d, 0x37f, 0x384, 0x386, 0x388...0x38a, 0x38c,
@@ -280,7 +279,7 @@ extension Unicode.Scalar {
         }
     }
 
-    /// Script Hebrew, as Scripts.txt of Unicode 15.0 lists it.
+    /// Whether it is in the script Hebrew, as listed in Scripts.txt of Unicode 15.0.
     var isHebrew: Bool {
         switch value {
         case 0x591...0x5c7, 0x5d0...0x5ea, 0x5ef...0x5f4, 0xfb1d...0xfb36, 0xfb38...0xfb3c, 0xfb3e,

@@ -1,18 +1,18 @@
-/// The form in which a label of other characters goes through DNS (RFC 3492), without its prefix `xn--`.
+/// The encoding of labels with non-ASCII characters for the DNS (RFC 3492), without the prefix `xn--`.
 enum Punycode {
-    /// The longest label of DNS, prefix included (RFC 1035 §2.3.4).
+    /// The maximum length of a DNS label, prefix included (RFC 1035 §2.3.4).
     static let longestLabel = 63
-    /// What marks an A-label (RFC 5890 §2.3.2.1).
+    /// The prefix of A-labels (RFC 5890 §2.3.2.1).
     static let prefix = "xn--"
-    /// The most that can follow the prefix.
+    /// The maximum length after the prefix.
     private static let longest = longestLabel - prefix.utf8.count
 
-    /// The text that an encoded one stands for, or `nil` where it is too long for a label or stands for none.
+    /// Decodes a label; nil if it is too long or invalid.
     ///
-    /// Digits may be capitals, as in DNS; what else was written in capitals stays so.
+    /// Digits may be upper case, as in the DNS; the case of other characters is kept.
     static func decode(_ encoded: [Unicode.Scalar]) -> [Unicode.Scalar]? {
         guard encoded.count <= longest, encoded.allSatisfy(\.isASCII) else { return nil }
-        // The last hyphen ends the characters that stand for themselves; one at the very start ends nothing.
+        // The last hyphen ends the basic code points; a hyphen at the start ends none.
         let delimiter = encoded.lastIndex(of: "-") ?? 0
         var text = Array(encoded[..<delimiter])
         var position = delimiter > 0 ? delimiter + 1 : 0
@@ -50,9 +50,9 @@ enum Punycode {
         return text
     }
 
-    /// The encoded form of a text, or `nil` where it does not fit into a label.
+    /// Encodes a text; nil if the result does not fit into a label.
     static func encode(_ text: [Unicode.Scalar]) -> String? {
-        // Each character takes a byte at least, so this bounds the work as well.
+        // Each character takes at least one byte, so this also bounds the work.
         guard text.count <= longest else { return nil }
         var encoded = text.filter(\.isASCII).map { UInt8(truncatingIfNeeded: $0.value) }
         let basicCount = UInt32(encoded.count)
@@ -62,7 +62,7 @@ enum Punycode {
         var bias = initialBias
         var delta: UInt32 = 0
         while let next = text.lazy.map(\.value).filter({ $0 >= code }).min() {
-            // At most 60 times a code point: far from what 32 bits hold.
+            // At most 60 times a code point, which cannot overflow 32 bits.
             delta += (next - code) * (handled + 1)
             code = next
             for scalar in text {
@@ -88,7 +88,7 @@ enum Punycode {
         return encoded.count <= longest ? String(decoding: encoded, as: UTF8.self) : nil
     }
 
-    // MARK: Parameters and their arithmetic (RFC 3492 §5, §6.1)
+    // MARK: Parameters and arithmetic (RFC 3492 §5, §6.1)
 
     private static let base: UInt32 = 36
     private static let smallestThreshold: UInt32 = 1
