@@ -13,6 +13,6 @@ struct RecordedText {
 
     var conversations: [RecordedConversation] { reader.conversations() }
 
-    /// Records are missing behind the last.
+    /// Reports missing records after the last one.
     mutating func lose() { reader.noteLoss() }
 }

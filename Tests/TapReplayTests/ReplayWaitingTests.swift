@@ -2,10 +2,10 @@ import TapReplay
 import Testing
 import XMPPCore
 
-/// How long a replay waits for what does not come, with a clock of the test's own.
+/// How long a replay waits for missing items, with a simulated clock.
 @Suite struct ReplayWaitingTests {
-    /// A replay in which messages of the client's own account come, two before it sends its second one and one behind that. The
-    /// clock is the test's.
+    /// Returns a replay in which the client receives two messages before it sends its second one, and one message after
+    /// it.
     private static func echoed() throws -> Replayer {
         let text = """
             1 1 ready juliet@capulet.example/balcony
@@ -37,7 +37,7 @@ import XMPPCore
         while replayer.next(at: now) != nil {}
     }
 
-    @Test func `time in which the program could not read, or the server worked for others, is no silence`() throws {
+    @Test func `time in which the program or the server was busy does not count as silence`() throws {
         let second: Int64 = 1_000_000_000
         var replayer = try Self.echoed()
         #expect(replayer.nextDeadline == 10 * second)
@@ -47,14 +47,14 @@ import XMPPCore
         #expect(replayer.nextDeadline == 23 * second)
         replayer.othersServed = 20 * second
         #expect(replayer.nextDeadline == 30 * second)
-        // A server that is never idle is not waited for without end.
+        // The wait for a busy server is bounded.
         replayer.othersServed = 300 * second
         #expect(replayer.nextDeadline == 73 * second)
         for number in 1...3 { try Self.receive(number, by: &replayer, at: 72 * second) }
         #expect(replayer.progress.matched == 3 && replayer.divergences.isEmpty)
     }
 
-    @Test func `behind what did not come, a server that works for others is not quiet`() throws {
+    @Test func `after a missing item, a server that serves other copies is not considered silent`() throws {
         let second: Int64 = 1_000_000_000
         var replayer = try Self.echoed()
         replayer.tick(at: 10 * second)
@@ -66,15 +66,16 @@ import XMPPCore
         #expect(replayer.progress.matched == 1)
     }
 
-    @Test func `a server that is slow is waited for as long as it takes, also behind what did not come`() throws {
+    @Test func `the wait adapts to a slow server, even after a missing item`() throws {
         let second: Int64 = 1_000_000_000
         var replayer = try Self.echoed()
         try Self.receive(1, by: &replayer, at: 9 * second)
-        // The next has its own time.
+        // The wait for the next message starts again.
         #expect(replayer.nextDeadline == 19 * second)
         replayer.tick(at: 19 * second)
         while replayer.next(at: 19 * second) != nil {}
-        // The second is given up, and a server that took nine seconds for the first is not silent after half a second.
+        // The second message is given up, but a server that took nine seconds for the first is not silent after half a
+        // second.
         #expect(replayer.progress.sent == 2 && replayer.nextDeadline == 29 * second)
         try Self.receive(3, by: &replayer, at: 28 * second)
         #expect(replayer.progress.matched == 2)

@@ -2,21 +2,21 @@ import TapReplay
 import Testing
 import XMPPCore
 
-/// The clients' side of recordings, played against a scripted server with a clock of the test's own.
+/// Replays against a scripted server, with a simulated clock.
 @Suite struct ReplayerTests {
-    /// A server that answers each item it gets with items of the script, in which `ID` is the id of what it got; `ended` ends a
-    /// client's session, `ended REASON` by a failure.
+    /// A server that answers items as the script defines, with `ID` replaced by the id of the item. `ended` ends a
+    /// client's session, `ended REASON` with an error.
     private struct Peer {
         var replayer: Replayer
         var now: Int64 = 0
-        /// What was done, in order, with the bytes that were sent.
+        /// The actions in order, with the sent bytes.
         var log: [String] = []
         var isFinished = false
-        /// Clients of which the server reads nothing more, from this item of theirs on.
+        /// Clients from which the server stops reading, with the item at which it stops.
         var stalling: [Int: String] = [:]
-        /// Whether a session is resumed, by its client.
+        /// Whether the session of a client is resumed.
         var resumes: (Int) -> Bool = { _ in true }
-        /// What the first client gets so many nanoseconds after a request that was not answered.
+        /// The answer that the first client receives that many nanoseconds after an unanswered request.
         var delayed: (after: Int64, answer: String)?
         private let parser = StanzaParser()
         private let reply: (Int, String) -> [(Int, String)]
@@ -109,7 +109,7 @@ import XMPPCore
 
         var found: [String] { Self.words(replayer.divergences) }
 
-        /// What followed from the divergence of that place.
+        /// Returns the divergences that follow from the one at an index.
         func followed(_ place: Int) -> [String] {
             replayer.divergences.indices.contains(place) ? Self.words(replayer.divergences[place].followed) : []
         }
@@ -142,7 +142,7 @@ import XMPPCore
         return text == "<presence/>" ? [(0, "<presence from='juliet@live.example/0'/>")] : []
     }
 
-    @Test func `what a server answers alike is no divergence, under other ids, accounts and resources`() throws {
+    @Test func `an equivalent answer with other ids, accounts and resources is not a divergence`() throws {
         var peer = try Peer(Self.roster, reply: Self.answer)
         try peer.run()
         #expect(peer.found == [])
@@ -163,7 +163,7 @@ import XMPPCore
         #expect(try play(8).0 != log)
     }
 
-    @Test func `an answer that does not come and one that says something else are behaviour`() throws {
+    @Test func `a missing answer and a different answer are divergences of behaviour`() throws {
         var peer = try Peer(Self.roster) { _, _ in [] }
         try peer.run()
         #expect(peer.found == ["behaviour missing 3", "behaviour missing 5"])
@@ -175,7 +175,7 @@ import XMPPCore
         #expect(peer.found == ["behaviour changed 3"])
     }
 
-    @Test func `other contents of the roster are other data`() throws {
+    @Test func `a different roster content is a divergence of state`() throws {
         var peer = try Peer(Self.roster) { client, text in
             Self.answer(client, text).map { ($0, $1.replacing("romeo@", with: "paris@")) }
         }
@@ -183,7 +183,7 @@ import XMPPCore
         #expect(peer.found == ["state changed 3"])
     }
 
-    @Test func `a stanza waits for what came before it in the recording, with any client`() throws {
+    @Test func `a stanza waits for the items that preceded it in the recording, for all clients`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 2 ready romeo@capulet.example/orchard
@@ -201,7 +201,7 @@ import XMPPCore
         #expect(peer.log[2].contains("to='juliet@live.example/0'") && peer.log[3].contains("to='romeo@live.example/1'"))
     }
 
-    @Test func `what arrived first comes first, in whatever order it was recorded`() throws {
+    @Test func `steps are ordered by arrival, not by record number`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 2 ready romeo@capulet.example/orchard
@@ -218,7 +218,7 @@ import XMPPCore
         #expect(peer.found == [] && peer.now < 5_000_000_000)
     }
 
-    @Test func `a peer that is not played is absent, and nobody waits for it`() throws {
+    @Test func `an item from a peer that is not played is reported as absent, without a wait`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 1 recv <presence from='romeo@capulet.example/orchard'/>
@@ -231,7 +231,7 @@ import XMPPCore
         #expect(peer.now < 1_000_000_000)
     }
 
-    @Test func `a value that the recording lacks is not sent, unless it is given`() throws {
+    @Test func `a stanza with a redacted value is only sent if the value is given`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 1 send <message id='m'><body>[redacted:token#3]</body></message>
@@ -246,7 +246,7 @@ import XMPPCore
         #expect(peer.found == [] && peer.log.contains { $0.contains("<body>a&lt;b</body>") })
     }
 
-    @Test func `a lost connection is resumed with the counts of its own`() throws {
+    @Test func `a lost connection is resumed with the live session's own counts`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 1 send <enable xmlns='urn:xmpp:sm:3' resume='true'/>
@@ -271,7 +271,7 @@ import XMPPCore
         #expect(peer.log.contains("1 <a xmlns='urn:xmpp:sm:3' h='1'/>"))
     }
 
-    @Test func `what was enabled along with the login is enabled behind it`() throws {
+    @Test func `features enabled inline with the login are enabled after it`() throws {
         let text = """
             0 1 send <authenticate xmlns='urn:xmpp:sasl:2' mechanism='PLAIN'><bind xmlns='urn:xmpp:bind:0'><enable xmlns='urn:xmpp:sm:3' resume='true'/><enable xmlns='urn:xmpp:carbons:2'/></bind></authenticate>
             1 1 ready juliet@capulet.example/balcony
@@ -298,7 +298,7 @@ import XMPPCore
         #expect(peer.log.contains("connect 1 new 1"))
     }
 
-    @Test func `the server's pings are answered, and other requests refused and reported`() throws {
+    @Test func `a server's ping is answered, and another request is refused and reported`() throws {
         var peer = try Peer(Self.roster) { client, text in
             guard text == "<presence/>" else { return Self.answer(client, text) }
             return Self.answer(client, text) + [
@@ -316,7 +316,7 @@ import XMPPCore
         ("juliet@capulet.example", "juliet@live.example"), ("romeo@capulet.example", "romeo@live.example"),
     ]
 
-    @Test func `a puppet sends what was received from it, presence once for all`() throws {
+    @Test func `a puppet sends the stanzas that the others received from it, presence only once`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 1 recv <presence from='romeo@capulet.example/orchard' to='juliet@capulet.example'><show>away</show></presence>
@@ -340,18 +340,18 @@ import XMPPCore
         let message = try #require(peer.log.first { $0.contains("But soft") })
         #expect(message.hasPrefix("0 <message") && !message.contains("stanza-id") && !message.contains("from="))
         #expect(peer.log.contains { $0.contains("Ay me") && $0.contains("to='romeo@live.example/0'") })
-        // The nurse is not told by this server.
+        // This server does not send presence to the nurse.
         #expect(peer.found == ["behaviour missing 4"])
     }
 
-    @Test func `rosters and subscriptions are as they were before anything is played`() throws {
+    @Test func `rosters and subscriptions are set up before the replay`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 1 send <iq id='r' type='get'><query xmlns='jabber:iq:roster'/></iq>
             3 1 recv <iq id='r' type='result'><query xmlns='jabber:iq:roster'><item jid='romeo@capulet.example' name='R' subscription='both'><group>Friends</group></item><item jid='paris@capulet.example' subscription='to'/></query></iq>
             """
         var peer = try Peer(text, Self.both, puppets: ["romeo@capulet.example"], prepares: true) { client, text in
-            // He is no contact yet.
+            // Romeo is not a contact yet.
             if text.contains("subscription='remove'") {
                 let condition = "<item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
                 return [(client, "<iq type='error' id='ID'><error type='cancel'>\(condition)</error></iq>")]
@@ -361,7 +361,7 @@ import XMPPCore
         }
         try peer.run()
         #expect(peer.replayer.failure == nil)
-        // Paris is not played: nobody can say what he has.
+        // Paris is not played, so he is not removed.
         #expect(peer.log.count { $0.contains("subscription='remove'") } == 1)
         let order = [
             "<item jid='romeo@live.example' subscription='remove'/>", "name='R'", "paris@live.example",
@@ -374,7 +374,7 @@ import XMPPCore
         #expect(places == places.sorted() && !places.contains(-1), "\(peer.log)")
     }
 
-    @Test func `each copy has rooms of its own in the place of those that were created`() throws {
+    @Test func `each copy uses its own rooms instead of those that were created`() throws {
         func entered(_ room: String, _ status: String) -> String {
             "<presence from='\(room)/j'><x xmlns='http://jabber.org/protocol/muc#user'>\(status)</x></presence>"
         }
@@ -397,7 +397,7 @@ import XMPPCore
         }
     }
 
-    @Test func `the time is taken until an answer comes, and a message at another client`() throws {
+    @Test func `latencies are measured for answers, and for messages between clients`() throws {
         var peer = try Peer(Self.talk, Self.both, reply: Self.version)
         try peer.run()
         #expect(peer.found == [])
@@ -405,7 +405,7 @@ import XMPPCore
         #expect(counts == ["iq query jabber:iq:version": 2, "message": 1])
     }
 
-    @Test func `a subscription is not what became of presence`() throws {
+    @Test func `a subscription request is not paired with presence as a change`() throws {
         var peer = try Peer(Self.roster) { client, text in
             guard text == "<presence/>" else { return Self.answer(client, text) }
             return [(0, "<presence from='juliet@live.example' type='subscribe'/>")]
@@ -414,7 +414,7 @@ import XMPPCore
         #expect(peer.found == ["behaviour missing 5", "behaviour unexpected 0"])
     }
 
-    @Test func `a message from before the recording is state, one of the recording's own is not`() throws {
+    @Test func `a message from before the recording is a divergence of state, one sent during it is not`() throws {
         let delay = "<delay xmlns='urn:xmpp:delay' stamp='2026-11-22T10:00:00Z'/>"
         var peer = try Peer(
             """
@@ -428,7 +428,7 @@ import XMPPCore
         #expect(peer.found == ["state missing 2", "behaviour missing 4"])
     }
 
-    // MARK: What goes wrong
+    // MARK: Errors
 
     private static let talk = """
         1 1 ready juliet@capulet.example/balcony
@@ -449,7 +449,7 @@ import XMPPCore
         return [(1 - client, text.replacing("<message", with: "<message from='\(from)'"))]
     }
 
-    @Test func `a connection that takes no data is given up, and the others go on`() throws {
+    @Test func `a connection that stays stalled is given up while the other clients continue`() throws {
         var peer = try Peer(Self.talk, Self.both, reply: Self.version)
         peer.stalling[0] = "Ay me"
         try peer.run()
@@ -458,7 +458,7 @@ import XMPPCore
         #expect(peer.log.contains("drop 0") && peer.log.contains { $0.hasPrefix("1 <iq") }, "\(peer.log)")
     }
 
-    @Test func `a replay does not end before its last stanzas are taken`() throws {
+    @Test func `a replay does not end before its last stanzas are written`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 1 send <message id='m1'><body>Ay me</body></message>
@@ -473,7 +473,7 @@ import XMPPCore
         #expect(peer.replayer.divergences.first?.message.hasSuffix("; 1 stanza not sent") == true)
     }
 
-    /// A replay of a client that sends so many messages, as another account.
+    /// Returns a replay of a client that sends `count` messages.
     private static func sender(of count: Int, as live: JID, _ options: ReplayOptions = ReplayOptions()) throws
         -> Replayer
     {
@@ -488,7 +488,7 @@ import XMPPCore
         )
     }
 
-    @Test func `what a stalled connection has not taken goes when it takes data again, in its order`() throws {
+    @Test func `actions held for a stalled connection are performed in order when it becomes writable`() throws {
         let live = try JID(parsing: "juliet@live.example")
         var replayer = try Self.sender(of: 600, as: live)
         replayer.tick(at: 0)
@@ -517,7 +517,7 @@ import XMPPCore
         #expect(sent.enumerated().allSatisfy { $1.contains("<body>\($0)</body>") })
     }
 
-    /// What a client sends of messages that nothing is waited for, at most so many bytes at once, to a connection that takes all.
+    /// Returns the writes of a client that sends messages without waiting, with a given write size.
     private static func sent(_ text: String, _ writeSize: Int) throws -> [[UInt8]] {
         var options = ReplayOptions()
         options.writeSize = writeSize
@@ -539,7 +539,7 @@ import XMPPCore
         return sent
     }
 
-    @Test func `items that follow each other are sent as one, the same bytes as one by one`() throws {
+    @Test func `consecutive items are written together with the same bytes as separately`() throws {
         let sends = (0..<900).map { number in
             "\(number + 2) 1 send <message id='m\(number)' to='juliet@capulet.example/x'><body>\(number) &amp;</body></message>"
         }
@@ -552,7 +552,7 @@ import XMPPCore
         #expect(joined.dropLast().allSatisfy { (4096..<(4096 + longest)).contains($0.count) }, "\(joined.map(\.count))")
     }
 
-    @Test func `what is sent as one is counted by its items where the session ends before it is sent`() throws {
+    @Test func `a session that ends before a write leaves all items of the write unsent`() throws {
         var options = ReplayOptions()
         options.writeSize = 4096
         let live = try JID(parsing: "juliet@live.example")
@@ -566,7 +566,7 @@ import XMPPCore
             taken = String(decoding: bytes, as: UTF8.self).ranges(of: "</message>").count
             replayer.handle(.stalled, client: 0, at: 0)
         }
-        // No more is made than the connection is to take next.
+        // No more is prepared than the connection accepts next.
         #expect(taken > 0 && replayer.progress.sent < 3 * taken, "\(replayer.progress.sent)")
         replayer.handle(.ended("gone"), client: 0, at: 0)
         #expect(replayer.progress.sent == taken)
@@ -574,7 +574,7 @@ import XMPPCore
         #expect(replayer.divergences.first?.message == message)
     }
 
-    @Test func `it is quiet from the last item on, however long sending takes`() throws {
+    @Test func `the quiet time starts with the last item, however long sending takes`() throws {
         let live = try JID(parsing: "juliet@live.example")
         var replayer = try Self.sender(of: 600, as: live)
         replayer.tick(at: 0)
@@ -597,7 +597,7 @@ import XMPPCore
         #expect(hasFinished)
     }
 
-    @Test func `nobody waits for a session that is over, and what it leaves undone follows from its end`() throws {
+    @Test func `the replay does not wait for an ended session, and its missing items follow from the end`() throws {
         var peer = try Peer(Self.talk, Self.both) { client, text in
             client == 0 ? [(0, "ended the server closed the connection")] : Self.version(client, text)
         }
@@ -609,7 +609,7 @@ import XMPPCore
         #expect(peer.log.contains { $0.hasPrefix("1 <iq") }, "\(peer.log)")
     }
 
-    @Test func `the answer to a request that was not sent follows from that`() throws {
+    @Test func `a missing answer to a request that was not sent follows from that request`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 1 send <iq id='r' type='set'><query xmlns='jabber:iq:private'>[redacted:token#3]</query></iq>
@@ -623,7 +623,7 @@ import XMPPCore
         #expect(peer.now < 2_000_000_000)
     }
 
-    @Test func `a second answer follows from a first that was another, and else stands alone`() throws {
+    @Test func `a second answer follows from a different first answer, or else is an independent divergence`() throws {
         let error = "<iq type='error' id='ID'><error type='cancel'/></iq>"
         var peer = try Peer(Self.roster) { client, text in
             text.contains("roster") ? [(0, error), (0, error)] : Self.answer(client, text)
@@ -638,7 +638,7 @@ import XMPPCore
         #expect(peer.replayer.divergences.first?.message == "a second answer to the request")
     }
 
-    @Test func `answers that come in another order are no divergence`() throws {
+    @Test func `reordered answers are not a divergence`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 1 send <iq id='a' type='get'><query xmlns='jabber:iq:version'/></iq>
@@ -676,7 +676,7 @@ import XMPPCore
         text.hasPrefix("<enable") ? [(0, "<enabled xmlns='urn:xmpp:sm:3' id='new' resume='true'/>")] : []
     }
 
-    @Test func `a session that was resumed in the recording and is not now is named, and what followed`() throws {
+    @Test func `a session that is not resumed as recorded is reported with its consequences`() throws {
         var peer = try Peer(Self.resumption, reply: Self.enabled)
         peer.resumes = { _ in false }
         try peer.run()
@@ -685,7 +685,7 @@ import XMPPCore
         #expect(peer.replayer.divergences.first?.client == 1)
     }
 
-    @Test func `a session that is resumed before its old connection is over is no divergence`() throws {
+    @Test func `a session resumed before its old connection ends is not a divergence`() throws {
         let lines = Self.resumption.split(separator: "\n").map(String.init)
         let text = (lines.filter { !$0.contains("ended") || $0.contains("enabled") } + ["10 1 ended"])
             .joined(separator: "\n")
@@ -709,13 +709,13 @@ import XMPPCore
         7 1 ended
         """
 
-    @Test func `a session that the server ends as recorded is no divergence`() throws {
+    @Test func `a session that the server ends as recorded is not a divergence`() throws {
         var peer = try Peer(Self.ending) { $1 == "<presence/>" ? [(0, "ended")] : Self.version($0, $1) }
         try peer.run()
         #expect(peer.found == [] && !peer.log.contains("close 0") && peer.now < 3_000_000_000, "\(peer.found)")
     }
 
-    @Test func `a session that the server does not end, or ends earlier than recorded, is named`() throws {
+    @Test func `a session that the server does not end, or ends early, is reported`() throws {
         var peer = try Peer(Self.ending) { $1.contains("version") ? Self.version($0, $1) : [] }
         try peer.run()
         #expect(peer.found == ["behaviour session 0"] && peer.log.contains("close 0"), "\(peer.found)")
@@ -747,7 +747,7 @@ import XMPPCore
             "0 <presence type='subscribed'", "silence",
             "juliet@live.example: preparation failed: the server did not answer for 10"
         ),
-    ]) func `a preparation that fails is said, and nothing is played`(
+    ]) func `a failed preparation is reported, and nothing is replayed`(
         _ what: String,
         _ answer: String,
         _ failure: String
@@ -771,7 +771,7 @@ import XMPPCore
         #expect(peer.found == [] && !peer.log.contains("connect 2"))
     }
 
-    @Test func `an answer that is much slower than recorded is timing, but only at a recorded pace`() throws {
+    @Test func `a much slower answer is a divergence of timing, only at the recorded pace`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 1 send <iq id='a' type='get'><query xmlns='jabber:iq:version'/></iq>

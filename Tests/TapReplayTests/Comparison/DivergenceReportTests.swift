@@ -10,7 +10,7 @@ import XMPPCore
     }
 
     @Test(arguments: [("unexpected", "state"), ("missing", "behaviour"), ("changed", "behaviour")])
-    func `what a server had kept from before is its data`(_ code: String, _ expected: String) throws {
+    func `an unexpected delayed stanza is a divergence of state`(_ code: String, _ expected: String) throws {
         let delayed =
             "<message from='a@b'><body>x</body><delay xmlns='urn:xmpp:delay' stamp='2026-11-22T10:00:00Z'/></message>"
         var divergence = Divergence(.behaviour, try #require(Divergence.Code(rawValue: code)))
@@ -18,7 +18,7 @@ import XMPPCore
         #expect(divergence.divergenceClass.rawValue == expected)
     }
 
-    @Test func `A page holds nothing of a stanza as markup, and needs nothing from elsewhere`() throws {
+    @Test func `An HTML report escapes stanzas and is self-contained`() throws {
         let attack = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>\u{0}\u{1B}[2J"
         var report = DivergenceReport(command: attack, recorded: attack, live: attack, failingClasses: [.behaviour])
         var divergence = Divergence(
@@ -41,7 +41,7 @@ import XMPPCore
         #expect(!report.lines(coloured: false).joined().contains("\u{1B}"))
     }
 
-    @Test func `The times of several reports are those of all their stanzas`() throws {
+    @Test func `Latencies of several reports are combined into one distribution`() throws {
         func report(_ times: [String: [Int64]]) -> DivergenceReport {
             var report = DivergenceReport(command: "replay", recorded: "a", live: "b", failingClasses: [])
             report.add(times: times)
@@ -60,7 +60,7 @@ import XMPPCore
         #expect(all.latencyLines.first?.hasPrefix("iq query: 1 answers, p50 ") == true, "\(all.latencyLines)")
     }
 
-    @Test func `Every form says what could not be decided`() throws {
+    @Test func `Every report format shows undecided items`() throws {
         var report = DivergenceReport(command: "diff", recorded: "a", live: "b", failingClasses: [.behaviour])
         report.undecided = 7
         report.add(

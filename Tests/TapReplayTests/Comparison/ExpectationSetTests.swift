@@ -6,7 +6,7 @@ import Testing
     private typealias Stanza = ComparedStanza<Int>
     private typealias Findings = [String]
 
-    /// What becomes of live stanzas where others were recorded, all of one window.
+    /// Returns the findings for live stanzas, compared with recorded ones in one window.
     private func run(_ recorded: [String], _ live: [String], closing: Bool = false) throws -> [String] {
         var context = Stanza.Context()
         var set = ExpectationSet<Stanza>()
@@ -115,7 +115,7 @@ import Testing
     @Test func whatIsKnownIsPreferredToWhatCanBeBound() throws {
         func presence(_ resource: String) -> String { "<presence from='a@x/\(resource)'><show>away</show></presence>" }
         func leave(_ resource: String) -> String { "<presence from='a@x/\(resource)' type='unavailable'/>" }
-        // The same texts in another order, then with values that only one of both can have.
+        // Equal texts in another order, then values that only one of both can have.
         #expect(try run([presence("1"), presence("2")], [presence("2"), presence("1")]) == [])
         #expect(
             try run(

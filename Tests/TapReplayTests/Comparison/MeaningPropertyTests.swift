@@ -4,7 +4,7 @@ import Testing
 
 @testable import TapReplay
 
-/// A conversation is written in many ways that mean the same, and one change of meaning is found in each.
+/// Generated conversations: different serialisations of one meaning are equal, and a change of meaning is found.
 @Suite struct MeaningPropertyTests {
     @Test(arguments: 0..<60)
     func anotherWritingMeansTheSame(seed: UInt64) throws {
@@ -28,7 +28,7 @@ import Testing
         let divergences = try recorded.divergences(from: live)
         let places = divergences.flatMap(\.differences).map { NoiseLearner.withoutNumbers($0.path) }
         #expect(places.contains(path), "planted at \(path), found \(divergences)")
-        // Of an item as a whole two may be told, where the change made another one of it; never more.
+        // A change may turn an item into a different one, which is reported as two divergences.
         #expect(divergences.count <= 2, "\(divergences)")
     }
 
@@ -46,7 +46,7 @@ import Testing
     }
 }
 
-/// An element of which names and values are known by what they are: `{id 3}` is an id, which each writing makes up.
+/// An element with placeholders: `{id 3}` is an id that each serialisation generates.
 private struct Node {
     var name: String
     var namespace: String?
@@ -54,9 +54,9 @@ private struct Node {
     var children: [Node] = []
     var text: String?
 
-    /// Changes one thing at random.
+    /// Changes one random part.
     ///
-    /// - Returns: where.
+    /// - Returns: The path of the change.
     mutating func change(_ outer: String, using generator: inout SeededGenerator) -> String {
         let path = (outer.isEmpty ? "" : outer + "/") + (namespace.map { "{\($0)}" } ?? "") + name
         let literal = attributes.indices.filter { !attributes[$0].value.contains("{") }
@@ -82,7 +82,7 @@ private struct Node {
         case 5:
             let index = children.indices.randomElement(using: &generator) ?? 0
             let child = children.remove(at: index)
-            // Without children there is no telling that there was one but by what it was.
+            // A removed only child is reported by its name and namespace.
             return "\(path)/" + (child.namespace.map { "{\($0)}" } ?? "") + child.name
         default:
             attributes.append(("planted", "1"))
@@ -95,7 +95,7 @@ private struct Conversation {
     struct Turn {
         var direction: Direction
         var node: Node
-        /// Turns that follow each other and have another lane can change places; 0 cannot.
+        /// Consecutive turns with different lanes may be swapped; 0 prevents it.
         var lane: Int
     }
 
@@ -250,7 +250,7 @@ private struct Conversation {
         )
     }
 
-    /// The same with what does not depend on each other in another order.
+    /// Returns the conversation with independent turns in another order.
     func shuffled(using generator: inout SeededGenerator) -> Conversation {
         var shuffled = self
         for _ in 0..<(4 * turns.count) where turns.count > 1 {
@@ -261,8 +261,8 @@ private struct Conversation {
         return shuffled
     }
 
-    /// The conversation in XML, with made up ids, resources and stamps, attributes and children in any order, with whatever
-    /// prefixes and quotes.
+    /// Serialises the conversation with random ids, resources, timestamps, prefixes and quotes, and with attributes and
+    /// children in random order.
     func written(using generator: inout SeededGenerator) -> Recording {
         var writer = Writer()
         var items: [(Direction, String)] = []
@@ -297,7 +297,7 @@ private struct Writer {
         return "\(start)>\(inside)</\(tag)>"
     }
 
-    /// A value with what is made up put in: the same each time.
+    /// Returns a value with its placeholder replaced; the same placeholder always has the same value.
     private mutating func value(_ text: String, _ generator: inout SeededGenerator) -> String {
         guard let open = text.firstIndex(of: "{"), let close = text.lastIndex(of: "}") else { return text }
         let name = String(text[open...close])

@@ -4,14 +4,14 @@ import XMPPCore
 
 @testable import TapReplay
 
-/// A recording of one session, made up.
+/// A synthetic recording of one session.
 struct Recording {
     var items: [(direction: Direction, xml: String, at: Double)] = []
     var jid = "romeo@example.org/orchard"
-    /// What the proxy did to the items, and what went out instead.
+    /// The action of the proxy for each item, and the edited item.
     var action: (name: String, edited: String?)?
 
-    /// Items a tenth of a second apart.
+    /// Creates a recording of items at intervals of 0.1 s.
     init(_ items: [(Direction, String)], jid: String = "romeo@example.org/orchard") {
         self.items = items.enumerated().map { ($1.0, $1.1, Double($0) / 10) }
         self.jid = jid
@@ -37,7 +37,7 @@ struct Recording {
         }
     }
 
-    /// What differs in another recording, as the report has it.
+    /// Returns the divergences of another recording.
     func divergences(from live: Recording, noise: String = "") throws -> [Divergence] {
         let rules = NoiseRules(try NoiseFile.rules(noise, file: "test"))
         let (ours, theirs) = (try lines(), try live.lines())

@@ -153,7 +153,8 @@ import XMPPCore
     }
 
     @Test func manyItemsNeedNoMoreThanOnePass() throws {
-        // More than are compared at once, with one missing at the beginning, so that each is expected before its time.
+        // More items than are compared at once; one is missing at the start, so that each arrives before it is
+        // expected.
         let items = (0..<10_000).map { message("\($0)", "text \($0)") }
         let live = (1..<10_000).map { message("x\($0)", "text \($0)") }
         #expect(try found(Recording(items), Recording(live)) == ["missing behaviour 1/-"])
@@ -189,7 +190,7 @@ import XMPPCore
         let gone = try page("a", "").divergences(from: page("", ""), noise: "\(place) present")
         #expect(gone.flatMap(\.differences).map(\.reason) == [.missing])
         #expect(try page("a", "b").divergences(from: page("c", "e"), noise: "\(place) regex ^[a-d]$").count == 1)
-        // What was learned makes both the same.
+        // The learned rules make both equal.
         var learner = NoiseLearner()
         for divergence in try page("a", "b").divergences(from: page("c", "d")) { learner.learn(divergence) }
         let learned = NoiseFile.text(learner.rules)

@@ -29,25 +29,25 @@ import Testing
     }
 
     @Test(arguments: ["text", "JSON", "JUnit", "HTML"])
-    func `A password is in no report, neither in the items nor in their differences`(_ form: String) throws {
+    func `A password appears in no report format, neither in items nor in differences`(_ form: String) throws {
         let divergence = try changed(register("hunter2"), register("swordfish", "juliet"))
         #expect(divergence.differences.count == 2)
         let text = try #require(forms(divergence)[form])
         #expect(!text.contains("hunter2") && !text.contains("swordfish"), "\(text)")
         #expect(text.contains("[redacted:password#1]") && text.contains("[redacted:password#2]"))
-        // What is no secret is shown.
+        // Other values are shown.
         #expect(text.contains("juliet"))
     }
 
     @Test(arguments: ["text", "JSON", "JUnit", "HTML"])
-    func `What a login sends is in no report`(_ form: String) throws {
+    func `Login data appears in no report format`(_ form: String) throws {
         let secret = "AGp1bGlldABodW50ZXIy"
         let auth = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>\(secret)</auth>"
         let text = try #require(forms(Divergence(.behaviour, .unexpected, live: item(auth)))[form])
         #expect(!text.contains(secret), "\(text)")
     }
 
-    @Test func `An element that hides a secret is no value to show`() throws {
+    @Test func `An element that contains a secret is not shown as a value`() throws {
         let redactor = ReportRedactor()
         let divergence = try changed("<iq type='result' id='1'/>", register("hunter2"))
         let shown = redactor.disclosed(divergence)
@@ -55,7 +55,7 @@ import Testing
         #expect(divergence.differences.map(\.path) == shown.differences.map(\.path))
     }
 
-    @Test func `An item without secrets stays as it was, whatever the stream declares`() {
+    @Test func `An item without secrets is unchanged, whatever its stream declares`() {
         let redactor = ReportRedactor()
         for text in [
             "<stream:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></stream:features>",

@@ -47,7 +47,7 @@ import Testing
             "<message><body>2026-01-01T00:00:00.25+01:00</body></message>",
             "<message><body>2027-01-01T00:00:00Z</body></message>"
         ),
-        // Addresses that are what they would be if they were absent.
+        // Implied addresses.
         ("<iq type='result' to='me@x/r1'/>", "<iq type='result' from='me@x' to='me@x/r1' xml:lang='en'/>"),
         ("<presence from='me@x/r1' to='me@x/r1'/>", "<presence from='me@x/r1'/>"),
     ])
@@ -56,7 +56,7 @@ import Testing
         #expect(try shape(recorded) == shape(live))
     }
 
-    /// What a digest says of a stanza.
+    /// Returns the shape of a stanza's digest.
     private func shape(_ text: String) throws -> UInt64 {
         var digester = StanzaDigester(rules: NoiseRules(), names: AddressNames())
         return digester.digest(try form(text).element).shape
@@ -167,7 +167,7 @@ import Testing
                 bindings: bindings
             ) == []
         )
-        // The recorded account itself is somebody else on the live side.
+        // On the live side, the recorded account is another one.
         #expect(
             try differences(recorded, recorded, bindings: bindings).contains(
                 "message/@to value r@muc.old.example r@muc.old.example"

@@ -3,7 +3,7 @@ import XMPPCore
 
 @testable import TapReplay
 
-/// The form of an item in a client's stream.
+/// Returns the form of an item in a client stream.
 func form(_ xml: String) throws -> StanzaForm {
     try #require(StanzaForm(Array(xml.utf8), parser: StanzaParser()), "no element: \(xml)")
 }

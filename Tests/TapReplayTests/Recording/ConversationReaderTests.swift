@@ -4,7 +4,7 @@ import Testing
 import XMPPCore
 
 @Suite struct ConversationReaderTests {
-    @Test func `what follows the login is there, with the roster as it was before`() throws {
+    @Test func `a conversation contains the items after login, and the roster without earlier changes`() throws {
         let text = """
             0 1 send <stream:stream xml:lang='fr' xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>
             1 1 send <iq id='b' type='set'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>
@@ -27,7 +27,7 @@ import XMPPCore
         #expect(contact.subscription == "both" && contact.groups == ["Friends"])
     }
 
-    @Test func `what cannot be played says why`() throws {
+    @Test func `a conversation that cannot be replayed has a fault`() throws {
         let text = """
             1 1 send <iq id='b' type='get'><ping xmlns='urn:xmpp:ping'/></iq>
             2 2 ready juliet@capulet.example/balcony

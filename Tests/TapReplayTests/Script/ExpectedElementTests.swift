@@ -10,7 +10,7 @@ import XMPPCore
         try StanzaParser().parse(Array(xml.utf8).span, root: Self.root)
     }
 
-    /// The difference between what a script expects and what comes; nil where there is none.
+    /// Returns the difference between an expected and a received stanza; nil if there is none.
     private func difference(_ expected: String, _ received: String) throws -> String? {
         var values = ScriptValues(accounts: ["romeo@localhost", "juliet@localhost"])
         values.resources = ["romeo@localhost/r1", ""]
@@ -45,7 +45,7 @@ import XMPPCore
             "<iq to=\"${Romeo's JID}\"/>", "<iq to='romeo@localhost/r1'/>",
             "iq/@to: expected \"romeo@localhost\", received \"romeo@localhost/r1\""
         ),
-        // Children in the stream's namespace: any order, and others do not count.
+        // Children in the stream's namespace: in any order, others are ignored.
         (
             "<message><body>a</body><thread/></message>",
             "<message><thread>t</thread><x xmlns='y'/><body> a\n</body></message>", nil
@@ -56,7 +56,7 @@ import XMPPCore
         ),
         ("<message><body>a</body></message>", "<message/>", "message: expected <body/>, which is missing"),
         ("<m><a/><a/></m>", "<m><a/></m>", "m: expected <a/>, which is missing"),
-        // An element of another namespace: the same attributes, and the same children in order.
+        // An element of another namespace: equal attributes, and equal children in order.
         ("<iq><q xmlns='x' a='1'/></iq>", "<iq><q xmlns='x' a='1' b='2'/></iq>", "iq/q/@b: unexpected \"2\""),
         (
             "<iq><q xmlns='x'><a/><b/></q></iq>", "<iq><q xmlns='x'><b/><a/></q></iq>",
@@ -72,7 +72,7 @@ import XMPPCore
             "iq/q/a/c/@d: unexpected \"1\""
         ),
         ("<iq><q xmlns='x'><h n='A'></h></q></iq>", "<iq><q xmlns='x'><h n='A'>secret</h></q></iq>", nil),
-        // What the script says of it.
+        // Explicit strictness.
         (
             "<iq><q xmlns='x' scansion:strict='false'><b/></q></iq>", "<iq><q xmlns='x' v='1'><a/><b c='1'/></q></iq>",
             nil

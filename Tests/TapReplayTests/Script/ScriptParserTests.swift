@@ -3,12 +3,12 @@ import Testing
 
 @testable import TapReplay
 
-/// The script of a header with Romeo and Juliet's phone, and these lines below.
+/// Parses a script with Romeo and Juliet's phone as characters, followed by these lines.
 func script(_ lines: String) throws(ScriptFault) -> Script {
     try Script(Array((scriptHeader + lines).utf8), file: "a.scs")
 }
 
-/// Seven lines: what stands below begins in line 8.
+/// Seven lines: the steps start at line 8.
 private let scriptHeader = """
     # Title
     ## status: stable
@@ -98,7 +98,7 @@ private let scriptHeader = """
         #expect(String(decoding: bytes, as: UTF8.self) == "<iq to='o&apos;brien&amp;co@localhost'><q> a\n b </q></iq>")
     }
 
-    /// What a script says that is wrong, and the fault.
+    /// Erroneous steps with their faults.
     static let mistakes: [(lines: String, fault: String)] = [
         (
             "Romeo connects\nRomeo snds:\n\t<presence/>",
@@ -236,7 +236,7 @@ private let scriptHeader = """
         #expect(fault.map { "\($0)" } == "a.scs:3:1: a line that is not UTF-8")
     }
 
-    /// A script that is cut off anywhere is read or refused, and nothing else.
+    /// A truncated script is parsed or refused without a trap.
     @Test func everyPrefixIsReadOrRefused() {
         let text = Array(
             "# T\n## t\n[Client] A\n\tjid: a@b\n---\nA connects\nA receives:\n\t<a b=\"${A's JID}\"/>\n".utf8

@@ -24,7 +24,7 @@ import XMPPCore
             "Romeo connects\nRomeo sends:\n\t<iq to=\"${Romeo's full JID}\"/>\nRomeo receives:\n\t<iq/>\nRomeo disconnects\n"
         )
         #expect(play.next() == .connect(0))
-        // Four steps of a login.
+        // A login may take four times as long as a stanza.
         #expect(play.next() == nil && play.deadline == 40_000_000_000)
         play.bound(0, to: "romeo@localhost/x", at: 5)
         #expect(play.next() == .send(0, Array("<iq to=\"romeo@localhost/x\"/>".utf8)))

@@ -125,7 +125,7 @@ import Testing
         #expect(String(decoding: bytes, as: UTF8.self).contains(">$&#123;Romeo's JID} &#123;scansion:any}<"))
     }
 
-    /// The script of romeo's session with these items, without its header.
+    /// Returns the script of Romeo's session with these items, without header.
     private static func body(_ items: String) throws -> String {
         let recording = "1 1 ready romeo@localhost/1\n\(items)\n9 1 ended"
         let text = try #require(ScriptWriter(try RecordedText(recording).conversations).script(title: "a"))

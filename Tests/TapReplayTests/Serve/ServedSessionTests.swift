@@ -5,7 +5,7 @@ import XMPPCore
 
 @testable import TapReplay
 
-/// A session of recorded items, one a line as ``RecordedText`` has them, served to `live@there/new`.
+/// A session of recorded items, one per line as in ``RecordedText``, served to `live@there/new`.
 private struct Scene {
     var session: ServedSession
     private(set) var now: Int64 = 0
@@ -26,20 +26,20 @@ private struct Scene {
         )
     }
 
-    /// The connection is lost, and the client comes back; nil if it cannot go on.
+    /// Suspends and resumes the session; nil if it cannot be resumed.
     mutating func resume(_ handled: UInt32) -> [String]? {
         session.suspend()
         guard let answer = session.resume(handled: handled, xmlns: "urn:xmpp:sm:3", at: now) else { return nil }
         return [String(decoding: answer, as: UTF8.self)] + drain()
     }
 
-    /// What the server does after the client has sent an item.
+    /// Passes an item from the client; returns the server's actions.
     mutating func receive(_ xml: String) throws -> [String] {
         session.receive(try request(xml), at: now)
         return drain()
     }
 
-    /// A request.
+    /// Parses a request.
     func request(_ xml: String) throws -> Element {
         try parser.parse(Array(xml.utf8).span, root: StanzaForm.clientDeclarations)
     }
@@ -84,7 +84,7 @@ private struct Scene {
             "<iq type='result' id='x9' to='live@there/new'><query xmlns='jabber:iq:roster'>"
             + "<item jid='juliet@there' subscription='both'/></query></iq>"
         #expect(answer == [expected])
-        // The same request gets the same answer.
+        // A repeated request gets the same answer.
         let again = try scene.receive("<iq id='x10' type='get'><query xmlns='jabber:iq:roster'/></iq>")
         #expect(again == [expected.replacing("x9", with: "x10")])
     }
@@ -119,7 +119,7 @@ private struct Scene {
         )
         #expect(try scene.receive("<message to='a@b'><body>new</body></message>") == ["report unexpected"])
         #expect(try scene.receive("<nonsense xmlns='x'/>") == ["report unexpected"])
-        // What answers nothing of the server's is nobody's concern.
+        // Answers and errors without a request are ignored.
         #expect(try scene.receive("<iq id='v' type='result'/>") == [])
         #expect(try scene.receive("<message type='error'/>") == [])
     }
@@ -168,7 +168,7 @@ private struct Scene {
         let resumed = "<resumed xmlns='urn:xmpp:sm:3' previd='id' h='2'/>"
         let (first, second) = (scene.resume(2), scene.resume(3))
         #expect(first == [resumed, got[1]] && second == [resumed])
-        // It can have got no more than was sent, and no less than it said.
+        // The client cannot have received more than was sent, or less than it acknowledged before.
         let impossible = [scene.resume(4), scene.resume(2)]
         #expect(impossible == [nil, nil])
     }
@@ -256,13 +256,13 @@ private struct Scene {
 
     @Test(
         arguments: [
-            // Nothing changed; behind a longer value; within it; behind a shorter one; at the ends.
+            // Unchanged; after a longer value; within it; after a shorter value; at the ends.
             ([2, 5], "abcdef", "abcdef", [2, 5]),
             ([1, 5], "ab12ef", "ab789ef", [1, 6]),
             ([3], "ab12ef", "ab789ef", [3]),
             ([6], "ab1234ef", "ab7ef", [3]),
             ([0, 6, 99], "abcdef", "abcdef", []),
-            // What lies outside the item is damage.
+            // Boundaries outside the item are ignored.
             ([7, 9_223_372_036_854_775_807], "abcdef", "ab789cdef", []),
         ] as [([UInt64], String, String, [Int])]
     )
@@ -270,7 +270,7 @@ private struct Scene {
         #expect(ServedSession.boundaries(chunks, from: Array(recorded.utf8), to: Array(live.utf8)) == expected)
     }
 
-    /// A session of records with these fields, behind its login.
+    /// Creates a conversation of records with these fields, after a login.
     private static func conversation(_ records: [String]) throws -> RecordedConversation? {
         var reader = ConversationReader()
         reader.note(.test())
