@@ -11,7 +11,7 @@ import TapRecord
     import FoundationXML
 #endif
 
-/// Sessions drawn.
+/// Drawings of sessions.
 @Suite struct DiagramTests {
     private static func diagram(_ harness: borrowing SessionHarness) -> SequenceDiagram {
         var diagram = SequenceDiagram(session: 1)
@@ -27,7 +27,7 @@ import TapRecord
         return harness
     }
 
-    /// The names of all elements of a document that is well-formed, with how often they occur.
+    /// Collects the element names of a well-formed document with their counts, and its text.
     private final class Reader: NSObject, XMLParserDelegate {
         var counts: [String: Int] = [:]
         var text = ""
@@ -52,7 +52,7 @@ import TapRecord
     @Test func aLoginThatFailedIsDrawnWithItsDiagnosis() throws {
         let image = try Self.read(DiagramForm(.svg).draw([Self.diagram(Self.failed())]))
         #expect(image.counts["svg"] == 1)
-        // Two headers, features, and what was said of the password.
+        // Two headers, features, and the SASL exchange.
         #expect(image.counts["path"] == 5)
         for words in [
             "session 1, juliet at example.org", "xmpptap is not the cause", "✗ sasl: not-authorized", "✓ features",
@@ -74,7 +74,7 @@ import TapRecord
         #expect(image.text.contains("[xmpptap]"))
     }
 
-    @Test func `A session that was not relayed is drawn without xmpptap`() {
+    @Test func `A session read from a client's log is drawn without xmpptap`() {
         for (beginning, hasTap) in [(Record.Beginning.ownLog, false), (.ownClient, false)]
             as [(Record.Beginning?, Bool)]
             + [(nil, true)]
@@ -114,7 +114,7 @@ import TapRecord
         #expect(try Self.read(DiagramForm(.svg).draw([diagram])).text.contains("✕"))
     }
 
-    @Test func `a page lists the sessions, links those that failed, and holds nothing from elsewhere`() throws {
+    @Test func `a page lists sessions, links failed ones, and is self-contained`() throws {
         let diagram = Self.diagram(Self.failed())
         let text = DiagramForm(.html).draw(Array(repeating: diagram, count: 4))
         let page = try Self.read(text)
@@ -124,15 +124,15 @@ import TapRecord
             "✗ sasl: not-authorized", "No & <never> \"here\".",
         ] { #expect(page.text.contains(words), "\(words)") }
         #expect(!page.text.contains("R0m30myr0m30"))
-        // Four sessions with five items each, all closed, and a line of heads in each.
+        // Four collapsed sessions with five items each, and one row of lane headings per session.
         #expect(page.counts["details"] == 24 && page.counts["pre"] == 20 && page.counts["nav"] == 1)
         #expect(!text.contains(" open=\"\"") && page.counts["a"] == 4 && text.contains("href=\"#s3\""))
         #expect(text.matches(of: /(?:href="(?!#)|src=|url\()/).isEmpty && page.counts["script"] == nil)
-        // A few are open.
+        // A few sessions are expanded initially.
         #expect(DiagramForm(.html).draw([diagram]).matches(of: /\ open=""/).count == 1)
     }
 
-    @Test func `an item of a page has a short label, and the whole of it with its XML behind`() throws {
+    @Test func `an item of a page has a short label, and its full label and XML when expanded`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.dropLast(2)))
         let id = "5f0c1b2a-77e4-4a51-8d3c-0123456789ab"
@@ -152,7 +152,7 @@ import TapRecord
     }
 
     @Test(arguments: [DiagramForm.Document.svg, .html])
-    func `acknowledgements and pings in a row are folded, what stands between them is not`(
+    func `consecutive acknowledgements and pings are folded, other items are not`(
         document: DiagramForm.Document
     ) throws {
         func pings(_ harness: inout SessionHarness, _ numbers: Range<Int>) {
@@ -167,7 +167,7 @@ import TapRecord
         pings(&harness, 0..<4)
         harness.recv("<message id='between'/>")
         pings(&harness, 10..<11)
-        // Another request's answer has an id that is none of a ping.
+        // The id of an answer to another request is not that of a ping.
         harness.send("<iq type='get' id='v1' to='example.org'><query xmlns='jabber:iq:version'/></iq>")
         harness.recv("<iq type='result' id='v1' from='example.org'/>")
         let diagram = Self.diagram(harness)
@@ -189,7 +189,7 @@ import TapRecord
         #expect(try Self.read(DiagramForm(.svg).draw([diagram])).text.contains("more"))
     }
 
-    @Test func `a page has a size that many long sessions do not exceed, and keeps what failed`() throws {
+    @Test func `the size of a page is limited, and failures are kept`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         for number in 0..<100 {
@@ -215,7 +215,7 @@ import TapRecord
         var page = DiagramPage()
         let text = page.draw(diagrams.all, note: nil)
         #expect(text.utf8.count < 2 * room, "\(text.utf8.count)")
-        // The first is whole; the last has its failure and its end only, and says how much is missing.
+        // The first session is complete; the last contains only its failure and end, and the number of missing rows.
         let (first, last) = (diagrams.all[0], diagrams.all[79])
         #expect(first.omitted == 0 && first.cut.isEmpty)
         #expect(last.cut.rows > 100 && last.rows.count < 20)
@@ -223,7 +223,7 @@ import TapRecord
         #expect(last.ending == first.ending && last.ending != nil)
         #expect(first.rows.count + first.omitted == last.rows.count + last.omitted)
         #expect(try Self.read(text).text.contains("… and \(last.omitted) more"))
-        // Alone each of them is whole.
+        // A single session is complete.
         var alone = SequenceDiagrams(of: [1], for: .html, room: room)
         for told in harness.told { alone.note(RecordLine(told.record.shown, content: told.content.span)) }
         #expect(alone.cut.isEmpty)
@@ -240,7 +240,7 @@ import TapRecord
         }
     }
 
-    /// A session in which every text is the same.
+    /// Returns a session in which every text is the same.
     private static func diagram(saying words: String) -> SequenceDiagram {
         func record(_ code: String?, _ kind: Record.Kind = .error) -> Record {
             var record = Record(
@@ -276,7 +276,7 @@ import TapRecord
     }
 
     @Test(
-        "What is invisible, or turns the order of other characters round, is named in a drawing as in a log",
+        "Invisible characters and bidirectional controls are named in drawings as in logs",
         arguments: [
             "\u{202A}", "\u{202B}", "\u{202C}", "\u{202D}", "\u{202E}", "\u{2066}", "\u{2067}", "\u{2068}", "\u{2069}",
             "\u{200E}", "\u{200F}", "\u{61C}", "\u{200B}", "\u{2060}", "\u{FEFF}", "\u{2028}", "\u{2029}", "\u{E0041}",
@@ -288,15 +288,15 @@ import TapRecord
             let drawing = DiagramForm(document).draw([Self.diagram(saying: "ab\(scalar)cd")], note: "ab\(scalar)cd")
             #expect(!drawing.unicodeScalars.contains(scalar))
             let name = "ab\\u{\(String(scalar.value, radix: 16))}cd"
-            // The line above and below, who it is of, the remark, a step's name and its condition, an item's name, type,
-            // id, condition and mark, the ending.
+            // The notes above and below, the owner, the remark, the step's name and condition, the item's name, type,
+            // id, condition and mark, and the ending.
             #expect(drawing.components(separatedBy: name).count > 12, "\(drawing)")
         }
         #expect(try Self.read(DiagramForm(.svg).draw([Self.diagram(saying: "ab\(scalar)cd")])).counts["svg"] == 1)
     }
 
     @Test func whatScriptsNeedStaysAsItIs() {
-        // Joiners and variation selectors, as in an emoji of a family and in Persian.
+        // Joiners and variation selectors: an emoji of a family, and Persian text.
         let words = "👩\u{200D}👧 می\u{200C}خواهم ❤\u{FE0F}"
         #expect(DiagramForm(.svg).draw([Self.diagram(saying: words)]).contains(words))
     }

@@ -3,7 +3,7 @@ import TapRecord
 import Testing
 
 @Suite struct SessionOverviewTests {
-    /// A record as a JSON log has it.
+    /// Returns a record as in a JSON log.
     private static func line(_ second: Int, session: Int = 1, _ fields: String) throws -> RecordLine {
         let text =
             #"{"sequence":\#(second),"time":"2026-11-21T17:22:\#(10 + second).000000000Z","monotonic":\#(second),"#
@@ -36,7 +36,7 @@ import Testing
         #""kind":"session","code":"session-ended","round_trip":6.5,"details":{"close_reason":"reset"}"#,
     ]
 
-    @Test func `a session has its owner, times, end, counts and slowest iq`() throws {
+    @Test func `a session overview contains owner, times, end, counts and the slowest iq`() throws {
         var overview = SessionOverview()
         overview.note(Self.header("a"))
         for (place, fields) in Self.session.enumerated() {
@@ -53,7 +53,7 @@ import Testing
         #expect(session.slowest?.roundTrip == 1_500_000_000 && session.slowest?.sequence == 4)
     }
 
-    @Test func `a run's summary counts ends, failed logins and requests without an answer`() throws {
+    @Test func `a run summary counts ends, failed logins and unanswered requests`() throws {
         var summary = RunSummary()
         let failed = #""kind":"error","code":"login-failed","details":{"cause":"wrong-password"}"#
         let lost = #""kind":"session","code":"session-ended","details":{"close_reason":"reset","unanswered":3}"#
@@ -64,7 +64,7 @@ import Testing
         #expect(summary.sessions == 2 && summary.endings == ["reset": 2])
         #expect(summary.failedLogins == ["wrong-password": 1] && summary.unanswered == 3)
         #expect(summary.slowest?.roundTrip == 1_500_000_000 && summary.statistics.roundTrips.count == 2)
-        // A server that makes up causes makes nothing grow.
+        // Causes invented by a server do not grow the summary.
         for number in 0..<100 {
             let line = try Self.line(
                 0,
@@ -75,7 +75,7 @@ import Testing
         #expect(summary.failedLogins.count == 33 && summary.failedLogins.values.reduce(0, +) == 101)
     }
 
-    @Test func `a session that is not bound or has not ended shows what is known`() throws {
+    @Test func `a session without a bound resource or end shows the known values`() throws {
         var overview = SessionOverview()
         for (place, fields) in Self.session.prefix(2).enumerated() {
             overview.note(try Self.line(place, fields), isChosen: true)
@@ -85,7 +85,7 @@ import Testing
         #expect(session.duration == 1_000_000_000 && session.slowest == nil)
     }
 
-    @Test func `only sessions with a chosen record are listed, with all their figures, each run by itself`() throws {
+    @Test func `the overview lists sessions with a chosen record, with complete figures, by run`() throws {
         var overview = SessionOverview()
         for run in ["a", "b"] {
             overview.note(Self.header(run))
@@ -109,7 +109,7 @@ import Testing
         #expect(statistics.roundTrips.shortest == 38_000_000 && statistics.roundTrips.longest == 1_500_000_000)
     }
 
-    @Test func `errors of more conditions than there can be are counted together`() throws {
+    @Test func `errors beyond the maximum number of conditions are counted together`() throws {
         var statistics = RecordStatistics()
         for number in 0..<1010 {
             statistics.note(try Self.line(1, Self.stanza("recv", #""name":"iq","condition":"c\#(number)""#)))

@@ -20,7 +20,7 @@ import Testing
         return record
     }
 
-    @Test func `A change is read from the details, whatever the message says`() {
+    @Test func `A change is read from the details, not from the message`() {
         var history = SubscriptionHistory()
         let change = SubscriptionChange(contact: "romeo@example.org", from: SubscriptionState(), to: .both)
         var details = change.details
@@ -32,7 +32,7 @@ import Testing
         #expect(events.map(\.reason) == ["roster push from the server"])
     }
 
-    @Test func `A record without the details of a change is passed over`() {
+    @Test func `A record without the details of a change is ignored`() {
         var history = SubscriptionHistory()
         history.note(record(["because": "roster push from the server"]))
         history.note(record(nil))

@@ -3,7 +3,7 @@ import TapRecord
 import TapTestKit
 import Testing
 
-/// What records tell of sessions, put together by run and session.
+/// Timelines, assembled from records by run and session.
 @Suite struct SessionTimelinesTests {
     private func record(_ code: String?, session: UInt64, at monotonic: Int64 = 0) -> Record {
         var record = Record(

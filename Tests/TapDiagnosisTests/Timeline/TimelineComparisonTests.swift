@@ -2,9 +2,9 @@ import TapDiagnosis
 import TapRecord
 import Testing
 
-/// Two timelines side by side.
+/// Comparisons of two timelines.
 @Suite struct TimelineComparisonTests {
-    /// A step's record: its name, then outcome and details as `key=value`.
+    /// Creates the record of a step.
     private func loginStep(_ name: String, _ outcome: String = "ok", reason: String? = nil, details: Attributes = [:])
         -> Record
     {
@@ -35,7 +35,7 @@ import Testing
         ]
     }
 
-    @Test func `The same way is the same, however the server was found and whatever the tap did with its client`() {
+    @Test func `Timelines that differ only in name lookup and in TLS with xmpptap are equal`() {
         var other = Array(working.dropFirst())
         other.insert(loginStep("tls", details: ["leg": "client"]), at: 5)
         let comparison = TimelineComparison(working: working, other: other)
@@ -44,13 +44,13 @@ import Testing
         #expect(comparison.rows.allSatisfy { $0.working?.words == $0.other?.words && !$0.isDifference })
     }
 
-    @Test func `TLS that a log cannot show is no difference`() {
+    @Test func `TLS missing from a client log is not a difference`() {
         var other = working
         other[5] = loginStep("tls", "skipped", reason: "not told")
         #expect(TimelineComparison(working: working, other: other).difference == nil)
     }
 
-    @Test func `Another mechanism is named, and only the first difference is marked`() {
+    @Test func `A different mechanism is reported, and only the first difference is marked`() {
         var other = working
         other[8] = loginStep("mechanism", details: ["mechanism": "PLAIN"])
         other[9] = loginStep("sasl", "failed", reason: "not-authorized", details: ["phase": "failure"])
@@ -62,7 +62,7 @@ import Testing
         #expect(comparison.rows.first { $0.isDifference }?.other?.words == "mechanism PLAIN")
     }
 
-    @Test func `A failure is told with its reason`() {
+    @Test func `A failure is reported with its reason`() {
         var other = Array(working.prefix(9))
         other.append(loginStep("sasl", "failed", reason: "not-authorized", details: ["phase": "failure"]))
         #expect(
@@ -71,7 +71,7 @@ import Testing
         )
     }
 
-    @Test func `Who goes no further, and who leaves TLS out`() {
+    @Test func `A client that stops early or skips TLS is reported`() {
         let short = TimelineComparison(working: working, other: Array(working.prefix(4)))
         #expect(
             short.difference == "the client stopped after features; the probe continued with starttls"
@@ -84,7 +84,7 @@ import Testing
         )
     }
 
-    @Test func `Records that are no steps are passed over`() {
+    @Test func `Records other than steps are ignored`() {
         var record = loginStep("tls")
         record.code = "tls-opened"
         #expect(TimelineComparison(working: [record], other: []).rows.isEmpty)
