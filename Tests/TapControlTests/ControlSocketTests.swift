@@ -5,7 +5,7 @@ import Testing
 
 @testable import TapControl
 
-/// Where the control socket stands, who may open it, and what happens to what stands there already.
+/// Path, permissions and replacement of the control socket.
 struct ControlSocketTests {
     private let folder: TemporaryFolder
 
@@ -26,7 +26,7 @@ struct ControlSocketTests {
         }
     }
 
-    @Test func `only its user can open it, whatever the umask`() throws {
+    @Test func `only its user can open the socket, whatever the umask`() throws {
         let path = folder.path(of: "c.sock")
         let socket = try ControlSocket(path, isOwnFolder: false)
         defer { close(socket.descriptor) }
@@ -35,14 +35,14 @@ struct ControlSocketTests {
         #expect(rights(path) == nil)
     }
 
-    @Test func `a live socket is never taken over, a stale one is replaced`() throws {
+    @Test func `a live socket is never replaced, a stale one is`() throws {
         let path = folder.path(of: "c.sock")
         let first = try ControlSocket(path, isOwnFolder: false)
         #expect(code(path) == .inUse)
         close(first.descriptor)
         let second = try ControlSocket(path, isOwnFolder: false)
         defer { close(second.descriptor) }
-        // Somebody removes it, and starts another.
+        // The file is removed, and another program listens at the path.
         unlink(path)
         let third = try ControlSocket(path, isOwnFolder: false)
         defer { close(third.descriptor) }
@@ -61,7 +61,7 @@ struct ControlSocketTests {
         #expect(code(long) == .tooLong(limit: 107))
     }
 
-    @Test func `the folder of sockets is created private, and refused where it is open to others`() throws {
+    @Test func `the folder of sockets is created private, and refused if others can access it`() throws {
         let own = folder.path(of: "xmpptap")
         #expect(code("\(own)/control-1.sock", isOwnFolder: true) == nil)
         #expect(rights(own) == 0o700)
@@ -73,7 +73,7 @@ struct ControlSocketTests {
         #expect(code("\(own)/control-1.sock", isOwnFolder: true) == .system(ENOTDIR))
     }
 
-    @Test func `sockets of programs that were killed go from the folder, those of others stay`() throws {
+    @Test func `stale sockets are removed from the folder, live ones are kept`() throws {
         let own = folder.path(of: "xmpptap")
         let stale = try ControlSocket("\(own)/control-1.sock", isOwnFolder: true)
         close(stale.descriptor)

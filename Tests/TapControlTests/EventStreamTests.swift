@@ -6,7 +6,7 @@ import Testing
 
 @testable import TapControl
 
-/// Live records for a client that does not keep up.
+/// Live records for a client that reads too slowly.
 struct EventStreamTests {
     private func write(_ count: Int, to stream: EventStream) {
         for number in 0..<count {
@@ -22,7 +22,7 @@ struct EventStreamTests {
         }
     }
 
-    @Test func `what a client does not take in time is lost, and it is told how much`() {
+    @Test func `records that a slow client does not read are dropped and counted in an event`() {
         let stream = EventStream("record", level: .info, run: "run") { record, _, data in
             data.append(string: String(repeating: "x", count: 1000))
             data.endLine()
@@ -35,13 +35,13 @@ struct EventStreamTests {
         let kept = text.split(separator: "\n").count { $0.hasPrefix("data: x") }
         #expect(kept > 1000 && kept < 1049)
         #expect(text.hasSuffix("event: lost\ndata: {\"records\":\(5000 - kept)}\n\n"))
-        // The next ones come again.
+        // Later records are sent again.
         write(1, to: stream)
         #expect(String(buffer: stream.take()).hasPrefix("event: record\nid: run-0\ndata: x"))
         #expect(String(buffer: stream.take()) == ": still here\n\n")
     }
 
-    @Test func `events that the form leaves out, and those behind the end, do not come`() {
+    @Test func `records without an event, and records after the end, are not sent`() {
         let stream = EventStream("hit", level: .info) { record, _, data in
             data.openObject()
             data.closeObject()

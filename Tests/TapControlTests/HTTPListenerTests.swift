@@ -7,7 +7,7 @@ import Testing
 
 @testable import TapControl
 
-/// What becomes of connections that are there before the listener, or that it leaves.
+/// Connections that exist before the listener starts, or when it stops.
 @Suite(.timeLimit(.minutes(5))) struct HTTPListenerTests {
     private final class Answer: ChannelInboundHandler, Sendable {
         typealias InboundIn = ByteBuffer
@@ -28,7 +28,7 @@ import Testing
         )
     }
 
-    @Test func `a request is answered whose client has ended its output before the listener accepts`() async throws {
+    @Test func `a request is answered if its client closed its output before the listener accepted it`() async throws {
         let folder = try TemporaryFolder()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let path = folder.path(of: "c.sock")
@@ -62,13 +62,13 @@ import Testing
         socket.remove()
     }
 
-    @Test func `connections that nobody has taken yet do not stop the program`() async throws {
+    @Test func `cancelling the listener with pending connections does not trap`() async throws {
         let folder = try TemporaryFolder()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         for round in 0..<40 {
             let path = folder.path(of: "\(round).sock")
             let socket = try ControlSocket(path, isOwnFolder: false)
-            // They wait before the first is accepted, so that accepting and ending meet.
+            // They connect before the first is accepted, so that accepting and cancelling overlap.
             var clients: [any Channel] = []
             for _ in 0..<8 {
                 clients.append(try await ClientBootstrap(group: group).connect(unixDomainSocketPath: path).get())
@@ -79,7 +79,7 @@ import Testing
             if round % 4 > 1 { await Task.yield() }
             run.cancel()
             _ = await run.result
-            // Every connection ends with the group, taken or not.
+            // Every connection ends with the event loop group, handled or not.
             try await service.shutdownGracefully()
             for client in clients { try await client.closeFuture.get() }
             socket.remove()
@@ -87,7 +87,7 @@ import Testing
         try await group.shutdownGracefully()
     }
 
-    @Test func `clients that do not finish the head of a request do not keep others out`() async throws {
+    @Test func `clients with unfinished request heads do not block others`() async throws {
         let folder = try TemporaryFolder()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let path = folder.path(of: "c.sock")
@@ -104,7 +104,7 @@ import Testing
             try await client.writeAndFlush(ByteBuffer(string: text))
             return (client, answer)
         }
-        // Half of them have had an answer before.
+        // Half of them received a response before.
         let begun = "GET /nowhere HTTP/1.1\r\nHost: x\r\n"
         var silent: [any Channel] = []
         for number in 0..<HTTPListener.mostConnections {

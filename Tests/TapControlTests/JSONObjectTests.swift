@@ -2,7 +2,7 @@ import Testing
 
 @testable import TapControl
 
-/// The bodies of requests.
+/// JSON bodies of requests.
 struct JSONObjectTests {
     private func problem(_ text: String, _ read: (JSONObject) throws -> Void = { _ in }) -> String? {
         do {
@@ -13,7 +13,7 @@ struct JSONObjectTests {
         }
     }
 
-    @Test func `fields are read by name and kind`() throws {
+    @Test func `fields are read by name and type`() throws {
         let object = try JSONObject(Array(#"{"a":"x","b":true,"c":7,"d":null,"e":{"f":"y"},"g":[1,[2]]}"#.utf8))
         try object.allow("a", "b", "c", "d", "e", "g")
         #expect(try object.text("a") == "x")
@@ -25,7 +25,7 @@ struct JSONObjectTests {
         #expect(try JSONObject([]).text("a") == nil)
     }
 
-    @Test func `what is wrong is named`() {
+    @Test func `errors in a body are reported with their location`() {
         #expect(problem("[1]") == "the body is not a JSON object")
         #expect(problem("{") == "the body is not JSON: unexpectedEnd at byte 1")
         #expect(problem("{} x") == "the body is not JSON: trailingData at byte 3")

@@ -8,7 +8,7 @@ import Testing
 
 @testable import TapControl
 
-/// The description of the API, against the routes.
+/// The OpenAPI description, compared with the routes.
 struct OpenAPITests {
     private typealias Object = [String: Any]
 
@@ -46,13 +46,13 @@ struct OpenAPITests {
         return try #require(document["paths"] as? Object)
     }
 
-    @Test func `every code of a problem is described`() throws {
+    @Test func `every problem code is described`() throws {
         let schemas = (try document()["components"] as? Object)?["schemas"] as? Object
         let codes = (schemas?["ProblemCode"] as? Object)?["enum"] as? [String]
         #expect(codes?.sorted() == ControlProblem.allCases.map(\.rawValue).sorted())
     }
 
-    @Test func `every route is described, and every description has its route`() throws {
+    @Test func `every route is described, and every described operation has a route`() throws {
         let described = try paths().flatMap { path, operations in
             (operations as? Object ?? [:]).keys.map { "\($0.uppercased()) \(path)" }
         }
@@ -61,7 +61,7 @@ struct OpenAPITests {
         #expect(described.sorted() == served.sorted())
     }
 
-    @Test func `parameters of paths and queries are described`() throws {
+    @Test func `path and query parameters are described`() throws {
         let paths = try paths()
         for route in Self.routes {
             let operation = (paths[route.path] as? Object)?["\(route.method)".lowercased()] as? Object
