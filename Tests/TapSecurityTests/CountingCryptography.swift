@@ -2,13 +2,13 @@ import Synchronization
 import TapCore
 import TapSecurity
 
-/// Counts the keys that are derived from passwords.
+/// Counts key derivations from passwords.
 final class CountingCryptography: Cryptography {
-    /// How often the password was hashed, of each derivation.
+    /// The iteration count of each derivation.
     private let all = Mutex<[Int]>([])
     private let base = OpenSSLCryptography()
 
-    /// The numbers of iterations so far.
+    /// The iteration counts so far.
     var derived: [Int] { all.withLock(\.self) }
 
     func deriveKey(

@@ -20,7 +20,7 @@ import Testing
             """
         ),
     ])
-    func `a digest agrees with FIPS 180, at once and in pieces, and again`(_ hash: HashAlgorithm, of: String) throws {
+    func `a digest agrees with FIPS 180, at once, in pieces, and reused`(_ hash: HashAlgorithm, of: String) throws {
         let abc = Array("abc".utf8)
         #expect(try hex(cryptography.digest(hash, of: abc)) == of)
         let running = try cryptography.makeDigest(hash)
@@ -44,7 +44,7 @@ import Testing
             """
         ),
     ])
-    func `an HMAC agrees with the RFCs, at once and in pieces, and keeps its key`(
+    func `an HMAC agrees with the RFCs, at once and in pieces, and can be reused`(
         _ hash: HashAlgorithm,
         code: String
     ) throws {
@@ -64,7 +64,7 @@ import Testing
         #expect(hex(code) == "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad")
     }
 
-    /// RFC 6070 and RFC 7914 §11 (its first block), and one of SHA-512 computed by Python's hashlib.
+    /// RFC 6070, RFC 7914 §11 (first block), and a SHA-512 vector from Python's hashlib.
     @Test(arguments: [
         (HashAlgorithm.sha1, "password", 1, "0c60c80f961f0e71f3a9b524af6012062fe037a6"),
         (.sha1, "password", 4096, "4b007901b765489abead49d926f721d065a429c1"),
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test(arguments: [0, -1, Int.max])
-    func `an impossible count of iterations is an error that names the call`(iterations: Int) {
+    func `an invalid iteration count is an error with the name of the call`(iterations: Int) {
         let salt = Array("salt".utf8)
         let error = #expect(throws: OpenSSLError.self) {
             try cryptography.deriveKey(.sha1, password: salt, salt: salt, iterations: iterations)
@@ -102,14 +102,14 @@ import Testing
         if iterations == 0 { #expect(error?.reasons.first?.contains("iteration count") == true) }
     }
 
-    @Test func `random bytes have the length asked for and do not repeat`() throws {
+    @Test func `random bytes have the requested length and do not repeat`() throws {
         #expect(try cryptography.randomBytes(count: 0) == [])
         let drawn = try (0..<100).map { _ in try cryptography.randomBytes(count: 16) }
         #expect(Set(drawn).count == 100)
         #expect(drawn.allSatisfy { $0.count == 16 })
     }
 
-    @Test func `equal is equal, whatever the length`() {
+    @Test func `comparison handles arrays of any length`() {
         let bytes: [UInt8] = [1, 2, 3]
         #expect(cryptography.areEqual(bytes, [1, 2, 3]))
         #expect(!cryptography.areEqual(bytes, [1, 2, 4]))

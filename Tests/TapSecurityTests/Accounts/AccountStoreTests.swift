@@ -5,11 +5,11 @@ import XMPPCore
 
 @testable import TapSecurity
 
-/// What ends logins keeps event loops as little as it can.
+/// Tests that the account store derives keys as rarely as possible.
 struct AccountStoreTests {
     private static let juliet = SASLIdentity(authentication: "juliet")
 
-    /// Lets two ends talk until one is done; whether both are content.
+    /// Runs an exchange to its end; returns whether both sides succeed.
     private static func agree(_ client: (any SASLExchange)?, _ server: (any SASLExchange)?) throws -> Bool {
         var client = try #require(client)
         var server = try #require(server)
@@ -25,7 +25,7 @@ struct AccountStoreTests {
     }
 
     @Test(arguments: HashAlgorithm.allCases)
-    func `a key is derived from a password once for each salt, on either leg`(algorithm: HashAlgorithm) throws {
+    func `a key is derived from a password once per salt, on both legs`(algorithm: HashAlgorithm) throws {
         let counting = CountingCryptography()
         let account = AccountsFile.Account(
             jid: try JID(parsing: "juliet@example.org"),
@@ -74,7 +74,7 @@ struct AccountStoreTests {
         #expect(counting.derived.count == 3)
     }
 
-    /// A store with records of juliet's password.
+    /// Returns a store with stored keys of Juliet's password.
     private static func store(
         _ records: [HashAlgorithm: Int],
         _ cryptography: any Cryptography
@@ -101,7 +101,7 @@ struct AccountStoreTests {
         return try agree(PlainClient(identity: juliet, password: password), here)
     }
 
-    @Test func `a password that a client shows is checked by the record of the fewest iterations`() throws {
+    @Test func `a password from a client is verified with the stored key of the fewest iterations`() throws {
         for (records, iterations) in [
             ([HashAlgorithm.sha512: 20_000, .sha256: 4096, .sha1: 10_000], 4096), ([.sha512: 5000, .sha1: 5000], 5000),
         ] {
@@ -113,14 +113,14 @@ struct AccountStoreTests {
         }
     }
 
-    @Test func `nothing of a password that a client shows is kept, be it right or wrong`() throws {
+    @Test func `a password from a client is never cached, whether correct or wrong`() throws {
         let counting = CountingCryptography()
         let store = try Self.store([.sha256: 4096], counting)
         for password in ["r0m30", "r0m30", "wrong", "wrong"] {
             #expect(try Self.shows(password, to: store) == (password == "r0m30"))
         }
         #expect(counting.derived.count == 4)
-        // To log in with it takes a derivation each time, too.
+        // A login to the server with it needs a derivation each time, too.
         let kept = try SCRAMCredentials(
             .sha1,
             password: "r0m30",

@@ -11,7 +11,7 @@ struct AccountsFileTests {
 
     init() throws { folder = try TemporaryFolder() }
 
-    /// What is wrong with a file of this text; nil where nothing is.
+    /// Returns the error for a file with this text; nil if there is none.
     private func fault(_ text: String) throws -> String? {
         let path = try folder.write(text, to: "accounts")
         do throws(AccountsError) {
@@ -22,7 +22,7 @@ struct AccountsFileTests {
         }
     }
 
-    @Test func `accounts, comments and empty lines, and paths from the folder of the file`() throws {
+    @Test func `an accounts file may contain comments, empty lines and paths relative to its folder`() throws {
         try folder.write("r0m30\n", to: "juliet.password")
         let elsewhere = try TemporaryFolder()
         let other = try elsewhere.write("sw0rd und mehr\r\n", to: "his own")
@@ -36,7 +36,7 @@ struct AccountsFileTests {
         #expect(accounts.map { $0.recorded?.description } == [nil, "romeo@verona.example"])
     }
 
-    @Test func `a bad line is refused with its file, its number, and what is expected`() throws {
+    @Test func `an invalid line is refused with file, line number and the expected content`() throws {
         try folder.write("r0m30", to: "a")
         for (text, words) in [
             ("", ": no accounts in the file"), ("# nobody\n", ": no accounts in the file"),
@@ -54,7 +54,7 @@ struct AccountsFileTests {
     }
 
     @Test(arguments: [0o640, 0o604, 0o620, 0o644])
-    func `a password that others can read is refused, and how to mend it is said`(rights: Int) throws {
+    func `a password file that others can read is refused with advice`(rights: Int) throws {
         let file = try folder.write("r0m30", to: "a")
         try FileManager.default.setAttributes([.posixPermissions: rights], ofItemAtPath: file)
         let fault = try #require(try fault("a@b a"))
@@ -65,13 +65,13 @@ struct AccountsFileTests {
     }
 
     @Test(arguments: ["", "\n", "\ntwo", "with\u{7}bell", String(repeating: "x", count: 5000)])
-    func `what is no password is refused without being shown`(text: String) throws {
+    func `an invalid password is refused without being shown`(text: String) throws {
         try folder.write(text, to: "a")
         let fault = try #require(try fault("a@b a"))
         #expect(!fault.contains("two") && !fault.contains("bell") && !fault.contains("xxx"), "\(fault)")
     }
 
-    @Test func `the password is the first line, and what is behind it are notes`() throws {
+    @Test func `the password is the first line, and further lines are notes`() throws {
         for text in ["r0m30", "r0m30\n", "r0m30\r\nurl: example.org\n"] {
             try folder.write(text, to: "a")
             let path = try folder.write("a@b a", to: "accounts")
@@ -79,7 +79,7 @@ struct AccountsFileTests {
         }
     }
 
-    @Test func `instead of a password a file may hold what a server has stored of it`() throws {
+    @Test func `a password file may contain stored keys instead of a password`() throws {
         let records = StoredKeysTests.records.map(\.record)
         try folder.write(records.joined(separator: "\n") + "\n", to: "a")
         let path = try folder.write("a@b a", to: "accounts")
@@ -99,7 +99,7 @@ struct AccountsFileTests {
         #expect(!fault.contains("r0m30"))
     }
 
-    @Test func `a password in bytes that are no text is refused`() throws {
+    @Test func `a password file that is not UTF-8 is refused`() throws {
         try folder.write("x", to: "a")
         try Data([0x66, 0xFF, 0x66]).write(to: URL(filePath: folder.path(of: "a")))
         #expect(try fault("a@b a")?.contains("not UTF-8 text") == true)

@@ -24,7 +24,7 @@ struct AuthorityFolderTests {
         return lstat(path, &status) == 0 ? status.st_mode & 0o7777 : 0
     }
 
-    /// Why the authority cannot be had.
+    /// Returns why the authority cannot be loaded.
     private func fault() -> AuthorityError? {
         do throws(AuthorityError) {
             _ = try folder.authority(for: name)
@@ -36,7 +36,7 @@ struct AuthorityFolderTests {
 
     private var own: String { "\(folder.path)/example.org" }
 
-    @Test func `What was made is found again by its name`() throws {
+    @Test func `A created authority is found by its name`() throws {
         #expect(try folder.authority(for: name) == nil)
         #expect(try folder.names().isEmpty)
         let (made, isNew) = try folder.create(for: name, at: now)
@@ -56,7 +56,7 @@ struct AuthorityFolderTests {
         #expect(error?.code == .missing(folder: folder.path))
     }
 
-    @Test func `Nobody else can enter the folders or read the files, whatever the mask says`() throws {
+    @Test func `Other users cannot enter the folders or read the files, whatever the umask`() throws {
         let before = umask(0)
         defer { umask(before) }
         _ = try folder.create(for: name, at: now)
@@ -65,7 +65,7 @@ struct AuthorityFolderTests {
     }
 
     @Test(
-        "What others can enter, read or change is refused, and the path and the way out are named",
+        "A path that others can access is refused with the path and the advice",
         arguments: [
             ("", 0o750 as mode_t, "0700"), ("", 0o701, "0700"), ("/example.org", 0o755, "0700"),
             ("/example.org/key.pem", 0o640, "0600"), ("/example.org/key.pem", 0o602, "0600"),
@@ -90,7 +90,7 @@ struct AuthorityFolderTests {
         .enabled(if: geteuid() == 0, "only root can give files away"),
         arguments: ["", "/example.org", "/example.org/key.pem"]
     )
-    func `What belongs to someone else is refused`(path: String) throws {
+    func `A path that belongs to another user is refused`(path: String) throws {
         _ = try folder.create(for: name, at: now)
         try #require(lchown(folder.path + path, 12345, 12345) == 0)
         let error = try #require(fault())
@@ -99,7 +99,7 @@ struct AuthorityFolderTests {
     }
 
     @Test(
-        "A file that is cut off or is another's is told with its path",
+        "A truncated file is reported with its path",
         arguments: [
             ("key.pem", 100, AuthorityError.Code.damagedKey), ("key.pem", 0, .damagedKey),
             ("certificate.pem", 200, .damagedCertificate), ("certificate.pem", 0, .damagedCertificate),
@@ -116,7 +116,7 @@ struct AuthorityFolderTests {
         #expect(try folder.create(for: name, at: now).isNew)
     }
 
-    @Test func `A key is refused that is encrypted, another's, or no file`() throws {
+    @Test func `An encrypted key, a key of another certificate, and a key that is not a file are refused`() throws {
         _ = try folder.create(for: name, at: now)
         let other = AuthorityFolder(temporary.path(of: "other"))
         _ = try other.create(for: name, at: now)
@@ -138,7 +138,7 @@ struct AuthorityFolderTests {
         #expect(fault()?.code == .inaccessible("No such file or directory"))
     }
 
-    @Test func `A folder is refused whose certificate is for something else, and links are not followed`() throws {
+    @Test func `An authority for another name is refused, and links are not followed`() throws {
         _ = try folder.create(for: .domain("example.net"), at: now)
         try #require(rename("\(folder.path)/example.net", own) == 0)
         #expect(fault()?.code == .strange)
@@ -152,7 +152,7 @@ struct AuthorityFolderTests {
         }
     }
 
-    @Test func `Of many who make one at once all get the same, and nothing is left lying about`() async throws {
+    @Test func `Concurrent creation returns the same authority to all and leaves no temporary folders`() async throws {
         let folder = folder
         let (name, now) = (name, now)
         let made = try await withThrowingTaskGroup(of: (certificate: [UInt8], isNew: Bool).self) { group in
@@ -170,11 +170,11 @@ struct AuthorityFolderTests {
         defer { closedir(listing) }
         var count = 0
         while readdir(listing) != nil { count += 1 }
-        // The one, the folder itself and the one above.
+        // The authority, the folder itself and its parent.
         #expect(count == 3)
     }
 
-    @Test func `What was left half made by a program that was killed goes with the next that is made`() throws {
+    @Test func `Temporary folders of killed programs are removed when the next authority is created`() throws {
         let temporary = try TemporaryFolder()
         let folder = AuthorityFolder(temporary.path(of: "ca"))
         _ = try folder.create(for: CertificateName("one.example"), at: Timestamp(nanoseconds: 0))
@@ -202,12 +202,12 @@ struct AuthorityFolderTests {
         )
     }
 
-    @Test func `The usual folder is the same by whatever way it is named`() {
+    @Test func `The default folder equals a folder with the same path`() {
         let usual = AuthorityFolder.usual(dataHome: "/data", home: "/home/a")
         #expect(usual == AuthorityFolder(usual.path) && Set([usual, AuthorityFolder(usual.path)]).count == 1)
     }
 
-    @Test func `The usual folder is in the user's data`() {
+    @Test func `The default folder is in the user's data folder`() {
         #expect(AuthorityFolder.usual(dataHome: nil, home: "/home/a").path == "/home/a/.local/share/xmpptap/ca")
         #expect(AuthorityFolder.usual(dataHome: "/data", home: "/home/a").path == "/data/xmpptap/ca")
         #expect(AuthorityFolder.usual(dataHome: "data", home: "/home/a").path == "/home/a/.local/share/xmpptap/ca")

@@ -18,7 +18,7 @@ struct AuthorityProviderTests {
         policy.suffixes = PublicSuffixes(path: "/dev/null", ownName: "Laptop.lan")
     }
 
-    /// For whom an authority is made, or the error.
+    /// Returns the name of a created authority, or the error.
     private func made(
         _ name: String,
         below wildcard: String? = nil,
@@ -34,7 +34,7 @@ struct AuthorityProviderTests {
         }
     }
 
-    @Test func `The longest name is found, whichever was used before`() throws {
+    @Test func `The authority with the longest name is found, independent of earlier use`() throws {
         let provider = AuthorityProvider(folder, policy)
         #expect(try provider.authority(covering: .domain("example.org"), at: now) == nil)
         for domain in ["example.org", "chat.example.org"] { _ = try folder.create(for: .domain(domain), at: now) }
@@ -45,8 +45,7 @@ struct AuthorityProviderTests {
         #expect(try provider.authority(covering: .domain("example.net"), at: now) == nil)
     }
 
-    @Test func `What was renewed in the folder counts once its time is over, and what is valid stays in memory`() throws
-    {
+    @Test func `A renewed authority is used once the old one expires, and a valid one stays cached`() throws {
         let provider = AuthorityProvider(folder, policy)
         let name = CertificateName.domain("example.org")
         let old = try folder.create(for: name, at: now).authority
@@ -58,7 +57,7 @@ struct AuthorityProviderTests {
         #expect(try provider.authority(covering: name, at: later)?.certificate == new.certificate)
     }
 
-    @Test func `No more stay in memory than a bound says`() throws {
+    @Test func `The number of cached authorities is limited`() throws {
         let provider = AuthorityProvider(folder, policy)
         for number in 0..<(AuthorityProvider.mostAtHand + 8) {
             let name = CertificateName.domain("n\(number).example")
@@ -69,7 +68,7 @@ struct AuthorityProviderTests {
         #expect(try provider.authority(covering: .domain("n0.example"), at: now) != nil)
     }
 
-    @Test func `Domains that were named go before wildcards, and others have theirs only where any may`() throws {
+    @Test func `Configured domains take precedence over wildcards, and other names need permission`() throws {
         var named = policy
         named.domains = [.domain("example.org")]
         #expect(try made("chat.example.org", below: "example.org", named).get() == "example.org")
@@ -81,7 +80,7 @@ struct AuthorityProviderTests {
         #expect(try folder.names() == [.domain("example.org")])
     }
 
-    @Test func `No authority is made unasked for what may be a whole top-level domain`() throws {
+    @Test func `No authority is created on demand for a name that may be a top-level domain`() throws {
         var any = policy
         any.mayMakeAny = true
         any.ownNames = ["localhost", "laptop"]
@@ -95,13 +94,13 @@ struct AuthorityProviderTests {
             let error = #expect(throws: AuthorityError.self, "\(name)") { try made(name, any).get() }
             #expect(error?.code == code, "\(name)")
         }
-        // One that was named needs its confirmation too.
+        // A configured public suffix needs confirmation too.
         any.domains = [.domain("co.uk")]
         #expect(throws: AuthorityError.self) { try made("a.co.uk", any).get() }
         #expect(try made("shop.com.au", below: "com.au", any).get() == "shop.com.au")
     }
 
-    @Test func `Beyond the limit none is made, by however many at once, and those that exist are found`() async throws {
+    @Test func `No authority is created beyond the limit, and existing ones are found`() async throws {
         var limited = policy
         limited.mayMakeAny = true
         limited.limit = 5

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.enabled(if: TestProgram.openssl.isInstalled, "openssl is not installed"), .timeLimit(.minutes(2)))
 struct CertificateAuthorityTests {
-    /// A leaf for a name that its authority need not cover: what someone with the key would sign.
+    /// Returns a leaf for names outside the authority's constraints, as an owner of the key could sign.
     private func forged(_ authority: CertificateAuthority, _ names: AlternativeName...) throws -> TLSIdentity {
         try authority.leaf(
             for: names,
@@ -17,12 +17,12 @@ struct CertificateAuthorityTests {
     }
 
     @Test(
-        "A leaf is accepted by OpenSSL, strictly, and by Python",
+        "OpenSSL, in strict mode, and Python accept a leaf",
         arguments: [
             ("example.org", "example.org"), ("example.org", "conference.example.org"),
             ("müller.example", "müller.example"), ("müller.example", "chat.xn--mller-kva.example"),
             ("192.168.1.1", "192.168.1.1"), ("[::1]", "::1"), ("localhost", "localhost"),
-            // Longer than a common name can be.
+            // Longer than the maximum of a common name.
             (
                 "abcdefghij.abcdefghij.abcdefghij.abcdefghij.abcdefghij.abcdefghij.example",
                 "a.abcdefghij.abcdefghij.abcdefghij.abcdefghij.abcdefghij.abcdefghij.example"
@@ -40,7 +40,7 @@ struct CertificateAuthorityTests {
     }
 
     @Test(
-        "Whoever has the key can vouch for nothing else: clients refuse what is outside the constraints",
+        "Clients refuse a leaf outside the name constraints of its authority",
         arguments: [
             ("example.org", AlternativeName.domain("example.net")), ("example.org", .domain("badexample.org")),
             ("example.org", .domain("org")), ("example.org", .address([10, 0, 0, 1])),
@@ -56,16 +56,16 @@ struct CertificateAuthorityTests {
         let asked = try #require(name.owner)
         let judge = try Judge(authority)
         let verdicts = ["permitted subtree violation", "excluded subtree violation"]
-        // A wildcard is tried by a name that it stands for.
+        // A wildcard is tested with a name that it covers.
         let host: CertificateName = name == .domain("*.example.net") ? .domain("a.example.net") : asked
         #expect(try await verdicts.contains(judge.openssl(identity, for: host)))
         #expect(try await verdicts.contains(judge.python(identity, for: "\(host)")))
-        // Nor does it pass beside a name that is inside.
+        // It is also refused next to a name within the constraints.
         let mixed = try forged(authority, AlternativeName(CertificateName(domain)), name)
         #expect(try await verdicts.contains(judge.openssl(mixed, for: CertificateName(domain))))
     }
 
-    @Test func `Nobody can sign below a leaf, and another authority's leaf is not accepted`() async throws {
+    @Test func `A leaf cannot sign, and a leaf of another authority is refused`() async throws {
         let now = SystemTime.now
         let authority = try CertificateAuthority(for: .domain("example.org"), at: now)
         let other = try CertificateAuthority(for: .domain("example.org"), at: now)
@@ -79,7 +79,7 @@ struct CertificateAuthorityTests {
         #expect(identity.leafText.contains("TLS Web Server Authentication\n"))
     }
 
-    @Test func `An authority is valid for a year, from two days before, and says what is wrong outside of it`() throws {
+    @Test func `An authority is valid for a year from two days before its creation, and reports other times`() throws {
         let made = try Timestamp.day("2049-12-30")
         let authority = try CertificateAuthority(for: .domain("example.org"), at: made)
         #expect(try authority.begin == .day("2049-12-28"))
@@ -93,12 +93,12 @@ struct CertificateAuthorityTests {
         #expect(early?.code == .notYetValid(authority.begin))
     }
 
-    @Test func `Serial numbers are random, positive, and sixteen bytes`() throws {
+    @Test func `Serial numbers are random, positive, and sixteen bytes long`() throws {
         let authority = try CertificateAuthority(for: .domain("example.org"), at: .day("2026-11-21"))
         var serials: Set<[UInt8]> = []
         for _ in 0..<20 {
             let leaf = try forged(authority, .domain("example.org")).leafDER
-            // Behind the heads of the certificate and of what is signed of it, and the version.
+            // After the headers of the certificate and its signed part, and the version.
             let head: [UInt8] = [0xA0, 0x03, 0x02, 0x01, 0x02, 0x02, 0x10]
             #expect(Array(leaf[8..<15]) == head)
             let serial = Array(leaf[15..<31])

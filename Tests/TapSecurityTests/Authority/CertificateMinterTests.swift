@@ -14,7 +14,7 @@ struct CertificateMinterTests {
         authority = try CertificateAuthority(for: .domain("example.org"), at: now)
     }
 
-    /// A server's certificate with these names, in DER; nobody checks who signed it.
+    /// Returns a server certificate with these names in DER; its issuer does not matter.
     private func real(_ names: AlternativeName...) throws -> [UInt8] {
         try authority.leaf(for: names, from: authority.begin, until: authority.end).leafDER
     }
@@ -23,7 +23,7 @@ struct CertificateMinterTests {
         AlternativeName.names(ofCertificate: identity.leafDER, limit: 1000)
     }
 
-    @Test func `A leaf has the names of the real one, but none that its authority may not vouch for`() throws {
+    @Test func `A leaf has those names of the real certificate that its authority may sign`() throws {
         let real = try real(
             .domain("example.org"),
             .domain("*.example.org"),
@@ -52,7 +52,7 @@ struct CertificateMinterTests {
         #expect(names(garbage) == [.domain("example.org")])
     }
 
-    @Test func `A domain of another script is mirrored in the form in which it stood`() throws {
+    @Test func `An internationalised domain is mirrored in its original form`() throws {
         let authority = try CertificateAuthority(for: CertificateName("müller.example"), at: now)
         let real = try real(.xmpp("müller.example"), .domain("xn--mller-kva.example"), .domain("müller.example"))
         let name = try CertificateName("MÜLLER.example")
@@ -60,7 +60,7 @@ struct CertificateMinterTests {
         #expect(names(identity) == [.domain("xn--mller-kva.example"), .xmpp("müller.example")])
     }
 
-    @Test func `A certificate with a thousand names does not make the client read a thousand`() throws {
+    @Test func `The number of mirrored names is limited`() throws {
         let many = (0..<1000).map { AlternativeName.domain("\($0).example.org") }
         let real = try authority.leaf(for: many, from: authority.begin, until: authority.end).leafDER
         let identity = try CertificateMinter([authority])
@@ -68,7 +68,7 @@ struct CertificateMinterTests {
         #expect(names(identity).count == CertificateMinter.mostNames + 1)
     }
 
-    @Test func `What no authority covers is refused, and the words name the way out`() throws {
+    @Test func `A name that no authority covers is refused with advice`() throws {
         let minter = CertificateMinter([authority])
         for name in ["example.net", "org", "10.0.0.1"] {
             let error = #expect(throws: AuthorityError.self) {
@@ -80,7 +80,7 @@ struct CertificateMinterTests {
         #expect(minter.count == 0)
     }
 
-    @Test func `A leaf ends after ninety days, never after its authority, and a client's clock may be behind`() throws {
+    @Test func `A leaf ends after ninety days or with its authority, and begins two days early`() throws {
         let minter = CertificateMinter([authority])
         let early = try minter.identity(for: .domain("example.org"), at: now).leafText
         #expect(early.contains("Not Before: Nov 19 12:00:00 2026"))
@@ -94,7 +94,7 @@ struct CertificateMinterTests {
         #expect(expired?.code == .expired(authority.end))
     }
 
-    @Test func `A leaf is remembered by name and real leaf, and renewed in good time`() throws {
+    @Test func `A leaf is cached by name and real certificate, and renewed in time`() throws {
         let minter = CertificateMinter([authority])
         let name = CertificateName.domain("example.org")
         #expect(minter.remembered(for: .named(name), at: now) == nil)
@@ -108,7 +108,7 @@ struct CertificateMinterTests {
         #expect(minter.count == 2)
     }
 
-    @Test func `No more leaves are remembered than was said, and those in use stay`() throws {
+    @Test func `The number of cached leaves is limited, and leaves in use are kept`() throws {
         let minter = CertificateMinter([authority], capacity: 8)
         let kept = try minter.identity(for: .domain("example.org"), at: now)
         for number in 0..<50 {
@@ -120,7 +120,7 @@ struct CertificateMinterTests {
         #expect(minter.remembered(for: .named(.domain("49.example.org")), at: now) != nil)
     }
 
-    @Test func `The nearest authority signs`() throws {
+    @Test func `The authority with the longest matching name signs`() throws {
         let near = try CertificateAuthority(for: .domain("chat.example.org"), at: now)
         let minter = CertificateMinter([authority, near])
         #expect(try minter.identity(for: .domain("a.chat.example.org"), at: now).leafText.contains("for chat.example"))
@@ -128,9 +128,9 @@ struct CertificateMinterTests {
         #expect(throws: AuthorityError.self) { try minter.identity(for: .domain("example.com"), at: now) }
     }
 
-    // MARK: On demand
+    // MARK: Creation on demand
 
-    /// A folder in which authorities are made for whatever name is asked for.
+    /// Returns a provider that creates authorities for any name.
     private func provider(_ temporary: TemporaryFolder, limit: Int = 64) -> AuthorityProvider {
         var policy = AuthorityProvider.Policy()
         policy.mayMakeAny = true
@@ -140,8 +140,8 @@ struct CertificateMinterTests {
     }
 
     @Test(.enabled(if: TestProgram.openssl.isInstalled, "openssl is missing"))
-    func `Three thousand names of a wildcard need one authority and a bounded number of leaves`() async throws {
-        // By the clock of the tool that judges in the end.
+    func `Three thousand names of a wildcard need one authority and a limited number of leaves`() async throws {
+        // The real clock, because OpenSSL verifies the result.
         let now = SystemTime.now
         let temporary = try TemporaryFolder()
         let provider = provider(temporary)
@@ -159,31 +159,31 @@ struct CertificateMinterTests {
         #expect((32...64).contains(minter.count))
         #expect(provider.countAtHand == 1)
         #expect(try provider.folder?.names() == [.domain("example.org")])
-        // Its constraint covers the name and the wildcard beside it.
+        // The authority's constraint covers the name and the wildcard.
         let last = try minter.identity(for: .domain("n2999.example.org"), mirroring: real, at: now)
         #expect(names(last) == [.domain("n2999.example.org"), .domain("*.example.org")])
         let found = try #require(try provider.authority(covering: .domain("example.org"), at: now))
         #expect(try await Judge(found).openssl(last, for: .domain("n2999.example.org")) == "OK")
     }
 
-    @Test func `A wildcard counts for the names that it stands for`() throws {
+    @Test func `A wildcard determines the authority of the names that it covers`() throws {
         let temporary = try TemporaryFolder()
         let minter = CertificateMinter(provider(temporary))
         func made(_ name: String, _ real: [UInt8]) throws -> String {
             try minter.certificate(for: .named(CertificateName(name)), mirroring: real, at: now).authority.description
         }
-        // Not where two labels stand before it, which a server's certificate would not be taken for either.
+        // Not if two labels replace the asterisk, for which a client would not accept the wildcard either.
         #expect(try made("a.b.example.net", real(.domain("*.example.net"))) == "a.b.example.net")
         #expect(try made("chat.example.net", real(.domain("chat.example.net"))) == "chat.example.net")
         #expect(try made("c.example.net", real(.domain("*.example.net"))) == "example.net")
-        // What exists goes before what could be made, the longest name first, whatever was used before.
+        // Existing authorities take precedence over new ones, the longest name first, independent of earlier use.
         #expect(try made("a.b.example.net", real(.domain("*.b.example.net"))) == "a.b.example.net")
         #expect(try made("shop.co.uk", real(.domain("*.co.uk"))) == "shop.co.uk")
         #expect(try made("shop.example", real(.domain("*.example"))) == "shop.example")
     }
 
     @Test
-    func `Who names no server gets names of the server's certificate, by an authority that exists if there is one`()
+    func `A client that names no server gets the server's names, from an existing authority if possible`()
         throws
     {
         let temporary = try TemporaryFolder()
@@ -194,7 +194,7 @@ struct CertificateMinterTests {
         func minted(_ verified: CertificateName, _ real: [UInt8]) throws -> CertificateMinter.Minted {
             try minter.certificate(for: .unnamed(verified: verified), mirroring: real, at: now)
         }
-        // None exists: a domain goes before an address, and the one that covers the others before these.
+        // No authority exists: domains precede addresses, and a domain that covers others precedes them.
         let first = try minted(
             loopback,
             real(
@@ -216,18 +216,18 @@ struct CertificateMinterTests {
         )
         #expect(second.authority == .domain("localhost") && !second.isAuthorityNew)
         #expect(names(second.identity) == [.domain("localhost")])
-        // The name by which the server was verified goes before its others.
+        // The verified name precedes the other names.
         let third = try minted(.domain("example.net"), real(.domain("localhost"), .domain("example.net")))
         #expect(third.authority == .domain("example.net"))
-        // A wildcard for a public suffix is passed over.
+        // A wildcard for a public suffix is ignored.
         let fourth = try minted(loopback, real(.domain("*.co.uk"), .address([127, 0, 0, 1])))
         #expect(fourth.authority == loopback && names(fourth.identity) == [.address([127, 0, 0, 1])])
-        // Without a certificate there is the address alone.
+        // Without a certificate only the address remains.
         #expect(try minted(loopback, []).authority == loopback)
         #expect(try folder.names().map(\.description).sorted() == ["127.0.0.1", "example.net", "localhost"])
     }
 
-    @Test func `Many threads may ask at once`() async throws {
+    @Test func `The minter is thread-safe`() async throws {
         let minter = CertificateMinter([authority], capacity: 16)
         let now = now
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -244,7 +244,7 @@ struct CertificateMinterTests {
         #expect(minter.count <= 16)
     }
 
-    @Test func `What a leaf costs, and one that is remembered`() throws {
+    @Test func `Issuing and caching leaves is fast`() throws {
         let minter = CertificateMinter([authority], capacity: 4096)
         let real = try real(.domain("example.org"), .domain("*.example.org"), .service("_xmpp-client.example.org"))
         let clock = ContinuousClock()

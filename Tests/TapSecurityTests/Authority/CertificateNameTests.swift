@@ -4,7 +4,7 @@ import Testing
 
 struct CertificateNameTests {
     @Test(
-        "A name is what certificates have, however it was typed",
+        "A name is normalised to its form in certificates",
         arguments: [
             ("example.org", "example.org"), ("Example.ORG.", "example.org"),
             ("müller.example", "xn--mller-kva.example"),
@@ -19,7 +19,7 @@ struct CertificateNameTests {
     }
 
     @Test(
-        "What no certificate can name is refused",
+        "A name that no certificate can have is refused",
         arguments: [
             "", ".", "..", "a@example.org", "example.org/x", "a..b", "[fe80::1%eth0]", "-a.example", "exa mple.org",
             "../example.org", "a\u{0}.example", "*.example.org", "example.org,DNS:evil.example", "example.org\nDNS:x",
@@ -32,7 +32,7 @@ struct CertificateNameTests {
         #expect(error?.description.contains("\n") == false)
     }
 
-    @Test func `An authority covers its domain and what is below, an address only itself`() throws {
+    @Test func `An authority covers its domain and subdomains, or only its address`() throws {
         let domain = try CertificateName("example.org")
         for inside in ["example.org", "conference.example.org", "a.b.EXAMPLE.org"] {
             #expect(try domain.covers(CertificateName(inside)))
@@ -46,7 +46,7 @@ struct CertificateNameTests {
         #expect(try !address.covers(CertificateName("a.10.0.0.1")))
     }
 
-    @Test func `The names above a name go up label by label`() throws {
+    @Test func `The parents of a name are listed label by label`() throws {
         #expect(
             try CertificateName("a.b.example").andAbove.map(\.description) == ["a.b.example", "b.example", "example"]
         )

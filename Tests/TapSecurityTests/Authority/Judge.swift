@@ -5,10 +5,10 @@ import TapTestKit
 
 @testable import TapSecurity
 
-/// Certificates as others judge them: the tools of OpenSSL and Python.
+/// Verifies certificates with the tools of OpenSSL and Python.
 struct Judge {
     private let folder: TemporaryFolder
-    /// Path of the authority's certificate.
+    /// The path of the authority's certificate.
     let authority: String
 
     init(_ authority: CertificateAuthority) throws {
@@ -16,7 +16,7 @@ struct Judge {
         self.authority = try folder.write(authority.pem, to: "authority.pem")
     }
 
-    /// What `openssl verify` says of a leaf for a name: "OK", or why not.
+    /// Returns the result of `openssl verify` for a leaf and a name: "OK", or the error.
     func openssl(_ identity: TLSIdentity, for name: CertificateName) async throws -> String {
         let leaf = try folder.write(identity.leafPEM, to: "leaf.pem")
         let flag =
@@ -40,7 +40,7 @@ struct Judge {
         return String(line.split(separator: ":").last ?? "").trimmingPrefix { $0 == " " }.description
     }
 
-    /// What Python's ssl says of a leaf for a host, in a whole handshake: "OK", or why not.
+    /// Returns the result of a handshake with Python's ssl module: "OK", or the error.
     func python(_ identity: TLSIdentity, for host: String) async throws -> String {
         let leaf = try folder.write(identity.leafPEM, to: "leaf.pem")
         let key = try folder.write(identity.keyPEM, to: "key.pem")
@@ -72,16 +72,16 @@ struct Judge {
 }
 
 extension TLSIdentity {
-    /// The leaf's certificate in DER.
+    /// The leaf certificate in DER.
     var leafDER: [UInt8] { (try? encoded("i2d_X509") { i2d_X509(leaf, $0) }) ?? [] }
 
-    /// The leaf's certificate in PEM.
+    /// The leaf certificate in PEM.
     var leafPEM: String { written { PEM_write_bio_X509($0, leaf) } }
 
-    /// Its private key in PEM.
+    /// The private key in PEM.
     var keyPEM: String { written { PEM_write_bio_PKCS8PrivateKey($0, key, nil, nil, 0, nil, nil) } }
 
-    /// What `openssl x509` would print of it.
+    /// The certificate as `openssl x509 -text` prints it.
     var leafText: String { written { X509_print($0, leaf) } }
 
     private func written(_ write: (OpaquePointer) -> Int32) -> String {
@@ -95,14 +95,14 @@ extension TLSIdentity {
 }
 
 extension Timestamp {
-    /// A time of the tests' own.
+    /// Returns noon UTC of a day.
     static func day(_ text: String) throws -> Timestamp {
         guard let time = Timestamp(rfc3339: "\(text)T12:00:00Z") else { throw KitError("no day: \(text)") }
         return time
     }
 }
 
-/// The time at which tools of others look at certificates.
+/// The system time, with which external tools verify certificates.
 enum SystemTime {
     static var now: Timestamp {
         var time = timespec()

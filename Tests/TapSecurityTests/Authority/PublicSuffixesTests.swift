@@ -22,7 +22,7 @@ struct PublicSuffixesTests {
         """
 
     @Test(
-        "The list decides where there is one",
+        "The list decides if it is available",
         arguments: [
             ("com", true), ("co.uk", true), ("uk", true), ("example.co.uk", false), ("example.com", false),
             ("foo.ck", true), ("www.ck", false), ("ck", true), ("a.foo.ck", false),
@@ -38,7 +38,7 @@ struct PublicSuffixesTests {
     }
 
     @Test(
-        "Without a list a rule decides that is rather too careful",
+        "Without a list a stricter rule decides",
         arguments: [
             ("com", true), ("jabber", true), ("co.uk", true), ("com.au", true), ("or.jp", true), ("gob.mx", true),
             ("localhost", false), ("laptop", false), ("local", false), ("example", false), ("example.org", false),
@@ -53,7 +53,7 @@ struct PublicSuffixesTests {
     }
 
     @Test(.enabled(if: access(PublicSuffixes.usualPath, R_OK) == 0, "the package publicsuffix is missing"))
-    func `The list of this machine knows the usual ones`() throws {
+    func `The installed list contains common suffixes`() throws {
         for name in ["com", "co.uk", "com.au", "xn--p1ai", "github.io"] {
             #expect(try PublicSuffixes().contains(CertificateName(name)), "\(name)")
         }

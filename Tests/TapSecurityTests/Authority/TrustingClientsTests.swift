@@ -4,10 +4,10 @@ import Testing
 
 @testable import TapSecurity
 
-/// Real clients that trust the authority and nothing else, against a real server that shows a leaf of it.
+/// Real clients that trust only the authority, with a real server that uses a leaf of it.
 @Suite(.timeLimit(.minutes(3)), .serialized)
 struct TrustingClientsTests {
-    /// A server with a leaf for localhost, and the path of what is to be trusted.
+    /// Starts a server with a leaf for localhost; returns it with a judge of the authority.
     private func server() async throws -> (prosody: ProsodyServer, judge: Judge) {
         let now = SystemTime.now
         let authority = try CertificateAuthority(for: .domain("localhost"), at: now)
@@ -22,7 +22,7 @@ struct TrustingClientsTests {
             "servers or clients are not installed"
         )
     )
-    func `None of them accepts what the authority may not vouch for, though it signed it`() async throws {
+    func `Real clients refuse a leaf outside the name constraints of its authority`() async throws {
         let authority = try CertificateAuthority(for: .domain("example.org"), at: SystemTime.now)
         let forged = try authority.leaf(
             for: [.domain("localhost")],
@@ -59,7 +59,7 @@ struct TrustingClientsTests {
         .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .profanity), "servers or clients are not installed"),
         arguments: [ScriptedClient.Program.slixmpp, .profanity]
     )
-    func `slixmpp and profanity log in when they trust it, and not when they trust another`(
+    func `slixmpp and profanity log in if they trust the authority, and not if they trust another one`(
         program: ScriptedClient.Program
     ) async throws {
         let (prosody, judge) = try await server()
@@ -86,10 +86,10 @@ struct TrustingClientsTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .goSendxmpp), "server or client is not installed"))
-    func `go-sendxmpp sends when it trusts it, and not when it trusts another`() async throws {
+    func `go-sendxmpp sends if it trusts the authority, and not if it trusts another one`() async throws {
         let (prosody, judge) = try await server()
         let listening = try GoSendxmpp(listeningAs: .juliet, port: prosody.port, trusting: judge.authority)
-        // It says nothing when it is ready: what is sent before is kept for it by the server.
+        // It does not report when it is ready; the server stores messages until then.
         let sending = try GoSendxmpp(
             as: .romeo,
             port: prosody.port,

@@ -4,11 +4,11 @@ import TapRecord
 import TapSecurity
 import TapTestKit
 
-/// OpenSSL's two ends of one version and suite, made once for several connections, which are recorded byte for byte.
+/// An OpenSSL client and server with one version and suite, for several connections recorded byte for byte.
 final class TLSLaboratory {
     struct Options {
         var version = TLSVersion.tls13
-        /// A list of suites of the version, in OpenSSL's names.
+        /// OpenSSL's list of cipher suites.
         var suites: String?
         var clientGroups: String?
         var serverGroups: String?
@@ -21,7 +21,7 @@ final class TLSLaboratory {
     fileprivate let server: OpaquePointer
     private let lines = Lines()
 
-    /// What the client's key log holds.
+    /// The content of the client's key log.
     var keyLog: String { lines.all.map { $0 + "\n" }.joined() }
 
     private static let certificate = Task { () -> (certificate: String, key: String, authority: TestAuthority) in
@@ -58,7 +58,7 @@ final class TLSLaboratory {
         SSL_CTX_set_alpn_select_cb(
             server,
             { _, out, length, offered, _, _ in
-                // The first that is offered, behind its length.
+                // Selects the first offered protocol.
                 out?.pointee = offered.map { $0 + 1 }
                 length?.pointee = offered?.pointee ?? 0
                 return SSL_TLSEXT_ERR_OK
@@ -85,7 +85,7 @@ final class TLSLaboratory {
         SSL_CTX_ctrl(context, SSL_CTRL_SET_GROUPS_LIST, 0, &groups)
     }
 
-    /// The secrets of all connections so far.
+    /// Returns the secrets of all connections so far.
     func makeKeyLog() -> KeyLog {
         let keyLog = KeyLog()
         keyLog.append(Array(self.keyLog.utf8).span)
@@ -93,22 +93,22 @@ final class TLSLaboratory {
     }
 }
 
-/// One connection between the ends of a laboratory, and everything that passed.
+/// A connection between both ends of a laboratory, with all transferred bytes.
 final class RecordedTLS {
-    /// The bytes that passed, in order.
+    /// The transferred bytes in order.
     private(set) var transcript: [(direction: Direction, bytes: [UInt8])] = []
-    /// The plaintext that was written.
+    /// The plaintext written so far.
     private(set) var sent: [Direction: [UInt8]] = [.send: [], .recv: []]
 
     private let laboratory: TLSLaboratory
     private let client: OpaquePointer
     private let server: OpaquePointer
 
-    /// Makes the handshake.
+    /// Performs the handshake.
     ///
     /// - Parameters:
     ///   - session: An earlier connection to resume.
-    ///   - earlyData: Sent with the first flight.
+    ///   - earlyData: Early data to send with the first flight.
     init(
         _ laboratory: TLSLaboratory,
         resuming session: RecordedTLS? = nil,
@@ -172,12 +172,12 @@ final class RecordedTLS {
 
     var isResumed: Bool { SSL_session_reused(client) == 1 }
 
-    /// The suite's standard name.
+    /// The standard name of the suite.
     var suite: String {
         SSL_get_current_cipher(client).flatMap { SSL_CIPHER_standard_name($0) }.map { String(cString: $0) } ?? ""
     }
 
-    /// Sends plaintext, and carries it over.
+    /// Writes plaintext and transfers it.
     func write(_ direction: Direction, _ plaintext: [UInt8]) {
         SSL_write(end(direction), plaintext, Int32(plaintext.count))
         sent[direction]? += plaintext
@@ -185,7 +185,7 @@ final class RecordedTLS {
         drain()
     }
 
-    /// Stanzas of many lengths in both directions, one of them longer than a record.
+    /// Writes stanzas of many lengths in both directions, one of them longer than a record.
     func converse() {
         for length in [1, 17, 400, 1460, 16_384, 40_000] {
             write(.send, Self.text(length, "c"))
@@ -193,12 +193,12 @@ final class RecordedTLS {
         }
     }
 
-    /// A text of a length that differs from byte to byte.
+    /// Returns a text of a length without repetition.
     static func text(_ length: Int, _ mark: String) -> [UInt8] {
         Array((0...(length / 2)).map { "\(mark)\($0)," }.joined().utf8.prefix(length))
     }
 
-    /// New keys for one direction, and for the other on request.
+    /// Updates the keys of one direction, and on request of the other one.
     func updateKeys(_ direction: Direction, both: Bool = true) {
         SSL_key_update(end(direction), both ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED)
         SSL_do_handshake(end(direction))
@@ -215,7 +215,7 @@ final class RecordedTLS {
         }
     }
 
-    /// close_notify of both ends.
+    /// Sends close_notify from both ends.
     func close() {
         SSL_shutdown(client)
         carry()
@@ -236,7 +236,7 @@ final class RecordedTLS {
         }
     }
 
-    /// Lets both ends read, and answer what they have read.
+    /// Lets both ends read, and transfers their responses.
     private func drain() {
         var bytes = [UInt8](repeating: 0, count: 1 << 15)
         for ssl in [client, server] { while SSL_read(ssl, &bytes, Int32(bytes.count)) > 0 {} }
@@ -244,7 +244,7 @@ final class RecordedTLS {
     }
 }
 
-/// What a decryptor told of a connection, sorted.
+/// The outputs of a decryptor, sorted.
 struct Decrypted: Equatable {
     var handshake: TLSDecryptor.Handshake?
     var plaintext: [Direction: [UInt8]] = [.send: [], .recv: []]
@@ -253,7 +253,7 @@ struct Decrypted: Equatable {
     var holes: [Direction: Int] = [:]
     var failures: [Direction: TLSDecryptionFailure] = [:]
     var handshakes = 0
-    /// Outputs of a direction after its failure; there must be none.
+    /// Number of outputs of a direction after its failure; must be 0.
     var late = 0
 
     mutating func take(from decryptor: TLSDecryptor) {
@@ -277,11 +277,11 @@ struct Decrypted: Equatable {
 }
 
 extension RecordedTLS {
-    /// What comes of the recorded bytes.
+    /// Decrypts the recorded bytes.
     ///
     /// - Parameters:
-    ///   - size: Bytes given at a time.
-    ///   - order: One direction after the other in this order; as recorded by default.
+    ///   - size: Maximum number of bytes per call.
+    ///   - order: The order of complete directions; nil for the recorded order.
     func decrypted(_ keyLog: KeyLog? = nil, size: Int = .max, order: [Direction]? = nil) -> Decrypted {
         let decryptor = TLSDecryptor(keyLog: keyLog ?? laboratory.makeKeyLog())
         var result = Decrypted()
@@ -295,14 +295,14 @@ extension RecordedTLS {
         return result
     }
 
-    /// All bytes of a direction.
+    /// Returns all bytes of a direction.
     func bytes(_ direction: Direction) -> [UInt8] {
         transcript.filter { $0.direction == direction }.flatMap(\.bytes)
     }
 }
 
 extension TLSDecryptor {
-    /// Takes bytes, so many at a time.
+    /// Receives bytes in pieces of at most `size`.
     func receive(_ direction: Direction, _ bytes: [UInt8], size: Int = .max) {
         var rest = bytes[...]
         while !rest.isEmpty {

@@ -6,7 +6,7 @@ import TapTestKit
 import Testing
 
 @Suite(.enabled(if: TestProgram.openssl.isInstalled)) struct TLSDecryptorTests {
-    /// A version and suites of OpenSSL's; `etm` is encrypt-then-MAC of CBC suites.
+    /// A TLS version and OpenSSL cipher suites.
     struct Case: Sendable, CustomTestStringConvertible {
         let version: TLSVersion
         let suite: String
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: Case.all)
-    func `every suite is decrypted, whole and byte by byte`(suite: Case) async throws {
+    func `every suite is decrypted, at once and byte by byte`(suite: Case) async throws {
         let laboratory = try await suite.laboratory()
         let recorded = try RecordedTLS(laboratory)
         recorded.converse()
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test(arguments: Case.usual)
-    func `one direction may come before the other`(suite: Case) async throws {
+    func `one direction may be received before the other`(suite: Case) async throws {
         let recorded = try RecordedTLS(await suite.laboratory())
         recorded.write(.send, RecordedTLS.text(400, "c"))
         recorded.write(.recv, RecordedTLS.text(400, "s"))
@@ -81,7 +81,7 @@ import Testing
         expectAll(recorded.decrypted(order: [.recv, .send]), of: recorded)
     }
 
-    @Test func `the key log of our own TLS decrypts it`() async throws {
+    @Test func `the key log of our own TLS decrypts its connections`() async throws {
         let lines = Lines()
         let fixture = try await EngineFixture { $0.keyLog = lines.append }
         var pair = try fixture.pair()
@@ -112,7 +112,7 @@ import Testing
 
     // MARK: Handshakes
 
-    @Test func `keys change by KeyUpdate in either direction`() async throws {
+    @Test func `keys change after a KeyUpdate in either direction`() async throws {
         let recorded = try RecordedTLS(await TLSLaboratory())
         for direction in [Direction.send, .recv, .send] {
             recorded.updateKeys(direction, both: direction == .recv)
@@ -122,7 +122,7 @@ import Testing
         expectAll(recorded.decrypted(size: 1), of: recorded)
     }
 
-    @Test func `a HelloRetryRequest comes before the handshake`() async throws {
+    @Test func `a handshake with a HelloRetryRequest is decrypted`() async throws {
         var options = TLSLaboratory.Options()
         options.clientGroups = "X25519:P-256"
         options.serverGroups = "P-256"
@@ -136,7 +136,7 @@ import Testing
     }
 
     @Test(arguments: [(TLSVersion.tls13, true), (.tls12, true), (.tls12, false)])
-    func `a resumed session is decrypted by its own secrets`(version: TLSVersion, tickets: Bool) async throws {
+    func `a resumed session is decrypted with its own secrets`(version: TLSVersion, tickets: Bool) async throws {
         var options = TLSLaboratory.Options(version: version)
         options.usesTickets = tickets
         let laboratory = try await TLSLaboratory(options)
@@ -170,7 +170,7 @@ import Testing
         expectAll(second.decrypted(size: 1), of: second)
     }
 
-    @Test func `early data whose secret is missing is a hole before the rest`() async throws {
+    @Test func `early data without its secret is reported as a hole`() async throws {
         var options = TLSLaboratory.Options()
         options.maximumEarlyData = 16_384
         let laboratory = try await TLSLaboratory(options)
@@ -189,7 +189,7 @@ import Testing
         #expect(try #require(decrypted.holes[.send]) > 1000)
     }
 
-    @Test func `a renegotiation inside TLS 1.2 changes the keys`() async throws {
+    @Test func `a renegotiation within TLS 1.2 changes the keys`() async throws {
         let recorded = try RecordedTLS(await TLSLaboratory(TLSLaboratory.Options(version: .tls12)))
         recorded.converse()
         let before = recorded.transcript.count
@@ -202,7 +202,7 @@ import Testing
     // MARK: Secrets
 
     @Test(arguments: Case.usual)
-    func `without secrets each direction says so at once, and its bytes are counted`(suite: Case) async throws {
+    func `without secrets each direction fails at once, and its bytes are counted`(suite: Case) async throws {
         let recorded = try RecordedTLS(await suite.laboratory())
         recorded.converse()
         let decryptor = TLSDecryptor(keyLog: KeyLog())
@@ -222,13 +222,13 @@ import Testing
     }
 
     @Test(arguments: Case.usual)
-    func `secrets of another connection under the same client random are told as wrong`(suite: Case) async throws {
+    func `wrong secrets for the client random are reported`(suite: Case) async throws {
         let laboratory = try await suite.laboratory()
         let recorded = try RecordedTLS(laboratory)
         recorded.converse()
         let keyLog = KeyLog()
         for line in laboratory.keyLog.split(separator: "\n") {
-            // The last digit is another one.
+            // The last digit is changed.
             let digit = line.hasSuffix("0") ? "1" : "0"
             keyLog.append(Array("\(line.dropLast())\(digit)\n".utf8).span)
         }
@@ -239,7 +239,7 @@ import Testing
     }
 
     @Test(arguments: Case.usual)
-    func `a secret that comes late is used if the bytes were kept for it`(suite: Case) async throws {
+    func `a late secret is used if the bytes were kept`(suite: Case) async throws {
         let laboratory = try await suite.laboratory()
         let recorded = try RecordedTLS(laboratory)
         recorded.write(.send, RecordedTLS.text(400, "c"))
@@ -263,7 +263,7 @@ import Testing
     }
 
     @Test(arguments: Case.usual)
-    func `secrets that are given up fail what waits for them`(suite: Case) async throws {
+    func `giving up secrets fails the directions that wait for them`(suite: Case) async throws {
         let recorded = try RecordedTLS(await suite.laboratory())
         recorded.converse()
         let decryptor = TLSDecryptor(keyLog: KeyLog(), patience: .max)
@@ -277,7 +277,7 @@ import Testing
         #expect(!decryptor.isWaitingForSecret)
     }
 
-    @Test func `patience has an end`() async throws {
+    @Test func `the number of bytes kept for a missing secret is limited`() async throws {
         let recorded = try RecordedTLS(await TLSLaboratory())
         let decryptor = TLSDecryptor(keyLog: KeyLog(), patience: 20_000)
         recorded.converse()
@@ -287,7 +287,7 @@ import Testing
         #expect(decrypted.failures == [.send: .noSecret(.clientHandshake), .recv: .noSecret(.serverHandshake)])
     }
 
-    // MARK: What cannot be decrypted
+    // MARK: Failures
 
     @Test(
         arguments: [
@@ -295,7 +295,7 @@ import Testing
             (.tls11, "ECDHE-ECDSA-AES128-SHA", .unsupportedVersion(0x0302)),
         ] as [(TLSVersion, String, TLSDecryptionFailure)]
     )
-    func `what is not supported is named`(version: TLSVersion, suite: String, failure: TLSDecryptionFailure)
+    func `unsupported parameters are reported`(version: TLSVersion, suite: String, failure: TLSDecryptionFailure)
         async throws
     {
         let recorded = try RecordedTLS(await TLSLaboratory(TLSLaboratory.Options(version: version, suites: suite)))
@@ -305,7 +305,7 @@ import Testing
         #expect(decrypted.handshake?.suite == recorded.suite)
     }
 
-    @Test func `bytes that are no TLS, begin too late or end too early are told apart`() async throws {
+    @Test func `non-TLS data, a missing handshake and a truncated record have different failures`() async throws {
         func failures(_ send: [UInt8], _ recv: [UInt8] = []) -> [Direction: TLSDecryptionFailure] {
             let decryptor = TLSDecryptor(keyLog: KeyLog())
             decryptor.receive(.send, send)
@@ -332,7 +332,7 @@ import Testing
     // MARK: Holes
 
     @Test(arguments: Case.all)
-    func `after a hole the next whole record is found`(suite: Case) async throws {
+    func `decryption continues with the next complete record after a hole`(suite: Case) async throws {
         let laboratory = try await suite.laboratory()
         let recorded = try RecordedTLS(laboratory)
         recorded.write(.send, Array("<first/>".utf8))
@@ -363,7 +363,7 @@ import Testing
         }
     }
 
-    @Test func `a KeyUpdate or the rest of the handshake may be inside a hole`() async throws {
+    @Test func `a hole may include a KeyUpdate or the rest of the handshake`() async throws {
         let laboratory = try await TLSLaboratory()
         let recorded = try RecordedTLS(laboratory)
         let handshakeEnd = recorded.bytes(.recv).count
@@ -388,7 +388,7 @@ import Testing
         }
     }
 
-    @Test func `a damaged record is a hole of its own`() async throws {
+    @Test func `a damaged record is a hole`() async throws {
         let laboratory = try await TLSLaboratory()
         let recorded = try RecordedTLS(laboratory)
         recorded.write(.send, Array("<first/>".utf8))
@@ -407,7 +407,7 @@ import Testing
         #expect(decrypted.failures == [:])
     }
 
-    @Test func `a hole in the hello or after everything ends the direction`() async throws {
+    @Test func `a hole in the ClientHello or at the end fails the direction`() async throws {
         let laboratory = try await TLSLaboratory()
         let recorded = try RecordedTLS(laboratory)
         recorded.converse()
@@ -432,7 +432,7 @@ import Testing
         #expect(end.undecryptedBytes(.send) >= 2 << 20)
     }
 
-    @Test func `headers of records without end after a hole cost a bounded time`() async throws {
+    @Test func `the search after a hole is bounded, whatever the bytes`() async throws {
         let laboratory = try await TLSLaboratory()
         let recorded = try RecordedTLS(laboratory)
         recorded.converse()
@@ -448,7 +448,7 @@ import Testing
     // MARK: Hostile bytes
 
     @Test(arguments: Case.usual, [1, 2, 3, 4] as [UInt64])
-    func `whatever is changed on the way, only what was sent comes out`(suite: Case, seed: UInt64) async throws {
+    func `with changed bytes, only sent plaintext is decrypted`(suite: Case, seed: UInt64) async throws {
         let laboratory = try await suite.laboratory()
         let recorded = try RecordedTLS(laboratory)
         var words: Set<[UInt8]> = []
@@ -498,7 +498,7 @@ import Testing
         }
     }
 
-    @Test func `random bytes behind a hello do no harm`() async throws {
+    @Test func `random bytes after a ClientHello do not trap`() async throws {
         let recorded = try RecordedTLS(await TLSLaboratory())
         var generator = SeededGenerator(seed: 5)
         for _ in 0..<300 {
@@ -506,7 +506,7 @@ import Testing
             for (direction, bytes) in recorded.transcript.prefix(2) { decryptor.receive(direction, bytes) }
             for _ in 0..<20 {
                 var bytes = generator.bytes(count: 300)
-                // Most begin like a record.
+                // Most pieces begin like a record.
                 if Bool.random(using: &generator) {
                     bytes.replaceSubrange(0..<5, with: [UInt8.random(in: 20...24, using: &generator), 3, 3, 0, 200])
                 }

@@ -7,7 +7,7 @@ import Testing
         PlainServer { names, password in names.authentication == "romeo" && password == "wherefore" }
     }
 
-    @Test func `a client logs in, with an initial response or without`() throws {
+    @Test func `a client logs in with or without an initial response`() throws {
         for asks in [false, true] {
             var client = PlainClient(identity: SASLIdentity(authentication: "romeo"), password: "wherefore")
             var server = self.server()
@@ -20,13 +20,13 @@ import Testing
         }
     }
 
-    @Test func `the name to act as is passed on for the caller to judge`() {
+    @Test func `the authorization identity is returned for the caller to check`() {
         var server = self.server()
         #expect(server.step(Array("juliet@localhost\0romeo\0wherefore".utf8)) == .done(nil))
         #expect(server.identity?.authorization == "juliet@localhost")
     }
 
-    @Test func `a wrong password is not authorized and proves nobody`() {
+    @Test func `a wrong password is not authorized and authenticates no identity`() {
         var server = self.server()
         let step = server.step(Array("\0romeo\0whatever".utf8))
         #expect(step == .failed(.notAuthorized, text: "wrong user name or password"))
@@ -43,13 +43,13 @@ import Testing
         #expect(server.identity == nil)
     }
 
-    @Test func `bytes that are no UTF-8 are refused`() {
+    @Test func `a message that is not UTF-8 is refused`() {
         var server = self.server()
         #expect(server.step([0, 0xff, 0, 0x61]).condition == .malformedRequest)
     }
 
     @Test(arguments: [("", "x"), ("a\0b", "x"), ("romeo", ""), ("romeo", "x\0y")])
-    func `a client refuses to send what the message cannot hold`(name: String, password: String) {
+    func `a client does not send names or passwords that PLAIN cannot contain`(name: String, password: String) {
         var client = PlainClient(identity: SASLIdentity(authentication: name), password: password)
         #expect(client.step(nil).condition == .malformedRequest)
     }

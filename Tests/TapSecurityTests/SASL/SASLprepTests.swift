@@ -2,7 +2,7 @@ import TapSecurity
 import Testing
 
 @Suite struct SASLprepTests {
-    /// RFC 4013 §3, and more of the same kinds.
+    /// RFC 4013 §3, and similar cases.
     @Test(arguments: [
         ("I\u{ad}X", "IX"), ("user", "user"), ("USER", "USER"), ("\u{aa}", "a"), ("\u{2168}", "IX"),
         ("pass\u{a0}word", "pass word"), ("a\u{200b}b", "ab"), ("e\u{301}", "\u{e9}"), ("", ""), ("a~b c", "a~b c"),
@@ -17,7 +17,7 @@ import Testing
         "\u{7}", "\u{7f}", "\u{627}1", "\u{5d0}a\u{5d0}", "a\u{5d0}", "\u{85}", "\u{e000}", "\u{1fffe}",
         "\u{fffd}", "\u{2028}", "\u{e0041}", "\u{200e}", "é\u{0}",
     ])
-    func `what is prohibited is refused`(text: String) {
+    func `prohibited text is refused`(text: String) {
         #expect(SASLprep.prepare(text) == nil)
     }
 }

@@ -2,7 +2,7 @@ import TapCore
 import TapSecurity
 import Testing
 
-/// Messages that are not what they should be: each is refused by its fault, and none is believed.
+/// Malformed messages: each is refused with its error, and none leads to success.
 @Suite struct SCRAMMessageTests {
     private let cryptography = OpenSSLCryptography()
 
@@ -30,7 +30,7 @@ import Testing
         )
     }
 
-    /// The four messages of an exchange that works.
+    /// Returns the four messages of a successful exchange.
     private func exchange() throws -> [[UInt8]] {
         var client = self.client()
         var server = try self.server()
@@ -52,7 +52,7 @@ import Testing
         "n,,n=user,r=c,", "n,,n=user,r=c,x", "n,,n=user,r=c,1=2", "n,,m=x,n=user,r=c", "n,,n=user,r=c\0",
         "n,,n=us\u{7}er,r=c", "n,,n=user,\u{301}r=c", "biwsbj11c2Vy",
     ])
-    func `a first message that breaks the grammar is malformed`(message: String) throws {
+    func `a first message that violates the grammar is malformed`(message: String) throws {
         var server = try self.server()
         #expect(server.step(Array(message.utf8)).condition == .malformedRequest)
     }
@@ -66,7 +66,7 @@ import Testing
         ("r=cs,c=biws,p=AAAA", .malformedRequest), ("m=1,c=biws,r=cs,p=AAAA", .malformedRequest),
         ("c=biws,r=cs,p=AAAA,x=1", .malformedRequest), ("c=biws,,r=cs,p=AAAA", .malformedRequest),
     ])
-    func `a final message that is wrong fails by its fault`(message: String, condition: SASLCondition) throws {
+    func `an invalid final message fails with its condition`(message: String, condition: SASLCondition) throws {
         var server = try self.server()
         _ = server.step(Array("n,,n=user,r=c".utf8))
         #expect(server.step(Array(message.utf8)).condition == condition)
@@ -79,13 +79,13 @@ import Testing
         "r=cs,s=QQ==,i=1000001", "r=cs,s=QQ==,i=99999999999999999999", "s=QQ==,r=cs,i=4096", "m=x,r=cs,s=QQ==,i=4096",
         "e=invalid-encoding", "r=c s,s=QQ==,i=4096", "r=cs,s=QQ==,i=4096,",
     ])
-    func `a client answers no challenge that is wrong`(challenge: String) {
+    func `a client does not answer an invalid challenge`(challenge: String) {
         var client = self.client()
         _ = client.step(nil)
         #expect(client.step(Array(challenge.utf8)).condition != nil)
     }
 
-    @Test func `extensions a message may have are ignored but proven`() throws {
+    @Test func `optional extensions are ignored but authenticated`() throws {
         var client = self.client()
         _ = client.step(nil)
         #expect(client.step(Array("r=cs,s=QQ==,i=4096,h=abc,t=0304".utf8)).message != nil)
@@ -93,7 +93,7 @@ import Testing
         #expect(server.step(Array("n,,n=user,r=c,x=y".utf8)).message != nil)
     }
 
-    @Test func `what the server makes up in e= for the readers of a log is not passed on`() {
+    @Test func `an arbitrary error text from the server is not passed on`() {
         for error in ["\u{1B}[2Jgone", "the password was rosaline", String(repeating: "x", count: 65), ""] {
             var client = self.client()
             _ = client.step(nil)
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func `what the server says in e= is passed on`() {
+    @Test func `a standard error code from the server is passed on`() {
         var client = self.client()
         _ = client.step(nil)
         #expect(
@@ -112,7 +112,7 @@ import Testing
         )
     }
 
-    @Test func `no message that was shortened or changed in one byte leads to success`() throws {
+    @Test func `no truncated or modified message leads to success`() throws {
         let messages = try exchange()
         for (index, message) in messages.enumerated() {
             for position in message.indices {
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    /// Feeds one changed message to the side that reads it; the other messages are the original ones.
+    /// Passes one modified message to its receiver; the other messages are original.
     private func expectNoSuccess(_ index: Int, _ changed: [UInt8], of messages: [[UInt8]]) throws {
         if index.isMultiple(of: 2) {
             var server = try self.server()

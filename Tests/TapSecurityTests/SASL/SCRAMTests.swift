@@ -2,7 +2,7 @@ import TapCore
 import TapSecurity
 import Testing
 
-/// Client against server, with what both must accept and what they must not.
+/// Client and server against each other, with exchanges that succeed and that fail.
 @Suite struct SCRAMTests {
     private static let families = HashAlgorithm.allCases.map { SCRAMMechanism($0) }
     private static let salt = Array("0123456789abcdef".utf8)
@@ -42,7 +42,7 @@ import Testing
         )
     }
 
-    /// Runs both to the end and gives what each said last.
+    /// Runs both sides to the end; returns their last steps.
     private func run(_ client: inout SCRAMClient, _ server: inout SCRAMServer) -> (client: SASLStep, server: SASLStep) {
         var message: [UInt8]?
         while true {
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test(arguments: families)
-    func `client and server prove themselves to each other`(mechanism: SCRAMMechanism) throws {
+    func `client and server authenticate each other`(mechanism: SCRAMMechanism) throws {
         var client = self.client(mechanism)
         var server = try self.server(mechanism)
         let ends = run(&client, &server)
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test(arguments: families, [("ro,m=eo", "what"), ("nobody", "wherefore")])
-    func `a wrong password and an unknown name look the same`(
+    func `a wrong password and an unknown name are indistinguishable`(
         mechanism: SCRAMMechanism,
         credentials: (String, String)
     ) throws {
@@ -79,7 +79,7 @@ import Testing
         #expect(server.identity == nil)
     }
 
-    @Test func `an unknown name keeps its salt, and another server gives another`() throws {
+    @Test func `an unknown name keeps its salt, which differs between servers`() throws {
         func challenge(key: [UInt8]) throws -> SASLStep {
             var server = SCRAMServer(
                 .init(.sha256),
@@ -92,7 +92,7 @@ import Testing
         #expect(try challenge(key: [1]) != challenge(key: [2]))
     }
 
-    @Test func `a server that does not know the password is found out`() throws {
+    @Test func `a server that does not know the password is detected`() throws {
         let mechanism = SCRAMMechanism(.sha256)
         var client = self.client(mechanism)
         var server = try self.server(mechanism)
@@ -107,7 +107,7 @@ import Testing
         #expect(client.step(forged) == .failed(.notAuthorized, text: text))
     }
 
-    @Test func `a success without the server's signature is not believed, at any stage`() throws {
+    @Test func `a success without the server's signature is refused at any stage`() throws {
         var early = self.client(.init(.sha1))
         _ = early.step(nil)
         #expect(early.step(nil).condition == .notAuthorized)
@@ -121,7 +121,7 @@ import Testing
 
     // MARK: Channel binding
 
-    @Test func `bound to the same connection they agree, bound to two they do not`() throws {
+    @Test func `a login succeeds if both sides bind the same connection, and fails otherwise`() throws {
         let mechanism = SCRAMMechanism(.sha256, isPlus: true)
         let here = ChannelBinding(type: "tls-exporter", data: [0, 1, 2, 255])
         let elsewhere = ChannelBinding(type: "tls-exporter", data: [0, 1, 2, 254])
@@ -144,7 +144,7 @@ import Testing
         ("p=tls-exporter,,", false, true, "channel-binding-not-supported"),
         ("p=tls-unique,,", true, true, "unsupported-channel-binding-type"), ("p=tls-exporter,,", true, true, nil),
     ])
-    func `each flag is judged by what the server offers`(
+    func `each GS2 flag is checked against the server's offer`(
         header: String,
         isPlus: Bool,
         isBound: Bool,
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test func `a mechanism and a binding that contradict each other are refused before anything is sent`() {
+    @Test func `a mechanism that contradicts the channel binding is refused before sending`() {
         let binding = ChannelBinding(type: "tls-exporter", data: [1])
         for (isPlus, binding) in [(true, .unsupported), (true, .notOffered), (false, .bound(binding))]
             as [(Bool, BindingClaim)]

@@ -16,14 +16,14 @@ struct SCRAMVectorTests {
         let client_final: String
         let server_final: String
 
-        /// The value of an attribute of one of the messages.
+        /// Returns the value of an attribute in a message.
         func value(_ name: String, of message: String) throws -> String {
             let piece = message.components(separatedBy: ",").first { $0.hasPrefix("\(name)=") }
             return String(try #require(piece).dropFirst(2))
         }
     }
 
-    @Test func `both sides say what the RFCs print`() throws {
+    @Test func `both sides send the messages of the RFCs`() throws {
         let vectors = try JSONDecoder().decode([Vector].self, from: Corpus.read("scram-vectors.json"))
         #expect(vectors.count == 2)
         for vector in vectors { try check(vector) }

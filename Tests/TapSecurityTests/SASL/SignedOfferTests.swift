@@ -3,10 +3,10 @@ import TapRecord
 import TapSecurity
 import Testing
 
-/// What a server signs of its offer (XEP-0474, XEP-0515), and what a client makes of it.
+/// A server's signatures of its offer (XEP-0474, XEP-0515), and how a client checks them.
 struct SignedOfferTests {
     private static let cryptography = OpenSSLCryptography()
-    /// The offer of the examples of both documents, in another order.
+    /// The offer in the examples of both XEPs, in another order.
     private static let offer = LoginOffer(
         mechanisms: ["SCRAM-SHA-1-PLUS", "SCRAM-SHA-1"],
         bindingTypes: ["tls-server-end-point", "tls-exporter"],
@@ -14,22 +14,22 @@ struct SignedOfferTests {
     )
     private static let hash = "G6k/rBLDqgOhRRaCuuatSDFkJ08="
 
-    @Test func `the list is sorted, and its hash is that of the example of XEP-0474`() throws {
+    @Test func `the signed list is sorted, and its hash equals that of the example in XEP-0474`() throws {
         let expected = "SCRAM-SHA-1\u{1e}SCRAM-SHA-1-PLUS\u{1f}tls-exporter\u{1e}tls-server-end-point"
         #expect(Self.offer.signedList == Array(expected.utf8))
         let hash = try Self.cryptography.digest(.sha1, of: Self.offer.signedList)
         #expect(Base64.encode(hash) == Self.hash)
     }
 
-    @Test func `without a list of bindings there is no part for it, with an empty one there is`() {
+    @Test func `the signed list contains binding types only if a list was sent, even an empty one`() {
         #expect(LoginOffer(mechanisms: ["B", "A"]).signedList == Array("A\u{1e}B".utf8))
         #expect(LoginOffer(mechanisms: ["A"], bindingTypes: []).signedList == Array("A\u{1f}".utf8))
         #expect(LoginOffer(mechanisms: []).signedVersion == nil)
         #expect(LoginOffer(mechanisms: [], tlsVersion: 0x0303).signedVersion == "0303")
     }
 
-    /// The whole exchange that XEP-0515 prints, from both sides.
-    @Test func `both sides say what the example of XEP-0515 prints`() throws {
+    /// The exchange of the example in XEP-0515, from both sides.
+    @Test func `both sides send the messages of the example in XEP-0515`() throws {
         let nonces = ("12C4CD5C-E38E-4A98-8F6D-15C38F51CCC6", "a09117a6-ac50-4f2f-93f1-93799c2bddf6")
         let binding = ChannelBinding(type: "tls-exporter", data: Array("THIS IS FAKE CB DATA".utf8))
         let plus = SCRAMMechanism(.sha1, isPlus: true)
@@ -72,7 +72,7 @@ struct SignedOfferTests {
         (",h=AAAA", "mechanisms or channel bindings"), (",t=0303", "TLS version"), (",t=0304x", "TLS version"),
         (",h=", "mechanisms or channel bindings"),
     ])
-    func `a client goes on only where what is signed is what it has seen`(attributes: String, refusal: String?) {
+    func `a client continues only if the signature matches its received offer`(attributes: String, refusal: String?) {
         var client = SCRAMClient(
             SCRAMMechanism(.sha1),
             identity: .init(authentication: "user"),

@@ -6,40 +6,40 @@ import XMPPCore
 
 @testable import TapSecurity
 
-/// One login through a session that ends it: a client and a server of this program's own mechanisms at its two ends, each
-/// on a TLS connection of its own.
+/// A login through a session that bridges it: a client and a server with this program's mechanisms, each on a separate
+/// TLS connection.
 final class BridgedLogin {
-    /// What the two ends and the tap know, and what the server offers.
+    /// The credentials of all sides, and the server's offer.
     struct Setting {
         var mechanisms = ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"]
-        /// The types that the server names; nil names none.
+        /// The channel binding types that the server lists; nil sends no list.
         var types: [String]? = ["tls-exporter", "tls-server-end-point"]
         var isSASL2 = false
-        /// More of the features, in SASL2's `<inline/>`.
+        /// Additional inline features of SASL2.
         var inline = ""
         var user = "juliet"
         var clientPassword = "r0m30"
         var storePassword = "r0m30"
-        /// What the account store has instead of a password.
+        /// The stored keys in the account store, instead of a password.
         var storeKeys: StoredKeys?
-        /// What the account store hashes with.
+        /// The cryptographic functions of the account store.
         var storeCryptography: any Cryptography = BridgedLogin.cryptography
-        /// It has romeo's password besides.
+        /// Whether the store also contains Romeo's password.
         var otherAccount = false
-        /// How the server hashes.
+        /// The server's salt for hashing.
         var salt = "salt"
         var iterations = 4096
         var serverPassword = "r0m30"
         var hasCertificate = false
         var version: UInt16 = 0x0304
-        /// Both legs have TLS.
+        /// Whether both legs use TLS.
         var isSecure = true
-        /// How TLS begins with the client, where it is ended here.
+        /// How TLS starts on the client leg, if it is intercepted.
         var clientTLS: LegTLS?
         var redaction = RedactionPolicy.secrets
-        /// All comes byte by byte.
+        /// Whether all data arrives byte by byte.
         var drips = false
-        /// What the server signs is not what it offers.
+        /// Whether the server signs another offer than it sends.
         var lies = false
     }
 
@@ -51,12 +51,12 @@ final class BridgedLogin {
 
     let setting: Setting
     var harness: SessionHarness
-    /// Features as the client got them.
+    /// The features that the client received.
     let features: StreamFeatures
     private var seenByClient: Int
     private var seenByServer: Int
 
-    /// A session whose logins are ended, before anything has come.
+    /// Creates a session that bridges logins, before any data.
     static func harness(_ setting: Setting) throws -> SessionHarness {
         var options = SessionOptions(level: .trace, redaction: setting.redaction)
         options.holdsProceed = setting.clientTLS != nil
@@ -85,7 +85,7 @@ final class BridgedLogin {
         harness.recv(Self.answer)
         let before = harness.toClient.count
         harness.recv(Self.features(setting))
-        // What the client gets has the prefix of its stream.
+        // The features that the client receives use the prefix of its stream.
         var decoder = StreamDecoder()
         decoder.append(harness.toClient.span)
         var element: Element?
@@ -103,7 +103,7 @@ final class BridgedLogin {
         self.setting = setting
     }
 
-    /// Bindings of a leg: each has its own.
+    /// Returns the channel bindings of a leg, which differ between legs.
     static func leg(_ name: String, _ version: UInt16) -> SecuredLeg {
         let first = version >= 0x0304 ? ["tls-exporter"] : ["tls-exporter", "tls-unique"]
         return SecuredLeg(
@@ -127,15 +127,15 @@ final class BridgedLogin {
         return "<stream:features>\(list)\(types ?? "")</stream:features>"
     }
 
-    /// The client begins; nil is without a first message.
+    /// Starts a login; nil sends no initial response.
     func begin(_ mechanism: String, _ message: [UInt8]?) {
         let text = message.map { $0.isEmpty ? "=" : Base64.encode($0) } ?? ""
         harness.send("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='\(mechanism)'>\(text)</auth>")
     }
 
-    // MARK: What comes
+    // MARK: Received elements
 
-    /// The element that the client has got since it was asked last; nil where there is none.
+    /// Returns the element that the client received since the last call; nil if there is none.
     func toClient() -> Element? {
         defer { seenByClient = harness.toClient.count }
         let bytes = Array(harness.toClient[seenByClient...])
@@ -143,7 +143,7 @@ final class BridgedLogin {
         return bytes.isEmpty ? nil : reader.read(bytes.span)
     }
 
-    /// The same of the server.
+    /// Returns the element that the server received since the last call; nil if there is none.
     func toServer() -> Element? {
         defer { seenByServer = harness.toServer.count }
         let bytes = Array(harness.toServer[seenByServer...])
@@ -151,9 +151,9 @@ final class BridgedLogin {
         return bytes.isEmpty ? nil : reader.read(bytes.span)
     }
 
-    // MARK: The two ends
+    // MARK: Client and server
 
-    /// What the client was offered, as far as it is signed.
+    /// The offer that the client received, as far as it is signed.
     var offered: LoginOffer {
         LoginOffer(
             mechanisms: setting.isSASL2 ? features.sasl2Mechanisms ?? [] : features.mechanisms,
@@ -162,7 +162,7 @@ final class BridgedLogin {
         )
     }
 
-    /// A client that binds by `type`, where the mechanism does.
+    /// Creates a client that uses a binding of `type` if the mechanism binds.
     func client(_ mechanism: String, type: String?, flag: BindingClaim = .unsupported) throws -> any SASLExchange {
         let names = SASLIdentity(authentication: setting.user)
         guard mechanism != "PLAIN" else { return PlainClient(identity: names, password: setting.clientPassword) }
@@ -211,23 +211,23 @@ final class BridgedLogin {
         for byte in text.utf8 { harness.receive(direction, [byte]) }
     }
 
-    // MARK: A whole login
+    // MARK: Complete logins
 
-    /// What came of a login.
+    /// The result of a login.
     struct Outcome {
-        /// The client has got a success, and the server's proof in it is right.
+        /// Whether the client received a success with a valid proof of the server.
         var succeeded = false
-        /// Why not: the SASL condition.
+        /// The SASL condition of the failure; nil if there was none.
         var condition: String?
-        /// The mechanism by which the server was logged in to; nil where it never was.
+        /// The mechanism of the login to the server; nil if there was no login.
         var mechanism: String?
-        /// What was said to the server first.
+        /// The first element that the server received.
         var first: Element?
-        /// The last that the client got.
+        /// The last element that the client received.
         var last: Element?
     }
 
-    /// Lets the client log in; the server's success holds `extra`.
+    /// Runs a login of the client; the server's success includes `extra`.
     func logIn(_ client: any SASLExchange, inline: String = "", extra: String = "") throws -> Outcome {
         var outcome = Outcome()
         var client = client

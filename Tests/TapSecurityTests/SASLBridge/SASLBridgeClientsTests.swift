@@ -5,14 +5,14 @@ import XMPPCore
 
 @testable import TapSecurity
 
-/// What real clients and servers do to logins that the proxy ends.
+/// Behaviour of real clients and servers with bridged logins.
 struct SASLBridgeClientsTests {
     private static let auth =
         "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGp1bGlldAByMG0zMA==</auth>"
     private static let success = "<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>"
 
     @Test(arguments: ["\n", " \r\n\t"])
-    func `white space behind the client's login does not stand before the next stream's declaration`(
+    func `white space after the client's login is not sent before the next XML declaration`(
         space: String
     ) throws {
         var setting = BridgedLogin.Setting()
@@ -22,7 +22,7 @@ struct SASLBridgeClientsTests {
         #expect(login.toServer()?.attribute("mechanism") == "PLAIN")
         login.harness.recv(Self.success)
         let before = login.harness.toServer.count
-        // go-sendxmpp has white space behind its declaration, too, which goes its way.
+        // go-sendxmpp sends white space after its declaration, which is forwarded.
         let header = "<?xml version='1.0'?>\n" + BridgedLogin.header
         login.harness.send(header)
         #expect(String(decoding: login.harness.toServer[before...], as: UTF8.self) == header)
@@ -30,7 +30,7 @@ struct SASLBridgeClientsTests {
         #expect(kept.map { $0.map { "\($0)" } } == ["answered", nil])
     }
 
-    @Test func `a server on TLS 1.3 that names no binding is logged in to without, unless it takes nothing else`()
+    @Test func `a TLS 1.3 server without a list of binding types is bound only if required`()
         throws
     {
         var setting = BridgedLogin.Setting()
@@ -45,7 +45,7 @@ struct SASLBridgeClientsTests {
             #expect(outcome.succeeded)
             #expect(outcome.first?.attribute("mechanism") == own)
         }
-        // Before TLS 1.3 it is tls-unique that is meant.
+        // Before TLS 1.3 the default type is tls-unique.
         setting.version = 0x0303
         setting.mechanisms = ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"]
         let login = try BridgedLogin(setting)

@@ -6,12 +6,12 @@ import XMPPCore
 
 @testable import TapSecurity
 
-/// Logins that the proxy ends itself, and whatever may go wrong on either side.
+/// Bridged logins with errors on either side.
 struct SASLBridgeFaultTests {
-    // MARK: What goes wrong
+    // MARK: Failures
 
     @Test(arguments: ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-1", "PLAIN"])
-    func `a wrong password of the client never reaches the server`(mechanism: String) throws {
+    func `a wrong password from the client never reaches the server`(mechanism: String) throws {
         var setting = BridgedLogin.Setting()
         setting.clientPassword = "m3rcut10"
         let login = try BridgedLogin(setting)
@@ -29,7 +29,7 @@ struct SASLBridgeFaultTests {
     }
 
     @Test(arguments: [false, true])
-    func `a wrong password of the file is the server's failure, and the log says whose login it was`(isSASL2: Bool)
+    func `a wrong password in the accounts file fails as the server's refusal of the proxy's own login`(isSASL2: Bool)
         throws
     {
         var setting = BridgedLogin.Setting()
@@ -48,7 +48,7 @@ struct SASLBridgeFaultTests {
         #expect(diagnosis.details?["cause"] == "own-login-refused" && diagnosis.details?["proxy_is_cause"] == true)
     }
 
-    @Test func `after too many wrong passwords the session ends`() throws {
+    @Test func `the session ends after too many wrong passwords`() throws {
         var setting = BridgedLogin.Setting()
         setting.clientPassword = "m3rcut10"
         let login = try BridgedLogin(setting)
@@ -59,7 +59,7 @@ struct SASLBridgeFaultTests {
         #expect(String(decoding: login.harness.toClient, as: UTF8.self).contains("policy-violation"))
     }
 
-    @Test func `a server whose signature is wrong, or that signs another list, is not believed`() throws {
+    @Test func `a server with a wrong signature, or with a signature of another offer, is refused`() throws {
         var setting = BridgedLogin.Setting()
         setting.lies = true
         let login = try BridgedLogin(setting)
@@ -67,7 +67,7 @@ struct SASLBridgeFaultTests {
         #expect(outcome.condition == "temporary-auth-failure")
         let told = try #require(login.harness.told(code: "own-login-failed").first?.record.words)
         #expect(told.contains("the signed mechanisms"))
-        // The server's answer to the abort is nothing to the client.
+        // The server's answer to the abort is not forwarded to the client.
         let before = login.harness.toClient.count
         let abort = login.toServer()
         #expect(abort?.name == "abort")
@@ -75,8 +75,8 @@ struct SASLBridgeFaultTests {
         #expect(login.harness.toClient.count == before)
     }
 
-    /// Every order of what the two may say, whether it is their turn or not.
-    @Test func `whatever the two say in whatever order, no client is told of a success that the server has not proven`()
+    /// Every order of messages from both sides, including unexpected ones.
+    @Test func `no order of messages gives the client a success that the server has not proven`()
         throws
     {
         let uri = "urn:ietf:params:xml:ns:xmpp-sasl"
@@ -90,7 +90,7 @@ struct SASLBridgeFaultTests {
         let count = words.count
         for number in 0..<(count * count * count) {
             let login = try BridgedLogin()
-            // Who has begun nothing is told nothing: the first is always the client's.
+            // The client must speak first in each order.
             let order = [number % 2, number / count % count, number / count / count, number % count]
             for index in order where login.harness.closed == nil {
                 login.harness.receive(words[index].0, Array(words[index].1.utf8))
@@ -106,7 +106,7 @@ struct SASLBridgeFaultTests {
         }
     }
 
-    @Test func `a server that would have a password hashed for seconds is not served`() throws {
+    @Test func `a server that demands too many iterations is refused`() throws {
         let login = try BridgedLogin()
         login.begin("PLAIN", Array("\0juliet\0r0m30".utf8))
         let first = try #require(login.toServer().flatMap { Base64.decode($0.text) })
@@ -132,7 +132,7 @@ struct SASLBridgeFaultTests {
         #expect(String(decoding: login.harness.toServer, as: UTF8.self).contains("not-authorized"))
     }
 
-    /// What a hostile server may say, as the challenge and then the success, and what is found.
+    /// Hostile challenges and successes, with the reported finding.
     @Test(arguments: [
         ([(nil, "success")], "without authenticating itself"),
         ([("r=NONCEx,s=c2FsdA==,i=4096", "challenge"), (nil, "success")], "did not prove that it knows the password"),
@@ -144,7 +144,7 @@ struct SASLBridgeFaultTests {
         ([("r=somebodyElse,s=c2FsdA==,i=4096", "challenge")], "nonce does not begin with the client's nonce"),
         ([("nonsense", "challenge")], "not a list of attributes"),
     ])
-    func `a hostile server is to blame, and not xmpptap or its limits`(
+    func `a hostile server is reported as the cause`(
         answers: [(message: String?, name: String)],
         finding: String
     ) throws {
@@ -166,7 +166,7 @@ struct SASLBridgeFaultTests {
         #expect(words.contains(finding) && !words.contains("--limit") && !words.contains("--accounts"), "\(words)")
     }
 
-    @Test func `more iterations than xmpptap allows are a limit of its own, and stored keys an account's`() throws {
+    @Test func `too many iterations are xmpptap's limit, and mismatched stored keys are an account's fault`() throws {
         let login = try BridgedLogin()
         login.begin("PLAIN", Array("\0juliet\0r0m30".utf8))
         let first = try #require(login.toServer().flatMap { Base64.decode($0.text) })
@@ -182,7 +182,7 @@ struct SASLBridgeFaultTests {
 
     // MARK: Messages
 
-    @Test func `a client that begins without a message is asked for it`() throws {
+    @Test func `a client without an initial response is asked for it`() throws {
         let login = try BridgedLogin()
         login.begin("PLAIN", nil)
         let challenge = try #require(login.toClient())
@@ -198,7 +198,7 @@ struct SASLBridgeFaultTests {
         ("PLAIN", "AGp1bGlldA==", "malformed-request"), ("SCRAM-SHA-256", "=", "malformed-request"),
         ("SCRAM-SHA-256", "YWJj", "malformed-request"),
     ])
-    func `a first message that is none is refused here`(mechanism: String, text: String, condition: String) throws {
+    func `an invalid first message is refused by the proxy`(mechanism: String, text: String, condition: String) throws {
         let login = try BridgedLogin()
         login.harness.send("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='\(mechanism)'>\(text)</auth>")
         let failure = try #require(login.toClient())
@@ -206,7 +206,7 @@ struct SASLBridgeFaultTests {
         #expect(login.toServer() == nil)
     }
 
-    @Test func `a client that gives up is answered here`() throws {
+    @Test func `a client's abort is answered by the proxy`() throws {
         let login = try BridgedLogin()
         var client = try login.client("SCRAM-SHA-256", type: nil)
         guard case .send(let first) = client.step(nil) else { throw KitError("no first message") }
@@ -218,7 +218,7 @@ struct SASLBridgeFaultTests {
         #expect(try login.logIn(try login.client("SCRAM-SHA-256", type: nil)).succeeded)
     }
 
-    @Test func `a client that binds by what is not its connection's is refused here`() throws {
+    @Test func `a client that binds another connection is refused by the proxy`() throws {
         let login = try BridgedLogin()
         let wrong = SCRAMClient(
             SCRAMMechanism(.sha256, isPlus: true),
@@ -232,9 +232,9 @@ struct SASLBridgeFaultTests {
         #expect(outcome.condition == "malformed-request" && outcome.mechanism == nil)
     }
 
-    // MARK: Accounts that are not there
+    // MARK: Unknown accounts
 
-    @Test func `an unknown account's login passes as it is, byte for byte`() throws {
+    @Test func `a login of an unknown account is relayed byte for byte`() throws {
         let login = try BridgedLogin()
         let before = login.harness.toServer.count
         let text = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl'  mechanism='PLAIN'>AHRyaW5jdWxvAHN3b3Jk</auth>"
@@ -249,7 +249,7 @@ struct SASLBridgeFaultTests {
         )
     }
 
-    @Test func `an unknown account that had to be asked for is handed on with its first message`() throws {
+    @Test func `an unknown account without an initial response is relayed with its first message`() throws {
         let login = try BridgedLogin()
         login.begin("PLAIN", nil)
         #expect(login.toClient()?.name == "challenge")
@@ -260,7 +260,7 @@ struct SASLBridgeFaultTests {
         #expect(login.toClient()?.name == "success")
     }
 
-    @Test func `an unknown account's bound login cannot pass, and the diagnosis says so`() throws {
+    @Test func `a channel-bound login of an unknown account fails with a diagnosis`() throws {
         var setting = BridgedLogin.Setting()
         setting.user = "trinculo"
         let login = try BridgedLogin(setting)
@@ -275,7 +275,7 @@ struct SASLBridgeFaultTests {
         #expect(diagnosis.details?["cause"] == "channel-binding-mismatch")
     }
 
-    @Test func `a mechanism that is not ended here is not offered, and passes where it is used all the same`() throws {
+    @Test func `an unsupported mechanism is not offered, but relayed if a client uses it`() throws {
         var setting = BridgedLogin.Setting()
         setting.mechanisms += ["ANONYMOUS", "X-OAUTH2"]
         let login = try BridgedLogin(setting)

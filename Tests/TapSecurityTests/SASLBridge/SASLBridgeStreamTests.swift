@@ -6,9 +6,9 @@ import XMPPCore
 @testable import TapCore
 @testable import TapSecurity
 
-/// Logins that the proxy ends itself: what comes with them, what follows, and what the log holds.
+/// Bridged logins: inline requests, the following streams, and the log.
 struct SASLBridgeStreamTests {
-    @Test func `a login that has passed already is not performed here besides`() throws {
+    @Test func `a login that was already relayed is not performed again by the proxy`() throws {
         let login = try BridgedLogin()
         login.harness.session.cutThrough(.send)
         let before = login.harness.toServer.count
@@ -19,7 +19,7 @@ struct SASLBridgeStreamTests {
 
     // MARK: SASL2
 
-    @Test func `with SASL2 what the client asks for besides goes on, and tokens do not`() throws {
+    @Test func `SASL2 inline requests are relayed, except those for tokens`() throws {
         var setting = BridgedLogin.Setting()
         setting.isSASL2 = true
         setting.inline =
@@ -47,7 +47,7 @@ struct SASLBridgeStreamTests {
         #expect(login.harness.told(code: "session-ready").count == 1)
     }
 
-    @Test func `a server that wants more first gets it from the client itself`() throws {
+    @Test func `additional tasks of the server are relayed to the client`() throws {
         var setting = BridgedLogin.Setting()
         setting.isSASL2 = true
         setting.mechanisms = ["PLAIN"]
@@ -67,9 +67,9 @@ struct SASLBridgeStreamTests {
         #expect(login.toClient()?.name == "success")
     }
 
-    // MARK: The streams behind it, and the log
+    // MARK: Following streams, and the log
 
-    @Test func `what the client says while the proxy logs in waits, and the streams begin anew behind it`() throws {
+    @Test func `data from the client waits during the proxy's login, and both streams restart after it`() throws {
         let login = try BridgedLogin()
         login.begin("PLAIN", Array("\0juliet\0r0m30".utf8))
         #expect(login.toServer()?.name == "auth")
@@ -81,7 +81,7 @@ struct SASLBridgeStreamTests {
         #expect(login.harness.toServer.count > before)
     }
 
-    @Test func `a client that does not wait for the features is kept until they have come`() throws {
+    @Test func `a client that does not wait for the features is held until they arrive`() throws {
         let setting = BridgedLogin.Setting()
         var harness = try BridgedLogin.harness(setting)
         let auth = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGp1bGlldAByMG0zMA==</auth>"
@@ -94,7 +94,7 @@ struct SASLBridgeStreamTests {
         #expect(said.contains("mechanism='SCRAM-SHA-256-PLUS'") && !said.contains("PLAIN"))
     }
 
-    @Test func `so is one that has no TLS itself, while the server's begins`() throws {
+    @Test func `a client without TLS is held until TLS is negotiated with the server`() throws {
         var setting = BridgedLogin.Setting()
         setting.clientTLS = .off
         var harness = try BridgedLogin.harness(setting)
@@ -118,7 +118,7 @@ struct SASLBridgeStreamTests {
     }
 
     @Test(arguments: [false, true])
-    func `a login that comes byte by byte is the same`(isSASL2: Bool) throws {
+    func `a login that arrives byte by byte succeeds`(isSASL2: Bool) throws {
         var setting = BridgedLogin.Setting()
         setting.drips = true
         setting.isSASL2 = isSASL2
@@ -127,7 +127,7 @@ struct SASLBridgeStreamTests {
         #expect(outcome.succeeded && outcome.mechanism == "SCRAM-SHA-256-PLUS")
     }
 
-    @Test func `a stream of before version 1.0 waits for no features`() throws {
+    @Test func `a stream without version 1.0 does not wait for features`() throws {
         var harness = try BridgedLogin.harness(BridgedLogin.Setting())
         let query = "<iq type='get' id='a'><query xmlns='jabber:iq:auth'/></iq>"
         harness.send(BridgedLogin.header + query)
@@ -135,7 +135,7 @@ struct SASLBridgeStreamTests {
         #expect(String(decoding: harness.toServer, as: UTF8.self).hasSuffix(query))
     }
 
-    @Test func `after a success both streams begin anew and pass as they come`() throws {
+    @Test func `after a success both streams restart and are relayed`() throws {
         let login = try BridgedLogin()
         #expect(try login.logIn(try login.client("SCRAM-SHA-256-PLUS", type: "tls-exporter")).succeeded)
         login.harness.send(BridgedLogin.header)
@@ -152,7 +152,7 @@ struct SASLBridgeStreamTests {
     }
 
     @Test(arguments: [RedactionPolicy.secrets, .none])
-    func `the log holds what was said on each leg, by whom, and no secret`(redaction: RedactionPolicy) throws {
+    func `the log contains the login of each leg with its origin, without secrets`(redaction: RedactionPolicy) throws {
         var setting = BridgedLogin.Setting()
         setting.redaction = redaction
         let login = try BridgedLogin(setting)

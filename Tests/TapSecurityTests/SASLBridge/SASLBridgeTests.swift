@@ -6,17 +6,17 @@ import XMPPCore
 
 @testable import TapSecurity
 
-/// Logins that the proxy ends itself: by each mechanism and each binding.
+/// Bridged logins with each mechanism and channel binding.
 struct SASLBridgeTests {
     private static let hashes = ["SCRAM-SHA-1", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
     @Test(arguments: hashes, [UInt16(0x0303), 0x0304])
-    func `a bound login works by every hash and every binding, on each leg by its own`(hash: String, version: UInt16)
+    func `a login works with every hash and binding type, chosen separately per leg`(hash: String, version: UInt16)
         throws
     {
         let types = BridgedLogin.leg("C", version).bindings.map(\.type)
         for type in types {
-            // The server knows one type alone, and it need not be the client's.
+            // The server supports one type only, which may differ from the client's.
             for other in types {
                 for isSASL2 in [false, true] {
                     var setting = BridgedLogin.Setting()
@@ -35,13 +35,13 @@ struct SASLBridgeTests {
     }
 
     @Test(arguments: [
-        // Bound, and the strongest, whatever the client used.
+        // With channel binding and the strongest hash, whatever the client used.
         (["SCRAM-SHA-1-PLUS", "SCRAM-SHA-1", "SCRAM-SHA-512", "PLAIN"], "PLAIN", "SCRAM-SHA-1-PLUS"),
         (["SCRAM-SHA-256", "PLAIN", "SCRAM-SHA-512"], "SCRAM-SHA-256", "SCRAM-SHA-512"),
         (["SCRAM-SHA-1", "PLAIN"], "PLAIN", "SCRAM-SHA-1"),
         (["DIGEST-MD5", "PLAIN"], "PLAIN", "PLAIN"),
     ])
-    func `the proxy logs in by the strongest that the server offers`(
+    func `the proxy logs in with the strongest mechanism that the server offers`(
         mechanisms: [String],
         by client: String,
         upstream: String
@@ -53,13 +53,13 @@ struct SASLBridgeTests {
         #expect(outcome.succeeded && outcome.mechanism == upstream)
     }
 
-    @Test func `where the server names no types, tls-unique is taken before TLS 1.3, and on it none`() throws {
+    @Test func `without a list of binding types, tls-unique is used before TLS 1.3 and no binding with it`() throws {
         for (version, flag) in [(UInt16(0x0304), "n,"), (0x0303, "p=tls-unique,")] {
             var setting = BridgedLogin.Setting()
             setting.types = nil
             setting.version = version
             let login = try BridgedLogin(setting)
-            // The client is named its own all the same.
+            // The client still receives a list of types.
             #expect(login.offered.bindingTypes == BridgedLogin.leg("C", version).bindings.map(\.type))
             let outcome = try login.logIn(try login.client("SCRAM-SHA-256-PLUS", type: "tls-server-end-point"))
             #expect(outcome.succeeded)
@@ -69,7 +69,7 @@ struct SASLBridgeTests {
     }
 
     @Test
-    func `a server that offers no binding is told that the proxy could, and one of other types that it could not`()
+    func `the GS2 flag tells the server whether the proxy supports channel binding`()
         throws
     {
         for (mechanisms, types, flag) in [
@@ -86,7 +86,7 @@ struct SASLBridgeTests {
         }
     }
 
-    @Test func `without TLS there is no binding, and a password goes in clear only after the client's own`() throws {
+    @Test func `without TLS there is no binding, and PLAIN is used only if the client used it`() throws {
         var setting = BridgedLogin.Setting()
         setting.isSecure = false
         var login = try BridgedLogin(setting)
@@ -104,7 +104,7 @@ struct SASLBridgeTests {
     }
 
     @Test(arguments: [false, true])
-    func `who may not be the server is not shown a password that the client has not shown`(isVerified: Bool) throws {
+    func `an unverified server does not receive a password that the client did not send`(isVerified: Bool) throws {
         var setting = BridgedLogin.Setting()
         setting.mechanisms = ["SCRAM-SHA-256-PLUS", "PLAIN"]
         setting.types = ["tls-new"]
@@ -116,11 +116,11 @@ struct SASLBridgeTests {
         let outcome = try login.logIn(try login.client("SCRAM-SHA-256-PLUS", type: "tls-exporter"))
         #expect(outcome.mechanism == (isVerified ? "PLAIN" : nil))
         #expect(outcome.condition == (isVerified ? nil : "temporary-auth-failure"))
-        // What it shows by itself is its own.
+        // A password that the client itself sends is relayed.
         if !isVerified { #expect(try login.logIn(try login.client("PLAIN", type: nil)).mechanism == "PLAIN") }
     }
 
-    @Test func `a server that takes certificates alone gets the proxy's, and the client logs in by its password`()
+    @Test func `a server that requires certificates gets the proxy's, and the client uses its password`()
         throws
     {
         var setting = BridgedLogin.Setting()
@@ -132,7 +132,7 @@ struct SASLBridgeTests {
         #expect(outcome.succeeded && outcome.mechanism == "EXTERNAL")
         #expect(outcome.first.flatMap { Base64.decode($0.text) } == Array("juliet@example.org".utf8))
 
-        // One account's password is not another's.
+        // A password is valid only for its own account.
         for (name, isRefused) in [("romeo@example.org", true), ("JULIET@example.org", false), ("juliet", true)] {
             let login = try BridgedLogin(setting)
             login.begin("PLAIN", Array("\(name)\0juliet\0r0m30".utf8))

@@ -6,9 +6,9 @@ import XMPPCore
 import TapRecord
 @testable import TapSecurity
 
-/// Steps of a login that hash passwords are done away from the session, which waits.
+/// Login steps that hash passwords run outside the session, which waits for them.
 struct SlowStepTests {
-    /// A login whose client has said its first message, which waits to be looked at.
+    /// Returns a login whose first client message waits for processing.
     private func waiting(_ setting: BridgedLogin.Setting = .init()) throws -> (BridgedLogin, any SASLExchange) {
         let login = try BridgedLogin(setting)
         login.harness.keepsSlowSteps = true
@@ -23,7 +23,7 @@ struct SlowStepTests {
         "<\(name) xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>\(Base64.encode(bytes))</\(name)>"
     }
 
-    @Test func `nothing that comes is looked at until the step is done, and then all of it in its order`() throws {
+    @Test func `data that arrives during a slow step waits and is then processed in order`() throws {
         let (login, _) = try waiting()
         #expect(login.toClient() == nil)
         login.harness.send("<abort xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>")
@@ -35,7 +35,7 @@ struct SlowStepTests {
         #expect(challenge.lowerBound < aborted.lowerBound)
     }
 
-    /// The same whose client has proven itself: the proxy has begun its own login with this nonce.
+    /// Returns a login after the client's proof, in which the proxy has started its own login with this nonce.
     private func loggingIn(_ setting: BridgedLogin.Setting = .init()) throws -> (BridgedLogin, nonce: String) {
         let (login, exchange) = try waiting(setting)
         var client = exchange
@@ -45,7 +45,7 @@ struct SlowStepTests {
             throw KitError("no response")
         }
         login.harness.send(Self.text("response", response))
-        // The proof is checked at once; the proxy begins.
+        // The proof is verified at once, and the proxy starts its login.
         #expect(login.harness.slowSteps.isEmpty)
         let auth = try #require(login.toServer())
         #expect(auth.name == "auth")
@@ -55,11 +55,11 @@ struct SlowStepTests {
         return (login, String(nonce))
     }
 
-    @Test func `both steps are done elsewhere: the client's keys, and the proxy's own`() throws {
+    @Test func `the derivation of the client's keys and of the proxy's own are slow steps`() throws {
         let (login, nonce) = try loggingIn()
         login.harness.recv(Self.text("challenge", Array("r=\(nonce)3rfc,s=c2FsdA==,i=4096".utf8)))
         #expect(login.harness.slowSteps.count == 1 && login.toServer() == nil)
-        // The server does not wait, and is kept.
+        // Data from the server waits.
         login.harness.recv("<failure xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><not-authorized/></failure>")
         #expect(login.toClient() == nil)
         login.harness.compute()
@@ -67,7 +67,7 @@ struct SlowStepTests {
         #expect(login.toClient()?.firstChild?.name == "not-authorized")
     }
 
-    @Test func `a server that puts its first message into a success has nothing hashed for it`() throws {
+    @Test func `a server's first message inside a success causes no hashing`() throws {
         let counting = CountingCryptography()
         var setting = BridgedLogin.Setting()
         setting.storeCryptography = counting
@@ -97,11 +97,11 @@ struct SlowStepTests {
         }
     }
 
-    /// Whether what comes of a step still goes out: a leg that has only ceased to send can be told.
+    /// Returns whether the result of a step is still sent: a half-closed leg can still receive.
     private func isAlive(after ending: Ending) -> Bool { ending == .clientFinished || ending == .serverFinished }
 
     @Test(arguments: Ending.allCases)
-    func `a session that ends meanwhile ends, and what comes of the step is nothing`(ending: Ending) throws {
+    func `a session that ends during a slow step ignores its result`(ending: Ending) throws {
         let (login, _) = try waiting()
         end(login, ending)
         login.harness.compute()
@@ -114,7 +114,7 @@ struct SlowStepTests {
     }
 
     @Test(arguments: Ending.allCases)
-    func `the same of the proxy's own step`(ending: Ending) throws {
+    func `a session that ends during the proxy's own slow step ignores its result`(ending: Ending) throws {
         let (login, nonce) = try loggingIn()
         login.harness.recv(Self.text("challenge", Array("r=\(nonce)3rfc,s=c2FsdA==,i=4096".utf8)))
         try #require(login.harness.slowSteps.count == 1)
@@ -128,7 +128,7 @@ struct SlowStepTests {
         #expect(login.harness.closed != nil && login.harness.told(code: "session-ended").count == 1)
     }
 
-    @Test func `a client that says no more has its login ended all the same, and the server its end behind that`()
+    @Test func `a login of a half-closed client completes, and the end is relayed after it`()
         throws
     {
         var setting = BridgedLogin.Setting()
@@ -147,7 +147,7 @@ struct SlowStepTests {
         #expect(login.harness.closed == false)
     }
 
-    @Test func `what a client that has closed its side has said besides waits, too`() throws {
+    @Test func `data that a half-closed client sent before waits, too`() throws {
         let (login, _) = try waiting()
         login.begin("SCRAM-SHA-256", Array("n,,n=juliet,r=fyko".utf8))
         login.harness.end(.client)
@@ -159,7 +159,7 @@ struct SlowStepTests {
         #expect(login.toClient()?.name == "challenge" && login.harness.finished == [.server])
     }
 
-    @Test func `a client that cannot be held and does not wait is told so`() throws {
+    @Test func `a client that cannot be held and sends early is refused`() throws {
         let login = try BridgedLogin()
         let account = AccountsFile.Account(jid: try JID(parsing: "juliet@example.org"), secret: .password("r0m30"))
         var bridge = SASLBridge(try AccountStore([account], cryptography: BridgedLogin.cryptography))

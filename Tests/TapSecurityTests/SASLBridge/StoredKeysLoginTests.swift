@@ -6,9 +6,9 @@ import XMPPCore
 
 @testable import TapSecurity
 
-/// Logins that the proxy ends with stored keys alone: the client's own proof lets it log in to the server.
+/// Bridged logins with stored keys only: the client's proof enables the login to the server.
 struct StoredKeysLoginTests {
-    /// A setting whose account store has the server's records of these hashes.
+    /// Returns a setting whose account store contains the server's records of these hashes.
     private static func setting(
         _ algorithms: HashAlgorithm...,
         password: String = "r0m30",
@@ -35,7 +35,7 @@ struct StoredKeysLoginTests {
     }
 
     @Test(arguments: HashAlgorithm.allCases, [false, true])
-    func `each hash, bound and unbound, by SASL and by SASL2`(algorithm: HashAlgorithm, isSASL2: Bool) throws {
+    func `stored keys work with every hash, binding and SASL version`(algorithm: HashAlgorithm, isSASL2: Bool) throws {
         var setting = try Self.setting(algorithm)
         let name = SCRAMMechanism(algorithm).description
         setting.mechanisms = ["\(name)-PLUS", name]
@@ -49,10 +49,10 @@ struct StoredKeysLoginTests {
         }
     }
 
-    @Test func `what is offered is what there are keys of, and the server is logged in to by the hash of the client`()
+    @Test func `only mechanisms with stored keys are offered, and the server login uses the client's hash`()
         throws
     {
-        // The server has stronger ones, of which nothing is known here.
+        // The server also supports stronger hashes, without stored keys.
         var setting = try Self.setting(.sha1, .sha256)
         setting.mechanisms = ["SCRAM-SHA-512-PLUS", "SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"]
         let login = try BridgedLogin(setting)
@@ -61,7 +61,7 @@ struct StoredKeysLoginTests {
         #expect(outcome.succeeded && outcome.mechanism == "SCRAM-SHA-1")
     }
 
-    @Test func `keys of a mechanism that the server does not bind: it is said that the mechanism is why`() throws {
+    @Test func `a missing channel binding is explained if stored keys exist only for unbound mechanisms`() throws {
         var setting = try Self.setting(.sha1, .sha256)
         setting.mechanisms = ["SCRAM-SHA-512-PLUS", "SCRAM-SHA-1"]
         let login = try BridgedLogin(setting)
@@ -76,8 +76,7 @@ struct StoredKeysLoginTests {
         )
     }
 
-    @Test func `a client that shows its password is checked by the keys, and the password does for the server`() throws
-    {
+    @Test func `a password sent with PLAIN is verified with the stored keys and used for the server`() throws {
         var setting = try Self.setting(.sha1)
         setting.mechanisms = ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"]
         let login = try BridgedLogin(setting)
@@ -90,7 +89,7 @@ struct StoredKeysLoginTests {
         #expect(refused.condition == "not-authorized" && refused.mechanism == nil)
     }
 
-    @Test func `a wrong password is refused here, and the server hears nothing`() throws {
+    @Test func `a wrong password is refused without contacting the server`() throws {
         var setting = try Self.setting(.sha256)
         setting.clientPassword = "wrong"
         let login = try BridgedLogin(setting)
@@ -98,7 +97,7 @@ struct StoredKeysLoginTests {
         #expect(outcome.condition == "not-authorized" && outcome.mechanism == nil)
     }
 
-    @Test func `keys that are not the server's any more are told with account, both numbers and the way out`() throws {
+    @Test func `outdated stored keys are reported with the account, both iteration counts and advice`() throws {
         var setting = try Self.setting(.sha256)
         setting.iterations = 10_000
         let login = try BridgedLogin(setting)
@@ -122,9 +121,9 @@ struct StoredKeysLoginTests {
         #expect(words(other, "own-login-failed").contains("salt differs from that of the stored keys"))
     }
 
-    @Test func `a client that uses a mechanism of which the account has no key is told, and may try another`() throws {
+    @Test func `a client whose mechanism has no stored key is refused and may try another one`() throws {
         var setting = try Self.setting(.sha1)
-        // Of another account there are all.
+        // Another account has all keys.
         setting.otherAccount = true
         setting.mechanisms = ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256", "SCRAM-SHA-1-PLUS", "SCRAM-SHA-1"]
         let login = try BridgedLogin(setting)

@@ -3,7 +3,7 @@ import TapTestKit
 import Testing
 
 @Suite(.enabled(if: TestProgram.openssl.isInstalled)) struct CertificateCheckTests {
-    /// What the client's end makes of a server that shows this certificate.
+    /// Runs a handshake with a server that uses a certificate with these names.
     private func client(
         names: [String],
         domain: String = "example.org",
@@ -16,7 +16,7 @@ import Testing
         return pair
     }
 
-    /// The same for files, and a client for `example.org` that trusts these.
+    /// Runs a handshake with certificate files, and a client for `example.org` with this trust.
     private func contact(_ certificate: String, _ key: String, trusting trust: ServerLegTLS.Trust) throws -> EnginePair
     {
         var options = ServerLegTLS()
@@ -48,7 +48,7 @@ import Testing
         (["IP:::1"], "[::1]"),
         (["DNS:localhost"], "localhost"),
     ])
-    func `a name that stands for the domain is taken`(names: [String], domain: String) async throws {
+    func `a certificate with a matching name is accepted`(names: [String], domain: String) async throws {
         #expect(try await client(names: names, domain: domain).client.state == .open)
     }
 
@@ -66,7 +66,7 @@ import Testing
         (["otherName:1.3.6.1.5.5.7.8.5;UTF8:*.example.org"], "chat.example.org"),
         (["email:juliet@example.org", "URI:xmpp:example.org"], "example.org"),
     ])
-    func `a name that does not is refused, and the names it has are told`(names: [String], domain: String) async throws
+    func `a certificate without a matching name is refused with its names`(names: [String], domain: String) async throws
     {
         let pair = try await client(names: names, domain: domain)
         #expect(faults(pair).map(\.name) == ["certificate-wrong-name"])
@@ -74,7 +74,7 @@ import Testing
         #expect(pair.server.state.fault?.isRefusedCertificate == true)
     }
 
-    @Test func `an XmppAddr is compared as JIDs are, in whatever form the domain is written`() throws {
+    @Test func `an XmppAddr is compared like a JID, in any form of the domain`() throws {
         var names = CertificateNames()
         names.jids = ["BÜCHER.example"]
         #expect(try ServerReference(domain: "bücher.example").matches(names))
@@ -85,7 +85,7 @@ import Testing
         #expect(try !ServerReference(domain: "example.org").matches(names))
     }
 
-    @Test func `the common name never counts`() async throws {
+    @Test func `the common name is ignored`() async throws {
         let authority = try await TestAuthority()
         let leaf = try await authority.leaf(names: [], subject: "example.org")
         let pair = try contact(leaf.certificate, leaf.key, trusting: .file(authority.root))
@@ -105,7 +105,7 @@ import Testing
         #expect(pair.client.state.fault?.alertSent == TLSAlert(code: 45))
     }
 
-    @Test func `a certificate of the future points at the clock`() async throws {
+    @Test func `a certificate that is not valid yet is refused with its date`() async throws {
         let pair = try await client(names: ["DNS:example.org"], start: "20990101000000Z", end: "20990201000000Z")
         #expect(faults(pair).map(\.name) == ["certificate-not-yet-valid"])
         let words = try #require(pair.client.state.fault).words(peer: "the server")
@@ -115,7 +115,7 @@ import Testing
         )
     }
 
-    @Test func `an unknown issuer is named, and all that is wrong is told at once`() async throws {
+    @Test func `an unknown issuer is named, and all faults are reported at once`() async throws {
         let other = try await TestAuthority(name: "Another Authority")
         let pair = try await client(names: ["DNS:example.com"], end: "20250201000000Z") { $0.trust = .file(other.root) }
         #expect(
@@ -127,12 +127,12 @@ import Testing
         #expect(pair.client.state.fault?.alertSent == .unknownCA)
     }
 
-    @Test func `the system does not trust the test's authority`() async throws {
+    @Test func `the system does not trust the test authority`() async throws {
         let pair = try await client(names: ["DNS:example.org"]) { $0.trust = .system }
         #expect(faults(pair).map(\.name) == ["certificate-unknown-issuer"])
     }
 
-    @Test func `a self-signed certificate is refused, and taken where it is named as trusted`() async throws {
+    @Test func `a self-signed certificate is refused unless it is a trust anchor`() async throws {
         let own = try await TestCertificate(domain: "example.org")
         for isTrusted in [false, true] {
             let pair = try contact(own.certificate, own.key, trusting: isTrusted ? .file(own.certificate) : .system)
@@ -141,28 +141,28 @@ import Testing
         }
     }
 
-    @Test func `a leaf can be named as trusted though its issuer is not`() async throws {
+    @Test func `a leaf can be a trust anchor without its issuer`() async throws {
         let authority = try await TestAuthority()
         let leaf = try await authority.leaf(names: ["DNS:example.org"])
         let pair = try contact(leaf.certificate, leaf.key, trusting: .file(leaf.certificate))
         #expect(pair.client.state == .open)
     }
 
-    @Test func `an authority outside its name constraints is refused`() async throws {
+    @Test func `a certificate outside its authority's name constraints is refused`() async throws {
         let authority = try await TestAuthority(extensions: ["nameConstraints=critical,permitted;DNS:example.com"])
         let leaf = try await authority.leaf(names: ["DNS:example.org"])
         let pair = try contact(leaf.certificate, leaf.key, trusting: .file(authority.root))
         #expect(faults(pair).map(\.name) == ["certificate-bad-issuer"])
     }
 
-    @Test func `a certificate for clients alone is refused`() async throws {
+    @Test func `a certificate for client authentication only is refused`() async throws {
         let authority = try await TestAuthority()
         let leaf = try await authority.leaf(names: ["DNS:example.org"], extensions: ["extendedKeyUsage=clientAuth"])
         let pair = try contact(leaf.certificate, leaf.key, trusting: .file(authority.root))
         #expect(faults(pair).map(\.name) == ["certificate-wrong-purpose"])
     }
 
-    @Test func `the insecure mode goes on and records what would have failed`() async throws {
+    @Test func `the insecure mode continues and records the faults`() async throws {
         let pair = try await client(names: ["DNS:example.com"], end: "20250201000000Z") {
             $0.isInsecure = true
             $0.trust = .system
@@ -174,7 +174,7 @@ import Testing
         )
     }
 
-    @Test func `a file of trusted certificates that is missing, empty or torn is told by its name`() throws {
+    @Test func `a missing, empty or damaged file of trust anchors is reported by name`() throws {
         let folder = try TemporaryFolder()
         func error(_ file: String) -> String {
             var options = ServerLegTLS()

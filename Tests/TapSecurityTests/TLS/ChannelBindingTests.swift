@@ -3,7 +3,7 @@ import TapTestKit
 import Testing
 
 @Suite(.enabled(if: TestProgram.openssl.isInstalled)) struct ChannelBindingTests {
-    @Test func `tls-exporter is the same at both ends and another on each connection`() async throws {
+    @Test func `tls-exporter is equal at both ends and differs between connections`() async throws {
         let fixture = try await EngineFixture.common
         var seen: Set<[UInt8]> = []
         for version in [TLSVersion.tls12, .tls13, .tls13] {
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    @Test func `tls-unique is the same at both ends on TLS 1.2, and undefined on TLS 1.3`() async throws {
+    @Test func `tls-unique is equal at both ends with TLS 1.2, and undefined with TLS 1.3`() async throws {
         let fixture = try await EngineFixture.common
         var pair = try fixture.pair { $0.maximumVersion = .tls12 }
         pair.pump()
@@ -30,7 +30,7 @@ import Testing
         #expect(newer.server.channelBinding(.unique) == nil)
     }
 
-    /// The digests that RFC 5929 §4.1 asks for, by the signature's own hash.
+    /// The digests required by RFC 5929 §4.1, by the hash of the signature.
     @Test(arguments: [
         (["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"], "sha256", 32),
         (["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"], "sha384", 48),
@@ -38,7 +38,7 @@ import Testing
         (["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], "sha1", 32),
         (["-algorithm", "ED25519"], "", nil),
     ])
-    func `tls-server-end-point takes the hash of the signature, SHA-256 for SHA-1, and none for Ed25519`(
+    func `tls-server-end-point uses the hash of the signature, SHA-256 for SHA-1, and is undefined for Ed25519`(
         key: [String],
         digest: String,
         count: Int?
@@ -60,7 +60,7 @@ import Testing
         }
         var options = ServerLegTLS()
         options.isInsecure = true
-        // SHA-1 in a signature is below OpenSSL's usual security level.
+        // OpenSSL's default security level refuses SHA-1 signatures.
         options.minimumVersion = .tls10
         var ours = ClientLegTLS()
         ours.minimumVersion = .tls10

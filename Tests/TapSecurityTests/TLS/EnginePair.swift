@@ -2,14 +2,14 @@ import NIOCore
 import TapSecurity
 import TapTestKit
 
-/// A TLS client and a TLS server joined in memory, whose bytes a test can cut and change on their way.
+/// A TLS client and a TLS server connected in memory; tests can split and modify the bytes between them.
 struct EnginePair {
     let client: TLSEngine
     let server: TLSEngine
-    /// Plaintext that came out at each end.
+    /// The plaintext received at each end.
     var atClient = ByteBuffer()
     var atServer = ByteBuffer()
-    /// Bytes that passed each way.
+    /// Number of bytes transferred in each direction.
     private(set) var clientBytes = 0
     private(set) var serverBytes = 0
 
@@ -18,7 +18,7 @@ struct EnginePair {
         self.server = server
     }
 
-    /// Carries bytes until there are no more, at most `size` at a time.
+    /// Transfers bytes until there are none left, in pieces of at most `size`.
     mutating func pump(size: Int = .max) {
         client.advance(into: &atClient)
         server.advance(into: &atServer)
@@ -45,9 +45,9 @@ struct EnginePair {
     }
 }
 
-/// An authority, a certificate for `example.org` and the contexts of both legs that go with them.
+/// An authority, a certificate for `example.org` and contexts for both legs.
 struct EngineFixture {
-    /// The usual one, made once for all tests.
+    /// The default fixture, shared by all tests.
     private static let usual = Task { try await EngineFixture(names: ["DNS:example.org"]) { _ in } }
 
     static var common: EngineFixture {
@@ -77,7 +77,7 @@ struct EngineFixture {
         serverContext = try TLSContext(ours)
     }
 
-    /// Both ends, not yet begun.
+    /// Returns both ends before the handshake.
     func pair(
         domain: String = "example.org",
         client change: (inout ServerLegTarget) -> Void = { _ in },
@@ -95,14 +95,14 @@ struct EngineFixture {
 }
 
 extension TLSEngine.State {
-    /// What it failed by; nil where it did not.
+    /// The fault; nil if it did not fail.
     var fault: TLSFault? {
         if case .failed(let fault) = self { fault } else { nil }
     }
 }
 
 extension TLSEngine {
-    /// Encrypts what is in a buffer.
+    /// Encrypts the content of a buffer.
     @discardableResult
     func write(_ plaintext: ByteBuffer) -> Bool { write(plaintext.readableBytesUInt8Span) }
 }

@@ -4,7 +4,7 @@ import TapTestKit
 import Testing
 
 @Suite(.enabled(if: TestProgram.openssl.isInstalled)) struct HostileTLSTests {
-    /// What an end makes of these bytes as the first of its peer, whole and byte by byte.
+    /// Returns the fault of an end that receives these bytes first, at once and byte by byte.
     private func fault(_ bytes: [UInt8], server: Bool = true) async throws -> TLSFault.Code? {
         let fixture = try await EngineFixture.common
         let codes = try [Int.max, 1].map { size -> TLSFault.Code? in
@@ -28,16 +28,16 @@ import Testing
         "<?xml version='1.0'?><stream:stream", "GET / HTTP/1.1\r\n\r\n", "PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n",
         "\0\0\0\0\0\0\0\0\0\0\0\0",
     ])
-    func `plaintext is told apart from broken TLS, at both ends`(text: String) async throws {
+    func `plaintext is distinguished from malformed TLS at both ends`(text: String) async throws {
         #expect(try await fault(Array(text.utf8)) == .notTLS)
         #expect(try await fault(Array(text.utf8), server: false) == .notTLS)
     }
 
-    @Test func `a record longer than TLS allows is refused at its header`() async throws {
+    @Test func `a record that is too long is refused at its header`() async throws {
         #expect(try await fault([0x16, 3, 1, 0xFF, 0xFF, 1, 0, 0, 0]) == .recordTooLong)
     }
 
-    @Test func `a hello that claims more than its record holds waits, and the end of the connection ends it`()
+    @Test func `a hello longer than its record waits for more bytes, and fails at the end of the connection`()
         async throws
     {
         let pair = try await EngineFixture.common.pair()
@@ -48,17 +48,17 @@ import Testing
         #expect(pair.server.state.fault?.code == .endedInHandshake)
     }
 
-    /// The bytes of a client's hello, as a record.
+    /// Returns the ClientHello as a record.
     private func hello(_ pair: EnginePair) -> [UInt8] {
         var plaintext = ByteBuffer()
         pair.client.advance(into: &plaintext)
         return pair.client.takeOutput().map { Array(buffer: $0) } ?? []
     }
 
-    @Test(arguments: [0, 1000]) func `a hello with many unknown extensions is read`(count: Int) async throws {
+    @Test(arguments: [0, 1000]) func `a hello with many unknown extensions is accepted`(count: Int) async throws {
         let pair = try await EngineFixture.common.pair()
         var message = hello(pair)
-        // Behind record and message header, version, random and session id, ciphers and compression.
+        // Skips record and message header, version, random, session id, cipher suites and compression methods.
         var index = 5 + 4 + 2 + 32
         index += 1 + Int(message[index])
         index += 2 + Int(message[index]) << 8 + Int(message[index + 1])
@@ -78,11 +78,11 @@ import Testing
         pair.server.receive(ByteBuffer(bytes: message))
         #expect(pair.server.advance(into: &plaintext) == .handshaking)
         #expect(pair.server.serverName == "example.org")
-        // It answers with its whole flight.
+        // It responds with its complete flight.
         #expect(try #require(pair.server.takeOutput()).readableBytes > 500)
     }
 
-    @Test func `a hello torn at any byte ends in the fault of a torn handshake`() async throws {
+    @Test func `a hello truncated at any byte fails as an incomplete handshake`() async throws {
         let fixture = try await EngineFixture.common
         let whole = try hello(fixture.pair())
         for length in 0..<whole.count {
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func `a flipped bit in a record of an open connection ends it, and what came before is kept`() async throws {
+    @Test func `a modified record ends an open connection, and earlier plaintext is kept`() async throws {
         for version in [TLSVersion.tls12, .tls13] {
             var pair = try await EngineFixture.common.pair { $0.maximumVersion = version }
             pair.pump()
@@ -123,7 +123,7 @@ import Testing
         #expect(plaintext.readableBytes == 0)
     }
 
-    @Test func `whatever a few changed bytes do to a handshake, nobody opens on other data and nothing traps`()
+    @Test func `a modified handshake never opens with other data and does not trap`()
         async throws
     {
         let fixture = try await EngineFixture.common

@@ -4,7 +4,7 @@ import Testing
 @testable import TapSecurity
 
 @Suite(.enabled(if: TestProgram.openssl.isInstalled)) struct KnownCertificatesTests {
-    @Test func `a certificate found good is good for that domain alone, for a minute, and not beyond its end`()
+    @Test func `a verified certificate is cached for its domain, for a minute, and not beyond its end`()
         async throws
     {
         let leaf = try await EngineFixture.common.identity.leaf
@@ -25,7 +25,7 @@ import Testing
         #expect(known.info(of: leaf) == CertificateInfo(leaf))
     }
 
-    @Test func `of a certificate that is good for any domain, so many are remembered and no more`() async throws {
+    @Test func `the number of cached domains per certificate is limited`() async throws {
         let leaf = try await EngineFixture.common.identity.leaf
         let now = Int(CertificateInfo(leaf).notAfter.seconds) - 100
         let known = KnownCertificates()
@@ -35,7 +35,7 @@ import Testing
         #expect(remembered.count <= 64 && remembered.last == domains.last)
     }
 
-    @Test func `what one connection found good, the next to another domain does not take for good`() async throws {
+    @Test func `a certificate cached for one domain is verified again for another`() async throws {
         let fixture = try await EngineFixture.common
         for (domain, isOpen) in [("example.org", true), ("example.org", true), ("example.com", false)] {
             var pair = try fixture.pair(domain: domain)

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Lines told on any thread.
+/// Lines appended on any thread.
 final class Lines: Sendable {
     private let lines = Mutex<[String]>([])
 

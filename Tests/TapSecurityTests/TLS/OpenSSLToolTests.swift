@@ -5,9 +5,9 @@ import TapSecurity
 import TapTestKit
 import Testing
 
-/// The handler on real sockets, against OpenSSL's own client and server.
+/// The TLS handler on real sockets, with OpenSSL's client and server tools.
 @Suite(.enabled(if: TestProgram.openssl.isInstalled), .serialized) struct OpenSSLToolTests {
-    /// What a channel's end has told, for any thread to see.
+    /// The events of a channel, accessible from any thread.
     private final class Witness: Sendable {
         struct Sight {
             var text = ""
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    /// Notes what comes; sends something back for each line, closes what has failed or ended.
+    /// Records events, answers each line, and closes on failure or end.
     private final class Peer: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         typealias OutboundOut = ByteBuffer
@@ -91,7 +91,7 @@ import Testing
         func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
     }
 
-    /// A server of ours on a free port.
+    /// Starts a server on a free port.
     private func listen(
         _ fixture: EngineFixture,
         _ witness: Witness,
@@ -113,7 +113,7 @@ import Testing
         return (channel, try #require(channel.localAddress?.port))
     }
 
-    /// A client of ours to a port.
+    /// Connects a client to a port.
     private func connect(_ port: UInt16, _ context: TLSContext, _ target: ServerLegTarget, _ witness: Witness)
         async throws -> any Channel
     {
@@ -139,7 +139,7 @@ import Testing
     }
 
     @Test(arguments: ["-tls1_2", "-tls1_3"])
-    func `openssl s_client talks to us, verifies our leaf and exports the same keying material`(version: String)
+    func `openssl s_client connects, verifies our leaf and exports the same keying material`(version: String)
         async throws
     {
         let fixture = try await EngineFixture.common
@@ -166,7 +166,7 @@ import Testing
         #expect(sight.parameters?.serverName == "example.org")
         #expect(sight.parameters?.applicationProtocol == "xmpp-client")
         #expect(!sight.isTruncated)
-        // Without TLS 1.3 the tool leaves the context out, which RFC 9266 wants empty and there.
+        // Before TLS 1.3 the tool omits the context, but RFC 9266 requires an empty one.
         if version == "-tls1_3" {
             let line = try #require(output.split(separator: "\n").first { $0.contains("Keying material: ") })
             let digits = line.split(separator: " ").last.map(String.init) ?? ""
@@ -178,7 +178,7 @@ import Testing
         try await channel.close()
     }
 
-    @Test func `a client that does not know our authority is recognised by its alert`() async throws {
+    @Test func `a client that does not trust our authority is recognised by its alert`() async throws {
         let fixture = try await EngineFixture.common
         let other = try await TestAuthority(name: "Another")
         let witness = Witness()
@@ -195,7 +195,7 @@ import Testing
         try await channel.close()
     }
 
-    @Test func `a session is resumed by a ticket, and renegotiation is refused`() async throws {
+    @Test func `a session is resumed with a ticket, and renegotiation is refused`() async throws {
         let fixture = try await EngineFixture.common
         let folder = try TemporaryFolder()
         for version in ["-tls1_2", "-tls1_3"] {
@@ -225,7 +225,7 @@ import Testing
     }
 
     @Test(arguments: ["-tls1_2", "-tls1_3"])
-    func `we talk to openssl s_server and show it our certificate`(version: String) async throws {
+    func `we connect to openssl s_server and present our client certificate`(version: String) async throws {
         let fixture = try await EngineFixture.common
         let leaf = try await fixture.authority.leaf(names: ["DNS:example.org"], key: ["-algorithm", "RSA"])
         let ours = try await fixture.authority.leaf(names: ["DNS:proxy.example"], subject: "proxy")
@@ -255,7 +255,7 @@ import Testing
         #expect(tool.text(of: .standardError).contains("CN = proxy"), "\(tool.text(of: .standardError))")
     }
 
-    @Test func `a server that demands a certificate and gets none is told by its alert`() async throws {
+    @Test func `a server that requires a client certificate and gets none is recognised by its alert`() async throws {
         let fixture = try await EngineFixture.common
         let leaf = try await fixture.authority.leaf(names: ["DNS:example.org"])
         let port = try FreePort.next()

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.enabled(if: TestProgram.openssl.isInstalled)) struct TLSEngineTests {
     @Test(arguments: [TLSVersion.tls12, .tls13], [1, 2, 3, 5, 7, 64, 1000, Int.max])
-    func `whatever pieces the bytes come in, both ends open and all plaintext passes`(
+    func `both ends open and all plaintext arrives, however the bytes are split`(
         version: TLSVersion,
         size: Int
     ) async throws {
@@ -33,7 +33,7 @@ import Testing
         #expect(pair.server.state == .open)
     }
 
-    @Test func `an empty write writes nothing`() async throws {
+    @Test func `an empty write sends nothing`() async throws {
         var pair = try await EngineFixture.common.pair()
         pair.pump()
         #expect(pair.client.write(ByteBuffer()))
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(arguments: [TLSVersion.tls12, .tls13])
-    func `close_notify ends one way and leaves the other open`(version: TLSVersion) async throws {
+    func `close_notify closes one direction and leaves the other open`(version: TLSVersion) async throws {
         var pair = try await EngineFixture.common.pair { $0.maximumVersion = version }
         pair.pump()
         pair.client.write(ByteBuffer(string: "last"))
@@ -60,7 +60,7 @@ import Testing
         #expect(pair.server.state == .inputFinished)
     }
 
-    @Test func `the version of the client's leg is capped`() async throws {
+    @Test func `the maximum version applies to the client leg`() async throws {
         var pair = try await EngineFixture.common.pair { _ in
         } server: {
             $0.maximumVersion = .tls12
@@ -69,7 +69,7 @@ import Testing
         #expect(pair.client.parameters()?.version == "TLS 1.2")
     }
 
-    @Test func `versions below 1.2 are refused, and taken where they are asked for`() async throws {
+    @Test func `versions below 1.2 are refused unless they are allowed`() async throws {
         var pair = try await EngineFixture.common.pair { $0.maximumVersion = .tls11 }
         pair.pump()
         #expect(pair.client.state.fault?.code == .version)
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `a peer that speaks no version in common is told by protocol_version`() async throws {
+    @Test func `a peer without a common version receives the alert protocol_version`() async throws {
         let old = try await EngineFixture { $0.minimumVersion = .tls10 }
         let new = try await EngineFixture.common
         var pair = try EnginePair(
@@ -99,7 +99,7 @@ import Testing
         )
     }
 
-    @Test func `ALPN is answered with ours, refused where only others are offered, left out where none is`()
+    @Test func `ALPN selects our protocol, refuses others, and is omitted if the client offers none`()
         async throws
     {
         let fixture = try await EngineFixture.common
@@ -125,7 +125,7 @@ import Testing
         #expect(ignored.client.parameters()?.applicationProtocol == nil)
     }
 
-    @Test func `the facts tell what was agreed on and by which certificate`() async throws {
+    @Test func `the parameters describe the negotiated connection and its certificate`() async throws {
         var pair = try await EngineFixture(names: ["DNS:example.org", "DNS:*.example.org", "IP:127.0.0.1"]).pair()
         #expect(pair.client.parameters() == nil)
         pair.pump()
@@ -149,14 +149,14 @@ import Testing
         #expect(parameters.details["names"] == .strings(["example.org", "*.example.org", "IP:127.0.0.1"]))
     }
 
-    @Test func `an address is not sent in SNI`() async throws {
+    @Test func `an IP address is not sent in SNI`() async throws {
         var pair = try await EngineFixture(names: ["IP:192.0.2.1"]).pair(domain: "192.0.2.1")
         pair.pump()
         #expect(pair.client.state == .open)
         #expect(pair.server.parameters()?.serverName == nil)
     }
 
-    @Test func `the secrets of both ends are told in the form of SSLKEYLOGFILE`() async throws {
+    @Test func `the secrets of both ends are logged in the format of SSLKEYLOGFILE`() async throws {
         let lines = Lines()
         let fixture = try await EngineFixture { $0.keyLog = { lines.append($0) } }
         var pair = try fixture.pair()
@@ -171,10 +171,10 @@ import Testing
         #expect(lines.all.allSatisfy { $0.split(separator: " ").count == 3 })
     }
 
-    /// Bytes that pass each way before a session is idle.
+    /// Number of bytes sent in each direction before a session is idle.
     private static let burst = 100_000
 
-    /// What this process takes for an idle session, in bytes: for both of its legs, after a ``burst`` each way.
+    /// Returns the memory of an idle session in bytes, for both legs, after a ``burst`` in each direction.
     private static func bytesOfIdleSession() async throws -> Int {
         let fixture = try await EngineFixture.common
         var generator = SeededGenerator(seed: 1)
@@ -182,7 +182,7 @@ import Testing
         func make() throws -> EnginePair {
             var pair = try fixture.pair()
             pair.pump(size: 4000)
-            // The headers of the stream, and the ticket with them.
+            // The stream headers, and the session ticket.
             for plaintext in [ByteBuffer(string: "header"), bytes] {
                 pair.client.write(plaintext)
                 pair.server.write(plaintext)
@@ -192,7 +192,7 @@ import Testing
             pair.atServer = ByteBuffer()
             return pair
         }
-        // What is made once for all.
+        // Allocates everything that is shared.
         _ = try make()
         let count = 1000
         let before = try residentBytes()
@@ -202,7 +202,7 @@ import Testing
         return each
     }
 
-    /// Memory of this process that is in RAM.
+    /// Returns the resident memory of this process in bytes.
     private static func residentBytes() throws -> Int {
         let file = try #require(fopen("/proc/self/statm", "r"))
         defer { fclose(file) }
@@ -213,11 +213,12 @@ import Testing
     }
 
     @Test(.enabled(if: !BuildMode.isSanitized))
-    func `an idle session gives back what a burst has taken`() async {
-        // In a process of its own: other tests take memory beside this one.
+    func `an idle session releases the memory of a burst`() async {
+        // Runs in a separate process, because other tests allocate memory concurrently.
         await #expect(processExitsWith: .success) {
             let each = try await Self.bytesOfIdleSession()
-            // Usually a third. The buffers of OpenSSL alone would be two thirds, and what they have passed on as much again.
+            // Usually a third. The buffers of OpenSSL alone would take two thirds, and the forwarded data as much
+            // again.
             #expect(each > 1 << 10 && each < Self.burst * 3 / 4, "\(each) bytes")
         }
     }

@@ -5,7 +5,7 @@ import TapTestKit
 import Testing
 
 @Suite(.enabled(if: TestProgram.openssl.isInstalled)) struct TLSHandlerTests {
-    /// Two channels in memory, TLS in each, and what came out above it.
+    /// Two in-memory channels with TLS, and the events above it.
     private final class Pair {
         let client: EmbeddedChannel
         let server: EmbeddedChannel
@@ -31,7 +31,7 @@ import Testing
             _ = try? server.finish(acceptAlreadyClosed: true)
         }
 
-        /// Carries what was sent until there is no more; gives the pieces that passed.
+        /// Transfers bytes until there are none left; returns the number of pieces.
         @discardableResult
         func pump() throws -> Int {
             var pieces = 0
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    /// Remembers what comes in, in order.
+    /// Records events in order.
     private final class Witness: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
 
@@ -70,10 +70,10 @@ import Testing
         }
     }
 
-    /// A test's channel settles its promises at once, so this never waits.
+    /// The channels of a test complete promises at once, so this never blocks.
     private func outcome(of future: EventLoopFuture<Void>) throws { try future.wait() }
 
-    @Test func `a handshake is told before the plaintext, and writes before it wait for it`() async throws {
+    @Test func `the handshake is reported before plaintext, and earlier writes wait for it`() async throws {
         let pair = try Pair(await EngineFixture.common.pair())
         let promise = pair.client.eventLoop.makePromise(of: Void.self)
         pair.client.writeAndFlush(ByteBuffer(string: "early"), promise: promise)
@@ -86,7 +86,7 @@ import Testing
         #expect(pair.clientTLS.engine.parameters()?.version == "TLS 1.3")
     }
 
-    @Test func `bytes that came before the handler was there are handed over, in whatever pieces`() async throws {
+    @Test func `bytes received before the handler was added are passed to it, in any pieces`() async throws {
         let engines = try await EngineFixture.common.pair()
         var nothing = ByteBuffer()
         engines.client.advance(into: &nothing)
@@ -109,7 +109,7 @@ import Testing
         #expect(whole.atClient.events == ["opened"])
     }
 
-    @Test func `what is written between flushes goes out in one piece`() async throws {
+    @Test func `writes between flushes are sent in one piece`() async throws {
         let pair = try Pair(await EngineFixture.common.pair())
         pair.clientTLS.start()
         pair.serverTLS.start()
@@ -125,12 +125,12 @@ import Testing
         #expect(pair.atServer.events.last == "read 012")
     }
 
-    @Test func `closing the output says close_notify, which is the end of the peer's input, told once`() async throws {
+    @Test func `closing the output sends close_notify, which the peer reports once as end of input`() async throws {
         let pair = try Pair(await EngineFixture.common.pair())
         pair.clientTLS.start()
         pair.serverTLS.start()
         try pair.pump()
-        // The channel of a test cannot close one way; what counts is what was sent before.
+        // In-memory channels do not support half-closure; only the bytes sent before it matter.
         pair.client.close(mode: .output, promise: nil)
         try pair.pump()
         #expect(pair.atServer.events == ["opened", "input closed"])
@@ -141,7 +141,7 @@ import Testing
         #expect(pair.atClient.events == ["opened", "read answer"])
     }
 
-    @Test func `an end without close_notify is told as such, and can be passed on`() async throws {
+    @Test func `an end without close_notify is reported as truncated, and can be passed on`() async throws {
         let pair = try Pair(await EngineFixture.common.pair())
         pair.clientTLS.start()
         pair.serverTLS.start()
@@ -153,7 +153,7 @@ import Testing
         #expect(pair.atServer.events == ["opened", "truncated", "input closed"])
     }
 
-    @Test func `an end in the middle of the handshake fails it`() async throws {
+    @Test func `an end during the handshake fails it`() async throws {
         let pair = try Pair(await EngineFixture.common.pair())
         pair.serverTLS.start()
         pair.server.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
@@ -168,7 +168,7 @@ import Testing
         #expect(client.clientTLS.engine.state.fault?.code == .endedInHandshake)
     }
 
-    @Test func `the alert is sent before the failure is told, and writes fail from then on`() async throws {
+    @Test func `the alert is sent before the failure is reported, and later writes fail`() async throws {
         let pair = try Pair(await EngineFixture.common.pair(domain: "other.example"))
         pair.clientTLS.start()
         pair.serverTLS.start()

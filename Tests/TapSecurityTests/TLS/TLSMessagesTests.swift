@@ -3,9 +3,9 @@ import TapSecurity
 import TapTestKit
 import Testing
 
-/// Messages of TLS by name and length, where somebody wants to know.
+/// The TLS messages of a handshake, by name and length.
 @Suite(.enabled(if: TestProgram.areInstalled(.openssl), "openssl is missing")) struct TLSMessagesTests {
-    @Test func `of a handshake of TLS 1.3 each message is named, with its direction, and nothing without asking`()
+    @Test func `messages of a TLS 1.3 handshake are listed with their direction, only on request`()
         async throws
     {
         var pair = try await EngineFixture.common.pair()
@@ -19,7 +19,7 @@ import Testing
                     "ClientHello", "ServerHello", "EncryptedExtensions", "Certificate", "CertificateVerify", "Finished",
                 ]
         )
-        // The ticket comes with the first plaintext.
+        // The session ticket arrives with the first plaintext.
         #expect(!names.contains("NewSessionTicket"))
         pair.server.write(ByteBuffer(string: "plaintext"))
         pair.server.write(ByteBuffer(string: " and more"))
@@ -34,7 +34,7 @@ import Testing
         #expect(pair.client.takeMessages().map(\.name) == ["Alert close_notify"])
     }
 
-    @Test func `of TLS 1.2 too, and the alert that ends it`() async throws {
+    @Test func `messages of TLS 1.2 are listed, including the final alert`() async throws {
         var pair = try await EngineFixture.common.pair(domain: "other.example") { $0.maximumVersion = .tls12 }
         pair.server.keepMessages()
         pair.pump()
