@@ -6,7 +6,7 @@ import XMPPCore
         ("", "", ""), ("plain", "plain", "plain"), ("&lt;&gt;&amp;&apos;&quot;", "<>&'\"", "<>&'\""),
         ("&#65;&#x42;&#x1F600;&#x00e9;", "AB😀é", "AB😀é"), ("a\tb\nc\rd\r\ne", "a b c d e", "a\tb\nc\nd\ne"),
         ("\r\r\n\n\r", "    ", "\n\n\n\n"), ("&#9;&#10;&#13;", "\t\n\r", "\t\n\r"), ("żółw 例", "żółw 例", "żółw 例"),
-        // What no scanner has accepted is taken as it stands.
+        // Invalid references, which the scanner refuses, are copied unchanged.
         ("&", "&", "&"), ("&x;", "&x;", "&x;"), ("&#xD800;", "&#xD800;", "&#xD800;"), ("&#;&;", "&#;&;", "&#;&;"),
         ("&amp", "&amp", "&amp"),
     ])

@@ -3,7 +3,7 @@ import Testing
 
 @testable import XMPPCore
 
-/// Bytes among bytes.
+/// Searches in byte sequences.
 @Suite struct BytesTests {
     @Test(arguments: [
         ("a conflict ended it", "conflict", true), ("conflict", "conflict", true),
@@ -11,13 +11,13 @@ import Testing
         ("conflic", "conflict", false), ("conconflict", "conflict", true), ("CONFLICT", "conflict", false),
         ("", "x", false), ("", "", true), ("x", "", true), ("süß", "ü", true), ("aab", "ab", true), ("aab", "aa", true),
     ])
-    func `A text occurs in another byte for byte`(text: String, part: String, isFound: Bool) {
+    func `A text is found in another one byte for byte`(text: String, part: String, isFound: Bool) {
         #expect(Array(text.utf8).span.contains(Array(part.utf8).span) == isFound)
     }
 
-    @Test func `Bytes are counted and found in blocks as one by one`() {
+    @Test func `Counting and searching in blocks gives the same result as byte by byte`() {
         var random = SeededGenerator(seed: 11)
-        // More than the 255 blocks that one sum takes, too.
+        // Also more than the 255 blocks that fit into one sum.
         for length in Array(0...70) + [4_064, 4_080, 4_096, 9_000] {
             let bytes = (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }
             let expected = bytes.count { $0 <= 0x20 || $0 == 0x3D }
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func `Marked bytes are bits in order, with an instruction for it or without`() {
+    @Test func `Marks of a block are bits in order, with and without the special instruction`() {
         var random = SeededGenerator(seed: 12)
         for _ in 0..<1_000 {
             var block = SIMD16<UInt8>()
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func `Small letters are counted up to the first byte that is none`() {
+    @Test func `Lower-case letters are counted up to the first other byte`() {
         for byte in UInt8.min...UInt8.max {
             for place in 0..<16 {
                 var bytes = [UInt8](repeating: 0x7A, count: 16)
@@ -62,8 +62,8 @@ import Testing
     }
 
     @Test(arguments: [8, 9, 15, 16, 17, 31, 32, 33, 50])
-    func `A key in a URL is suspected wherever it stands in a value`(length: Int) {
-        // Near the item's beginning, and behind other attributes.
+    func `A possible key in a URL is detected at any position of a value`(length: Int) {
+        // Near the start of the item, and after other attributes.
         let before = [[0x27], Array("<x to='a//b?' id='".utf8)]
         func mayHoldKey(_ value: [UInt8]) -> Bool {
             let found = before.map { before in
@@ -80,7 +80,7 @@ import Testing
         for place in 0..<length {
             var value = letters
             value[place] = 0x3D
-            // At the end it is how base64 ends.
+            // At the end it is padding of base64.
             #expect(mayHoldKey(value) == (place < length - 1), "= at \(place)")
             value[place] = 0x2F
             #expect(!mayHoldKey(value), "/ at \(place)")

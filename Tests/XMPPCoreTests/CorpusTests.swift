@@ -3,13 +3,13 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// What libexpat said of a piece of XML, as recorded beside the corpus.
+/// The result of libexpat for a piece of XML, as recorded in the corpus.
 struct Golden: Decodable {
     var ok: Bool
     var err: String?
     var elements: Int?
     var attrs: Int?
-    /// Bytes of character data inside the top-level elements.
+    /// Number of bytes of character data inside the top-level elements.
     var text: Int?
     var maxdepth: Int?
     var top: [String]?
@@ -17,11 +17,11 @@ struct Golden: Decodable {
     var pi: Int?
     var doctype: Int?
 
-    /// Well-formed, but with what RFC 6120 §11.1 forbids.
+    /// Whether the XML is well-formed, but contains constructs that RFC 6120 §11.1 forbids.
     var isRestricted: Bool { comment != nil || pi != nil || doctype != nil }
 }
 
-/// The diagnoses of the parser core on data that nobody here wrote, held against libexpat's.
+/// Results of the parser core for third-party data, compared with those of libexpat.
 @Suite(.enabled(if: Corpus.isAvailable, "XMPPTAP_CORPUS is not set")) struct CorpusTests {
     struct Example: Decodable {
         var xep: String
@@ -40,8 +40,8 @@ struct Golden: Decodable {
 
     // MARK: Examples of the XEPs
 
-    /// Well-formed for libexpat, where text may stand anywhere, but not a stream: words such as "SEND:", HTTP headers
-    /// or an ellipsis between the stanzas.
+    /// Examples that libexpat accepts, but that contain text between stanzas, such as "SEND:", HTTP headers or an
+    /// ellipsis.
     static let textBetweenStanzas = table(
         """
         0022: 5-12; 0025: 5 8-9; 0042: 22; 0045: 18 24 56 77 86 93 98 102 115 124 128-129 134 137 141 145 168-171
@@ -52,7 +52,7 @@ struct Golden: Decodable {
         104; 0332: 12; 0336: 11; 0340: 1-8; 0344: 20; 0351: 1
         """
     )
-    /// The example ends a stream inside the wrapper: an element for libexpat, the end of the stream for XMPP.
+    /// The example closes the stream inside the wrapper, which is an ordinary element for libexpat.
     static let endOfStreamInside: Set = ["0290#7"]
 
     @Test func examplesAreJudgedAsLibexpatJudgesThem() throws {
@@ -81,10 +81,10 @@ struct Golden: Decodable {
         #expect(endOfStreamInside == Self.endOfStreamInside)
     }
 
-    /// Why libexpat refuses an example, and every reason the scanner has for those: where they name different causes,
-    /// there are several, and the scanner stops at the first that concerns a stream.
+    /// The errors of libexpat for refused examples, with all faults of the scanner for them: examples may contain
+    /// several errors, and the scanner reports the first that concerns a stream.
     static let causes: [String: Set<StreamVerdict.Outcome>] = [
-        // A declaration begins a new stream, in which most examples have no header, or another fault before it.
+        // A declaration starts a new stream, in which most examples lack a header; others contain an earlier error.
         "XML or text declaration not at start of entity": [
             .refused(.notAStream), .refused(.documentType), .refused(.comment), .refused(.textOutsideStanza),
             .refused(.mismatchedTag), .unfinished,
@@ -92,7 +92,7 @@ struct Golden: Decodable {
         "not well-formed (invalid token)": [
             .refused(.malformedTag), .refused(.malformedName), .refused(.invalidReference),
             .refused(.textOutsideStanza), .refused(.comment), .refused(.documentType),
-            // Content behind a </stream:stream> of the example's own.
+            // Content after the example's own </stream:stream>.
             .refused(.afterStreamEnd),
         ],
         "no element found": [.unfinished, .refused(.textOutsideStanza), .refused(.comment)],
@@ -120,7 +120,7 @@ struct Golden: Decodable {
             let golden = example.golden
             let text = Array(example.text.trimmingCharacters(in: .whitespacesAndNewlines).utf8)
             let isElement = golden.ok && !golden.isRestricted && golden.top?.count == 1
-            // libxml2 says nothing of text behind the last tag; an item has none.
+            // libxml2 does not report text after the last tag; items never contain any.
             guard StreamVerdict(text, parser: parser).outcome != .refused(.textOutsideStanza) else { continue }
             let element = try? parser.parse(text.span, root: root)
             #expect((element != nil) == isElement, "\(example.name)")
@@ -129,9 +129,9 @@ struct Golden: Decodable {
 
     // MARK: Documents of libxml2
 
-    /// Well-formed documents that are refused for another reason than restricted XML, and what for.
+    /// Well-formed documents that are refused for reasons other than restricted XML.
     static let documents: [String: StreamVerdict.Outcome] = [
-        // A byte order mark is a character for RFC 6120 §11.6, and so text between stanzas.
+        // RFC 6120 §11.6 treats a byte order mark as a character, and thus as text between stanzas.
         "japancrlf.xml": .refused(.textOutsideStanza), "utf8bom.xml": .refused(.textOutsideStanza),
         // Names of more than 1 KiB.
         "bigname.xml": .refused(.nameTooLong), "bigname2.xml": .refused(.nameTooLong),
@@ -149,7 +149,7 @@ struct Golden: Decodable {
             let golden = try JSONDecoder().decode(Golden.self, from: Data(fields[2].utf8))
             let document = Document(Array(try Corpus.read("libxml2/\(name)")))
             guard document.isUTF8 else {
-                // Judged from its first byte, as a stream in that encoding would be.
+                // Checked from its first byte, like a stream in that encoding.
                 let outcome = StreamVerdict(stream: document.bytes, parser: parser).outcome
                 #expect(outcome == .refused(.unsupportedEncoding), "\(name)")
                 continue
@@ -177,10 +177,10 @@ struct Golden: Decodable {
 
     // MARK: UTF-8
 
-    /// Well-formed UTF-8 for characters that XML 1.0 forbids.
+    /// Well-formed UTF-8 of characters that XML 1.0 forbids.
     static let forbiddenCharacters: Set = ["00", "EF BF BE", "EF BF BF"]
 
-    /// Overlong forms that libxml2 lets pass in CDATA: one more reason why the scanner alone decides what is acceptable.
+    /// Overlong forms that libxml2 accepts in CDATA: another reason why the scanner alone decides what is valid.
     static let takenByLibxml2: Set = [
         "C0 AF in <a><![CDATA[", "C1 BF in <a><![CDATA[", "E0 80 AF in <a><![CDATA[", "E0 9F BF in <a><![CDATA[",
         "F0 80 80 AF in <a><![CDATA[",
@@ -210,7 +210,7 @@ struct Golden: Decodable {
         #expect(disagreements == Self.takenByLibxml2)
     }
 
-    /// Reads `0045: 1 3-4; 0046: 2` into "0045#1", "0045#3" and so on.
+    /// Parses `0045: 1 3-4; 0046: 2` into "0045#1", "0045#3" and so on.
     private static func table(_ text: String) -> Set<String> {
         var names: Set<String> = []
         for group in text.split(separator: ";") {
@@ -238,8 +238,8 @@ extension Golden {
     }
 }
 
-/// A document whose declaration is taken off where it says nothing else than UTF-8, so that the rest can stand inside
-/// a stream.
+/// A document; its XML declaration is removed if it only declares UTF-8, so that the rest can be placed inside a
+/// stream.
 private struct Document {
     var bytes: [UInt8]
     var isUTF8: Bool

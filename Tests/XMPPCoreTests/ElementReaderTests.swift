@@ -6,7 +6,8 @@ import XMPPCore
 @Suite struct ElementReaderTests {
     private static let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
 
-    /// Reads each item of a stream in all ways, by its bytes and by its outline, in reads of any size; how many there were.
+    /// Reads each item of a stream from its bytes and from its outline, in reads of any size; returns the number of
+    /// items.
     private func compare(_ stanzas: String, header: String = header, _ name: String) throws -> Int {
         let parser = StanzaParser()
         var reader = ElementReader()
@@ -42,7 +43,7 @@ import XMPPCore
                 let read = try #require(element, "\(name)")
                 #expect(read == parsed, "\(name): \(decoder.bytes.string())")
                 #expect(read.namespaceURI == parsed.namespaceURI, "\(name)")
-                // The outline has gone with the element: the bytes are read instead.
+                // The outline was discarded with the element, so the bytes are read instead.
                 #expect(reader.read(decoder) == parsed, "\(name)")
                 count += 1
             }
@@ -106,7 +107,7 @@ import XMPPCore
             for _ in 0..<Int.random(in: 1...4, using: &random) {
                 bytes[Int.random(in: bytes.indices, using: &random)] = UInt8.random(in: 0...255, using: &random)
             }
-            // Whatever comes of it, it ends.
+            // Reading must terminate, whatever the result.
             _ = reader.read(bytes.span)?.elementCount
         }
     }
@@ -119,11 +120,11 @@ import XMPPCore
         #expect(second?.firstChild?.text == "two")
     }
 
-    /// The same by libxml2: a letter stands for a namespace of 30,000 bytes, at elements or at attributes.
+    /// The same limit as in libxml2: `p` is bound to a namespace of 30,000 bytes, used by elements or attributes.
     @Test(arguments: [
         ("<p:a/>", 3000, false), ("<p:a/>", 10, true), ("<a p:b=''/>", 3000, false), ("<a b=''/>", 3000, true),
     ])
-    func `Namespaces that would fill the memory when spelled out are read by nobody`(
+    func `Namespaces that would exhaust memory when expanded are refused by both readers`(
         child: String,
         count: Int,
         isRead: Bool

@@ -1,10 +1,10 @@
 import Testing
 
-/// One direction of whole sessions, as bytes: what the tests of splitting run over.
+/// One direction of a complete session as bytes, input of the splitting tests.
 struct GoldenSession: Sendable, CustomTestStringConvertible {
     var name: String
     var text: String
-    /// Items of the session, runs of white space counted once.
+    /// Number of items in the session; a run of white space counts once.
     var items: Int
 
     var bytes: [UInt8] { Array(text.utf8) }

@@ -6,7 +6,7 @@ import Testing
 private let root = Array(" xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'".utf8)
 private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
 
-/// What libxml2's push parser does that its callers do not expect, each with a test that it does not reach ours.
+/// Unexpected behaviour of libxml2's push parser, with tests that our parser is not affected.
 @Suite struct ParserTrapTests {
     private func parse(_ item: String) throws -> Element {
         try StanzaParser().parse(Array(item.utf8).span, root: root)
@@ -22,8 +22,8 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         return codes
     }
 
-    /// A libxml2 that waited for bytes beyond an item would deliver it late, and one that saw its end elsewhere than the
-    /// scanner would be finished at another byte.
+    /// If libxml2 waited for bytes after an item it would deliver it late; if it saw the end elsewhere than the
+    /// scanner, it would finish at another byte.
     @Test func anItemIsFinishedByTheFeedThatHoldsItsLastByteAndNoOther() throws {
         let context = try #require(ParserContext(root: root))
         let items = [
@@ -115,7 +115,7 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         for number in 0..<100 {
             let item = "<a>" + (0..<250).map { "<n\(number)x\($0) a\(number)y\($0)=''/>" }.joined() + "</a>"
             _ = try parser.parse(Array(item.utf8).span, root: root)
-            // 500 names an item: every 40 items the context goes.
+            // With 500 names per item, the context is replaced every 40 items.
             #expect(parser.contextCount == ((number + 1) % 40 == 0 ? 0 : 1), "after \(number + 1) items")
         }
     }
@@ -154,7 +154,7 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         #expect(element.text == String(decoding: text, as: UTF8.self))
         #expect(value == Array("a b c d e\r\n\tf".utf8))
         for length in 290...310 {
-            // libxml2 hands a section on in pieces of 300 bytes.
+            // libxml2 delivers a section in pieces of 300 bytes.
             let padding = String(repeating: "x", count: length)
             let section = try parse("<a><![CDATA[\(padding)\r\n\r\r\n\n\(padding)\r]]>\n<![CDATA[\r]]></a>")
             #expect(section.text == "\(padding)\n\n\n\n\(padding)\n\n\n")
@@ -215,8 +215,9 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         }
     }
 
-    /// The work of a scan is the sum of what each look covers: from where it resumes to the end of what has arrived. If
-    /// each begins within a few bytes of the end of the last, the sum grows with the bytes, however small the reads.
+    /// The work of a scan is the sum of the bytes that each call covers, from the resume position to the end of the
+    /// received bytes. If each call resumes near the end of the previous one, the sum is linear in the bytes, however
+    /// small the reads.
     @Test func aDripOfSingleBytesCostsNoMoreThanItsBytes() {
         let long = String(repeating: "x", count: 3000)
         let drips = [

@@ -11,7 +11,7 @@ import Testing
         var decoder = StreamDecoder(limits: .authenticated)
         decoder.append(header.span)
         #expect(decoder.next() != nil)
-        // The items arrive byte by byte and stay buffered, as behind a STARTTLS request.
+        // The items arrive byte by byte and stay buffered, as after a STARTTLS request.
         for _ in 0..<items {
             for index in item.indices { decoder.append(item.span.extracting(index..<(index + 1))) }
         }
@@ -25,7 +25,7 @@ import Testing
         #expect(decoder.boundaries.comparisons <= 5 * items)
     }
 
-    @Test func `Positions at the borders of items are not inside an item`() {
+    @Test func `Positions at item boundaries are not inside an item`() {
         var boundaries = ReadBoundaries()
         for position in [3, 5, 8, 10, 11] as [UInt64] { boundaries.append(position) }
         #expect(boundaries.take(from: 0, to: 5) == [3])

@@ -2,14 +2,14 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// However the input is cut into reads, the events are the same.
+/// The events do not depend on how the input is split into reads.
 @Suite struct SplitTests {
     @Test(arguments: GoldenSession.all) func aSessionCutAnywhereGivesTheSameItems(_ session: GoldenSession) {
         #expect(DecoderTranscript(session.bytes).lines.count == session.items)
         if let difference = DecoderVerifier.checkEachBoundary(session.bytes) { Issue.record("\(difference)") }
     }
 
-    /// With a limit that nearly every item passes, so that fragments are cut too.
+    /// Uses a limit that nearly every item exceeds, so that fragments are split too.
     @Test(arguments: GoldenSession.all) func itemsBeyondTheLimitSayTheSameOfThemselves(_ session: GoldenSession) {
         for itemBytes in [1, 20, 60, 100] {
             let limits = StreamLimits(itemBytes: itemBytes)
@@ -29,7 +29,7 @@ import XMPPCore
     }
 }
 
-/// Random cuts through everything in the corpora: minutes in a debug build.
+/// Splits all input of the corpora at random, which takes minutes in a debug build.
 @Suite(.enabled(if: BuildMode.isRelease && Corpus.isAvailable, "release builds with XMPPTAP_CORPUS only"))
 struct SplitLongTests {
     @Test(arguments: 0..<8) func examplesOfTheXEPsCutAtRandom(_ part: Int) throws {

@@ -5,7 +5,7 @@ import XMPPCore
 private let header =
     "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' xmlns:p='urn:p&amp;q'>"
 
-/// Parses each element of a stream with one parser, as a session would.
+/// Parses each element of a stream with one parser, like a session.
 func parseAll(_ input: String, _ parser: StanzaParser = StanzaParser()) throws -> [Element] {
     var decoder = StreamDecoder(limits: .authenticated)
     decoder.append(Array(input.utf8).span)
@@ -75,7 +75,7 @@ func parseAll(_ input: String, _ parser: StanzaParser = StanzaParser()) throws -
     }
 
     @Test(
-        "What stands behind an item's end is refused, and does not get into the next item",
+        "Bytes after an item's end are refused, and do not affect the next item",
         arguments: [
             "x", "\n", "\r", " ", "&amp;", "&", "<", "</", "<b", "<b ", "<b/", "<b></b", "<![CDATA[", "<![CDATA[x]]>",
             "<!",
@@ -93,7 +93,7 @@ func parseAll(_ input: String, _ parser: StanzaParser = StanzaParser()) throws -
         }
     }
 
-    @Test("Declarations that are more than that are refused", arguments: [">", ">x", "><a", " x", "/", "/><a"])
+    @Test("Declarations with more than attributes are refused", arguments: [">", ">x", "><a", " x", "/", "/><a"])
     func declarations(_ root: String) {
         #expect(throws: StanzaParser.Failure.self) {
             try StanzaParser().parse(Array("<a/>".utf8).span, root: Array(root.utf8))

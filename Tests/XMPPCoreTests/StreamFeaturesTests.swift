@@ -1,7 +1,7 @@
 import Testing
 import XMPPCore
 
-/// The element of `xml`, in a stream of the content namespace `content`.
+/// Returns the element of `xml` in a stream with the content namespace `content`.
 private func element(_ xml: String, content: String = "jabber:client") throws -> Element {
     let root = " xmlns='\(content)' xmlns:stream='http://etherx.jabber.org/streams'"
     return try StanzaParser().parse(Array(xml.utf8).span, root: Array(root.utf8))

@@ -1,11 +1,11 @@
 import XMPPCore
 
-/// What the parser core says of a piece of XML inside a client stream: the scanner's word, libxml2's, and the counts
-/// that can be held against another parser's.
+/// The results of the parser core for a piece of XML inside a client stream: those of the scanner and of libxml2, and
+/// counts for comparison with other parsers.
 struct StreamVerdict {
     enum Outcome: Hashable {
         case accepted
-        /// The stream did not come to its end with the piece: an element is open, or another stream was begun.
+        /// The stream did not end with the piece: an element is open, or another stream began.
         case unfinished
         case refused(ScanFault.Code)
     }
@@ -13,10 +13,10 @@ struct StreamVerdict {
     struct Counts: Equatable {
         var elements = 0
         var attributes = 0
-        /// Bytes of character data inside the elements.
+        /// Number of bytes of character data inside the elements.
         var text = 0
         var maximumDepth = 0
-        /// Local names of the top-level elements.
+        /// The local names of the top-level elements.
         var top: [String] = []
 
         mutating func add(_ element: Element, depth: Int) {
@@ -34,13 +34,13 @@ struct StreamVerdict {
 
     var outcome = Outcome.unfinished
     var counts = Counts()
-    /// What libxml2 refused although the scanner accepted it, and heads that do not say what the element says.
+    /// Items that libxml2 refused although the scanner accepted them, and heads that contradict the element.
     var contradictions: [String] = []
 
     static let declarations =
         " xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' xmlns:db='jabber:server:dialback'"
 
-    /// Judges `piece` between the header and the end of a client stream.
+    /// Checks `piece` between the header and the end of a client stream.
     init(_ piece: [UInt8], parser: StanzaParser = StanzaParser()) {
         self.init(
             stream: Array("<stream:stream\(Self.declarations)>".utf8) + piece + Array("</stream:stream>".utf8),
@@ -48,7 +48,7 @@ struct StreamVerdict {
         )
     }
 
-    /// Judges a stream from its first byte.
+    /// Checks a stream from its first byte.
     init(stream: [UInt8], parser: StanzaParser = StanzaParser()) {
         var decoder = StreamDecoder(limits: .authenticated)
         decoder.append(stream.span)
@@ -72,7 +72,7 @@ struct StreamVerdict {
         }
     }
 
-    /// Where the scanner's head says something else than the parsed element.
+    /// Returns the differences between the scanner's head and the parsed element.
     static func contradictions(
         _ head: StanzaHead,
         _ element: Element,

@@ -2,11 +2,11 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// Every character there is, held against libxml2.
+/// All characters, compared with libxml2.
 @Suite(.enabled(if: BuildMode.isRelease, "release builds only")) struct XMLCharactersLongTests {
     private static let header = Array("<stream:stream xmlns:stream='http://etherx.jabber.org/streams'>".utf8)
 
-    /// Whether the scanner accepts an item, and whether libxml2 does.
+    /// Returns whether the scanner accepts an item, and whether libxml2 does.
     private func verdicts(_ item: [UInt8], _ parser: StanzaParser) -> (scanner: Bool, libxml2: Bool) {
         var decoder = StreamDecoder()
         decoder.append((Self.header + item).span)
@@ -23,7 +23,7 @@ import XMPPCore
         for value in stride(from: part, to: 0x110000, by: 8) {
             guard let scalar = Unicode.Scalar(value) else { continue }
             let bytes = Array(String(Character(scalar)).utf8)
-            // In ASCII a `/`, `<` or `&` is not a character of a name or text but the end of it.
+            // In ASCII, `/`, `<` or `&` is not a character of a name or text but ends it.
             guard value > 0x7F || scalar.properties.isAlphabetic else { continue }
             for (place, item) in [
                 ("name", Array("<".utf8) + bytes + Array("/>".utf8)),
@@ -37,7 +37,7 @@ import XMPPCore
                 }
             }
         }
-        // None refuses everything: names of one and two letters, and text.
+        // Ensures that characters of names and text are accepted at all.
         #expect(counts.continues > 200_000 && counts.text > 130_000, "\(counts)")
     }
 

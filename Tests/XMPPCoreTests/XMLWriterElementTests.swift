@@ -33,20 +33,20 @@ import XMPPCore
         #expect(String(decoding: try write(parse(original.utf8)), as: UTF8.self) == written)
     }
 
-    @Test func `attributes can be set and left out on the way`() throws {
+    @Test func `attributes can be set and removed during writing`() throws {
         let element = try parse("<message id='1' from='a@b/c' type='chat'/>".utf8)
         let written = write(element, setting: ["from": "x@y/z", "to": "q", "id": nil])
         #expect(String(decoding: written, as: UTF8.self) == "<message type='chat' from='x@y/z' to='q'/>")
     }
 
     @Test(.enabled(if: Corpus.isAvailable, "XMPPTAP_CORPUS is not set"))
-    func `every example of the XEPs that parses is written as something that parses the same`() throws {
+    func `every parsable example of the XEPs is written so that it parses to the same element`() throws {
         struct Example: Decodable { let text: String }
         let lines = try Corpus.unzip("xep-examples.jsonl.gz").split(separator: UInt8(ascii: "\n"))
         var count = 0
         for line in lines {
             let example = try JSONDecoder().decode(Example.self, from: line)
-            // The scanner cuts what is acceptable of it into whole elements.
+            // The scanner splits the acceptable parts into complete elements.
             var decoder = StreamDecoder()
             decoder.append(Array((Self.header + example.text).utf8).span)
             while let event = decoder.next() {

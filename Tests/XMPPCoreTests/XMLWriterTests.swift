@@ -6,7 +6,7 @@ import XMPPCore
         String(decoding: XMLWriter.bytes(content), as: UTF8.self)
     }
 
-    @Test func `a stanza reads in code as it does on the wire`() {
+    @Test func `writer calls mirror the structure of the stanza`() {
         let xml = written {
             $0.element("iq", ["type": "result", "id": "a1", "from": nil]) {
                 $0.element("query", xmlns: "jabber:iq:roster") {
@@ -24,7 +24,7 @@ import XMPPCore
         )
     }
 
-    @Test func `a stream header is taken while its element stays open`() {
+    @Test func `a stream header is written before its element is closed`() {
         var writer = XMLWriter()
         writer.start("stream:stream", ["version": "1.0"])
         #expect(String(decoding: writer.take(), as: UTF8.self) == "<stream:stream version='1.0'>")
@@ -38,7 +38,7 @@ import XMPPCore
         #expect(written { $0.element("a", ["b": "\t1\r\n2 3"]) } == "<a b='&#9;1&#13;&#10;2 3'/>")
     }
 
-    @Test func `markup is escaped, and only where it must be`() {
+    @Test func `markup is escaped only if necessary`() {
         #expect(
             written { $0.element("a", ["b": "<'\"&>"], text: "<'\"&>\t\r\n") }
                 == "<a b='&lt;&apos;\"&amp;>'>&lt;'\"&amp;>\t&#13;\n</a>"
@@ -53,7 +53,7 @@ import XMPPCore
         #expect(written { writer in writer.element("a") { for piece in pieces { $0.text(piece) } } } == xml)
     }
 
-    @Test func `text before and after a child is not one run`() {
+    @Test func `text before and after a child is treated separately`() {
         let xml = written {
             $0.element("a") {
                 $0.text("]]")
@@ -64,7 +64,7 @@ import XMPPCore
         #expect(xml == "<a>]]<b/>></a>")
     }
 
-    @Test func `characters XML cannot hold are replaced and counted`() {
+    @Test func `characters that XML cannot contain are replaced and counted`() {
         var writer = XMLWriter()
         writer.element("a", ["b": "\u{0}x\u{ffff}"], text: "\u{1b}[\u{fffe}é\u{fffd}🙂")
         let xml = String(decoding: writer.take(), as: UTF8.self)
@@ -72,14 +72,14 @@ import XMPPCore
         #expect(writer.replacedCharacters == 4)
     }
 
-    @Test func `bytes can be passed on between elements that are written`() {
+    @Test func `verbatim bytes can be written between elements`() {
         let xml = written {
             $0.element("forwarded") { $0.verbatim("<message/>".utf8) }
         }
         #expect(xml == "<forwarded><message/></forwarded>")
     }
 
-    @Test func `empty text keeps the tag short`() {
+    @Test func `empty text produces an empty-element tag`() {
         #expect(written { $0.element("a", text: "") } == "<a/>")
     }
 }

@@ -2,7 +2,7 @@ import Testing
 import XMPPCore
 
 @Suite struct AddressTests {
-    @Test func `what is no JID keeps its text and says why`() {
+    @Test func `an invalid address keeps its text and has a fault`() {
         let address = Address("user@@host")
         #expect(address.raw == "user@@host")
         #expect(address.jid == nil)
@@ -11,7 +11,7 @@ import XMPPCore
         #expect(address != Address("USER@@host"))
     }
 
-    @Test func `what is a JID compares as one`() {
+    @Test func `a valid address is compared as a JID`() {
         #expect(Address("USER@host") == Address("user@HOST."))
         #expect(Address("user@host").fault == nil)
         #expect(Address("user@host") != Address("user@"))
@@ -32,7 +32,7 @@ import XMPPCore
             ("a@b/c", "a", "b", "c", "a@b"),
         ] as [(String, String?, String, String?, String)]
     )
-    func `right or wrong, it has the parts it is split into`(
+    func `an address is split into parts whether it is valid or not`(
         text: String,
         local: String?,
         domain: String,
@@ -46,7 +46,7 @@ import XMPPCore
         #expect(address.bare.raw == bare)
     }
 
-    @Test func `parts of what is no JID compare as far as they can be prepared`() {
+    @Test func `parts of an invalid address are compared prepared if possible`() {
         let faulty = Address("♚@Example.com/r")
         #expect(faulty.jid == nil)
         #expect(faulty.matches(Address("♚@example.COM./r")))
@@ -58,7 +58,7 @@ import XMPPCore
         #expect(Address("A@b/c").matches(Address("a@B/c")))
     }
 
-    @Test func `addresses that agree in their bare part or their domain have the same hash of it`() {
+    @Test func `addresses have equal hashes if and only if their bare part or domain matches`() {
         let texts = [
             "a@b/c", "A@B./c", "a@b/C", "b", "B", "b/c", "a@b", "♚@Example.com/r", "♚@example.COM./r", "♚@example.com",
             "juliet@X", "Juliet@x/\u{378}", "a@bücher", "a@xn--bcher-kva", "", "@", "user@@host",

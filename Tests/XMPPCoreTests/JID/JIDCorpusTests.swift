@@ -5,13 +5,13 @@ import XMPPCore
 
 @Suite(.enabled(if: Corpus.isAvailable, "XMPPTAP_CORPUS is not set"))
 struct JIDCorpusTests {
-    /// What does not come out as jxmpp expects: the address, and why.
+    /// Addresses whose result differs from jxmpp's, with the reason.
     private let exceptions = [
         "ς@example.com":
             "RFC 7622 §3.5 (after table 1): the mapping to lower case leaves the final sigma; jxmpp asks itself, too"
     ]
 
-    @Test func `every valid address of jxmpp parses into its parts, but for those excepted`() throws {
+    @Test func `every valid address of jxmpp is parsed into its parts, with the listed exceptions`() throws {
         let entries = try self.entries(of: "jxmpp-valid-main.txt", after: "jid:\n", separators: 2)
         #expect(entries.count == 22)
         var others: Set<String> = []
@@ -31,7 +31,7 @@ struct JIDCorpusTests {
         for entry in entries { #expect(Address(entry[0]).fault != nil, "\(entry[0])") }
     }
 
-    /// Addresses in the examples of the XEPs that are none: the text, and why.
+    /// Invalid addresses in the examples of the XEPs, with the reason.
     private let faultyExamples: [String: (code: JIDError.Code, why: String)] = [
         "": (.empty, "an attribute left empty"),
         "tel:+13055195825": (.forbiddenCharacter, "a URI: XEP-0327 dials these"),
@@ -47,7 +47,7 @@ struct JIDCorpusTests {
         "room@chat.commons.example\n  id=": (.forbiddenCharacter, "a quotation mark was forgotten (XEP-0513)"),
     ]
 
-    @Test func `the addresses in the examples of the XEPs are addresses, but for those excepted`() throws {
+    @Test func `addresses in the examples of the XEPs are valid, with the listed exceptions`() throws {
         let examples = try Corpus.unzip("xep-examples.jsonl.gz").split(separator: 0x0a)
         var count = 0
         var faulty: [String: JIDError.Code] = [:]
@@ -73,7 +73,7 @@ struct JIDCorpusTests {
     }
 
     @Test(arguments: ["prosody-jid-inputs.txt", "xmpp-rs-jid-inputs.txt"])
-    func `every input is taken, and what parses prints and parses again as the same`(file: String) throws {
+    func `any input is accepted as an address, and a valid one survives printing and parsing`(file: String) throws {
         for line in try text(of: file).components(separatedBy: "\n") {
             let address = Address(line)
             #expect(address.raw == line)
@@ -86,7 +86,8 @@ struct JIDCorpusTests {
         String(decoding: try Corpus.read("jids/\(file)"), as: UTF8.self)
     }
 
-    /// The fields of each entry; a field ends with a record separator and a line feed, the header begins a line.
+    /// Returns the fields of each entry; a field ends with a record separator and a line feed, the header starts a
+    /// line.
     private func entries(of file: String, after header: String, separators: Int) throws -> [[String]] {
         try "\n\(text(of: file))".components(separatedBy: "\n\(header)").dropFirst().compactMap { piece in
             let fields = piece.components(separatedBy: "\u{1e}\n")

@@ -2,7 +2,7 @@ import Testing
 import XMPPCore
 
 @Suite struct JIDTests {
-    @Test func `the resource is cut off first, then the local part`() throws {
+    @Test func `the resource is split off first, then the local part`() throws {
         let jid = try JID(parsing: "example.com/a@b/c")
         #expect(jid.local == nil)
         #expect(jid.domain == "example.com")
@@ -10,7 +10,7 @@ import XMPPCore
         #expect(jid.isServer && jid.isFull)
     }
 
-    @Test func `parts come back as they were written`() throws {
+    @Test func `parts are returned as written`() throws {
         let jid = try JID(parsing: "Juliet@Example.COM./Balcony")
         #expect(jid.local == "Juliet")
         #expect(jid.domain == "Example.COM.")
@@ -19,7 +19,7 @@ import XMPPCore
         #expect(jid.normalized.description == "juliet@example.com/Balcony")
     }
 
-    @Test func `a bare address derives from a full one`() throws {
+    @Test func `a bare address is derived from a full one`() throws {
         let jid = try JID(parsing: "Juliet@example.com/balcony")
         #expect(jid.bare.description == "Juliet@example.com")
         #expect(jid.bare.isBare && !jid.bare.isServer)
@@ -29,7 +29,7 @@ import XMPPCore
         #expect(try JID(parsing: "example.com/r").bare.description == "example.com")
     }
 
-    @Test func `case and a trailing dot make no difference in domain and local part, but in the resource they do`()
+    @Test func `comparison ignores case and a trailing dot in domain and local part, but not in the resource`()
         throws
     {
         let written = try JID(parsing: "JULIET@Example.com./Balcony")
@@ -47,11 +47,11 @@ import XMPPCore
         ("b", "B.", .full, true), ("b", "B", .local, true), ("a@b", "A@b/c", .bare, true),
         ("a@b", "x@y/z", JID.Parts(), true), ("a@b", "a@c", .domain, false),
     ])
-    func `a mask says which parts count`(left: String, right: String, parts: JID.Parts, agree: Bool) throws {
+    func `a mask selects the parts to compare`(left: String, right: String, parts: JID.Parts, agree: Bool) throws {
         #expect(try JID(parsing: left).matches(JID(parsing: right), in: parts) == agree)
     }
 
-    @Test func `addresses sort the same however they are written`() throws {
+    @Test func `addresses are sorted independently of how they are written`() throws {
         let sorted = try ["c@x", "B@x", "a@x"].map(JID.init(parsing:)).sorted()
         #expect(sorted.map(\.description) == ["a@x", "B@x", "c@x"])
     }
@@ -75,7 +75,7 @@ import XMPPCore
         ("[::1\0]", .badAddressLiteral, .domain), ("[::1%a%b]", .badAddressLiteral, .domain),
         ("[::1%é]", .badAddressLiteral, .domain), ("[::%\r\n]", .badAddressLiteral, .domain),
     ])
-    func `an error names the rule and the part`(text: String, code: JIDError.Code, part: JIDError.Part) {
+    func `an error contains the rule and the part`(text: String, code: JIDError.Code, part: JIDError.Part) {
         let error = #expect(throws: JIDError.self) { try JID(parsing: text) }
         #expect(error?.code == code)
         #expect(error?.part == part)
@@ -85,11 +85,11 @@ import XMPPCore
         "[::]", "[::1]", "[1::]", "[2001:db8::ffff:40%eth0]", "[1:2:3:4:5:6:7:8]", "[::ffff:192.0.2.1]",
         "[1:2:3:4:5:6:192.0.2.1]", "192.0.2.1", "my_host", "example.com.",
     ])
-    func `literals and local names are domains`(domain: String) throws {
+    func `IP literals and local names are valid domains`(domain: String) throws {
         #expect(try JID(parsing: "a@\(domain)/r").domain == domain)
     }
 
-    @Test func `a part may have 1023 bytes and no more`() throws {
+    @Test func `a part may have at most 1023 bytes`() throws {
         let longest = String(repeating: "a", count: 1023)
         _ = try JID(parsing: "\(longest)@\(longest)/\(longest)")
         for (text, part) in [("a\(longest)@b", "local"), ("a\(longest)", "domain"), ("b/a\(longest)", "resource")] {
@@ -98,12 +98,12 @@ import XMPPCore
         }
     }
 
-    @Test func `an error shows code points and never the character itself`() {
+    @Test func `an error shows code points instead of characters`() {
         let error = #expect(throws: JIDError.self) { try JID(parsing: "a\u{1b}[2J@b") }
         #expect(error?.description == "local part: U+001B at byte 1 is not allowed there")
     }
 
-    @Test func `parts that do not fit are refused when put together`() throws {
+    @Test func `invalid parts are refused by the initialiser`() throws {
         let attempts: [(() throws(JIDError) -> JID, JIDError.Code, JIDError.Part)] = [
             ({ () throws(JIDError) in try JID(local: "a", domain: "b/c") }, .forbiddenCharacter, .domain),
             ({ () throws(JIDError) in try JID(local: "a@x", domain: "b") }, .forbiddenCharacter, .local),
@@ -118,7 +118,7 @@ import XMPPCore
         #expect(try JID(local: "a", domain: "b", resource: "c@d/e").description == "a@b/c@d/e")
     }
 
-    @Test func `bytes parse as text does, and bad UTF-8 is refused in the part that holds it`() throws {
+    @Test func `bytes are parsed like text, and invalid UTF-8 is reported with its part`() throws {
         let bytes = Array("Ω@example.com/♚".utf8)
         #expect(try JID(utf8: bytes.span) == JID(parsing: "ω@example.com/♚"))
         for (bytes, part) in [

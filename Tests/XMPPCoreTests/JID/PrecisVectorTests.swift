@@ -4,8 +4,8 @@ import Testing
 
 @testable import XMPPCore
 
-/// The vectors of precis_i18n for the two profiles and the two classes that addresses use. Those of nicknames, of names
-/// that keep their case and of the older mapping by case folding concern no address.
+/// The vectors of precis_i18n for the two profiles and two classes that addresses use. Those for nicknames,
+/// case-preserving names and the older case folding do not concern addresses.
 @Suite(.enabled(if: Corpus.isAvailable, "XMPPTAP_CORPUS is not set"))
 struct PrecisVectorTests {
     private struct Vector: Decodable {
@@ -15,14 +15,14 @@ struct PrecisVectorTests {
         let error: String?
     }
 
-    /// Vectors that do not hold here: profile and input, and why.
+    /// Vectors with a different result, by profile and input, with the reason.
     private let exceptions: [String: String] = [:]
 
     @Test(arguments: [
         "UsernameCaseMapped", "UsernameCaseMapped:ToLower", "OpaqueString", "IdentifierClass", "FreeFormClass",
     ])
-    func `every vector gives its output or its error`(profile: String) throws {
-        // Two inputs are lone surrogates, which no UTF-8 can carry and no string holds.
+    func `every vector has the expected output or error`(profile: String) throws {
+        // Two inputs are lone surrogates, which neither UTF-8 nor strings can represent.
         let text = String(decoding: try Corpus.unzip("jids/precis-golden.json.gz"), as: UTF8.self)
             .replacing(#/"\\ud8(?:00|ff)"/#, with: "null")
         let vectors = try JSONDecoder().decode([Vector].self, from: Data(text.utf8)).filter { $0.profile == profile }
@@ -60,7 +60,7 @@ struct PrecisVectorTests {
         }
     }
 
-    /// The name that the vectors have for a fault.
+    /// Returns the name of a fault in the vectors.
     private func name(of fault: PreparationFault) -> String {
         switch fault {
         case .empty: "empty"

@@ -4,7 +4,7 @@ import Testing
 
 @testable import XMPPCore
 
-/// Preparation of the parts: UsernameCaseMapped, IDNA, OpaqueString (RFC 7622 §3.2 to §3.4).
+/// Preparation of address parts: UsernameCaseMapped, IDNA, OpaqueString (RFC 7622 §3.2 to §3.4).
 @Suite struct PreparationTests {
     @Test(arguments: [
         ("Ｊｕｌｉｅｔ@x", "juliet@x"), ("ΒόλοΣ@x", "βόλος@x"), ("ΣΑΣ@x", "σας@x"), ("İ@x", "i\u{307}@x"),
@@ -20,7 +20,7 @@ import Testing
         ("l·l.example", "l·l.example"), ("L·L.example", "l·l.example"), ("xn--ll-0ea.example", "l·l.example"),
         ("ｘｎ－－mnchen-3ya.example", "münchen.example"),
     ])
-    func `addresses are brought into the form they are compared in`(written: String, prepared: String) throws {
+    func `addresses are prepared for comparison`(written: String, prepared: String) throws {
         let jid = try JID(parsing: written)
         #expect(Array(jid.normalized.description.unicodeScalars) == Array(prepared.unicodeScalars))
         #expect(jid.description == written)
@@ -61,7 +61,7 @@ import Testing
         ("ا٠۰.com", .contextRule, .domain, "U+0660 at byte 2"),
         ("\u{200c}a.com", .contextRule, .domain, "U+200C at byte 0"),
     ])
-    func `an error names the part, the rule and the culprit`(
+    func `an error contains the part, the rule and the character`(
         text: String,
         code: JIDError.Code,
         part: JIDError.Part,
@@ -73,8 +73,8 @@ import Testing
         #expect(error.map { words.isEmpty || $0.reason.contains(words) } == true, "\(error?.reason ?? "")")
     }
 
-    @Test func `what grows beyond the limit, or fits into no label, is refused`() {
-        // Lower-casing makes three bytes of two, composition six of seven.
+    @Test func `a part that exceeds the limit when prepared, or does not fit into a label, is refused`() {
+        // Lower-casing turns two bytes into three, composition seven into six.
         let grown = String(repeating: "\u{23a}", count: 400)
         #expect(Address("\(grown)@x").fault?.code == .tooLong)
         #expect(Address("x/\(grown)").fault == nil)
@@ -82,7 +82,7 @@ import Testing
         #expect(Address(String(repeating: "ü", count: 60) + ".com").fault?.code == .badLabel)
     }
 
-    @Test func `a domain has a form for DNS`() throws {
+    @Test func `a domain has an ASCII form for the DNS`() throws {
         for (written, ascii) in [
             ("a@MÜNCHEN.example./r", "xn--mnchen-3ya.example"), ("Example.COM", "example.com"), ("[::1]", "[::1]"),
             ("xn--mnchen-3ya.faß", "xn--mnchen-3ya.xn--fa-hia"),
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func `marks are ordered, pairs composed, and what is excluded stays apart`() {
+    @Test func `composition orders marks, composes pairs, and leaves excluded pairs apart`() {
         for (text, expected) in [
             ("a\u{323}\u{307}", "\u{1ea1}\u{307}"), ("a\u{307}\u{323}", "\u{1ea1}\u{307}"), ("\u{212b}", "\u{c5}"),
             ("\u{1100}\u{1161}\u{11a8}", "\u{ac01}"), ("\u{ac00}\u{11a8}", "\u{ac01}"), ("\u{958}", "\u{915}\u{93c}"),
@@ -104,8 +104,8 @@ import Testing
         }
     }
 
-    @Test func `a character of a later Unicode is refused, its capital too`() {
-        // All of Unicode 16.0; the first is the capital of a letter that is older.
+    @Test func `a character of a later Unicode version is refused, and so is its capital`() {
+        // All were added in Unicode 16.0; the first is the capital of an older letter.
         for scalar in ["\u{a7cb}", "\u{a7da}", "\u{a7db}", "\u{10d4a}"] {
             for text in ["\(scalar)@x", "x/\(scalar)", "\(scalar).example"] {
                 #expect(Address(text).fault?.code == .unassignedCharacter, "\(text.unicodeScalars.map(\.codePoint))")
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test func `every code point has properties and is taken or refused, and what is taken stays`() {
+    @Test func `every code point is accepted or refused, and preparation is idempotent`() {
         struct Properties: Hashable {
             let category: PrecisCategory
             let isLabelCharacter: Bool
@@ -131,13 +131,13 @@ import Testing
             )
             counts[properties.category, default: 0] += 1
             if properties.isLabelCharacter { labelCharacters += 1 }
-            // Of neighbours of the same properties, as ideographs are, one is enough unless there is time for all.
+            // Of neighbours with equal properties, such as ideographs, only one is tested in debug builds.
             let isLikeItsNeighbour =
                 properties == last && scalar.narrowed == scalar && !scalar.properties.changesWhenNFKCCaseFolded
             last = properties
             if BuildMode.isRelease || !isLikeItsNeighbour { expectStable([scalar]) }
         }
-        // Unicode 15.0 assigns 149,186 characters, of which the rules of PRECIS and IDNA make these.
+        // Unicode 15.0 assigns 149,186 characters, which the rules of PRECIS and IDNA classify as follows.
         let expected: [PrecisCategory: Int] = [
             .valid: 134_975, .unassigned: 0x110000 - 149_186 - 65 - 66 - 137_468 - 2_048, .contextJ: 2, .contextO: 25,
             .exception: 10, .oldHangulJamo: 357, .ignorable: 467, .control: 65, .compatibility: 4_926,
@@ -147,9 +147,9 @@ import Testing
         #expect(labelCharacters == 133_550)
     }
 
-    @Test func `no text traps, and a prepared one stays as it is`() {
+    @Test func `random text does not trap, and prepared text is stable`() {
         var generator = SeededGenerator(seed: 7622)
-        // Letters, marks, joiners and digits that rules are about, so that many texts pass.
+        // Characters that rules refer to, so that many texts are accepted.
         let lively = Array(
             "aAlLßΣσς·ÉéİıǄǅ\u{301}\u{307}\u{323}\u{345}Ωกअ्कष\u{200c}\u{200d}אבج١۱1-.。ー・カﾊﾟＡ한\u{1100}\u{1161}\u{11a8}Ꭰꭰ\u{3000}"
                 .unicodeScalars
@@ -169,9 +169,9 @@ import Testing
         #expect(prepared > 5_000)
     }
 
-    @Test func `the work grows with the length of a text and not with its square`() {
-        // What rules look for in the whole text, or marks that must be sorted, 1008 bytes of it and an eighth of that: time
-        // that grows with the square is 64 times as long.
+    @Test func `preparation does not take quadratic time`() {
+        // Texts that rules search completely or whose marks must be sorted, of 1008 bytes and an eighth of that:
+        // quadratic time is 64 times as long.
         let plain = timeToPrepare("ü", bytes: 1008)
         for unit in [
             "\u{344}", "・", "ー・", "٠", "Σ\u{301}", "ب\u{200c}", "\u{323}\u{301}", "\u{1100}", "क्\u{200d}", "͵α", "א׳",
@@ -182,8 +182,8 @@ import Testing
         }
     }
 
-    /// Time of this thread's processor for addresses with a text of that length, in nanoseconds: the least of some rounds,
-    /// as others may have had the caches.
+    /// Returns the processor time for addresses with a text of that length, in nanoseconds: the minimum of several
+    /// rounds, to exclude cold caches.
     private func timeToPrepare(_ unit: String, bytes: Int) -> Int64 {
         let text = String(repeating: unit, count: bytes / unit.utf8.count)
         func now() -> Int64 {
@@ -198,7 +198,7 @@ import Testing
         }
     }
 
-    /// Prepares a text as each part twice; the number of profiles that accept it.
+    /// Prepares a text as each part twice; returns the number of profiles that accept it.
     @discardableResult
     private func expectStable(_ text: [Unicode.Scalar]) -> Int {
         var accepted = 0

@@ -4,7 +4,7 @@ import Testing
 @testable import XMPPCore
 
 @Suite struct PunycodeTests {
-    /// Labels of RFC 3492 §7.1 (as far as they fit and have no capitals), and of registries.
+    /// Labels of RFC 3492 §7.1, if they fit and contain no capitals, and of registries.
     @Test(arguments: [
         ("egbpdaj6bu4bxfgehfvwxn", "ليهمابتكلموشعربي؟"), ("ihqwcrb4cv8a8dqg056pqjye", "他们为什么不说中文"),
         ("ihqwctvzc91f659drss3x8bo0yb", "他們爲什麽不說中文"), ("n8jok5ay5dzabd5bym9f0cm5685rrjetr6pdxa", "なぜみんな日本語を話してくれないのか"),
@@ -12,17 +12,17 @@ import Testing
         ("3b-ww4c5e180e575a65lsy2b", "3年b組金八先生"), ("de-jg4avhby1noc0d", "パフィーdeルンバ"), ("d9juau41awczczp", "そのスピードで"),
         ("fa-hia", "faß"), ("c1yn36f", "點看"), ("i-7iq", "i❤"),
     ])
-    func `what is encoded comes back`(encoded: String, text: String) {
+    func `an encoded label is decoded to the original text`(encoded: String, text: String) {
         #expect(Punycode.encode(Array(text.unicodeScalars)) == encoded)
         #expect(Punycode.decode(Array(encoded.unicodeScalars)) == Array(text.unicodeScalars))
     }
 
     @Test(arguments: ["-a", "a!", "99999999", "zzzzzzzz", "ab-9999999999", "ä", String(repeating: "a", count: 60)])
-    func `what stands for nothing is refused`(encoded: String) {
+    func `invalid Punycode is refused`(encoded: String) {
         #expect(Punycode.decode(Array(encoded.unicodeScalars)) == nil)
     }
 
-    @Test func `no text makes a difference between there and back`() {
+    @Test func `encoding and decoding is lossless for random text`() {
         var generator = SeededGenerator(seed: 3492)
         var returned = 0
         for _ in 0..<20_000 {
@@ -35,7 +35,7 @@ import Testing
         #expect(returned > 4_000)
     }
 
-    @Test func `no digits make it trap, and what they stand for has no second form`() {
+    @Test func `random Punycode does not trap, and decoded text has only one encoding`() {
         var generator = SeededGenerator(seed: 5891)
         let digits = Array("abcdefghijklmnopqrstuvwxyz0123456789-".unicodeScalars)
         var decodedOnes = 0

@@ -5,13 +5,14 @@ import Testing
 
 private let folder = "/usr/share/unicode"
 
-/// What is computed or listed of Unicode, against the Unicode Character Database of Debian's package unicode-data.
+/// Computed and listed Unicode properties, compared with the Unicode Character Database in Debian's package
+/// unicode-data.
 @Suite(.enabled(if: FileManager.default.fileExists(atPath: folder), "unicode-data is not installed"))
 struct UnicodeTests {
-    /// AHOM CONSONANT SIGN MEDIAL RA, which Unicode 16.0 made a spacing mark.
+    /// AHOM CONSONANT SIGN MEDIAL RA, which became a spacing mark in Unicode 16.0.
     private static let changedLater: Set<UInt32> = [0x1171e]
 
-    @Test func `every vector of normalization holds`() throws {
+    @Test func `every normalisation vector holds`() throws {
         var count = 0
         var single: Set<Unicode.Scalar> = []
         var isFirstPart = false
@@ -26,21 +27,21 @@ struct UnicodeTests {
             }
             try #require(fields.count == 5)
             if isFirstPart { single.formUnion(fields[0]) }
-            // NFC of the source, of NFC and of NFD is NFC; NFC of NFKC and of NFKD is NFKC.
+            // NFC of the source, of NFC and of NFD equals NFC; NFC of NFKC and of NFKD equals NFKC.
             let results = fields.map(composed)
             let holds = results[0...2].allSatisfy { $0 == fields[1] } && results[3...4].allSatisfy { $0 == fields[3] }
             if !holds { Issue.record("\(line)") }
             count += 1
         }
         #expect(count > 18_000)
-        // A code point that part 1 does not list is its own NFC.
+        // Code points that part 1 does not list equal their NFC.
         for value in 0...0x10ffff as ClosedRange<UInt32> {
             guard let scalar = Unicode.Scalar(value), !single.contains(scalar) else { continue }
             if composed([scalar]) != [scalar] { Issue.record("\(scalar.codePoint)") }
         }
     }
 
-    @Test func `what NFKC changes is of category compatibility`() throws {
+    @Test func `code points that NFKC changes have the category compatibility`() throws {
         let changed = try properties(in: "DerivedNormalizationProps.txt", ["NFKC_QC"], column: 2)
         #expect(changed.count > 4_000)
         for scalar in assigned() {
@@ -53,7 +54,7 @@ struct UnicodeTests {
         }
     }
 
-    @Test func `the scripts of Greek and Hebrew are as listed`() throws {
+    @Test func `the scripts Greek and Hebrew equal the listed ranges`() throws {
         let (greek, hebrew) = (Self.greek, Self.hebrew)
         for scalar in assigned() {
             let text = String(scalar)
@@ -65,7 +66,7 @@ struct UnicodeTests {
     private static var greek: Regex<Substring> { #/\p{Script=Greek}/#.matchingSemantics(.unicodeScalar) }
     private static var hebrew: Regex<Substring> { #/\p{Script=Hebrew}/#.matchingSemantics(.unicodeScalar) }
 
-    @Test func `wide and narrow characters have their usual form`() throws {
+    @Test func `wide and narrow characters are mapped to their decompositions`() throws {
         var usual: [UInt32: Unicode.Scalar] = [:]
         for fields in try lines(of: "UnicodeData.txt")
         where ["<wide>", "<narrow>"].contains(fields[5].split(separator: " ").first) {
@@ -78,7 +79,7 @@ struct UnicodeTests {
         }
     }
 
-    @Test func `joining types are those of the database`() throws {
+    @Test func `joining types equal those of the database`() throws {
         let types = try properties(in: "extracted/DerivedJoiningType.txt")
         #expect(types.count > 2_500)
         for scalar in assigned() where !Self.changedLater.contains(scalar.value) {
@@ -90,7 +91,7 @@ struct UnicodeTests {
         }
     }
 
-    @Test func `Bidi classes are those of the database for all that the Bidi rule is asked about`() throws {
+    @Test func `Bidi classes equal those of the database for all characters that the Bidi rule checks`() throws {
         let classes = try properties(in: "extracted/DerivedBidiClass.txt")
         var count = 0
         for scalar in assigned() where !Self.changedLater.contains(scalar.value) {
@@ -113,14 +114,14 @@ struct UnicodeTests {
         #expect(count > 100_000)
     }
 
-    // MARK: Reading the database
+    // MARK: Database files
 
     private func assigned() -> some Sequence<Unicode.Scalar> {
         (0...0x10ffff as ClosedRange<UInt32>).lazy.compactMap(Unicode.Scalar.init)
             .filter { $0.precisCategory != .unassigned }
     }
 
-    /// The value of each listed code point, in the lines whose second field is one of `names`, or in all.
+    /// Returns the value of each listed code point, from lines whose second field is one of `names`, or from all.
     private func properties(in file: String, _ names: [String]? = nil, column: Int = 1) throws -> [UInt32: String] {
         var values: [UInt32: String] = [:]
         for fields in try lines(of: file) where fields.count > column && names?.contains(fields[1]) ?? true {
