@@ -2,30 +2,30 @@ internal import TapDiagnosis
 internal import TapRecord
 internal import XMPPCore
 
-/// What a session has shown of its account's roster: for each contact the state of both subscriptions.
+/// The roster of a session's account, as far as the session has shown it: the subscription state of each contact.
 ///
-/// Contacts that a roster has listed and others each have their own bounds, ``capacity`` and ``byteCapacity``: strangers take
-/// no room from contacts. A change is O(1), however many contacts are known.
+/// Listed contacts and others have separate limits, ``capacity`` and ``byteCapacity``, so that strangers do not
+/// displace contacts. A change takes O(1).
 struct Roster {
-    /// Contacts that are followed; of further ones nothing is known.
+    /// Maximum number of contacts of each kind; further ones are not stored.
     static let capacity = 10_000
-    /// Bytes of their addresses and groups that are kept: what no server would accept as one may be as long as a tag.
+    /// Maximum number of bytes of addresses and groups of each kind; invalid addresses may be as long as a tag.
     static let byteCapacity = 1 << 20
 
-    /// Somebody the session has shown.
+    /// A contact that the session has shown.
     struct Contact {
         var state: SubscriptionState
-        /// It stands in the roster; otherwise only its presence was seen.
+        /// Whether the roster lists the contact; otherwise only its presence was seen.
         var isListed: Bool
     }
 
     private(set) var contacts: [String: Contact] = [:]
-    /// Groups of contacts, of those that have any.
+    /// The groups of contacts that have any.
     private var groups: [String: [String]] = [:]
-    /// The session has shown the whole roster: a JID outside ``contacts`` is no contact. The server does not send a
-    /// versioned roster that the client already has (RFC 6121 §2.6).
+    /// Whether the session has shown the whole roster, so that a JID missing in ``contacts`` is not a contact. The
+    /// server does not send a versioned roster that the client has cached (RFC 6121 §2.6).
     private var isComplete = false
-    /// A contact of the last whole roster was not kept for want of room.
+    /// Whether a contact of the last whole roster was not stored because of the limits.
     private var hasForgotten = false
     private var listed = Usage()
     private var unlisted = Usage()
@@ -35,20 +35,20 @@ struct Roster {
         var bytes = 0
     }
 
-    /// Bytes of addresses and groups.
+    /// Number of stored bytes of addresses and groups.
     var byteCount: Int { listed.bytes + unlisted.bytes }
 
-    /// The groups of a contact, where they were kept.
+    /// Returns the groups of a contact, if they are stored.
     func groups(of contact: String) -> [String] { groups[contact] ?? [] }
 
-    /// Whether a roster is the account's own: without `from`, or from its bare JID (RFC 6121 §2.1.6).
+    /// Returns whether a roster belongs to the account: it has no `from`, or the account's bare JID (RFC 6121 §2.1.6).
     static func isOwn(from: String?, of jid: String?) -> Bool {
         guard let from, let jid else { return true }
         let address = Address(from)
         return address.resource == nil && address.comparableBare == Address(jid).comparableBare
     }
 
-    /// Takes note of a whole stanza of a session with this JID.
+    /// Handles a whole stanza of a session with this JID.
     mutating func observe(_ stanza: Element, _ direction: Direction, jid: String?) {
         if stanza.isNamed("presence") {
             guard let kind = stanza.attribute("type").flatMap({ SubscriptionState.PresenceType(rawValue: $0) }),
@@ -64,7 +64,7 @@ struct Roster {
         }
     }
 
-    /// A presence about a subscription goes by.
+    /// Handles a presence that changes a subscription.
     mutating func observe(_ kind: SubscriptionState.PresenceType, _ direction: Direction, contact: String)
         -> SubscriptionChange
     {
@@ -78,7 +78,7 @@ struct Roster {
         return SubscriptionChange(contact: contact, from: before, to: after)
     }
 
-    /// The server shows the whole roster, or in a push some items of it.
+    /// Handles a whole roster, or the items of a push.
     mutating func observe(_ query: Element, isPush: Bool, keepsGroups: Bool = false) -> [SubscriptionChange] {
         var before: [String: Contact] = [:]
         if !isPush {
@@ -91,7 +91,7 @@ struct Roster {
         return changes
     }
 
-    /// Takes what was known before; of a contact that was shown since, that counts.
+    /// Adds the state of an earlier session; newer states of contacts take precedence.
     mutating func inherit(_ earlier: Roster) {
         guard !isComplete else { return }
         let newer = self
@@ -121,13 +121,13 @@ struct Roster {
         return SubscriptionChange(contact: contact, from: before, to: after)
     }
 
-    /// A whole roster follows: a JID outside it is no contact any more. A request without an answer stays known.
+    /// Prepares for a whole roster: a JID missing in it is no longer a contact, but its unanswered request is kept.
     ///
-    /// - Parameter earlier: The contacts of before; there are none at the moment.
+    /// - Parameter earlier: The contacts until now; ``contacts`` is empty.
     private mutating func forgetListed(_ earlier: [String: Contact]) {
         contacts.reserveCapacity(earlier.count)
         (groups, listed, unlisted) = ([:], Usage(), Usage())
-        // Those who were there keep their room.
+        // Unlisted contacts keep their place.
         for (address, contact) in earlier where !contact.isListed {
             contacts[address] = contact
             count(address, nil, false, by: 1)
@@ -144,9 +144,9 @@ struct Roster {
         count(address, groups.removeValue(forKey: address), old.isListed, by: -1)
     }
 
-    /// - Parameter groups: nil are those of before.
+    /// - Parameter groups: The groups; nil keeps the stored ones.
     private mutating func set(_ address: String, _ contact: Contact, _ groups: [String]? = nil) {
-        // The same is known of those who are not kept.
+        // A contact in this state need not be stored.
         if isComplete, !contact.isListed, contact.state == SubscriptionState() { return remove(address) }
         let old = contacts.updateValue(contact, forKey: address)
         let oldGroups = old == nil ? nil : self.groups[address]
