@@ -1,74 +1,75 @@
-/// A peer has acknowledged a number of stanzas that cannot be right (XEP-0198 §4).
+/// An invalid acknowledgement of a peer (XEP-0198 §4).
 ///
-/// Stanzas are numbered from 1 in the order in which they were sent to the peer since stream management began.
+/// Stanzas are numbered from 1 in the order in which they were sent to the peer since stream management was enabled.
 public struct AcknowledgementFinding: Sendable, Hashable {
-    /// What is wrong with the number.
+    /// The kind of error.
     public enum Fault: Sendable, Hashable {
-        /// More stanzas than were sent. Most servers close the stream (XEP-0198 §6).
+        /// More stanzas than were sent; most servers close the stream (XEP-0198 §6).
         case tooHigh
-        /// Fewer stanzas than were sent before the request, in several answers in a row. Told only of a peer that never
-        /// acknowledges without being requested.
+        /// Fewer stanzas than were sent before the request, in several consecutive answers. Only reported for peers
+        /// that acknowledge only on request.
         case tooLow
         /// Fewer stanzas than the peer acknowledged before.
         case backwards
-        /// No number from 0 to 4294967295.
+        /// The value is not a number from 0 to 4294967295.
         case unreadable
     }
 
-    /// What is wrong.
+    /// The kind of error.
     public let fault: Fault
-    /// The `h` of the peer; 0 where it is unreadable.
+    /// The peer's `h`; 0 if it is unreadable.
     public let count: UInt32
-    /// By how many stanzas it is wrong; 0 where it is unreadable.
+    /// The number of stanzas by which it is wrong; 0 if it is unreadable.
     public let difference: UInt64
-    /// The last stanza after which the peer's count was right; 0 where it never was.
+    /// The last stanza at which the peer's count was correct; 0 if it never was.
     public let lastCorrect: UInt64
-    /// The first stanza after which the peer's count is known to be wrong.
+    /// The first stanza at which the peer's count is known to be wrong.
     public let firstWrong: UInt64
 }
 
-/// Compares what a peer acknowledges with what was sent to it.
+/// Compares a peer's acknowledgements with the stanzas sent to it.
 struct AcknowledgementAudit: Sendable, Hashable {
-    /// A count that is too low may only be late: answers in a row that have to lack stanzas.
+    /// Number of consecutive low answers before they are reported; a single low count may only be late.
     private static let lateAnswers = 3
 
     private struct Lack: Hashable {
-        /// The least number of stanzas that was missing.
+        /// The smallest number of missing stanzas.
         var difference: UInt64
-        /// Stanzas that had been sent at the first of the requests, and at the last one.
+        /// Number of stanzas sent before the first of the requests, and before the last one.
         var first: UInt64
         var last: UInt64
         var answers = 1
     }
 
-    /// Requests that are not answered.
+    /// Number of unanswered requests.
     private var requests: UInt64 = 0
-    /// What had been sent at the request, while it is the only one: answers to several are indistinguishable.
+    /// Number of stanzas sent before the request; nil unless exactly one is unanswered, because answers to several are
+    /// indistinguishable.
     private var asked: UInt64?
-    /// What had been sent when the peer's count was right.
+    /// Number of stanzas sent when the peer's count was last correct.
     private var lastCorrect: UInt64
     private var lack: Lack?
-    /// The peer has acknowledged without being requested: what answers a request is not known then.
+    /// Whether the peer has acknowledged without a request, so that answers cannot be matched with requests.
     private var hasVolunteered = false
     /// The last finding, which is not repeated.
     private var reported: AcknowledgementFinding?
 
-    /// An audit that begins when the peer's count is `count`.
+    /// Creates an audit that starts at the peer's count `count`.
     init(startingAt count: UInt64) { lastCorrect = count }
 
-    /// The peer is requested to acknowledge when `sent` stanzas have been sent to it.
+    /// Handles a request to the peer after `sent` stanzas.
     mutating func request(_ sent: UInt64) {
         asked = requests == 0 ? sent : nil
         requests &+= 1
     }
 
-    /// The peer has lost its connection: what was requested there is not answered.
+    /// Handles the loss of the connection: its requests will not be answered.
     mutating func disconnect() {
         requests = 0
         asked = nil
     }
 
-    /// The peer has acknowledged `count` stanzas, no more than were sent and no fewer than before.
+    /// Handles an acknowledgement of `count` stanzas, no more than were sent and no fewer than before.
     mutating func answer(_ count: UInt64) -> AcknowledgementFinding? {
         if requests > 0 { requests &-= 1 } else { hasVolunteered = true }
         guard let asked, !hasVolunteered else {
@@ -94,7 +95,7 @@ struct AcknowledgementAudit: Sendable, Hashable {
         return report(.tooLow, UInt32(truncatingIfNeeded: count), lack.difference, firstWrong: lack.first)
     }
 
-    /// The peer has acknowledged `count`, which cannot be right after `sent` stanzas; nil if it was reported before.
+    /// Returns the finding for an impossible `count` after `sent` stanzas; nil if it was already reported.
     mutating func report(
         _ fault: AcknowledgementFinding.Fault,
         _ count: UInt32,

@@ -1,16 +1,16 @@
-/// What a ledger keeps of a direction's stanzas besides their counts, in the order in which they came: where stanzas were
-/// dropped or injected, and what was decided on the others that did not pass as they came.
+/// The events of a direction in order: dropped and injected stanzas, and decisions about stanzas that were edited or
+/// dropped by rules.
 ///
-/// An event takes 1 to 4 bytes as a rule: a varint of its kind and of the stanzas that have passed since the event before,
-/// then a decision's fingerprint (2 bytes) and rule (varint).
+/// An event usually takes 1 to 4 bytes: a varint of its kind and of the number of stanzas that passed before it, then
+/// for decisions a fingerprint (2 bytes) and the rule (varint).
 ///
-/// Memory is bounded: where there are more than ``byteCapacity`` bytes the oldest events become one.
+/// Memory is bounded: beyond ``byteCapacity`` the oldest events are merged into one.
 struct LedgerEvents: Sendable {
-    /// Bytes of events at most.
+    /// Maximum number of bytes.
     static let byteCapacity = 1664
-    /// No event takes more: three varints of 64 bits.
+    /// The maximum size of an event: three varints of 64 bits.
     private static let longest = 30
-    /// Bytes that are kept allocated where no event is left.
+    /// Number of bytes that stay allocated without events.
     private static let reserve = 64
 
     enum Kind: UInt8 {
@@ -20,21 +20,21 @@ struct LedgerEvents: Sendable {
         case droppedAsDecided
         /// Passed, with a mark.
         case passedAsDecided
-        /// Many, of which it is not known any more what each was.
+        /// Several events whose details are lost.
         case merged
     }
 
     struct Event {
         var kind: Kind
-        /// Stanzas that passed between the event before and this one.
+        /// Number of stanzas that passed between the previous event and this one.
         var passed: UInt64 = 0
-        /// Stanzas of the sender's in the event.
+        /// Number of the sender's stanzas in the event.
         var sender: UInt64 = 0
-        /// Stanzas in the event that the receiver gets.
+        /// Number of stanzas in the event that reach the receiver.
         var receiver: UInt64 = 0
         var mark = StreamManagementLedger.Mark(fingerprint: 0)
 
-        /// Of one stanza.
+        /// Creates an event of one stanza.
         init(_ kind: Kind, _ mark: StreamManagementLedger.Mark? = nil) {
             self.kind = kind
             sender = kind == .injected ? 0 : 1
@@ -42,30 +42,30 @@ struct LedgerEvents: Sendable {
             if let mark { self.mark = mark }
         }
 
-        /// 1 for one that stanzas have passed before, or that is a decision.
+        /// 1 for a decision, or an event after passed stanzas; otherwise 0.
         var weight: Int { passed > 0 || kind == .droppedAsDecided || kind == .passedAsDecided ? 1 : 0 }
     }
 
-    /// Numbers of the same moment, before all events.
+    /// Stanza numbers of sender and receiver before all events.
     private(set) var base: (sender: UInt64, receiver: UInt64)
-    /// How many events there are; of those that follow each other without a stanza that passes, only the decisions.
+    /// Number of events; of consecutive ones without passed stanzas between them, only decisions count.
     private(set) var count = 0
-    /// The sender's number behind the last event.
+    /// The sender's stanza number after the last event.
     private var end: UInt64
     private var bytes: [UInt8] = []
 
-    /// No events; `sender` and `receiver` are numbers of the same moment.
+    /// Creates an empty list; `sender` and `receiver` are the stanza numbers at the same moment.
     init(_ sender: UInt64, _ receiver: UInt64) {
         base = (sender, receiver)
         end = sender
     }
 
-    /// Bytes of memory that the events take.
+    /// Number of allocated bytes.
     var byteCount: Int { bytes.capacity }
 
-    // MARK: Adding and forgetting
+    // MARK: Adding and removing
 
-    /// Adds an event behind the stanza of the sender's with this number.
+    /// Appends an event after the sender's stanza with this number.
     mutating func append(_ event: Event, after number: UInt64) {
         if bytes.count + Self.longest > bytes.capacity { grow() }
         var event = event
@@ -77,11 +77,12 @@ struct LedgerEvents: Sendable {
 
     private mutating func grow() {
         if bytes.count + Self.longest > Self.byteCapacity { return mergeOldest() }
-        // Little by little: what was decided on an earlier connection gives way as it is sent again.
+        // Grows in small steps, because decisions from an earlier connection are freed while stanzas are sent again.
         bytes.reserveCapacity(min(bytes.capacity + Self.reserve, Self.byteCapacity))
     }
 
-    /// Makes one event of the oldest quarter. Marks are forgotten; stanzas that passed before and behind stay what they are.
+    /// Merges the oldest quarter into one event. Marks are lost; stanzas that passed before and after it are not
+    /// affected.
     private mutating func mergeOldest() {
         var merged = Event(.merged)
         (merged.sender, merged.receiver) = (0, 0)
@@ -119,7 +120,7 @@ struct LedgerEvents: Sendable {
         bytes.replaceSubrange(0..<offset, with: front)
     }
 
-    /// Forgets the events up to the stanza of the sender's with this number.
+    /// Removes the events up to the sender's stanza with this number.
     mutating func forget(upTo number: UInt64) {
         guard !bytes.isEmpty else { return }
         var offset = 0
@@ -133,14 +134,14 @@ struct LedgerEvents: Sendable {
         if offset < bytes.count {
             bytes.removeSubrange(0..<offset)
         } else if bytes.capacity > 2 * Self.reserve {
-            // What a burst has taken is given back.
+            // Releases the memory of a burst.
             bytes = []
         } else {
             bytes.removeAll(keepingCapacity: true)
         }
     }
 
-    /// Takes no more memory than so many bytes; forgets the last events where they are more.
+    /// Reduces the memory to `limit` bytes, by removing the last events if necessary.
     mutating func shrink(to limit: Int) {
         guard bytes.capacity > limit else { return }
         var offset = 0
@@ -158,7 +159,7 @@ struct LedgerEvents: Sendable {
 
     // MARK: Reading
 
-    /// The sender's count when the receiver's is `count`.
+    /// Returns the sender's count for a receiver's count.
     func senderCount(_ count: UInt64) -> UInt64 {
         var (sender, receiver) = base
         var offset = 0
@@ -167,7 +168,7 @@ struct LedgerEvents: Sendable {
             if passed > 0, receiver &+ passed > count { break }
             sender &+= event.passed
             receiver &+= event.passed
-            // One by one it is not known: late at worst.
+            // The order within merged events is unknown, so they are acknowledged as a whole.
             if event.kind == .merged, receiver &+ event.receiver > count { return sender }
             sender &+= event.sender
             receiver &+= event.receiver
@@ -175,10 +176,10 @@ struct LedgerEvents: Sendable {
         return count > receiver ? sender &+ (count &- receiver) : sender
     }
 
-    /// The receiver's count when the sender's is `count`.
+    /// Returns the receiver's count for a sender's count.
     func receiverCount(_ count: UInt64) -> UInt64 {
         var (sender, receiver) = base
-        // The receiver's before stanzas that were dropped and injected with none that passed between them.
+        // The receiver's count before consecutive dropped and injected stanzas.
         var before = receiver
         var offset = 0
         while let event = event(at: &offset) {
@@ -194,14 +195,14 @@ struct LedgerEvents: Sendable {
         return receiver &+ (count &- sender)
     }
 
-    /// What was decided on the sender's stanza with this number.
+    /// Returns the decision about the sender's stanza with this number.
     func decision(on number: UInt64) -> Event? {
         var found: Event?
         forEachDecision { if $0 == number { found = $1 } }
         return found
     }
 
-    /// The decisions with their stanzas' numbers, the oldest first.
+    /// Calls `body` with each decision and the number of its stanza, oldest first.
     func forEachDecision(_ body: (UInt64, Event) -> Void) {
         var sender = base.sender
         var offset = 0
@@ -240,7 +241,7 @@ struct LedgerEvents: Sendable {
         bytes.append(UInt8(truncatingIfNeeded: number))
     }
 
-    /// The event at `offset`, which goes behind it; nil at the end.
+    /// Returns the event at `offset` and moves the offset behind it; nil at the end.
     private func event(at offset: inout Int) -> Event? {
         guard offset < bytes.count, let kind = Kind(rawValue: bytes[offset] & 7) else { return nil }
         var event = Event(kind)

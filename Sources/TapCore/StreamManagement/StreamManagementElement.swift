@@ -1,6 +1,6 @@
 import XMPPCore
 
-/// An element of stream management (XEP-0198): a top-level item, or inside one of SASL2 (XEP-0388) or Bind 2 (XEP-0386).
+/// An element of stream management (XEP-0198): a top-level item, or inside SASL2 (XEP-0388) or Bind 2 (XEP-0386).
 struct StreamManagementElement {
     enum Kind {
         case enable, enabled, resume, resumed, failed, request, acknowledgement
@@ -38,34 +38,34 @@ struct StreamManagementElement {
     let kind: Kind
     let place: Place
     let namespace: Namespace
-    /// All of it.
+    /// The range of the element.
     private(set) var range: ByteRange
     /// The value of `h`, as written.
     private(set) var count: ByteRange?
     /// The value of `previd`, as written.
     private(set) var previous: ByteRange?
-    /// The attribute `location`, with the character of white space before it.
+    /// The attribute `location`, with the white space character before it.
     private(set) var location: ByteRange?
 
-    /// What stands in an item.
+    /// The elements in an item.
     struct Reading {
         enum Login { case none, authenticate, success }
 
         var elements: [StreamManagementElement] = []
-        /// Which element of SASL2 the item is.
+        /// The SASL2 element that the item is.
         var login = Login.none
-        /// Where the item's end tag begins; 0 where it has none.
+        /// Offset of the item's end tag; 0 if it has none.
         var end = 0
     }
 
-    /// Reads the decoder's last item, which is whole.
+    /// Reads the decoder's last item, which must be complete.
     static func read(_ decoder: borrowing StreamDecoder) -> Reading {
         let item = decoder.bytes
         var reading = Reading()
         var reader = ItemReader()
         reader.begin(decoder)
         var isBinding = false
-        // The depth of the element that is being read.
+        // The depth of the current element.
         var openDepth = 0
         while let token = reader.next(item) {
             switch token {
@@ -88,7 +88,7 @@ struct StreamManagementElement {
                     let kind = Kind(item.slice(reader.name))
                 else { continue }
                 reading.elements.append(StreamManagementElement(kind, place, reader, item))
-                // The start tag of a top-level item holds all that matters.
+                // Of a top-level item, only the start tag matters.
                 if place == .stream { return reading }
                 openDepth = reader.depth
             case .end:
@@ -104,7 +104,7 @@ struct StreamManagementElement {
         return reading
     }
 
-    /// The element whose start tag the reader is at.
+    /// Creates an element from the reader's current start tag.
     private init(_ kind: Kind, _ place: Place, _ reader: borrowing ItemReader, _ item: Span<UInt8>) {
         self.kind = kind
         self.place = place
@@ -124,7 +124,7 @@ struct StreamManagementElement {
         }
     }
 
-    /// The count that `h` is: an unsigned integer below 2^32 with white space around (XEP-0198 §4); nil for anything else.
+    /// Parses `h`: an unsigned integer below 2^32 with optional white space (XEP-0198 §4); nil for anything else.
     static func count(_ written: Span<UInt8>) -> UInt32? {
         var meaning: [UInt8] = []
         AttributeValue.decode(written, into: &meaning)

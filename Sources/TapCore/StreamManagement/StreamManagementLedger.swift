@@ -1,108 +1,108 @@
 public import TapRecord
 public import XMPPCore
 
-/// How the two ends of one direction count its stanzas since stream management began (XEP-0198 §4), and what a count of the
-/// receiver's means to the sender.
+/// Maps the stanza counts of both ends of one direction since stream management was enabled (XEP-0198 §4), and
+/// translates the receiver's acknowledgements for the sender.
 ///
-/// The sender counts what it sends, the receiver what it gets: a stanza that is dropped has a number at the sender alone, an
-/// injected one at the receiver alone. The ledger records every stanza:
+/// The sender counts the stanzas that it sends, the receiver those that it gets: only the sender counts a dropped
+/// stanza, only the receiver an injected one. The ledger records every stanza:
 ///
-/// | what happens to a stanza | calls |
+/// | stanza | calls |
 /// |---|---|
-/// | it passes | ``pass()`` |
-/// | it passes edited | ``pass(_:)`` |
-/// | it is dropped | ``drop(_:)`` |
-/// | it is answered | ``drop(_:)``, and ``inject()`` in the other direction's ledger |
-/// | it is duplicated | ``pass(_:)``, and ``inject()`` for each copy |
-/// | it waits, and all that follows with it | nothing, until it is let go |
-/// | it is injected | ``inject()`` |
+/// | passed | ``pass()`` |
+/// | passed with edits | ``pass(_:)`` |
+/// | dropped | ``drop(_:)`` |
+/// | answered | ``drop(_:)``, and ``inject()`` in the ledger of the other direction |
+/// | duplicated | ``pass(_:)``, and ``inject()`` for each copy |
+/// | held, with the stanzas after it | nothing until it is released |
+/// | injected | ``inject()`` |
 ///
-/// A count of the receiver reaches the sender as the last stanza up to which all are handled: relayed ones by the
-/// receiver, dropped ones by xmpptap. So an honest sender repeats nothing that was handled, loses nothing that
-/// was not, and never gets a count that is too high or goes back.
+/// An acknowledgement of the receiver is translated to the last stanza up to which all stanzas are handled: relayed
+/// ones by the receiver, dropped ones by xmpptap. So an honest sender repeats only unhandled stanzas, loses none, and
+/// never gets a count that is too high or decreases.
 ///
-/// Memory is bounded, also where nothing is ever acknowledged: 2 KiB a direction, besides injected stanzas that are kept to
-/// be injected again. Runs of stanzas that pass take none, and what is acknowledged is forgotten. Beyond that (some 400
-/// decisions, or more places at which the counts part) the oldest places become one, which is acknowledged as a whole, and
-/// what was decided there is forgotten: such a stanza is decided on anew where it is sent again. No count becomes wrong.
+/// Memory is bounded to 2 KiB per direction even without acknowledgements, in addition to injected stanzas that are
+/// kept for another injection. Runs of passed stanzas take no memory, and acknowledged events are removed. Beyond the
+/// limit (some 400 decisions or events), the oldest events are merged and acknowledged as a whole, and their decisions
+/// are forgotten: such a stanza is judged again if it is sent again. Counts are never wrong.
 public struct StreamManagementLedger: Sendable {
-    /// Injected stanzas that are kept at most.
+    /// Maximum number of injected stanzas that are kept.
     public static let capacity = 128
-    /// Bytes of injected stanzas that are kept at most, to be injected again where they are lost.
+    /// Maximum number of bytes of injected stanzas that are kept, to be injected again if they are lost.
     public static let injectedBytes = 256 << 10
-    /// As many events call for an acknowledgement.
+    /// Number of events at which an acknowledgement should be requested.
     static let crowd = 16
 
-    /// How a stanza is known when it is sent again, and what was done about it.
+    /// Identifies a stanza that is sent again, with the rule that decided about it.
     public struct Mark: Sendable, Hashable {
-        /// See ``StreamManagementLedger/fingerprint(_:_:)``.
+        /// The fingerprint, see ``StreamManagementLedger/fingerprint(_:_:)``.
         public var fingerprint: UInt16
-        /// The rule that decided, as the caller numbers it.
+        /// The number of the rule that decided, as assigned by the caller.
         public var rule: UInt32
 
-        /// A mark for a stanza that is not passed as it came.
+        /// Creates a mark for a stanza that was not passed unchanged.
         public init(fingerprint: UInt16, rule: UInt32 = 0) {
             self.fingerprint = fingerprint
             self.rule = rule
         }
     }
 
-    /// What became of a stanza that is sent again.
+    /// The earlier decision about a stanza that is sent again.
     public enum Outcome: Sendable, Hashable {
-        /// It was passed, and the receiver has not handled it.
+        /// It was passed, but the receiver has not handled it.
         case passed
         /// It was dropped or answered.
         case dropped
     }
 
-    /// A stanza of the sender's that is sent again after a resumption (XEP-0198 §5).
+    /// A stanza that the sender sends again after a resumption (XEP-0198 §5).
     public struct Retransmission: Sendable, Hashable {
         /// Its number, the same as before.
         public let number: UInt64
-        /// What was done about it; nil where it passed as it came, or where that is not known any more. Rules that keep
-        /// no state decide on it anew.
+        /// The earlier decision; nil if the stanza passed unchanged or the decision was forgotten. Stateless rules
+        /// judge it again.
         public let outcome: Outcome?
-        /// The rule that decided, where there is an outcome.
+        /// The rule that decided, if there is an outcome.
         public let rule: UInt32
     }
 
-    /// What a count of the receiver's comes to.
+    /// The translation of a receiver's acknowledgement.
     public struct Acknowledgement: Sendable, Hashable {
-        /// The count that the sender is to get.
+        /// The count for the sender.
         public let count: UInt32
-        /// What is wrong with the receiver's own count.
+        /// The error in the receiver's own count; nil if there is none.
         public let finding: AcknowledgementFinding?
     }
 
-    /// Whether stream management counts in this direction.
+    /// Whether stream management is enabled in this direction.
     public private(set) var isCounting = false
-    /// Whether the counts have ever parted. They may be the same again.
+    /// Whether the counts have ever differed, even if they are equal again.
     public private(set) var hasDiverged = false
-    /// The sender's stanzas that were decided on.
+    /// Number of the sender's stanzas that were handled so far.
     public private(set) var sent: UInt64 = 0
-    /// Stanzas that were sent to the receiver.
+    /// Number of stanzas sent to the receiver.
     public private(set) var delivered: UInt64 = 0
-    /// Stanzas that the receiver has acknowledged. An injected one is acknowledged when its number is no higher.
+    /// Number of stanzas that the receiver has acknowledged, including injected ones.
     public private(set) var handled: UInt64 = 0
-    /// Stanzas that were acknowledged to the sender.
+    /// Number of stanzas acknowledged to the sender.
     public private(set) var acknowledged: UInt64 = 0
 
-    /// Stanzas that did not pass as they came, of which the sender has no acknowledgement.
+    /// Events of stanzas that did not pass unchanged and are not acknowledged to the sender.
     private var events = LedgerEvents(0, 0)
-    /// Injected stanzas, with their numbers at the receiver, that it has not acknowledged.
+    /// Injected stanzas that the receiver has not acknowledged, with their numbers at the receiver.
     private var injected: [(number: UInt64, item: [UInt8])] = []
-    /// Those that an earlier connection has lost.
+    /// Injected stanzas that were lost with an earlier connection.
     private var lost: [[UInt8]] = []
-    /// What was decided on stanzas that were sent on an earlier connection and not yet again.
+    /// Decisions about stanzas of an earlier connection that were not sent again yet.
     private var earlier = LedgerEvents(0, 0)
-    /// The last number on an earlier connection.
+    /// The last stanza number of an earlier connection.
     private var repeatedEnd: UInt64 = 0
     private var audit = AcknowledgementAudit(startingAt: 0)
 
-    /// A ledger of a direction without stream management.
+    /// Creates the ledger of a direction without stream management.
     public init() {}
 
-    /// A ledger that begins to count; `count` is what both ends have counted before.
+    /// Creates a ledger that counts from `count`, the current count of both ends.
     public init(startingAt count: UInt32) {
         let count = UInt64(count)
         isCounting = true
@@ -114,29 +114,29 @@ public struct StreamManagementLedger: Sendable {
 
     // MARK: Stanzas
 
-    /// The sender's next stanza passes as it came.
+    /// Records that the sender's next stanza passes unchanged.
     @inline(__always)
     public mutating func pass() {
         sent &+= 1
         delivered &+= 1
     }
 
-    /// The sender's next stanza passes, and is to be known when it is sent again.
+    /// Records that the sender's next stanza passes, with a mark to recognise it when it is sent again.
     public mutating func pass(_ mark: Mark) {
         record(.passedAsDecided, mark)
         pass()
     }
 
-    /// The sender's next stanza goes no further.
+    /// Records that the sender's next stanza is dropped.
     public mutating func drop(_ mark: Mark? = nil) {
         record(mark == nil ? .dropped : .droppedAsDecided, mark)
         sent &+= 1
     }
 
-    /// The receiver gets a stanza that the sender has not sent; gives its number at the receiver.
+    /// Records an injected stanza; returns its number at the receiver.
     ///
-    /// - Parameter item: What to give back by ``takeLost()`` where the connection is lost before the receiver has
-    ///   acknowledged it; nil for one that is not to be injected again.
+    /// - Parameter item: The stanza to return from ``takeLost()`` if the connection is lost before it is acknowledged;
+    ///   nil if it must not be injected again.
     @discardableResult
     public mutating func inject(keeping item: [UInt8]? = nil) -> UInt64 {
         record(.injected)
@@ -151,8 +151,7 @@ public struct StreamManagementLedger: Sendable {
         return delivered
     }
 
-    /// Keeps a stanza that could not be injected any more, to be injected when the session is resumed; false where there
-    /// is no room.
+    /// Keeps a stanza that could not be injected, for the time after a resumption; returns whether there was room.
     @discardableResult
     mutating func keep(lost item: [UInt8]) -> Bool {
         let size = lost.reduce(item.count) { $0 + $1.count }
@@ -161,7 +160,7 @@ public struct StreamManagementLedger: Sendable {
         return true
     }
 
-    /// Takes the injected stanzas that were lost with an earlier connection, the oldest first.
+    /// Returns and removes the injected stanzas that were lost with an earlier connection, oldest first.
     public mutating func takeLost() -> [[UInt8]] {
         defer { lost = [] }
         return lost
@@ -178,15 +177,15 @@ public struct StreamManagementLedger: Sendable {
 
     // MARK: Acknowledgements
 
-    /// The receiver is requested to acknowledge (`<r/>`), by the sender or by xmpptap.
+    /// Records a request (`<r/>`) to the receiver, from the sender or from xmpptap.
     public mutating func request() { audit.request(delivered) }
 
-    /// The receiver has acknowledged `count` stanzas; gives what to tell the sender.
+    /// Handles an acknowledgement of the receiver; returns its translation for the sender.
     ///
-    /// A count that is too high, or lower than one before, changes nothing here. The sender gets one that is wrong by as
-    /// much, so that no fault of the receiver's is hidden.
+    /// A count that is too high, or lower than an earlier one, has no effect here. The sender gets a count that is
+    /// wrong by the same number, so that faults of the receiver stay visible.
     ///
-    /// - Parameter isAnswer: It is an `<a/>`; otherwise it is part of a resumption.
+    /// - Parameter isAnswer: Whether it is an `<a/>`; otherwise it is part of a resumption.
     public mutating func acknowledge(_ count: UInt32, isAnswer: Bool = true) -> Acknowledgement {
         let news = UInt64(count &- UInt32(truncatingIfNeeded: handled))
         guard news <= delivered &- handled else { return refuse(count) }
@@ -200,7 +199,7 @@ public struct StreamManagementLedger: Sendable {
     private mutating func refuse(_ count: UInt32) -> Acknowledgement {
         let excess = count &- UInt32(truncatingIfNeeded: delivered)
         let deficit = UInt32(truncatingIfNeeded: handled) &- count
-        // The nearer of the two: counts wrap.
+        // Counts wrap around, so the smaller difference is chosen.
         return excess <= deficit
             ? Acknowledgement(
                 count: UInt32(truncatingIfNeeded: sent) &+ excess,
@@ -212,16 +211,16 @@ public struct StreamManagementLedger: Sendable {
             )
     }
 
-    /// The receiver has acknowledged something that is no count.
+    /// Handles an acknowledgement without a valid count.
     mutating func reportUnreadable() -> AcknowledgementFinding? {
         audit.report(.unreadable, 0, 0, firstWrong: delivered)
     }
 
-    /// Whether an acknowledgement would free memory: xmpptap may request one.
+    /// Whether xmpptap should request an acknowledgement to free memory.
     public var isCrowded: Bool { events.count >= Self.crowd }
 
-    /// The receiver's count when the sender's is `count`; how much of that is above or below what there is stays. For
-    /// what a server says of a client's count in an error (XEP-0198 §6), which it has got translated.
+    /// Translates a sender's count for the receiver; a difference beyond the known stanzas is kept. Used for the
+    /// client's count in a server's error (XEP-0198 §6), which the server received translated.
     public func receiverCount(_ count: UInt32) -> UInt32 {
         let ahead = Int64(Int32(bitPattern: count &- UInt32(truncatingIfNeeded: acknowledged)))
         let count = acknowledged &+ UInt64(bitPattern: ahead)
@@ -237,8 +236,8 @@ public struct StreamManagementLedger: Sendable {
 
     // MARK: Resumption
 
-    /// The session goes on with a new connection (XEP-0198 §5), after both ends have got the other's count:
-    /// the sender sends again what it has no acknowledgement of.
+    /// Handles a resumption on a new connection (XEP-0198 §5), after both ends have received the other's count: the
+    /// sender sends unacknowledged stanzas again.
     public mutating func resume() {
         var kept = LedgerEvents(acknowledged, 0)
         for (events, last) in [(events, acknowledged), (earlier, sent)] {
@@ -253,16 +252,16 @@ public struct StreamManagementLedger: Sendable {
         audit.disconnect()
     }
 
-    /// The highest number that any stanza of the sender's has had.
+    /// The highest stanza number that the sender has used.
     var lastNumber: UInt64 { max(sent, repeatedEnd) }
 
-    /// Whether the sender's next stanza is one that it has sent on an earlier connection.
+    /// Whether the sender's next stanza was already sent on an earlier connection.
     @inline(__always)
     public var isRepeating: Bool { sent < repeatedEnd }
 
-    /// What is known of the sender's next stanza where it is sent again; nil where it is new.
+    /// Returns the earlier decision about the sender's next stanza if it is sent again; nil if it is new.
     ///
-    /// Returns an earlier decision only for the same stanza: a sender that skips one sends others under its number.
+    /// The decision is only returned for the same stanza, because a sender that skips one uses its number for another.
     public func retransmission(_ fingerprint: @autoclosure () -> UInt16) -> Retransmission? {
         guard isRepeating else { return nil }
         let number = sent &+ 1
@@ -273,10 +272,10 @@ public struct StreamManagementLedger: Sendable {
         return Retransmission(number: number, outcome: outcome, rule: decision.mark.rule)
     }
 
-    /// What tells one stanza from others when it is sent again: a hash of its kind, `id`, `type`, `from` and `to` as
-    /// written. Its content does not count, since servers add to it (XEP-0203).
+    /// Returns a hash that identifies a stanza when it is sent again: of its kind, `id`, `type`, `from` and `to` as
+    /// written. The content is excluded, because servers add to it (XEP-0203).
     public static func fingerprint(_ head: StanzaHead, _ item: Span<UInt8>) -> UInt16 {
-        // FNV-1a: short, and the same in each process.
+        // FNV-1a is short, and the same in each process.
         var hash: UInt32 = 2_166_136_261
         func add(_ range: ByteRange) {
             let bytes = item.slice(range)
@@ -288,35 +287,35 @@ public struct StreamManagementLedger: Sendable {
         return UInt16(truncatingIfNeeded: hash ^ hash >> 16)
     }
 
-    /// Bytes of memory that the ledger takes.
+    /// Approximate memory of the ledger in bytes.
     public var byteCount: Int {
         MemoryLayout<Self>.size + events.byteCount + earlier.byteCount
             + injected.reduce(0) { $0 + $1.item.capacity } + lost.reduce(0) { $0 + $1.capacity }
     }
 }
 
-/// The ledgers of both directions of a session, by value.
+/// The ledgers of both directions of a session.
 public struct StreamManagementLedgers: Sendable {
-    /// What the client sends and the server counts.
+    /// The ledger of stanzas from the client to the server.
     public var send: StreamManagementLedger
-    /// What the server sends and the client counts.
+    /// The ledger of stanzas from the server to the client.
     public var recv: StreamManagementLedger
 
-    /// Ledgers of a session without stream management.
+    /// Creates ledgers of a session without stream management.
     public init() {
         send = StreamManagementLedger()
         recv = StreamManagementLedger()
     }
 
-    /// The ledger of one direction.
+    /// The ledger of a direction.
     public subscript(direction: Direction) -> StreamManagementLedger {
         @inline(__always) _read { if direction == .send { yield send } else { yield recv } }
         @inline(__always) _modify { if direction == .send { yield &send } else { yield &recv } }
     }
 
-    /// Whether the counts of either direction have ever parted.
+    /// Whether the counts of either direction have ever differed.
     public var hasDiverged: Bool { send.hasDiverged || recv.hasDiverged }
 
-    /// Bytes of memory that they take.
+    /// Approximate memory in bytes.
     public var byteCount: Int { send.byteCount + recv.byteCount }
 }

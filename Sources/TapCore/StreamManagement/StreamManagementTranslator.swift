@@ -1,41 +1,40 @@
 public import TapRecord
 public import XMPPCore
 
-/// Translates the counts of stream management (XEP-0198) between the client and the server of one session.
+/// Translates the counts of stream management (XEP-0198) between the client and the server of a session.
 ///
-/// Every element that holds a count goes through ``translate(_:_:previous:)`` at an item boundary, also inside SASL2
-/// (XEP-0388) and Bind 2 (XEP-0386). Where the other end has counted otherwise the value of `h` is replaced; no other byte
-/// changes, and none while the counts are the same.
+/// Pass every element with a count to ``translate(_:_:previous:)`` at an item boundary, also inside SASL2 (XEP-0388)
+/// and Bind 2 (XEP-0386). If both ends count differently, the value of `h` is replaced; no other byte changes.
 ///
-/// A request (`<r/>`) is never answered by xmpptap: the time of its answer tells the sender whether the receiver lives. No
-/// acknowledgement is swallowed: one that was not requested, or tells nothing new, is legal. So xmpptap may request one
-/// itself (``makeRequest(_:)``), and what comes is passed on like any other.
+/// xmpptap never answers a request (`<r/>`), because the answer shows the sender whether the receiver is alive. It
+/// never drops an acknowledgement, because unrequested and repeated ones are legal. So it may send requests of its own
+/// (``makeRequest(_:)``), and the answers are relayed like others.
 public struct StreamManagementTranslator: Sendable {
-    /// What is known of a session that a client asks to resume.
+    /// The state of a session that a client wants to resume.
     public enum Previous: Sendable {
-        /// Nothing: it began without xmpptap, and both ends count the same.
+        /// Unknown: the session began without xmpptap, so both ends count the same.
         case unknown
-        /// Its ledgers.
+        /// The ledgers of the session.
         case known(StreamManagementLedgers)
-        /// The counts of its ends differ, and its ledgers are lost: it cannot be resumed.
+        /// The counts differ, but the ledgers are lost: the session cannot be resumed.
         case lost
     }
 
-    /// What becomes of an item that was looked at. Where nothing is set it goes on as it came.
+    /// The result of a translation. If nothing is set, the item is relayed unchanged.
     public struct Translation: Sendable {
-        /// What goes on in its place.
+        /// The bytes to relay instead of the item.
         public var bytes: [UInt8]?
-        /// It goes no further, and this goes back to its sender.
+        /// The answer for the sender of the item, which is not relayed.
         public var answer: [UInt8]?
-        /// What was changed, as a clause for people.
+        /// The change, as a clause for people.
         public var words = ""
-        /// What is wrong with the count of the peer that the item came from.
+        /// The error in the count of the item's sender; nil if there is none.
         public var finding: AcknowledgementFinding?
     }
 
     private enum State {
         case off
-        /// The client has asked for stream management; what it sends counts (XEP-0198 §4).
+        /// The client has requested stream management; its stanzas count (XEP-0198 §4).
         case enabling
         case on
     }
@@ -44,11 +43,11 @@ public struct StreamManagementTranslator: Sendable {
     private enum Resumption {
         case none
         indirect case under(StreamManagementLedgers, isKnown: Bool)
-        /// Taken out of SASL2's `<authenticate/>`, in this namespace: `<success/>` is to say that it has failed.
+        /// Removed from SASL2's `<authenticate/>`, in this namespace: a failure must be added to `<success/>`.
         case refused(Namespace)
     }
 
-    /// An item under translation.
+    /// An item during translation.
     private struct Draft {
         var edit = ItemEdit()
         var words: [String] = []
@@ -56,37 +55,37 @@ public struct StreamManagementTranslator: Sendable {
         var finding: AcknowledgementFinding?
     }
 
-    /// The ledgers of the session. They record each stanza; see ``StreamManagementLedger``.
+    /// The ledgers of the session, which record each stanza; see ``StreamManagementLedger``.
     public var ledgers = StreamManagementLedgers()
     private var state = State.off
     private var resumption = Resumption.none
     private var namespace = Namespace.streamManagement
-    /// The directions in which xmpptap has requested an acknowledgement that has not come, as bits.
+    /// The directions with an unanswered request of xmpptap, as bits.
     private var requested: UInt8 = 0
     private let translates: Bool
 
-    /// A translator of a session without stream management.
+    /// Creates the translator of a session without stream management.
     ///
-    /// - Parameter translates: Whether elements are changed. Without, they pass with the counts that they came with: for
-    ///   tests that show what happens then.
+    /// - Parameter translates: Whether elements are changed; false relays their counts unchanged, for tests of the
+    ///   consequences.
     public init(translates: Bool = true) { self.translates = translates }
 
-    /// Whether both ends count.
+    /// Whether stream management is enabled.
     public var isOn: Bool { state == .on }
 
-    /// Whether neither end counts, nor any has asked for it.
+    /// Whether stream management is neither enabled nor requested.
     public var isOff: Bool {
         if case .none = resumption { return state == .off }
         return false
     }
 
-    /// Whether the ends have ever counted differently, so that the session needs xmpptap as long as it lasts.
+    /// Whether the counts have ever differed, so that the session depends on xmpptap.
     public var hasDiverged: Bool {
         if case .under(let previous, _) = resumption, previous.hasDiverged { return true }
         return ledgers.hasDiverged
     }
 
-    /// What the session leaves to one that resumes it; nil where there is no stream management.
+    /// The ledgers for a session that resumes this one; nil without stream management.
     public var legacy: StreamManagementLedgers? {
         if case .under(let previous, isKnown: true) = resumption { return previous }
         return isOn ? ledgers : nil
@@ -94,14 +93,14 @@ public struct StreamManagementTranslator: Sendable {
 
     // MARK: Elements of the peers
 
-    /// Whether an item is one for ``translate(_:_:previous:)``.
+    /// Returns whether an item must be passed to ``translate(_:_:previous:)``.
     public static func concerns(_ head: StanzaHead) -> Bool {
         let namespace = head.namespace.namespace
         return namespace == .streamManagement || namespace == .streamManagement2 || namespace.isSASL2
     }
 
-    /// The stream error that the decoder's last item is, with `<reset/>` in the place of `<see-other-host/>` (RFC 6120
-    /// §4.9.3.16, §4.9.3.19); nil where it redirects nobody.
+    /// Returns the decoder's last item, a stream error, with `<reset/>` instead of `<see-other-host/>` (RFC 6120
+    /// §4.9.3.16, §4.9.3.19); nil if it is not a redirection.
     public static func withoutRedirect(_ decoder: borrowing StreamDecoder) -> [UInt8]? {
         let item = decoder.bytes
         var reader = ItemReader()
@@ -126,7 +125,7 @@ public struct StreamManagementTranslator: Sendable {
         return nil
     }
 
-    /// The id of the session that the decoder's last item asks to resume (`previd`); nil where it asks for none.
+    /// Returns the id of the session that the decoder's last item requests to resume (`previd`); nil if there is none.
     public static func resumedID(_ decoder: borrowing StreamDecoder) -> String? {
         let asking = StreamManagementElement.read(decoder).elements.first { $0.kind == .resume && $0.place != .binding }
         guard let previous = asking?.previous else { return nil }
@@ -135,9 +134,9 @@ public struct StreamManagementTranslator: Sendable {
         return meaning.span.string()
     }
 
-    /// Takes note of the decoder's last item, which is about to go on in `direction`, and changes the counts in it.
+    /// Handles the decoder's last item before it is relayed in `direction`, and translates its counts.
     ///
-    /// - Parameter previous: What is known of the session that ``resumedID(_:)`` names, where it names one.
+    /// - Parameter previous: The state of the session returned by ``resumedID(_:)``, if any.
     public mutating func translate(
         _ decoder: borrowing StreamDecoder,
         _ direction: Direction,
@@ -169,14 +168,14 @@ public struct StreamManagementTranslator: Sendable {
         )
     }
 
-    /// A login begins: what an earlier one asked for is not answered any more.
+    /// Handles the start of a login: earlier requests will not be answered.
     private mutating func reset() {
         state = .off
         resumption = .none
         ledgers = StreamManagementLedgers()
     }
 
-    /// The peer that gets the stanzas of `direction` has acknowledged some.
+    /// Handles an acknowledgement of the peer that receives the stanzas of `direction`.
     private mutating func acknowledge(
         _ element: StreamManagementElement,
         _ item: Span<UInt8>,
@@ -188,7 +187,7 @@ public struct StreamManagementTranslator: Sendable {
         Self.translate(element, item, &ledgers[direction], isAnswer: true, &draft)
     }
 
-    /// Replaces the count of an element by the one that the ledger's sender is to get.
+    /// Replaces the count of an element by the count for the ledger's sender.
     private static func translate(
         _ element: StreamManagementElement,
         _ item: Span<UInt8>,
@@ -197,7 +196,7 @@ public struct StreamManagementTranslator: Sendable {
         _ draft: inout Draft
     ) {
         guard let range = element.count, let count = StreamManagementElement.count(item.slice(range)) else {
-            // Of a resumption it may be absent (XEP-0198 §5).
+            // It may be absent in a resumption (XEP-0198 §5).
             if isAnswer || element.count != nil { draft.finding = ledger.reportUnreadable() }
             return
         }
@@ -209,7 +208,7 @@ public struct StreamManagementTranslator: Sendable {
     }
 
     private mutating func enable(_ element: StreamManagementElement) {
-        // A second one is an error, which the server answers.
+        // A second request is an error, which the server answers.
         guard state == .off else { return }
         state = .enabling
         ledgers.send = StreamManagementLedger(startingAt: 0)
@@ -250,7 +249,7 @@ public struct StreamManagementTranslator: Sendable {
         }
     }
 
-    /// The ledger of a session of which nothing is known but what the receiver has counted.
+    /// Creates the ledger of an unknown session from the receiver's count.
     private static func ledger(of element: StreamManagementElement, _ item: Span<UInt8>) -> StreamManagementLedger {
         let count = element.count.flatMap { StreamManagementElement.count(item.slice($0)) }
         return count.map { StreamManagementLedger(startingAt: $0) } ?? StreamManagementLedger()
@@ -282,11 +281,11 @@ public struct StreamManagementTranslator: Sendable {
         }
     }
 
-    /// Adds the answer to a resumption that was taken out of the login.
+    /// Adds the failure of a resumption that was removed from the login.
     private mutating func tellRefusal(_ item: Span<UInt8>, _ end: Int, _ draft: inout Draft) {
         guard case .refused(let namespace) = resumption else { return }
         resumption = .none
-        // An empty one names no address, and is an error already (XEP-0388).
+        // An empty element has no authorization identity, which is already an error (XEP-0388).
         guard end > 0 else { return }
         let bytes = XMLWriter.bytes { Self.writeFailure(namespace, &$0) }
         draft.edit.replace(ByteRange(end, end), with: bytes)
@@ -299,7 +298,7 @@ public struct StreamManagementTranslator: Sendable {
 
     // MARK: Elements of xmpptap
 
-    /// A request (`<r/>`) to the peer that gets the stanzas of `direction`; nil where that does not count.
+    /// Returns a request (`<r/>`) to the peer that receives the stanzas of `direction`; nil without stream management.
     public mutating func makeRequest(_ direction: Direction) -> [UInt8]? {
         guard isOn, ledgers[direction].isCounting else { return nil }
         requested |= 1 << direction.rawValue
@@ -307,7 +306,8 @@ public struct StreamManagementTranslator: Sendable {
         return XMLWriter.bytes { $0.element("r", namespace) }
     }
 
-    /// Whether ``makeRequest(_:)`` is due, to have less to keep: asked after a stanza was not passed as it came.
+    /// Returns whether ``makeRequest(_:)`` should be called to free memory; check it after a stanza was not passed
+    /// unchanged.
     public func wantsRequest(_ direction: Direction) -> Bool {
         ledgers[direction].isCrowded && requested & 1 << direction.rawValue == 0
     }
