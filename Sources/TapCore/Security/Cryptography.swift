@@ -1,11 +1,11 @@
 /// A hash function, named as in SASL and RFC 6234.
 public enum HashAlgorithm: String, Sendable, CaseIterable {
-    /// SHA-1: broken for signatures, still what SCRAM-SHA-1 and XEP-0114 are made of.
+    /// SHA-1: broken for signatures, but still used by SCRAM-SHA-1 and XEP-0114.
     case sha1 = "SHA-1"
     case sha256 = "SHA-256"
     case sha512 = "SHA-512"
 
-    /// The length of a digest, in bytes.
+    /// The length of a digest in bytes.
     public var byteCount: Int {
         switch self {
         case .sha1: 20
@@ -15,37 +15,38 @@ public enum HashAlgorithm: String, Sendable, CaseIterable {
     }
 }
 
-/// A digest, or a keyed authentication code, that is computed while its bytes arrive.
+/// An incremental digest or message authentication code.
 ///
-/// A reference to a running computation: use it from one place at a time.
+/// A reference to a running computation; not thread-safe.
 public protocol Digest: AnyObject {
-    /// Takes the next bytes. A failure of the library is kept and thrown by ``finalize()``.
+    /// Adds bytes. An error of the library is thrown by ``finalize()``.
     func update(_ bytes: Span<UInt8>)
 
-    /// The digest of everything since the beginning, or since the last `finalize()`; a keyed one keeps its key.
+    /// Returns the digest of the bytes since the beginning or the last `finalize()`; a keyed one keeps its key.
     ///
-    /// - Throws: What the cryptographic library reports.
+    /// - Throws: Errors of the cryptographic library.
     func finalize() throws -> [UInt8]
 }
 
-/// What the core needs of cryptography. It declares it here and is handed an implementation, so that it depends on no
-/// cryptographic library; tests may hand in one whose random bytes are known.
+/// The cryptographic functions that the core needs. The protocol keeps the core independent of a cryptographic library,
+/// and lets tests use known random bytes.
 public protocol Cryptography: Sendable {
-    /// A running digest.
+    /// Creates an incremental digest.
     func makeDigest(_ algorithm: HashAlgorithm) throws -> any Digest
 
-    /// A running HMAC (RFC 2104) under a key of any length, also none.
+    /// Creates an incremental HMAC (RFC 2104) with a key of any length, including zero.
     func makeHMAC(_ algorithm: HashAlgorithm, key: Span<UInt8>) throws -> any Digest
 
-    /// The digest of bytes that are all there.
+    /// Returns the digest of bytes.
     func digest(_ algorithm: HashAlgorithm, of bytes: Span<UInt8>) throws -> [UInt8]
 
-    /// The HMAC of bytes that are all there.
+    /// Returns the HMAC of bytes.
     func hmac(_ algorithm: HashAlgorithm, key: Span<UInt8>, of bytes: Span<UInt8>) throws -> [UInt8]
 
-    /// PBKDF2 with HMAC (RFC 8018 §5.2), one hash length long: the `Hi()` of RFC 5802.
+    /// Derives a key of one hash length with PBKDF2 and HMAC (RFC 8018 §5.2): `Hi()` of RFC 5802.
     ///
-    /// - Parameter iterations: At least 1. Every 10,000 of SHA-256 cost some milliseconds of the caller's thread.
+    /// - Parameter iterations: The iteration count, at least 1. 10,000 iterations of SHA-256 block the thread for some
+    ///   milliseconds.
     func deriveKey(
         _ algorithm: HashAlgorithm,
         password: Span<UInt8>,
@@ -53,31 +54,32 @@ public protocol Cryptography: Sendable {
         iterations: Int
     ) throws -> [UInt8]
 
-    /// Bytes that nobody can predict, for nonces and keys.
+    /// Returns unpredictable bytes for nonces and keys.
     func randomBytes(count: Int) throws -> [UInt8]
 
-    /// Whether both are the same, in a time that does not depend on where they differ. The lengths are no secret.
+    /// Returns whether both are equal, in a time that does not depend on the position of a difference. Lengths are not
+    /// secret.
     func areEqual(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool
 }
 
-// The same for arrays, which is what most callers have.
+// MARK: Arrays
 extension Cryptography {
-    /// A running HMAC under a key.
+    /// Creates an incremental HMAC.
     public func makeHMAC(_ algorithm: HashAlgorithm, key: [UInt8]) throws -> any Digest {
         try makeHMAC(algorithm, key: key.span)
     }
 
-    /// The digest of an array.
+    /// Returns the digest of an array.
     public func digest(_ algorithm: HashAlgorithm, of bytes: [UInt8]) throws -> [UInt8] {
         try digest(algorithm, of: bytes.span)
     }
 
-    /// The HMAC of an array.
+    /// Returns the HMAC of an array.
     public func hmac(_ algorithm: HashAlgorithm, key: [UInt8], of bytes: [UInt8]) throws -> [UInt8] {
         try hmac(algorithm, key: key.span, of: bytes.span)
     }
 
-    /// PBKDF2 of arrays.
+    /// Derives a key with PBKDF2 from arrays.
     public func deriveKey(
         _ algorithm: HashAlgorithm,
         password: [UInt8],
@@ -87,7 +89,7 @@ extension Cryptography {
         try deriveKey(algorithm, password: password.span, salt: salt.span, iterations: iterations)
     }
 
-    /// Whether both arrays are the same, in constant time.
+    /// Returns whether both arrays are equal, in constant time.
     public func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         areEqual(left.span, right.span)
     }

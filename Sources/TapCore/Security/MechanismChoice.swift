@@ -1,46 +1,46 @@
-/// What a client of SCRAM says of channel binding: the flag of its GS2 header (RFC 5802 §6).
+/// A SCRAM client's claim about channel binding: the flag of its GS2 header (RFC 5802 §6).
 public enum BindingClaim: Hashable, Sendable {
-    /// The client cannot bind: `n`.
+    /// The client does not support channel binding: `n`.
     case unsupported
-    /// The client could, and the server did not offer it: `y`.
+    /// The client supports channel binding, but the server did not offer it: `y`.
     case notOffered
-    /// The client binds; needs a `-PLUS` mechanism.
+    /// The client uses this binding; requires a `-PLUS` mechanism.
     case bound(ChannelBinding)
 
-    /// The binding, where there is one.
+    /// The binding; nil if there is none.
     public var binding: ChannelBinding? {
         if case .bound(let binding) = self { return binding }
         return nil
     }
 }
 
-/// A leg's TLS connection, as the driver knows it.
+/// The TLS connection of a leg.
 public struct SecuredLeg: Sendable, Hashable {
-    /// The version of TLS, as in the protocol.
+    /// The TLS version number, such as 0x0304 for TLS 1.3.
     public var version: UInt16
-    /// Its bindings, the best first: `tls-exporter`, `tls-unique`, `tls-server-end-point`, as far as they are defined on it.
+    /// Its channel bindings, best first: `tls-exporter`, `tls-unique`, `tls-server-end-point`, if they are defined for
+    /// it.
     public var bindings: [ChannelBinding]
 
-    /// A connection of these properties.
+    /// Creates a description of a TLS connection.
     public init(version: UInt16, bindings: [ChannelBinding]) {
         self.version = version
         self.bindings = bindings
     }
 }
 
-/// By which mechanism a client logs in, and what it says of channel binding: the one rule for every login that this program
-/// makes itself.
+/// The mechanism and channel binding of a login, for every login that xmpptap itself performs.
 public struct MechanismChoice: Sendable, Hashable {
-    /// What the client can do.
+    /// The abilities of the client.
     public struct Means: Sendable, Hashable {
-        /// Mechanisms without their `-PLUS`, the strongest first: SCRAM's, and `PLAIN`.
+        /// The mechanisms without `-PLUS`, strongest first: those of SCRAM, and `PLAIN`.
         public var mechanisms: [String]
-        /// Whether a password may be shown, by `PLAIN`.
+        /// Whether the password may be sent with `PLAIN`.
         public var mayShowPassword: Bool
-        /// Whether the connection shows a certificate by which it can log in (`EXTERNAL`, XEP-0178).
+        /// Whether the TLS connection presents a client certificate for `EXTERNAL` (XEP-0178).
         public var hasCertificate: Bool
 
-        /// A client of these abilities.
+        /// Creates a description of the client's abilities.
         public init(mechanisms: [String], mayShowPassword: Bool, hasCertificate: Bool = false) {
             self.mechanisms = mechanisms
             self.mayShowPassword = mayShowPassword
@@ -50,25 +50,25 @@ public struct MechanismChoice: Sendable, Hashable {
 
     /// The mechanism's registered name.
     public var mechanism: String
-    /// What is said of channel binding, of SCRAM.
+    /// The claim about channel binding, for SCRAM.
     public var binding: BindingClaim
-    /// Why the login is not bound although the server would; nil where there is nothing to say.
+    /// Why the login is not bound although the server offers channel binding; nil otherwise.
     public var remark: String?
 
-    /// Puts a choice together.
+    /// Creates a choice.
     public init(mechanism: String, binding: BindingClaim = .unsupported, remark: String? = nil) {
         self.mechanism = mechanism
         self.binding = binding
         self.remark = remark
     }
 
-    /// The strongest login that a server offers and the client can do: bound to the TLS connection first, then unbound, then
-    /// `PLAIN`, and by a certificate where no password will do. Nil where there is none.
+    /// Chooses the strongest login that the server offers and the client supports: SCRAM with channel binding, SCRAM
+    /// without it, `PLAIN`, and `EXTERNAL` if a password cannot be used. nil if there is none.
     ///
     /// - Parameters:
-    ///   - offered: The mechanisms of the profile in use, as the server names them.
-    ///   - types: The types of channel binding that the server names (XEP-0440); nil where it has no such list.
-    ///   - leg: The client's TLS connection; nil without it.
+    ///   - offered: The mechanisms that the server offers in the SASL profile in use.
+    ///   - types: The channel binding types that the server lists (XEP-0440); nil if it sends no list.
+    ///   - leg: The client's TLS connection; nil without TLS.
     public init?(of offered: [String], bindingTypes types: [String]?, on leg: SecuredLeg?, by means: Means) {
         let scram = means.mechanisms.filter { $0 != Self.plain }
         let unbound = scram.first(where: offered.contains)
@@ -78,7 +78,8 @@ public struct MechanismChoice: Sendable, Hashable {
         {
             self.init(mechanism: name + Self.plus, binding: .bound(binding.binding))
         } else if let unbound {
-            // "y" is for a server that offers no binding at all, and is refused by one that does (RFC 5802 §6).
+            // Flag `y` claims that the server offers no binding; a server that offers it refuses the flag (RFC 5802
+            // §6).
             let serverBinds = offered.contains { $0.hasSuffix(Self.plus) }
             let claim: BindingClaim = serverBinds || leg?.bindings.isEmpty != false ? .unsupported : .notOffered
             self.init(mechanism: unbound, binding: claim)
@@ -95,10 +96,10 @@ public struct MechanismChoice: Sendable, Hashable {
         }
     }
 
-    /// The binding to use: the best of those that the server names and the connection has.
+    /// Returns the channel binding to use: the best that the server lists and the connection supports.
     ///
-    /// Without a list it is `tls-unique`, which RFC 5802 §6.1 makes the default. Where that is not defined there is but a
-    /// guess: `tls-exporter` on TLS 1.3 (RFC 9266 §3), which servers of before that refuse, as ejabberd 23.01 does.
+    /// Without a list, `tls-unique` is the default of RFC 5802 §6.1. If that is undefined, `tls-exporter` is a guess on
+    /// TLS 1.3 (RFC 9266 §3), which older servers such as ejabberd 23.01 refuse.
     private static func binding(_ types: [String]?, _ leg: SecuredLeg?) -> (binding: ChannelBinding, isGuess: Bool)? {
         guard let leg else { return nil }
         if let types { return leg.bindings.first { types.contains($0.type) }.map { ($0, false) } }

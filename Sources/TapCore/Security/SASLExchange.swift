@@ -1,148 +1,147 @@
-/// One authentication by one SASL mechanism (RFC 4422), seen from the client or from the server.
+/// One authentication with a SASL mechanism (RFC 4422), on the client or on the server side.
 ///
-/// It is sans-IO: the messages go in and come out as raw bytes, before and after the base64 of the stream, and whatever is
-/// random was handed to it when it was made. The exchange ends with the first step that is not ``SASLStep/send(_:)``;
-/// a later step fails.
+/// Sans-IO: messages are raw bytes, without the base64 of the stream, and random values are passed at creation. The
+/// exchange ends with the first step other than ``SASLStep/send(_:)``; later steps fail.
 public protocol SASLExchange: Sendable {
-    /// The mechanism's name as it stands in the list of mechanisms, `SCRAM-SHA-256` for example.
+    /// The registered name of the mechanism, such as `SCRAM-SHA-256`.
     var mechanism: String { get }
 
-    /// The authenticating user: on the client the claimed one, on the server the verified one, and only after
+    /// The user of the login: on the client the claimed one, on the server the authenticated one, available after
     /// ``SASLStep/done(_:)``.
     var identity: SASLIdentity? { get }
 
-    /// Takes the peer's message and says what happens next.
+    /// Handles a message of the peer and returns the next step.
     ///
-    /// On a client the first step takes `nil` and may give the initial response; the message of the server's success goes
-    /// in as the last step, `nil` where it carried none. On a server the first step takes the initial response, `nil`
-    /// where there was none, and empty where the stream had `=`.
+    /// On a client, pass nil first, which may return the initial response, and last the data of the server's success,
+    /// nil if it contained none. On a server, pass the initial response first: nil if there was none, empty if the
+    /// stream contained `=`.
     mutating func step(_ incoming: [UInt8]?) -> SASLStep
 
-    /// Whether the next step may hash a password many times over, which takes from some milliseconds to some hundred: an event
-    /// loop with other sessions has it done elsewhere.
+    /// Whether the next step may hash a password with many iterations, which takes up to some hundred milliseconds, and
+    /// should therefore not run on an event loop.
     var mayTakeLong: Bool { get }
 
-    /// Whether the exchange has failed because the peer broke the mechanism's rules or did not prove itself; false before a
-    /// failure, and where that has another cause, such as a refusal in the peer's own words.
+    /// Whether the exchange failed because the peer violated the mechanism or failed to authenticate; false for other
+    /// causes, such as a refusal by the peer.
     var isPeerAtFault: Bool { get }
 
-    /// What a server has learned that lets it log in as the client elsewhere; nil before ``SASLStep/done(_:)``, and where it
-    /// learns nothing.
+    /// The secret that the server learned, which allows it to log in as the client elsewhere; nil before
+    /// ``SASLStep/done(_:)``, and if nothing was learned.
     var learned: LearnedSecret? { get }
 }
 
 extension SASLExchange {
-    /// Nothing is hashed.
+    /// False by default.
     public var mayTakeLong: Bool { false }
 
-    /// Nobody is blamed.
+    /// False by default.
     public var isPeerAtFault: Bool { false }
 
-    /// Nothing is learned.
+    /// Nil by default.
     public var learned: LearnedSecret? { nil }
 }
 
-/// What a server learns of a client that proves itself, with which it can log in as the client.
+/// A secret that a server learns from a client's authentication, with which it can log in as the client.
 public enum LearnedSecret: Hashable, Sendable {
-    /// The password, which the client has shown.
+    /// The password that the client sent.
     case password(String)
-    /// `ClientKey` of SCRAM (RFC 5802 §3), which a client's proof gives away to who has `StoredKey` (§9); good for the salt
-    /// and the number of iterations by which it was made.
+    /// `ClientKey` of SCRAM (RFC 5802 §3), which the client's proof reveals to the owner of `StoredKey` (§9); valid for
+    /// one salt and iteration count.
     case clientKey(HashAlgorithm, [UInt8])
 }
 
-/// What follows a message of a SASL exchange.
+/// The next step of a SASL exchange.
 public enum SASLStep: Hashable, Sendable {
-    /// Send this to the peer as challenge or response and wait for its answer.
+    /// Send a challenge or response to the peer, and wait for its answer.
     case send([UInt8])
-    /// Authentication has succeeded.
+    /// The authentication succeeded.
     ///
-    /// A server sends success with these bytes, if there are any. On a client there are none, and where the message that
-    /// led here was a challenge and not the success itself, the client answers with an empty response and waits for it.
+    /// A server sends success with these bytes, if there are any. On a client there are none; if the last message was a
+    /// challenge instead of the success, the client sends an empty response and waits for the success.
     case done([UInt8]?)
-    /// Authentication has failed: a server sends this condition, a client aborts. The text is for people.
+    /// The authentication failed: a server sends this condition, a client aborts. The text is for people.
     case failed(SASLCondition, text: String)
 }
 
-/// The two names of SASL.
+/// The identities of a SASL login.
 public struct SASLIdentity: Hashable, Sendable {
-    /// The name whose password is checked; for XMPP the local part of the account.
+    /// The authentication identity, whose password is verified; for XMPP the local part of the account.
     public var authentication: String
-    /// The name to act as, or `nil` to act as the one that authenticates; for XMPP a bare JID.
+    /// The authorization identity, nil if it is the same; for XMPP a bare JID.
     public var authorization: String?
 
-    /// Puts the two names together.
+    /// Creates a pair of identities.
     public init(authentication: String, authorization: String? = nil) {
         self.authentication = authentication
         self.authorization = authorization
     }
 }
 
-/// The reason of a SASL failure: the name of an element in `urn:ietf:params:xml:ns:xmpp-sasl` (RFC 6120 §6.5).
+/// The condition of a SASL failure: the name of an element in `urn:ietf:params:xml:ns:xmpp-sasl` (RFC 6120 §6.5).
 public struct SASLCondition: Hashable, Sendable, CustomStringConvertible {
-    /// The element's name.
+    /// The name of the element.
     public let description: String
 
-    /// Takes a name as it stands on the wire, one of those below or another.
+    /// Creates a condition from any element name.
     public init(_ name: String) { description = name }
 
-    /// The client has given up.
+    /// The client aborted the login.
     public static let aborted = SASLCondition("aborted")
-    /// The mechanism needs TLS.
+    /// The mechanism requires TLS.
     public static let encryptionRequired = SASLCondition("encryption-required")
-    /// The base64 was wrong.
+    /// The data was not valid base64.
     public static let incorrectEncoding = SASLCondition("incorrect-encoding")
-    /// The name to act as is wrong or not allowed.
+    /// The authorization identity is invalid or not allowed.
     public static let invalidAuthzid = SASLCondition("invalid-authzid")
-    /// There is no such mechanism here.
+    /// The mechanism is not supported.
     public static let invalidMechanism = SASLCondition("invalid-mechanism")
-    /// The message breaks the mechanism's own rules.
+    /// The message violates the mechanism.
     public static let malformedRequest = SASLCondition("malformed-request")
-    /// Wrong name or password; also said where saying more would help an attacker.
+    /// The credentials are wrong; also used to hide details from attackers.
     public static let notAuthorized = SASLCondition("not-authorized")
-    /// The server could not check; the client may try again later.
+    /// The server could not verify the credentials; the client may try again later.
     public static let temporaryAuthFailure = SASLCondition("temporary-auth-failure")
 }
 
-/// Ties an authentication to the TLS connection it runs over (RFC 5056): the type's name and the data of this connection.
+/// A channel binding (RFC 5056), which ties an authentication to its TLS connection.
 public struct ChannelBinding: Hashable, Sendable {
-    /// The registered name: `tls-exporter`, `tls-server-end-point` or `tls-unique`.
+    /// The registered type: `tls-exporter`, `tls-server-end-point` or `tls-unique`.
     public let type: String
-    /// The binding data, as both ends of one TLS connection compute them.
+    /// The binding data, which is equal at both ends of the TLS connection.
     public let data: [UInt8]
 
-    /// Puts a type and its data together.
+    /// Creates a channel binding.
     public init(type: String, data: [UInt8]) {
         self.type = type
         self.data = data
     }
 }
 
-/// What a server offers for a login, as far as SCRAM can sign it: the attributes `h` (XEP-0474) and `t` (XEP-0515) of the
-/// server's first message. A client compares them with what it has seen, and must fail where they differ.
+/// The part of a server's login offer that SCRAM can sign: the attributes `h` (XEP-0474) and `t` (XEP-0515) of the
+/// server's first message. A client compares them with the received offer, and must fail if they differ.
 public struct LoginOffer: Sendable, Hashable {
-    /// The mechanisms of the profile in use, SASL's or SASL2's, in any order.
+    /// The mechanisms of the profile in use, SASL or SASL2, in any order.
     public var mechanisms: [String]
-    /// The types of channel binding that are named (XEP-0440), in any order; nil where there is no such list.
+    /// The listed channel binding types (XEP-0440), in any order; nil if there is no list.
     public var bindingTypes: [String]?
-    /// The version of TLS, as in the protocol (0x0304 is TLS 1.3); nil without TLS.
+    /// The TLS version number (0x0304 for TLS 1.3); nil without TLS.
     public var tlsVersion: UInt16?
 
-    /// An offer of these parts.
+    /// Creates an offer.
     public init(mechanisms: [String], bindingTypes: [String]? = nil, tlsVersion: UInt16? = nil) {
         self.mechanisms = mechanisms
         self.bindingTypes = bindingTypes
         self.tlsVersion = tlsVersion
     }
 
-    /// The text whose hash, by the mechanism's function and in base64, is the attribute `h` (XEP-0474 0.4.0 and later).
+    /// The text whose hash, base64-encoded, is the attribute `h` (XEP-0474 0.4.0 and later).
     public var signedList: [UInt8] {
         var text = Self.joined(mechanisms)
         if let bindingTypes { text += [0x1F] + Self.joined(bindingTypes) }
         return text
     }
 
-    /// The attribute `t`, four digits such as `0304`; nil without TLS.
+    /// The attribute `t`, four hexadecimal digits such as `0304`; nil without TLS.
     public var signedVersion: String? {
         tlsVersion.map { version in
             let digits = String(version, radix: 16)
@@ -150,7 +149,7 @@ public struct LoginOffer: Sendable, Hashable {
         }
     }
 
-    /// Sorted by their bytes (i;octet), with a record separator between them.
+    /// Joins names, sorted by bytes (i;octet), with record separators.
     private static func joined(_ names: [String]) -> [UInt8] {
         let sorted = names.map { Array($0.utf8) }.sorted { $0.lexicographicallyPrecedes($1) }
         return Array(sorted.joined(separator: [0x1E]))

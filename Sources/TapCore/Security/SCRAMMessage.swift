@@ -1,11 +1,11 @@
-/// A list of `letter=value` attributes, the form of every SCRAM message (RFC 5802 §7).
+/// A list of `letter=value` attributes, the format of SCRAM messages (RFC 5802 §7).
 ///
-/// It is taken apart as bytes: as characters, a comma followed by a combining mark would be no comma, and the two ends
-/// could read one message differently. Values are kept as they stand.
+/// Parsed as bytes: as characters, a comma with a combining mark would not be a comma, so that both ends could parse a
+/// message differently. Values are not decoded.
 package struct SCRAMAttributes {
     package let attributes: [(name: UInt8, value: ArraySlice<UInt8>)]
 
-    /// Splits a message; `nil` if a part is not an attribute, or the text is not UTF-8 or has a NUL.
+    /// Splits a message; nil if a part is not an attribute, or the text contains NUL or is not UTF-8.
     package init?(_ message: ArraySlice<UInt8>) {
         guard !message.contains(0), String(validating: message, as: UTF8.self) != nil else { return nil }
         var attributes: [(UInt8, ArraySlice<UInt8>)] = []
@@ -18,10 +18,10 @@ package struct SCRAMAttributes {
         self.attributes = attributes
     }
 
-    /// Whether the message begins with `m=`: a mandatory extension, of which none is defined.
+    /// Whether the message begins with `m=`, a mandatory extension; none is defined.
     package var hasMandatoryExtension: Bool { self.attributes.first?.name == UInt8(ascii: "m") }
 
-    /// The values, when the message begins with attributes of these names in this order; what follows is extensions.
+    /// Returns the values of the first attributes if they have these names in this order; extensions may follow.
     package func values(_ names: StaticString) -> [ArraySlice<UInt8>]? {
         let names = names.description.utf8
         guard names.count <= self.attributes.count else { return nil }
@@ -30,29 +30,29 @@ package struct SCRAMAttributes {
         return first.map(\.value)
     }
 
-    /// The value of the first attribute of this name behind the first `count`.
+    /// Returns the value of the first attribute with this name after the first `count` attributes.
     package func value(_ name: Unicode.Scalar, after count: Int) -> ArraySlice<UInt8>? {
         attributes.dropFirst(count).first { $0.name == UInt8(ascii: name) }?.value
     }
 }
 
-/// The GS2 header a client's first message begins with: what it says of channel binding, and the name to act as.
+/// The GS2 header of a client's first message: the channel binding flag and the authorization identity.
 package struct SCRAMHeader {
     package enum Flag: Equatable {
-        /// `n`: the client cannot bind.
+        /// `n`: the client does not support channel binding.
         case unsupported
-        /// `y`: the client could, and believes the server cannot.
+        /// `y`: the client supports channel binding, but the server appears not to.
         case notOffered
-        /// `p=`: the client binds by this type.
+        /// `p=`: the client uses a binding of this type.
         case bound(String)
     }
 
     package let flag: Flag
     package let authorization: String?
-    /// The header's bytes with its second comma, which `c=` repeats.
+    /// The bytes of the header including its second comma, which `c=` repeats.
     package let bytes: ArraySlice<UInt8>
 
-    /// Removes the GS2 header from a message; `nil` if it is malformed.
+    /// Removes the GS2 header from a message; nil if it is malformed.
     package init?(takingFrom message: inout ArraySlice<UInt8>) {
         let comma = UInt8(ascii: ",")
         guard let first = message.firstIndex(of: comma),
@@ -79,7 +79,7 @@ package struct SCRAMHeader {
         message = message[(second + 1)...]
     }
 
-    /// The name a message holds; `nil` if a `=` stands before anything but `2C` and `3D`, or there is no name.
+    /// Decodes a name; nil if it is empty, or contains `=` other than in `=2C` and `=3D`.
     package static func decodeName(_ value: ArraySlice<UInt8>) -> String? {
         var name: [UInt8] = []
         var rest = value
@@ -105,7 +105,7 @@ private func isLetter(_ byte: UInt8) -> Bool {
     UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte || UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte
 }
 
-/// The alphabet of a channel binding's name (RFC 5056 §7).
+/// Returns whether a byte may occur in a channel binding type (RFC 5056 §7).
 private func isTypeCharacter(_ byte: UInt8) -> Bool {
     isLetter(byte) || UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte || byte == UInt8(ascii: "-")
         || byte == UInt8(ascii: ".")
