@@ -1,27 +1,27 @@
 public import TapRecord
 internal import XMPPCore
 
-/// Evaluates a rule set over a recording: which rule would have hit which element, and what it would have done.
+/// Evaluates a rule set over a recording: which rules match each element, and which actions they would execute.
 ///
 /// Elements are evaluated as recorded; edits do not affect later elements.
 public struct RuleDryRun {
-    /// What the rules say of one element.
+    /// The result for one element.
     public struct Outcome: Sendable {
         /// The record of the element.
         public var line: RecordLine
-        /// The rules whose conditions held, in order.
+        /// The rules with true conditions, in order.
         public var hits: [RulePlace]
-        /// The rule that decided; nil where none did, and the element passes.
+        /// The rule that decided; nil if the element passes because no rule decided.
         public var decidedBy: RulePlace?
-        /// `passed`, `dropped`, `edited`, or what breaks the session: `reset`, `cut after 120 bytes` and so on.
+        /// `passed`, `dropped`, `edited`, or the fault: `reset`, `cut after 120 bytes` and so on.
         public var action: String
-        /// What goes out instead.
+        /// The edited element; nil if it is unedited.
         public var edited: [UInt8]?
-        /// Everything else that would be done, and what could not be, each with its rule.
+        /// All other actions, and problems with actions, each with its rule.
         public var notes: [(place: RulePlace, text: String)]
     }
 
-    /// What the records so far show of a session.
+    /// The state of a session, derived from its records.
     private struct Seen: ~Copyable {
         var send = DirectionReader()
         var recv = DirectionReader()
@@ -33,32 +33,34 @@ public struct RuleDryRun {
     private let rules: RuleSet
     private let localTime: (Timestamp) -> RuleLocalTime
     private var sessions: [Key: Box] = [:]
-    /// The run whose records come now.
+    /// The run of the following records.
     private var run = ""
 
-    /// A session: each run numbers its own.
+    /// The key of a session: session numbers are unique only within a run.
     private struct Key: Hashable {
         let run: String
         let number: UInt64
     }
 
-    /// Holds what a dictionary cannot.
+    /// Stores the noncopyable state in a dictionary.
     private final class Box {
         var seen = Seen()
         var state: RuleState
         init(_ number: UInt64) { state = RuleState(seed: number) }
     }
 
-    /// Elements that were judged.
+    /// Number of evaluated elements.
     public private(set) var judged = 0
-    /// Elements that are not whole in the recording, or cannot be read any more.
+    /// Number of elements that are truncated in the recording or cannot be parsed.
     public private(set) var skipped = 0
-    /// How often each rule's conditions held.
+    /// How often the conditions of each rule were true.
     public private(set) var hitCounts: [RulePlace: Int] = [:]
 
-    /// A run that has seen nothing.
+    /// Creates a dry run.
     ///
-    /// - Parameter localTime: The time of day at a time, where the user is: for `TIME` and `DAY`.
+    /// - Parameters:
+    ///   - rules: The rules to evaluate.
+    ///   - localTime: Returns the user's local time for a timestamp, used by `TIME` and `DAY`.
     public init(_ rules: RuleSet, localTime: @escaping (Timestamp) -> RuleLocalTime) {
         self.rules = rules
         self.localTime = localTime
@@ -67,10 +69,10 @@ public struct RuleDryRun {
     /// The places of all rules, in order.
     public var places: [RulePlace] { rules.rules.map(\.place) }
 
-    /// Records of this run follow, from its beginning or from where it was left.
+    /// Sets the run of the following records.
     public mutating func note(_ header: RecordHeader) { run = header.run }
 
-    /// Takes the next record; nil if no rule matches or the record has no element.
+    /// Evaluates the next record; returns nil if no rule matches or the record has no element.
     public mutating func take(_ line: RecordLine) -> Outcome? {
         let record = line.record
         if record.code == Record.Code.sessionEnded { sessions[Key(run: run, number: record.session)] = nil }
@@ -89,7 +91,7 @@ public struct RuleDryRun {
         }
         let bytes = line.content.span.slice(xml)
         let isItem = record.kind == .stanza || record.kind == .element
-        // A bound address opens the session, but not yet for the answer that brings it.
+        // The session is open once a JID is bound, but not yet for the response to resource binding.
         let isBinding = record.part == .sasl || record.payloadNamespace == .bind
         if box.seen.phase.isHandshake, record.jid != nil, !isBinding { box.seen.phase = .open }
         let context = context(of: record, box.seen, direction)
@@ -113,7 +115,7 @@ public struct RuleDryRun {
         let key = Key(run: run, number: record.session)
         if let box = sessions[key] { return box }
         let box = Box(record.session)
-        // The recording begins in the middle of the session.
+        // The recording starts after the login of the session.
         if record.jid != nil { box.seen.phase = .open }
         sessions[key] = box
         return box
@@ -143,7 +145,7 @@ public struct RuleDryRun {
         if let stanza = direction == .send ? seen.send.last : seen.recv.last {
             seen.roster.observe(stanza, direction, jid: record.jid)
         }
-        // Servers and components bind nothing: their stanzas say that the session is open.
+        // Servers and components do not bind a resource: their first stanza shows that the session is open.
         if record.kind == .stanza, seen.phase.isHandshake, direction == .send ? seen.send.isOther : seen.recv.isOther {
             seen.phase = .open
         }
@@ -170,20 +172,20 @@ public struct RuleDryRun {
     }
 }
 
-/// One direction of a recorded session: the items as a stream again, which gives them their namespaces.
+/// Replays one direction of a recorded session into a stream decoder, which resolves namespaces.
 private struct DirectionReader: ~Copyable {
     private var decoder = StreamDecoder(limits: .authenticated)
     private let parser = StanzaParser()
     private var isReady = false
-    /// The last item's tree.
+    /// The tree of the last item.
     private(set) var last: Element?
 
     init() {}
 
-    /// Whether it is a stream of servers or components.
+    /// Whether the stream is between servers or of a component.
     var isOther: Bool { decoder.contentNamespace.isContent && decoder.contentNamespace != .client }
 
-    /// What the rules say of an item; nil where it cannot be read. What is no item, a header, is only read.
+    /// Decodes bytes, and evaluates the rules if they are an item; nil if it cannot be parsed or is a stream header.
     mutating func judge(
         _ bytes: Span<UInt8>,
         _ direction: Direction,
@@ -214,7 +216,7 @@ private struct DirectionReader: ~Copyable {
             : rules.judge(item, tree: { tree }, state: &state, context: context)
     }
 
-    /// A stream whose header was not recorded.
+    /// Begins a stream if its header was not recorded.
     private mutating func begin() {
         decoder = StreamDecoder(limits: .authenticated)
         let header = "<stream:stream xmlns='jabber:client' xmlns:stream='\(Namespace.streams.uri)' version='1.0'>"
@@ -231,7 +233,7 @@ extension StreamEvent {
     }
 }
 
-// MARK: Words
+// MARK: Descriptions
 
 extension RuleFaultAction: CustomStringConvertible {
     var description: String {

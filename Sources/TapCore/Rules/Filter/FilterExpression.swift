@@ -1,9 +1,9 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// Why an expression is not a ``RecordFilter``.
+/// The error of an expression that cannot be parsed as a ``RecordFilter``.
 public struct FilterFault: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Where, in characters from 1.
+    /// The column of the error, in characters from 1.
     public let column: Int
     /// `column COLUMN: FOUND; EXPECTED; did you mean "NEAREST"?`, in one line.
     public let description: String
@@ -14,14 +14,14 @@ public struct FilterFault: Error, Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// A filter as it was written.
+/// The syntax tree of a filter.
 indirect enum FilterExpression: Sendable {
     case condition(FilterCondition)
     case not(FilterExpression)
     case all([FilterExpression])
     case any([FilterExpression])
 
-    /// Whether a condition looks into the XML of items.
+    /// Whether a condition reads the XML of the record.
     var readsXML: Bool {
         switch self {
         case .condition(.xml), .condition(.text): true
@@ -33,30 +33,30 @@ indirect enum FilterExpression: Sendable {
     }
 }
 
-/// What a filter asks of a record.
+/// A condition of a filter on a record.
 indirect enum FilterCondition: Sendable {
-    /// An item of one of these kinds, or another record of one of those.
+    /// A stanza or element of one of the ``RuleKinds``, or a record of one of the ``Record/Kind`` values.
     case kind(RuleKinds, Set<Record.Kind>)
-    /// At least so severe.
+    /// The minimum level.
     case level(Level)
     case part(Set<Part>)
     case code(Set<String>)
     case action(Set<String>)
-    /// A part of `FILE:LINE` of the rule that acted.
+    /// A substring of the `FILE:LINE` of the rule that applied.
     case rule(String)
-    /// Of the login, or of the session behind it.
+    /// True: records of the login; false: records after it.
     case handshake(Bool)
     case payload(StanzaPath.Step)
     case id([UInt8])
-    /// In the XML of the item.
+    /// The whole XML of the item is searched.
     case xml(TextSearch)
-    /// In a text of the item.
+    /// The text at a path in the item is searched.
     case text(StanzaPath, TextSearch)
-    /// What rules ask.
+    /// A condition that rules have too.
     case item(RuleTest)
 }
 
-/// How a text is looked for.
+/// How a text is compared.
 enum TextSearch: Sendable {
     case contains([UInt8])
     case equals([UInt8])
@@ -75,7 +75,7 @@ enum TextSearch: Sendable {
 }
 
 extension RuleTest {
-    /// Whether the head of an item is not enough.
+    /// Whether evaluating the condition needs the element tree, because the stanza's attributes are not sufficient.
     var readsXML: Bool {
         switch self {
         case .inspect: true

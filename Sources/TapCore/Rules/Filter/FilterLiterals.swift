@@ -1,15 +1,16 @@
-// What the line of a record must hold for a filter to show it, so that a reader can pass over other lines unread.
+// Finds strings that the line of every matching record contains. A reader can skip lines without them unparsed.
 
 extension FilterExpression {
-    /// Texts of which one stands, as it is, in the line of each record that meets the expression; nil where nothing is known.
+    /// Byte strings of which at least one appears verbatim in the line of each matching record; nil if there are none.
     ///
-    /// A line that holds a character reference, a CDATA section or an escape by number may show a record without it.
+    /// Exception: lines with a character reference, a CDATA section or a `\u` escape can match without containing any
+    /// of them.
     var literals: [[UInt8]]? {
         switch self {
         case .condition(let condition): return condition.literals
         case .not: return nil
         case .all(let parts):
-            // What is longest is rarest.
+            // Prefers long strings, because they are rarer.
             return parts.compactMap(\.literals).max { Self.shortest($0) < Self.shortest($1) }
         case .any(let parts):
             var all: [[UInt8]] = []
@@ -21,7 +22,7 @@ extension FilterExpression {
         }
     }
 
-    /// With more texts than these, looking for them costs as much as reading the lines.
+    /// Maximum number of strings; searching for more costs as much as parsing the lines.
     private static let most = 4
 
     private static func shortest(_ literals: [[UInt8]]) -> Int { literals.map(\.count).min() ?? 0 }
@@ -32,7 +33,7 @@ extension FilterCondition {
         switch self {
         case .code(let words), .action(let words): Self.all(words.map { Array($0.utf8) })
         case .rule(let place): Self.all([Array(place.utf8)])
-        // A namespace can be declared outside of the item, a name stands in it.
+        // Only the name, because the namespace can be declared outside the item.
         case .payload(let step), .item(.element(let step)): step.name.flatMap { Self.all([$0]) }
         case .id(let id): Self.all([id])
         case .xml(let search), .text(_, let search): search.literal.flatMap { Self.all([$0]) }
@@ -45,7 +46,7 @@ extension FilterCondition {
         return plain.count == texts.count ? plain : nil
     }
 
-    /// The longest part of a text that is written as it is in XML and in JSON.
+    /// The longest part of a text that XML and JSON do not escape; nil below 3 bytes.
     private static func plainPart(_ text: [UInt8]) -> [UInt8]? {
         let parts = text.split { $0 < 0x20 || $0 >= 0x7F || "\"\\/<>&'".utf8.contains($0) }
         return parts.max { $0.count < $1.count }.flatMap { $0.count >= 3 ? Array($0) : nil }
@@ -53,7 +54,7 @@ extension FilterCondition {
 }
 
 extension TextSearch {
-    /// A text that what is found contains.
+    /// A string that every matching text contains; nil if there is none.
     fileprivate var literal: [UInt8]? {
         switch self {
         case .contains(let text), .equals(let text): text

@@ -1,7 +1,7 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// Reads the expression of a ``RecordFilter``.
+/// Parses the expression of a ``RecordFilter``.
 ///
 /// ```
 /// either    = both *("or" both)
@@ -9,10 +9,10 @@ internal import XMPPCore
 /// factor    = "not" factor / "(" either ")" / word / name (":" / "=" / "~" / comparison) value
 /// ```
 struct FilterParser {
-    /// Parentheses and `not` within each other.
+    /// Maximum nesting depth of parentheses and `not`.
     static let deepest = 100
 
-    /// Reads the values of conditions that rules have too.
+    /// Parses the values of conditions that rules have too.
     private(set) var rules = RuleParser(defaultChain: .both) { _ in .missing }
     private var reader: RuleReader
 
@@ -62,7 +62,7 @@ struct FilterParser {
         return inner
     }
 
-    /// Takes one of the words between conditions.
+    /// Consumes an operator; returns false if the next word is another one.
     private mutating func takeWord(_ word: String) -> Bool {
         reader.skipSpaces()
         var ahead = reader
@@ -73,7 +73,7 @@ struct FilterParser {
         return true
     }
 
-    /// What stands where an operator or the end is due.
+    /// Returns the error for a word that is not an operator.
     private func unexpected() -> RuleFault {
         var ahead = reader
         let found = ahead.word()
@@ -136,20 +136,20 @@ struct FilterParser {
         )
     }
 
-    /// What stands between a name and its value.
+    /// Consumes the sign between a name and its value.
     private mutating func sign(_ term: FilterWords.Name) throws(RuleFault) -> Character {
         let start = reader
         let sign = reader.rest.first ?? ":"
         guard term.signs.contains(sign) else {
             throw start.fault("\"\(sign)\" after \(term.rawValue)", "expected \(term.usage)")
         }
-        // A comparison is part of the value.
+        // A comparison sign is parsed with the value.
         if !"<>".contains(sign), !(sign == "=" && term.isCompared) { _ = reader.take(String(sign)) }
         reader.skipSpaces()
         return sign
     }
 
-    /// The value: what stands in quotes, else all up to white space or a closing parenthesis that opens before the value.
+    /// Consumes the value: a quoted string, or everything up to white space or an unmatched closing parenthesis.
     private mutating func value(_ term: FilterWords.Name) throws(RuleFault) -> RuleReader {
         let start = reader
         if let quote = reader.rest.first, quote == "\"" || quote == "'" {
@@ -238,7 +238,7 @@ struct FilterParser {
         }
     }
 
-    /// `{namespace}name`, `{namespace}*`, or a namespace, as rules have it.
+    /// Parses `{namespace}name` or `{namespace}*` as rules do; any other value is a namespace.
     private func payload(_ value: inout RuleReader) throws(RuleFault) -> StanzaPath.Step {
         guard value.rest.hasPrefix("{") else {
             return StanzaPath.Step(name: nil, namespace: NamespaceKey(uri: Array(value.takeRest().utf8)))
@@ -247,9 +247,9 @@ struct FilterParser {
     }
 }
 
-/// The names that filters know.
+/// The names of conditions and their values.
 enum FilterWords {
-    /// Conditions that are one word.
+    /// Conditions without a value.
     static let words: [String: FilterCondition] = [
         "message": .kind(.message, []), "presence": .kind(.presence, []), "iq": .kind(.iq, []),
         "nonza": .kind(.nonza, []), "stanza": .kind(.stanzas, []),
@@ -280,14 +280,14 @@ enum FilterWords {
         case roundTrip = "round-trip"
         case level, part, code, action, rule
 
-        /// The condition of rules whose value it takes.
+        /// The condition of rules with the same value syntax; nil if there is none.
         var ruleName: RuleConditionName? {
             RuleConditionName(rawValue: rawValue.replacing("-", with: " ").uppercased())
         }
 
         var isCompared: Bool { self == .size || self == .roundTrip }
 
-        /// What can stand behind the name.
+        /// The signs that are allowed after the name.
         var signs: String {
             switch self {
             case .body, .subject, .thread, .status: ":=~"
@@ -297,7 +297,7 @@ enum FilterWords {
             }
         }
 
-        /// An example.
+        /// An example for messages.
         var usage: String {
             switch self {
             case .kind: "kind:message,presence"
@@ -327,7 +327,7 @@ enum FilterWords {
         }
     }
 
-    /// Conditions of rules that say nothing of a record, and why.
+    /// Conditions of rules that filters do not support, with the reason.
     static let refused: [String: String] = [
         "ENTERING": noDefinitions, "LEAVING": noDefinitions, "CROSSING": noDefinitions, "CHECK LIST": noDefinitions,
         "SCAN": noDefinitions, "COUNT": noDefinitions, "LIMIT": noCounts, "EVERY": noCounts, "NTH": noCounts,

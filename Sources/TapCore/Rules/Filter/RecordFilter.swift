@@ -2,28 +2,29 @@ internal import Synchronization
 public import TapRecord
 internal import XMPPCore
 
-/// Which records a log shows or keeps: an expression over the conditions of rule files.
+/// Selects records with an expression of the conditions that rule files have.
 ///
 /// ```
 /// message and (with:juliet@example.org or not payload:{urn:xmpp:ping}ping) and body~"hello"
 /// ```
 ///
-/// A condition on something that a record does not have does not hold: `not presence` keeps the records that are not about a
-/// stanza. Conditions see what the record shows, so nothing that is redacted.
+/// A condition on a property that a record does not have is false: `not presence` also selects the records that are not
+/// about stanzas. Redacted content is not visible to conditions.
 public struct RecordFilter: Sendable {
-    /// The expression as it was typed.
+    /// The expression as entered.
     public let text: String
-    /// It looks into the XML of items: a record without it does not meet such a condition.
+    /// Whether a condition reads the XML of items; records without XML do not match such a condition.
     public let readsXML: Bool
-    /// Texts of which one stands in the JSON line of each record that the filter shows, as it is; nil where nothing is known. A
-    /// line with a character reference (`&#…;`), a CDATA section or an escape by number may show a record without it.
+    /// Byte strings of which at least one appears verbatim in the JSON line of each matching record; nil if there are
+    /// none. Lines with a character reference (`&#…;`), a CDATA section or a `\u` escape can match without containing
+    /// any of them.
     public let literals: [[UInt8]]?
 
     private let expression: FilterExpression
     private let rules: RuleSet
     private let reader = Reader()
 
-    /// Reads items as trees.
+    /// Parses items into element trees.
     private final class Reader: Sendable {
         private let checker = Mutex(ItemChecker())
 
@@ -32,12 +33,12 @@ public struct RecordFilter: Sendable {
         }
     }
 
-    /// Parentheses and `not` within each other, at most.
+    /// Maximum nesting depth of parentheses and `not`.
     public static var deepest: Int { FilterParser.deepest }
 
-    /// Reads an expression.
+    /// Parses an expression.
     ///
-    /// - Throws: The first mistake, with its column.
+    /// - Throws: ``FilterFault`` with the column of the first error.
     public init(_ text: String) throws(FilterFault) {
         self.text = text
         do throws(RuleFault) {
@@ -51,19 +52,19 @@ public struct RecordFilter: Sendable {
         literals = expression.literals
     }
 
-    /// Whether the filter shows a record. May be called from any thread.
+    /// Returns whether a record matches. Can be called from any thread.
     ///
-    /// - Parameter content: The record's texts.
+    /// - Parameter content: The bytes that the ranges of the record refer to.
     public func matches(_ record: Record, content: Span<UInt8>) -> Bool {
         var tree = Tree()
-        // A pattern that is too complex does not hold, negated or not.
+        // A pattern that is too complex makes the whole expression false, even if the condition is negated.
         return (try? holds(expression, record, content, &tree)) ?? false
     }
 
-    /// Both filters: of records that one has chosen already.
+    /// Returns the expression that matches if both expressions match.
     public static func joined(_ first: String, _ second: String) -> String { "(\(first)) and (\(second))" }
 
-    /// The item as a tree, once it was asked for.
+    /// The element tree of the record, parsed on first use.
     private struct Tree {
         var element: Element?
         var isRead = false
@@ -106,7 +107,7 @@ public struct RecordFilter: Sendable {
             return named?.contains(place) ?? false
         case .handshake(let isWanted):
             guard record.session > 0 else { return false }
-            // The answer that brings the address belongs to the login.
+            // The response to resource binding has a JID already, but is part of the login.
             let isLogin = record.jid == nil || record.part == .sasl || record.payloadNamespace == .bind
             return isLogin == isWanted
         case .payload(let step):
@@ -131,7 +132,8 @@ public struct RecordFilter: Sendable {
         }
     }
 
-    /// A condition of rules. Those on the session hold for all its records, those on addresses for stanzas.
+    /// Evaluates a condition of rules. Conditions on the session apply to all its records, conditions on addresses to
+    /// stanzas.
     private func holds(_ test: RuleTest, _ record: Record, _ content: Span<UInt8>, _ tree: inout Tree)
         throws(PatternTooComplex) -> Bool
     {
@@ -157,7 +159,7 @@ public struct RecordFilter: Sendable {
         context.jid = record.jid
         context.clientAddress = record.remote.map(RuleContext.host)
         let read = test.readsXML ? element(record, content, &tree) : nil
-        // Conditions that count are refused: nothing is to be remembered.
+        // The state is discarded, because conditions that count are not allowed in filters.
         var state = RuleState(seed: 0)
         var judgement = Judgement(rules, RuleItem(direction, StanzaHead(record, content), content), context)
         return try judgement.holds(test, { read }, &state)
@@ -191,7 +193,7 @@ extension Record {
         return payloadNamespace != .other || content.slice(payloadURI ?? .empty).equals(namespace.uri.span)
     }
 
-    /// Whose session it is: its JID, or what is known of that before it is bound.
+    /// The JID of the session; before resource binding, the user name and domain known so far.
     fileprivate var owner: String? {
         if let jid { return jid }
         guard let user, !user.utf8.contains(UInt8(ascii: "@")), let domain else { return user ?? domain }
@@ -200,7 +202,7 @@ extension Record {
 }
 
 extension RuleKinds {
-    /// The kind of the item of a record; nil where it has none.
+    /// Creates the kind of the recorded item; nil if the record is not about an item.
     fileprivate init?(_ record: Record, _ name: Span<UInt8>) {
         switch record.kind {
         case .element: self = .nonza
@@ -211,7 +213,7 @@ extension RuleKinds {
 }
 
 extension StanzaHead {
-    /// The head of a recorded stanza. The attributes of records are decoded.
+    /// Creates the head of a recorded stanza. The attributes of records are decoded already.
     fileprivate init(_ record: Record, _ content: Span<UInt8>) {
         self.init()
         switch RuleKinds(record, content.slice(record.name ?? .empty)) {

@@ -1,24 +1,27 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// Which rules can hold for the addresses of an item. Reads the addresses as written, without preparation.
+/// Selects the rules that can match the addresses of an item. Compares addresses as written, without PRECIS
+/// preparation.
 ///
-/// A plain address of ASCII and its prepared form differ in capitals only. Of any other it excludes nothing.
+/// For an ASCII address without special forms, the prepared address differs only in case. Other addresses exclude no
+/// rule.
 struct AddressedRules: Sendable {
-    /// Which address a rule asks for.
+    /// The address that a rule compares.
     private enum Side: UInt64 { case from = 1, to, either }
 
-    /// How a part of an address must begin or end for a rule to hold.
+    /// The required prefix or suffix of a local part or domain.
     private struct Affix: Hashable {
         let side: Side
         let isLocal: Bool
         let isSuffix: Bool
-        /// In small letters.
+        /// In lower case.
         let bytes: [UInt8]
     }
 
     private var byKey = KeyedRules()
-    /// Each once, with a bit for each rule that needs it: the words of bits from the first rule's to the last one's.
+    /// Distinct affixes, each with a bit set of the rules that require it. The set covers only the words from the first
+    /// to the last rule.
     private var affixes: [(affix: Affix, start: Int, rules: [UInt64])] = []
     private var asksFrom = false
     private var asksTo = false
@@ -56,7 +59,7 @@ struct AddressedRules: Sendable {
 
     var isEmpty: Bool { !asksFrom && !asksTo }
 
-    /// Excludes rules that need another address than an item has; `scratch` is any array.
+    /// Removes the rules that require a different address; `scratch` is a reusable buffer.
     func exclude(
         _ head: StanzaHead,
         _ bytes: Span<UInt8>,
@@ -72,7 +75,8 @@ struct AddressedRules: Sendable {
         for word in 0..<selection.count { selection[word] &= scratch[word] }
     }
 
-    /// Adds the rules whose keys an address has, and excludes those of other affixes; false where it is not plain.
+    /// Adds the rules for an address, and removes those with a different affix; returns false if the address is not
+    /// plain.
     private func exclude(
         _ side: Side,
         _ attribute: StanzaHead.Attribute?,
@@ -82,7 +86,7 @@ struct AddressedRules: Sendable {
         _ added: inout [UInt64]
     ) -> Bool {
         guard let attribute else {
-            // Both the full JID and its account are possible, and agree in what is looked at here.
+            // An absent address means the full JID or the account; both have the same local part and domain.
             return jid.map { exclude(side, $0.utf8.span, &selection, &added) } ?? false
         }
         return !attribute.needsDecoding && exclude(side, bytes.slice(attribute.range), &selection, &added)
@@ -117,7 +121,7 @@ struct AddressedRules: Sendable {
         return true
     }
 
-    // MARK: What rules need
+    // MARK: Requirements of rules
 
     private static func key(_ side: Side, _ pattern: AddressPattern) -> UInt64? {
         if case .exact(let bytes) = pattern.local {
@@ -153,18 +157,19 @@ struct AddressedRules: Sendable {
         return true
     }
 
-    /// Of a domain whether its prepared form has the same characters: no A-labels, no dot at the end, no IPv6 literal.
+    /// Returns whether preparation changes only the case of the domain: it has no A-labels, trailing dot or IPv6
+    /// literal.
     private static func isPlain(_ domain: Span<UInt8>) -> Bool {
         guard !domain.isEmpty, domain[0] != UInt8(ascii: "["), domain[domain.count - 1] != UInt8(ascii: ".") else {
             return false
         }
-        // `xn--`, and whatever else has two hyphens.
+        // Excludes `xn--` and other domains with two consecutive hyphens.
         for index in domain.indices.dropFirst()
         where domain[index] == UInt8(ascii: "-") && domain[index - 1] == UInt8(ascii: "-") { return false }
         return true
     }
 
-    /// A hash of a text of ASCII in small letters; nil of any other text.
+    /// Returns the hash of an ASCII text in lower case; nil for any other text.
     private static func hash(_ text: Span<UInt8>) -> UInt64? {
         var (hash, all) = (UInt64(0xCBF2_9CE4_8422_2325), UInt8(0))
         for index in text.indices {

@@ -1,31 +1,32 @@
 internal import Synchronization
 internal import XMPPCore
 
-/// Stanzas that rules have created (`REPLY`, `COPY`, `FORWARD`, `REDIRECT`, `UNSUBSCRIBE SENDER`), as a server delivers them.
+/// Stanzas that rules have created (`REPLY`, `COPY`, `FORWARD`, `REDIRECT`, `UNSUBSCRIBE SENDER`) and that a server may
+/// deliver to a session.
 ///
-/// Two uses. A stanza that comes back is not given to the rules that have created it, so that two clients of one proxy do not
-/// answer each other for ever. And a rule that creates the same stanza again and again is stopped: the loop may lead through
-/// another proxy, which does not know of it.
+/// Prevents two kinds of loops. A delivered stanza is not evaluated by the rules that created it, so that two clients
+/// of one proxy do not answer each other forever. And the rate of identical stanzas of a rule is limited, because a
+/// loop may include another proxy.
 final class CreatedStanzas: Sendable {
-    /// The parts of a stanza that a server does not change.
+    /// The parts of a stanza that servers do not change.
     struct Key: Hashable {
         var kind: StanzaHead.Kind
         var type: [UInt8]
         var id: [UInt8]
-        /// Bare.
+        /// The bare JID.
         var from: [UInt8]
-        /// Bare.
+        /// The bare JID.
         var to: [UInt8]
-        /// The text of the body. Empty if an id tells stanzas apart.
+        /// The text of the body; empty if the stanza has an id.
         var body: [UInt8]
     }
 
     private struct Entry {
-        /// The rules that have created it, and those that created the stanzas it goes back to.
+        /// The rules that created the stanza, and the rules that created the stanzas that triggered it.
         var rules: [RulePlace]
-        /// How many of it were created.
+        /// Number of times that the stanza was created.
         var count: Int
-        /// How many of it each session has seen.
+        /// Number of deliveries per session.
         var seen: [UInt64: Int] = [:]
         var time: Int64
     }
@@ -37,25 +38,25 @@ final class CreatedStanzas: Sendable {
 
     private struct Bucket: Hashable {
         var rule: RulePlace
-        /// The sender of the stanza that the rule was asked about, as written.
+        /// The sender of the stanza that triggered the rule, as written.
         var sender: [UInt8]
         var key: Key
     }
 
-    /// Equal stanzas that one rule creates for one sender: so many at once, and so many each second.
+    /// The rate limit for identical stanzas that one rule creates for one sender.
     static let rate = RuleDefinitions.Rate(rate: 1, burst: 20)
-    /// How long a stanza is known, in nanoseconds.
+    /// How long a created stanza is remembered, in nanoseconds.
     static let lifetime: Int64 = 60_000_000_000
-    /// The most different stanzas that are known.
+    /// Maximum number of distinct remembered stanzas.
     static let most = 4096
 
     private let contents = Mutex(Contents())
 
-    /// Takes note of a stanza that a rule creates; false if it has created the same one too often.
+    /// Records a stanza that a rule creates; returns false if the rate limit is exceeded.
     ///
     /// - Parameters:
-    ///   - sender: The sender of the stanza that the rule was asked about.
-    ///   - origins: The rules that have created that.
+    ///   - sender: The sender of the stanza that triggered the rule.
+    ///   - origins: The rules that created that stanza.
     func create(_ key: Key, by rule: RulePlace, for sender: [UInt8], _ origins: [RulePlace], at now: Int64) -> Bool {
         contents.withLock { contents in
             if contents.entries.count >= Self.most || contents.buckets.count >= Self.most {
@@ -78,7 +79,7 @@ final class CreatedStanzas: Sendable {
         }
     }
 
-    /// The rules that have created a stanza that a session meets. It meets each created stanza once.
+    /// Returns the rules that created a stanza that a session receives. Each session receives each created stanza once.
     func rules(of key: Key, session: UInt64, at now: Int64) -> [RulePlace] {
         contents.withLock { contents in
             guard let entry = contents.entries[key], now.since(entry.time) < Self.lifetime,
@@ -93,7 +94,7 @@ final class CreatedStanzas: Sendable {
 }
 
 extension Judgement {
-    /// What tells a stanza apart from others when a server has delivered it.
+    /// Returns the properties that identify a stanza after delivery by a server.
     mutating func createdKey(_ tree: () -> Element?) -> CreatedStanzas.Key {
         let id = attribute(.id) ?? []
         let body = id.isEmpty ? element(tree)?.firstChild { $0.isNamed("body") }?.plainText : nil
@@ -110,7 +111,7 @@ extension Judgement {
 }
 
 extension RuleSet {
-    /// Takes note of a stanza that a rule creates; false if it has created the same one too often.
+    /// Records a stanza that a rule creates; returns false if the rate limit is exceeded.
     func create(
         _ item: RuleItem,
         tree: () -> Element?,

@@ -1,7 +1,7 @@
 internal import TapRecord
 internal import XMPPCore
 
-// What each action does.
+// Executes actions.
 extension Judgement {
     mutating func carryOut(_ step: RuleStep, _ tree: () -> Element?, _ state: inout RuleState) -> Flow {
         if context.origin == .tap, step.alters { return refuse("it does not apply to what xmpptap sends itself") }
@@ -23,7 +23,7 @@ extension Judgement {
             return decide(.drop)
         case .jump(let chain):
             let flow = run(set.chains[chain], tree, &state)
-            // Its rules have their own settings.
+            // The rules of the chain have their own setting.
             hasRefusedEdit = false
             return flow == .returned ? .next : flow
         case .bounce(let condition):
@@ -74,7 +74,7 @@ extension Judgement {
 
     private mutating func act(_ action: Verdict.Action) { verdict.actions.append((place, action)) }
 
-    /// Injects a stanza, but for one that is too large; false for that.
+    /// Injects a stanza; returns false if it exceeds the receiver's size limit.
     @discardableResult
     private mutating func inject(_ direction: Direction, _ bytes: [UInt8], _ why: Verdict.Injection) -> Bool {
         let limit = context.mostBytes(direction)
@@ -93,7 +93,7 @@ extension Judgement {
         return .decided
     }
 
-    /// Leaves out an action that has no meaning for this item.
+    /// Skips an action that does not apply to this item.
     private mutating func refuse(_ what: String) -> Flow {
         remark(.notHere(what))
         return .next
@@ -121,16 +121,16 @@ extension Judgement {
 
     // MARK: Injected stanzas
 
-    /// Where an answer to the item goes.
+    /// The direction of replies to the item.
     private var back: Direction { item.direction.opposite }
 
-    /// A server or component names both ends of a stanza; a client leaves its own out (RFC 6120 §8.1.2.1).
+    /// Servers and components set both addresses of a stanza; a client omits `from` (RFC 6120 §8.1.2.1).
     private var namesSender: Bool { context.content != .client }
 
-    /// Injects a stanza of the same kind and id that goes back where the item came from.
+    /// Injects a stanza with the same kind and id in the opposite direction.
     private mutating func answer(_ why: Verdict.Injection, _ body: (inout StanzaWriter) -> Void) {
         let to = address(.from).map { String(decoding: $0.full, as: UTF8.self) }
-        // The account answers a stanza without `to`, and names no sender.
+        // A stanza without `to` is answered by the account, without `from`.
         let from = attribute(.to) == nil ? nil : address(.to).map { String(decoding: $0.full, as: UTF8.self) }
         var writer = StanzaWriter(
             kind: item.head.kind,
@@ -152,7 +152,7 @@ extension Judgement {
         }
     }
 
-    /// The address that a text says now; nil, with a remark, where it is none.
+    /// Evaluates a text that must be a JID; returns nil and adds a remark if it is not.
     private mutating func target(_ text: RuleText, _ tree: () -> Element?) -> String? {
         let jid = String(decoding: self.text(text, tree), as: UTF8.self)
         guard item.head.kind != .nonza else {
@@ -166,7 +166,7 @@ extension Judgement {
         return jid
     }
 
-    /// What the client sends goes to somebody else; what the server sends goes back to it, addressed anew.
+    /// Changes `to` of a stanza from the client; sends a stanza from the server back to it with a new `to`.
     private mutating func redirect(_ text: RuleText, _ tree: () -> Element?, _ state: inout RuleState) -> Flow {
         guard let jid = target(text, tree) else { return .next }
         guard item.direction == .recv else {
@@ -186,7 +186,7 @@ extension Judgement {
         inject(.send, copy, .copy)
     }
 
-    /// The stanza, sent on by the account.
+    /// Returns a copy of the stanza, sent by the account.
     private mutating func copied(to jid: String, _ tree: () -> Element?) -> [UInt8]? {
         guard let element = element(tree) else { return nil }
         let from = namesSender ? address(.to).map { String(decoding: $0.full, as: UTF8.self) } : nil
@@ -195,7 +195,7 @@ extension Judgement {
         }
     }
 
-    /// As XEP-0297 has it.
+    /// Forwards the stanza as described in XEP-0297.
     private mutating func forward(_ text: RuleText, _ tree: () -> Element?) {
         guard let jid = target(text, tree), let element = element(tree) else { return }
         let from = address(.from).map { String(decoding: $0.full, as: UTF8.self) }
@@ -245,7 +245,7 @@ extension Judgement {
         }
     }
 
-    /// A text with each match of a pattern replaced; itself where the pattern tries too many ways.
+    /// Replaces each match of a pattern; returns the text unchanged if the pattern is too complex.
     private mutating func replaced(_ value: [UInt8], _ pattern: TextPattern, _ text: RuleText, _ tree: () -> Element?)
         -> [UInt8]
     {
@@ -270,7 +270,7 @@ extension Judgement {
         return result + value[copied...]
     }
 
-    /// XML with the values of its expressions escaped.
+    /// Evaluates a text of XML, with the values of expressions escaped.
     private mutating func xmlText(_ text: RuleText, _ tree: () -> Element?) -> [UInt8] {
         var result: [UInt8] = []
         for part in text.parts where result.count <= context.mostBytes {
@@ -312,9 +312,9 @@ extension Judgement {
         }
     }
 
-    /// Edits the stanza, and checks that the outcome can go out (RFC 6120 §8.1, XEP-0478); else it stays as it was.
+    /// Edits the stanza and checks the result (RFC 6120 §8.1, XEP-0478). A stanza that fails the check is not changed.
     ///
-    /// - Parameter body: Writes the stanza anew; false where nothing has changed.
+    /// - Parameter body: Writes the edited stanza; returns false if nothing was changed.
     private mutating func edit(
         _ tree: () -> Element?,
         _ state: inout RuleState,
@@ -329,7 +329,8 @@ extension Judgement {
             guard writer.replacedCharacters == 0 else {
                 throw ItemChecker.Problem(message: "a character that XML 1.0 forbids")
             }
-            // One that is no larger passes where the stanza as it came would: no receiver can have edits undone by its limit.
+            // An edit that does not enlarge the stanza is always allowed, so that the receiver's limit cannot disable
+            // it.
             let limit = context.mostBytes(item.direction)
             guard bytes.count <= max(limit, item.bytes.count) else {
                 throw ItemChecker.Problem(message: "\(bytes.count) bytes, the receiver accepts at most \(limit)")
@@ -343,13 +344,13 @@ extension Judgement {
         }
     }
 
-    /// Takes note that the stanza stays as it was though the rule was to edit it.
+    /// Records that an edit was refused and the stanza is unchanged.
     private mutating func refuseEdit(_ why: String) {
         remark(.editRefused(why))
         hasRefusedEdit = true
     }
 
-    /// Why an edited element cannot take the place of the one that was.
+    /// Returns the reason why an edited element cannot replace the original; nil if it can.
     private func problem(of edited: Element, was element: Element) -> String? {
         guard edited.name == element.name, edited.isInNamespace(of: element) else {
             return "an edit must not turn <\(element.name)> into <\(edited.name)>"
@@ -368,14 +369,14 @@ extension Judgement {
         return AddressFault.foreignSender(from, jid: jid).description
     }
 
-    /// Between servers and of components each stanza keeps both addresses, and what the one that began the stream sends its
-    /// domain (RFC 6120 §8.1.1.2, §8.1.2.2, XEP-0114).
+    /// Checks the addresses between servers and of components: every stanza needs both, and the domain of `from` must
+    /// be the initiating entity's (RFC 6120 §8.1.1.2, §8.1.2.2, XEP-0114).
     private func problem(ofAddresses edited: Element, was element: Element) -> String? {
         for name in ["from", "to"] as [StaticString] where edited.attribute(name) == nil {
             if element.attribute(name) != nil { return AddressFault.missing(attribute: "\(name)").description }
         }
         guard item.direction == .send, let from = edited.attribute("from"), let jid = context.jid,
-            // One stream can be for several domains.
+            // One stream can carry several domains.
             let was = element.attribute("from")
         else { return nil }
         let (domain, own) = (RuleAddress(from).domain, RuleAddress(jid).domain)

@@ -2,7 +2,7 @@ internal import TapDiagnosis
 internal import TapRecord
 internal import XMPPCore
 
-// What each condition asks.
+// Evaluates conditions.
 extension Judgement {
     mutating func holds(_ test: RuleTest, _ tree: () -> Element?, _ state: inout RuleState) throws(PatternTooComplex)
         -> Bool
@@ -77,7 +77,7 @@ extension Judgement {
         }
     }
 
-    /// The head has the first child; the tree is read only for the others.
+    /// Compares the first child from the head; parses the tree only for further children.
     private mutating func hasPayload(_ namespace: NamespaceKey, _ tree: () -> Element?) -> Bool {
         if edited == nil {
             guard item.head.payloadName != nil else { return false }
@@ -111,7 +111,7 @@ extension Judgement {
             let wanted = self.text(text, tree)
             let text = found ?? []
             return text.span.contains(wanted.span)
-        // A text that is not there is an empty one, as in mod_firewall.
+        // As in mod_firewall, an absent text is compared as an empty one.
         case .lua(let pattern): return try pattern.firstMatch(in: found ?? []) != nil
         case .luaText(let text):
             let source = self.text(text, tree)
@@ -152,7 +152,8 @@ extension Judgement {
         return from.bare == to.bare
     }
 
-    /// Whether it is for the account that sends it. Prosody removes such a `to` before mod_firewall is asked.
+    /// Returns whether the stanza is for the sender's own account. Prosody removes such a `to` before it calls
+    /// mod_firewall.
     private mutating func isToOwnAccount() -> Bool {
         guard attribute(.to) != nil else { return true }
         guard let to = address(.to), to.resource == nil, let account else { return false }
@@ -180,7 +181,7 @@ extension Judgement {
         let tables = set.tables
         var isFound = false
         try set.definitions.patterns.values[pattern].forEachMatch(in: text) { match in
-            // As Lua's gmatch gives it: the first capture where there is one.
+            // As with Lua's gmatch, the first capture is used, or the whole match if there are no captures.
             isFound = tables.contains(list, match.bytes(match.captures.isEmpty ? 0 : 1, of: text) ?? [])
             return !isFound
         }

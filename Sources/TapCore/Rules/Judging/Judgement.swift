@@ -2,13 +2,14 @@ internal import TapRecord
 internal import XMPPCore
 
 extension RuleSet {
-    /// What the rules say of an item: in each rule the conditions in order, then its actions, until one decides.
+    /// Evaluates the rules for an item: the conditions of each rule in order, then its actions, until one decides.
     ///
     /// - Parameters:
     ///   - item: The element.
-    ///   - tree: Reads the element as a tree; asked at most once, and only by what looks inside. Nil where it cannot be read.
-    ///   - state: What is remembered of the session.
-    ///   - context: What is known of it.
+    ///   - tree: Parses the element into a tree, nil if it cannot be parsed; called at most once, and only if a rule
+    ///     needs it.
+    ///   - state: The state of the session.
+    ///   - context: Properties of the session and the item.
     func judge(
         _ item: RuleItem,
         tree: () -> Element?,
@@ -26,7 +27,7 @@ extension RuleSet {
         return judgement.verdict
     }
 
-    /// What rules say of a stanza that xmpptap itself sends: only those are asked that name its origin.
+    /// Evaluates the rules for a stanza that xmpptap itself sends: only those with `ORIGIN: tap`.
     func judgeInjected(
         _ item: RuleItem,
         tree: () -> Element?,
@@ -42,14 +43,14 @@ extension RuleSet {
     }
 }
 
-/// One item before the rules.
+/// The evaluation of the rules for one item.
 struct Judgement: ~Escapable {
-    /// What comes after a rule or a chain.
+    /// How evaluation continues after a rule or a chain.
     enum Flow {
         case next
-        /// Out of the chain that was jumped to.
+        /// Continue after the jump to this chain.
         case returned
-        /// The item passes this chain, and those from which it was jumped to.
+        /// Skip the rest of this chain and of the chains that jumped to it.
         case passed
         case decided
     }
@@ -58,18 +59,18 @@ struct Judgement: ~Escapable {
     let item: RuleItem
     let context: RuleContext
     var verdict = Verdict()
-    /// The number of the rule that is asked.
+    /// The index of the rule that is being evaluated.
     private(set) var current = 0
     var place: RulePlace { self.set.rules[current].place }
 
     private var parsed: Element?
     private var wasAsked = false
-    /// What an edit has made of the item.
+    /// The item after edits; nil if unedited.
     private(set) var edited: Element?
     private var sender: RuleAddress?
     private var receiver: RuleAddress?
     private var rulesLeft = RuleSet.mostRules
-    /// The action at hand was to edit the item, which stays as it was.
+    /// Whether the current action tried to edit the item and was refused.
     var hasRefusedEdit = false
 
     @_lifetime(copy item)
@@ -81,12 +82,12 @@ struct Judgement: ~Escapable {
 
     // MARK: Rules
 
-    /// - Parameter stage: That of the rules, where the index knows which of them can hold; nil for those of a chain.
+    /// - Parameter stage: The stage of the rules, if the index has selected them; nil for the rules of a chain.
     mutating func run(_ rules: [Int], _ tree: () -> Element?, _ state: inout RuleState, stage: Int? = nil) -> Flow {
         var position = -1
         while true {
             position += 1
-            // Of an item that was edited the index knows nothing.
+            // The index does not apply to edited items.
             if edited == nil, let stage { position = state.selection.next(from: position, stage: stage) }
             guard position < rules.count else { return .next }
             let number = rules[position]
@@ -120,7 +121,7 @@ struct Judgement: ~Escapable {
                     if condition.test.isStateful { state.remember(isTrue) }
                 }
             } catch {
-                // Neither it nor its opposite is known to hold.
+                // The condition is unknown, so neither it nor its negation is true.
                 remark(.tooComplex)
                 return false
             }
@@ -129,7 +130,7 @@ struct Judgement: ~Escapable {
         return true
     }
 
-    /// Finds the rules that have created the stanza: they are not asked about it.
+    /// Finds the rules that created the stanza; they are not evaluated for it.
     mutating func findOrigins(_ tree: () -> Element?) {
         let created = set.tables.created
         guard !created.isEmpty else { return }
@@ -143,7 +144,7 @@ struct Judgement: ~Escapable {
 
     // MARK: The item
 
-    /// The element as it is now; nil where it cannot be read.
+    /// The element including edits; nil if it cannot be parsed.
     mutating func element(_ tree: () -> Element?) -> Element? {
         if let edited { return edited }
         if !wasAsked {
@@ -153,7 +154,7 @@ struct Judgement: ~Escapable {
         return parsed
     }
 
-    /// Takes note of an edit.
+    /// Replaces the element by an edited one.
     mutating func replace(by element: Element, _ bytes: [UInt8]) {
         edited = element
         verdict.edited = bytes
@@ -163,7 +164,7 @@ struct Judgement: ~Escapable {
 
     enum HeadAttribute { case id, type, from, to }
 
-    /// An attribute of the stanza as it is now; nil where it is absent.
+    /// Returns an attribute of the stanza, including edits; nil if it is absent.
     func attribute(_ attribute: HeadAttribute) -> [UInt8]? {
         if let edited { return edited.attribute("\(attribute)") }
         guard let value = headAttribute(attribute) else { return nil }
@@ -182,7 +183,7 @@ struct Judgement: ~Escapable {
         }
     }
 
-    /// Whether the type is one of these; a missing one is `normal` of a message and `available` of a presence.
+    /// Returns whether the type is one of `types`. Default: `normal` for messages, `available` for presence.
     func hasType(_ types: [[UInt8]]) -> Bool {
         if edited == nil, let type = item.head.type, !type.needsDecoding {
             for wanted in types where item.bytes.slice(type.range).equals(wanted.span) { return true }
@@ -201,20 +202,20 @@ struct Judgement: ~Escapable {
         return value.span.equals(type)
     }
 
-    /// Whether it is a request, which is owed an answer (RFC 6120 §8.2.3).
+    /// Whether it is an iq request, which must be answered (RFC 6120 §8.2.3).
     var isRequest: Bool { item.head.kind == .iq && (isType("get") || isType("set")) }
 
-    /// Whether it is an error or an iq result, which nobody answers.
+    /// Whether it is an error or an iq result, which must not be answered.
     var isAnswer: Bool { isType("error") || item.head.kind == .iq && isType("result") }
 
-    /// Who the item comes from or goes to, by RFC 6120 §8.1: an absent `from` is the session's own JID on SEND and its
-    /// account on RECV; an absent `to` is the account on SEND and the session's JID on RECV. Nil where neither is known.
+    /// Returns the sender or receiver (RFC 6120 §8.1); nil if it is not known. An absent `from` is the session's JID on
+    /// SEND and its account on RECV; an absent `to` is the account on SEND and the session's JID on RECV.
     mutating func address(_ side: RuleTest.Side) -> RuleAddress? {
         if let known = side == .from ? sender : receiver { return known }
         let written = attribute(side == .from ? .from : .to).map { String(decoding: $0, as: UTF8.self) }
         guard let text = written ?? impliedAddress(side) else { return nil }
         var address = RuleAddress(text)
-        // The server stamps a client's stanza with the full JID (RFC 6120 §8.1.2.1).
+        // The server sets `from` to the full JID (RFC 6120 §8.1.2.1).
         if side == .from, item.direction == .send, context.content == .client, let account, address.full == account.bare
         {
             address = account
@@ -229,20 +230,20 @@ struct Judgement: ~Escapable {
         return isOwnResource ? jid : Address(jid).bare.raw
     }
 
-    /// The other party, whoever sends.
+    /// Returns the remote party: the receiver on SEND, the sender on RECV.
     mutating func peer() -> RuleAddress? { address(item.direction == .send ? .to : .from) }
 
     var account: RuleAddress? { context.jid.map { RuleAddress($0) } }
 
     // MARK: Texts
 
-    /// A text with its expressions replaced by what they say of this item.
+    /// Evaluates the expressions of a text for this item.
     mutating func text(_ text: RuleText, _ tree: () -> Element?, captures: (match: PatternMatch, text: [UInt8])? = nil)
         -> [UInt8]
     {
         if let literal = text.literal { return literal }
         var result: [UInt8] = []
-        // What is larger cannot be sent: it needs no more to be refused.
+        // Stops above the limit, because a larger stanza is refused anyway.
         for part in text.parts where result.count <= context.mostBytes {
             switch part {
             case .literal(let bytes): result += bytes

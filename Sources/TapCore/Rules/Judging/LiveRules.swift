@@ -1,25 +1,27 @@
 internal import Synchronization
 public import TapRecord
 
-/// The rules of a run: what its sessions begin with, which may change while they run.
+/// The rules of a run, which can be replaced while sessions are running.
 public final class LiveRules: Sendable {
     private let rules: Mutex<RuleSet?>
     let localTime: @Sendable (Timestamp) -> RuleLocalTime
 
-    /// Rules that are asked from the beginning.
+    /// Creates the rules of a run.
     ///
-    /// - Parameter localTime: The time of day at a time, where the user is: for `TIME` and `DAY`.
+    /// - Parameters:
+    ///   - rules: The initial rules; nil if there are none.
+    ///   - localTime: Returns the user's local time for a timestamp, used by `TIME` and `DAY`.
     public init(_ rules: RuleSet?, localTime: @escaping @Sendable (Timestamp) -> RuleLocalTime) {
         self.rules = Mutex(rules)
         self.localTime = localTime
     }
 
-    /// What a session that begins now asks; nil is nothing.
+    /// The rules of new sessions; nil if there are none.
     public var current: RuleSet? { rules.withLock { $0 } }
 
-    /// Sets the rules of sessions that begin from now on. Running sessions get theirs by ``SessionInput/rules(_:)``.
+    /// Sets the rules of new sessions. Running sessions get theirs with ``SessionInput/rules(_:)``.
     ///
-    /// Marks of users go on, and so do lists and rates whose definition has the same name and text.
+    /// Marks of users are kept, and so are lists and rates whose name and definition are unchanged.
     public func replace(by new: RuleSet) {
         rules.withLock { rules in
             if let old = rules { new.tables.share(with: old.tables) }

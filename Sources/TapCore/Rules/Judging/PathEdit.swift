@@ -1,15 +1,15 @@
 internal import XMPPCore
 
-/// Writes a stanza anew with a change at every place that a path leads to.
+/// Writes a stanza with a change at every place that matches a path.
 struct PathEdit {
     enum Change {
         case remove
-        /// What stands there is not to be seen.
+        /// Replaces the value with a placeholder.
         case hide
         case text([UInt8])
-        /// Each text as it was, and what it becomes.
+        /// Replaces each text by its value in the dictionary.
         case texts([[UInt8]: [UInt8]])
-        /// In the place of the element.
+        /// Replaces the element with XML.
         case xml([UInt8])
 
         func text(for old: [UInt8]) -> [UInt8]? {
@@ -25,11 +25,11 @@ struct PathEdit {
     }
 
     let change: Change
-    /// What is larger is refused by whoever asked, and not written to its end.
+    /// Writing stops above this size, because the caller refuses larger stanzas.
     let mostBytes: Int
-    /// Something is different now.
+    /// Whether the result differs from the original.
     private(set) var isChanged = false
-    /// There was such a place.
+    /// Whether a place matched.
     private(set) var isFound = false
 
     init(change: Change, mostBytes: Int) {
@@ -37,7 +37,7 @@ struct PathEdit {
         self.mostBytes = mostBytes
     }
 
-    /// Writes an element that stands at the beginning of `steps`.
+    /// Writes an element; `steps` are the steps of the path below it.
     mutating func write(
         _ element: Element,
         _ path: StanzaPath,
@@ -62,9 +62,10 @@ struct PathEdit {
         writer.end()
     }
 
-    /// Writes an element with what `SET` puts at a path that leads nowhere: below the first elements that are there.
+    /// Writes an element with a new text at a path that does not exist; creates the missing elements below the first
+    /// existing ones.
     ///
-    /// - Parameter steps: Those that are left of the path; at least one, each with a name.
+    /// - Parameter steps: The remaining steps of the path; at least one, each with a name.
     mutating func create(
         _ element: Element,
         _ path: StanzaPath,
@@ -137,7 +138,7 @@ struct PathEdit {
             writer.end()
         case (.attribute(let name, let namespace), let change):
             guard let old = element.attribute(named: name, in: namespace) else {
-                // An attribute that is not there can be set, but not matched or removed.
+                // An absent attribute can be set, but not matched or removed.
                 guard case .text(let text) = change else { return writer.element(element, inheriting: inherited) }
                 return writeAttribute(element, name, text, inherited, &writer)
             }
@@ -169,7 +170,7 @@ struct PathEdit {
 }
 
 extension StanzaPath {
-    /// The texts at all places that the path leads to.
+    /// Returns the texts at all places that match the path.
     func texts(in stanza: Element) -> [[UInt8]] {
         var elements = [stanza]
         for step in steps {
@@ -186,7 +187,7 @@ extension StanzaPath {
 }
 
 extension XMLWriter {
-    /// Writes what an element holds, but for children that `isLeftOut` accepts.
+    /// Writes the contents of an element without the children for which `isLeftOut` returns true.
     mutating func contents(of element: Element, leavingOut isLeftOut: (Element) -> Bool = { _ in false }) {
         let namespace = element.namespaceURI
         for content in element.contents {
@@ -197,7 +198,7 @@ extension XMLWriter {
         }
     }
 
-    /// A byte of a value as it can stand in text and between either quotes.
+    /// Escapes a byte for use in character data and in attribute values.
     static func escaped(_ byte: UInt8) -> [UInt8] {
         switch byte {
         case UInt8(ascii: "&"): Array("&amp;".utf8)
@@ -211,16 +212,16 @@ extension XMLWriter {
 }
 
 extension Element {
-    /// Whether it holds content that was encrypted or signed end to end, also as a copy or from an archive (XEP-0280,
-    /// XEP-0313): OMEMO (XEP-0384), OpenPGP (XEP-0373, XEP-0027), OTR, or what a hint names (XEP-0380). A change of it is an
-    /// error at the receiver's.
+    /// Whether the element contains content that is encrypted or signed end to end, also in a carbon copy or an
+    /// archived message (XEP-0280, XEP-0313): OMEMO (XEP-0384), OpenPGP (XEP-0373, XEP-0027), OTR, or explicit message
+    /// encryption (XEP-0380). Receivers report an error if such content was edited.
     var isEncrypted: Bool {
         firstChild { child in
             switch child.namespace {
             case .omemo, .omemo1, .omemoLegacy: child.isNamed("encrypted")
             case .openPGP, .openPGPLegacy, .openPGPSignature: true
             case .encryptionHint: child.isNamed("encryption")
-            // Another stanza may be deeper inside.
+            // Searches inside, because a stanza may be nested.
             default:
                 child.namespace.isContent && child.isNamed("body") && child.text.hasPrefix("?OTR") || child.isEncrypted
             }
@@ -228,7 +229,7 @@ extension Element {
     }
 }
 
-/// Writes a stanza that answers another.
+/// Writes a stanza that replies to another one.
 struct StanzaWriter {
     let kind: StanzaHead.Kind
     var type: String?
@@ -244,7 +245,7 @@ struct StanzaWriter {
         self.to = to
     }
 
-    /// The error of RFC 6120 §8.3.2.
+    /// Appends the stanza error (RFC 6120 §8.3.2).
     mutating func error(_ condition: StanzaCondition) {
         type = "error"
         children += XMLWriter.bytes {

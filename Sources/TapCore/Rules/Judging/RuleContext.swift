@@ -1,8 +1,8 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// An element at the top of a stream, as rules are shown it: its head and its bytes. Its tree is asked for only if a rule
-/// looks inside.
+/// A top-level element of a stream as the rules see it: its head and its bytes. The tree is parsed only if a rule needs
+/// it.
 struct RuleItem: ~Escapable {
     let direction: Direction
     let head: StanzaHead
@@ -16,54 +16,54 @@ struct RuleItem: ~Escapable {
     }
 }
 
-/// What rules can know of the session and the moment, beside the item.
+/// Properties of the session and the item that rules can test, except the item itself.
 struct RuleContext {
     /// Number of the session within the run.
     var session: UInt64 = 0
-    /// The bound full JID, once known.
+    /// The bound full JID; nil until it is known.
     var jid: String?
-    /// The domain that the client asked for.
+    /// The domain that the client requested.
     var domain: String?
     /// The namespace of stanzas in this stream.
     var content = Namespace.client
     var phase = RulePhase.open
     var transport = RuleTransport.tcp
-    /// The client's IP address, without its port.
+    /// The client's IP address without the port.
     var clientAddress: String?
-    /// Who made the item.
+    /// The sender of the item: a peer or xmpptap.
     var origin = Origin.peer
-    /// Nanoseconds that its answer took, of an iq answer.
+    /// For an iq response, the time since its request in nanoseconds.
     var roundTrip: Int64?
-    /// Any clock that never goes back, in nanoseconds.
+    /// The time of a monotonic clock, in nanoseconds.
     var now: Int64 = 0
     var localTime = RuleLocalTime()
-    /// What it has shown of the roster; nil where no rule asks for it.
+    /// The roster as seen so far; nil if no rule needs it.
     var roster: Roster?
-    /// The most bytes that a stanza, or a text of a rule, may have.
+    /// Maximum size of a stanza, or of a text of a rule, in bytes.
     var mostBytes = StreamLimits.authenticated.itemBytes
-    /// The most bytes that the server and the client have said to accept in one stanza (XEP-0478).
+    /// Maximum stanza sizes that the server and the client have advertised (XEP-0478), in bytes.
     var receiverBytes = (server: Int.max, client: Int.max)
 
-    /// The most bytes of a stanza that goes out by a direction.
+    /// Returns the maximum size of a stanza in a direction, in bytes.
     func mostBytes(_ direction: Direction) -> Int {
         min(mostBytes, direction == .send ? receiverBytes.server : receiverBytes.client)
     }
 
-    /// The address of `HOST:PORT`, without the brackets of IPv6.
+    /// Returns the address of `HOST:PORT`, without the brackets of IPv6.
     static func host(_ remote: String) -> String {
         guard let colon = remote.lastIndex(of: ":") else { return remote }
         return String(remote[..<colon].filter { $0 != "[" && $0 != "]" })
     }
 }
 
-/// The time of day where the user is, which the core cannot know.
+/// The user's local time, which the caller supplies.
 public struct RuleLocalTime: Sendable, Hashable {
     /// Minutes since midnight.
     public var minute: Int
-    /// 0 is Sunday.
+    /// The day of the week; 0 is Sunday.
     public var weekday: Int
 
-    /// A time of day; default Sunday, midnight.
+    /// Creates a time; the default is Sunday, midnight.
     public init(minute: Int = 0, weekday: Int = 0) {
         self.minute = minute
         self.weekday = weekday

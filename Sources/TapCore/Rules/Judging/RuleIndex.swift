@@ -1,21 +1,21 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// Which rules can hold for an item, as far as its head and the names of its children tell: the others are not asked.
+/// Preselects the rules that can match an item by its head and the names of its children.
 ///
-/// What it leaves out cannot hold; what it leaves in need not.
+/// Excluded rules cannot match; selected rules may.
 struct RuleIndex: Sendable {
-    /// Rules that can hold for items of a stage, a direction, a kind, before or after the session is open.
+    /// The rules that can match items of a stage, direction and kind, before or after the login.
     ///
-    /// A class: a structure would be copied for each item, with all its arrays.
+    /// A class, because copying a structure with these arrays for each item is slow.
     final class Slot: Sendable {
-        /// Their numbers, ascending. Elsewhere a rule is a bit by its place here.
+        /// The rule numbers in ascending order. The bit sets refer to positions in this array.
         let rules: [Int]
-        /// For each type the rules that can hold; empty where none asks for the type.
+        /// For each type, the rules that can match it; empty if no rule tests the type.
         fileprivate let byType: [[UInt64]]
-        /// By the element that rules need.
+        /// The rules by required element.
         fileprivate let elements: KeyedRules
-        /// By the address that they need.
+        /// The rules by required address.
         fileprivate let addresses: AddressedRules
 
         fileprivate init(_ rules: [Int], of all: [Rule]) {
@@ -30,10 +30,10 @@ struct RuleIndex: Sendable {
     }
 
     private let slots: [Slot]
-    /// A bit for each slot that has rules.
+    /// One bit for each slot with rules.
     private let taken: UInt32
 
-    /// - Parameter asks: Whether a rule is to be asked, before or after the session is open.
+    /// - Parameter asks: Returns whether a rule applies before or after the login.
     init(_ rules: [Rule], _ asks: (Rule, _ isOpen: Bool) -> Bool) {
         var slots = Array(repeating: [Int](), count: 32)
         for (number, rule) in rules.enumerated() {
@@ -55,23 +55,23 @@ struct RuleIndex: Sendable {
         return stage * stageSlots + (Int(direction.rawValue) * 2 + (isOpen ? 1 : 0)) * 4 + number
     }
 
-    /// Slots of a stage.
+    /// Number of slots of a stage.
     private static let stageSlots = 16
 
-    /// The rules of a stage that can hold for such an item.
+    /// Returns the rules of a stage that can match such an item.
     func rules(_ stage: Int, _ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> [Int] {
         slots[Self.place(stage, direction, isOpen, kind)].rules
     }
 
-    /// Whether any rule can hold for such an item.
+    /// Returns whether any rule can match such an item.
     func asks(_ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> Bool {
         let place = Self.place(0, direction, isOpen, kind)
         return taken >> UInt32(place) & (1 | 1 << UInt32(Self.stageSlots)) != 0
     }
 
-    /// Selects the rules that can hold for the last item of a decoder; false where none can.
+    /// Selects the rules that can match the last item of a decoder; returns false if there are none.
     ///
-    /// - Parameter jid: The session's full JID, once known: an absent address is it, or its account.
+    /// - Parameter jid: The session's full JID, nil until known; the default for absent addresses.
     func select(
         _ head: StanzaHead,
         _ decoder: borrowing StreamDecoder,
@@ -88,17 +88,18 @@ struct RuleIndex: Sendable {
     }
 }
 
-/// The rules that are to be asked about an item: for each stage a bit for each rule of its slot.
+/// The rules to evaluate for an item: a bit set for each stage, with one bit for each rule of the slot.
 struct RuleSelection {
     fileprivate(set) var words: ([UInt64], [UInt64]) = ([], [])
     fileprivate var scratch: [UInt64] = []
-    /// Otherwise all are asked.
+    /// False if all rules are evaluated.
     fileprivate(set) var isMade = false
 
-    /// All rules are asked about the next item.
+    /// Selects all rules for the next item.
     mutating func reset() { isMade = false }
 
-    /// The first rule that is asked from this place on in the slot of its stage; beyond the last where none is.
+    /// Returns the position of the next selected rule of a stage, from `place` on; a position past the end if there is
+    /// none.
     func next(from place: Int, stage: Int) -> Int {
         isMade ? Self.next(from: place, stage == 0 ? words.0 : words.1) : place
     }
@@ -114,19 +115,20 @@ struct RuleSelection {
     }
 }
 
-/// Rules by something that they need, each under one key. A lookup happens for every item, so the table takes the key as its hash.
+/// A hash table from a required key to rules. Keys are hashes already and are used unchanged, because every item is
+/// looked up.
 struct KeyedRules {
-    /// Rules that need nothing; all bits where there is no key.
+    /// Rules without a key; all bits are set if no rule has one.
     private(set) var free: [UInt64] = []
-    /// A power of two of places, of which at most a quarter is taken; 0 is none.
+    /// Open addressing: the size is a power of two, and at most a quarter is occupied; 0 is an empty entry.
     private var keys: [UInt64] = []
     private var rows: [UInt64] = []
 
     init() {}
 
-    /// - Parameter keys: For each rule its key; nil is none.
+    /// - Parameter keys: The key of each rule; nil if it has none.
     init(_ keys: [UInt64?]) {
-        // 0 stands for none; that it is a key as well costs a rule nothing but to be asked too often.
+        // 0 marks empty entries. A rule with key 0 is treated as one without a key, so that it is always evaluated.
         let keys = keys.map { $0 == 0 ? nil : $0 }
         let words = (keys.count + 63) / 64
         free = Array(repeating: 0, count: words)
@@ -149,7 +151,7 @@ struct KeyedRules {
 
     var isEmpty: Bool { keys.isEmpty }
 
-    /// Where a key is, or would be.
+    /// Returns the position of a key, or of the empty entry for it.
     @inline(__always)
     private func place(of key: UInt64) -> Int {
         let mask = keys.count - 1
@@ -158,7 +160,7 @@ struct KeyedRules {
         return place
     }
 
-    /// Adds the rules that need what a key stands for.
+    /// Adds the rules with this key.
     @inline(__always)
     func add(_ key: UInt64, to selection: inout [UInt64]) {
         let place = place(of: key)
@@ -168,7 +170,7 @@ struct KeyedRules {
 }
 
 extension RuleIndex.Slot {
-    /// - Parameter types: For each rule the types for which it can hold, a bit for each.
+    /// - Parameter types: For each rule, a bit set of the types that it can match.
     private static func byType(_ types: [UInt32]) -> [[UInt64]] {
         guard types.contains(where: { $0 != ItemType.all }) else { return [] }
         var byType = Array(
@@ -214,10 +216,10 @@ extension RuleIndex.Slot {
 
     private static let ampersand = [UInt8(ascii: "&")]
 
-    /// Adds the rules that need what the item has; false where that is not known.
+    /// Adds the rules that require the item's element or a child; returns false if names need decoding.
     private func addKeyed(_ head: StanzaHead, _ decoder: borrowing StreamDecoder, to selection: inout [UInt64]) -> Bool
     {
-        // What stands for a character by its number is compared by what it means.
+        // Names and namespaces with character references cannot be compared as bytes.
         guard !head.isUnusual, !head.hasDoubtfulNamespace else { return false }
         let bytes = decoder.bytes
         let own = head.namespace.namespace
@@ -225,7 +227,7 @@ extension RuleIndex.Slot {
         guard head.payloadName != nil else { return true }
         return decoder.forEachChild { child in
             let uri = bytes.slice(child.uri)
-            // A name that is declared elsewhere, or has to be decoded.
+            // The namespace is declared elsewhere or needs decoding.
             if child.namespace == .other, uri.isEmpty || uri.contains(Self.ampersand.span) { return false }
             add(ElementKey(of: .child, child.namespace, uri), child.name, bytes, to: &selection)
             if child.namespace == own { add(ElementKey(of: .ownChild), child.name, bytes, to: &selection) }
@@ -240,9 +242,9 @@ extension RuleIndex.Slot {
     }
 }
 
-/// A hash of what an element is called. The same names have the same, others seldom.
+/// A hash of an element name. Different names rarely have the same hash.
 private struct ElementKey {
-    /// Which element is meant.
+    /// The element that a name refers to.
     enum Place: UInt64 {
         case item = 1
         case child
@@ -252,10 +254,11 @@ private struct ElementKey {
 
     private(set) var value: UInt64
 
-    /// An element of any name, in the item's own namespace.
+    /// Creates the key of an element with any name in the item's own namespace.
     init(of place: Place) { value = mixed(0xCBF2_9CE4_8422_2325, place.rawValue) }
 
-    /// An element of any name in a namespace; `uri` is that of ``Namespace/other``. Items of different URIs are not distinguished.
+    /// Creates the key of an element with any name in a namespace; `uri` is used for ``Namespace/other``. Items with
+    /// different URIs have the same key.
     init(of place: Place, _ namespace: Namespace, _ uri: Span<UInt8>) {
         self.init(of: place)
         value = mixed(value, UInt64(namespace.rawValue) + 1)
@@ -274,7 +277,7 @@ private struct ElementKey {
     }
 }
 
-/// FNV-1a.
+/// Adds a byte to an FNV-1a hash, and folds the upper bits into the lower ones.
 @inline(__always)
 func mixed(_ hash: UInt64, _ byte: UInt64) -> UInt64 {
     let hash = (hash ^ byte) &* 0x0000_0100_0000_01B3
@@ -292,7 +295,7 @@ private enum ItemType {
     static let count = names.count + 2
     static let all = UInt32(1) << UInt32(count) - 1
 
-    /// The type of an item; nil where that has to be decoded first.
+    /// Returns the type of an item; nil if it needs decoding.
     static func of(_ head: StanzaHead, _ bytes: Span<UInt8>) -> Int? {
         guard let type = head.type else {
             return switch head.kind {
@@ -311,22 +314,21 @@ private enum ItemType {
 }
 
 extension Rule {
-    /// The types of the items for which it can hold, a bit for each.
+    /// A bit set of the item types that the rule can match.
     fileprivate var types: UInt32 {
         var types = ItemType.all
         for condition in conditionsBeforeCounts {
             guard case .type(let named) = condition.test else { continue }
             var bits: UInt32 = 0
             for name in named { bits |= 1 << UInt32(ItemType.number(of: name.span)) }
-            // Of other types one that is not meant remains.
+            // A negated condition on unlisted types can be true for other unlisted types.
             if condition.isNegated { bits = ~bits | 1 << UInt32(ItemType.other) }
             types &= bits
         }
         return types
     }
 
-    /// What an item must have for the rule to hold: itself or a child of a certain name or namespace; nil where that is
-    /// nothing that the index distinguishes.
+    /// The key of the element or child that an item must have to match the rule; nil if the index cannot tell.
     fileprivate var neededKey: UInt64? {
         var key: UInt64?
         for condition in conditionsBeforeCounts where !condition.isNegated {
@@ -344,7 +346,7 @@ extension Rule {
 
     private static func key(_ place: ElementKey.Place, _ step: StanzaPath.Step) -> UInt64? {
         guard let namespace = step.namespace else {
-            // The index does not distinguish items of one name by namespace.
+            // For items, the index does not distinguish namespaces that are not built in.
             return place == .child ? step.name.map { ElementKey(of: .ownChild).named($0.span).value } : nil
         }
         let uri = place == .item ? [] : namespace.uri
@@ -354,7 +356,7 @@ extension Rule {
 }
 
 extension RuleTest.Inspection {
-    /// Whether it can hold only where there is such a place: a text that is not there is an empty one.
+    /// Whether the path must exist for the condition to be true; an absent text is compared as an empty one.
     fileprivate var needsPlace: Bool {
         switch self {
         case .exists, .equals: true

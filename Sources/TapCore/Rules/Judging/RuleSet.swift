@@ -1,55 +1,54 @@
 public import TapRecord
 internal import XMPPCore
 
-/// The rules of one or more files, compiled: what is asked about each item.
+/// The compiled rules of one or more files.
 ///
-/// Immutable but for ``RuleTables`` and its counts of hits, which all sessions share; a change of the files is a new rule
-/// set.
+/// Immutable except for ``RuleTables`` and the hit counts, which all sessions share. Changed files make a new rule set.
 public final class RuleSet: Sendable {
-    /// What is wrong with the files: all there is.
+    /// All errors in the files.
     public struct LoadError: Error, Sendable {
-        /// In the order of the files and lines.
+        /// Sorted by file and line.
         public var faults: [RuleFault]
 
-        /// The faults of files that are not a rule set.
+        /// Creates the error from faults.
         public init(faults: [RuleFault]) { self.faults = faults }
     }
 
-    /// Rules that are asked about one item, those of chains included.
+    /// Maximum number of rules evaluated for one item, including those of chains.
     static let mostRules = 10_000
 
     let rules: [Rule]
     let definitions: RuleDefinitions
     let tables: RuleTables
     private let hitCounts: RuleHits
-    /// The rules of each chain that `JUMP CHAIN` names.
+    /// The rules of each chain, by the numbers that `JUMP CHAIN` uses.
     let chains: [[Int]]
-    /// Warnings: valid, but probably a mistake.
+    /// Warnings: valid, but probably unintended.
     public let warnings: [RuleFault]
 
-    /// What conditions and actions ask of the session: it is kept at hand only where they do.
+    /// Whether any rule uses these properties of the session; they are tracked only then.
     let asksTime: Bool
     let asksRoster: Bool
     let asksRoundTrip: Bool
     let asksDirectedPresence: Bool
-    /// A rule can send stanzas that come back to a rule.
+    /// Whether a rule can send a stanza that rules may receive again.
     let createsStanzas: Bool
-    /// Rules that name the origin `tap`.
+    /// Rules with `ORIGIN: tap`.
     private let tapRules: [Int]
-    /// All that any rule leaves out of records.
+    /// The paths that rules remove from records.
     let redactions: [StanzaPath]
 
     let index: RuleIndex
     private let altering: [Bool]
 
-    /// Reads files.
+    /// Compiles rule files.
     ///
     /// - Parameters:
-    ///   - files: In the order in which their rules are asked.
-    ///   - defaultChain: The chain of what stands before the first chain line of a file; default `both`. mod_firewall's is
+    ///   - files: The files in evaluation order.
+    ///   - defaultChain: The chain of rules before the first chain line of a file; default `both`. mod_firewall uses
     ///     `deliver`.
-    ///   - resource: Gives the contents of the files that lists name.
-    /// - Throws: Every mistake in the files.
+    ///   - resource: Returns the contents of the files that lists refer to.
+    /// - Throws: ``LoadError`` with all errors in the files.
     public convenience init(
         _ files: [RuleSource],
         defaultChain: String = "both",
@@ -62,7 +61,7 @@ public final class RuleSet: Sendable {
         self.init(parser)
     }
 
-    /// What a parser has read without a mistake.
+    /// Creates the rule set that a parser has read without errors.
     init(_ parser: RuleParser) {
         chains = parser.rulesOfChains
         rules = parser.rules
@@ -87,7 +86,7 @@ public final class RuleSet: Sendable {
         redactions = parser.rules.flatMap(\.steps).compactMap { if case .redact(let path) = $0 { path } else { nil } }
     }
 
-    /// No rules.
+    /// Creates an empty rule set.
     init() {
         chains = []
         rules = []
@@ -103,10 +102,10 @@ public final class RuleSet: Sendable {
         redactions = []
     }
 
-    /// The largest file that a definition can name, in bytes.
+    /// Maximum size of a file that a definition refers to, in bytes.
     public static var mostListBytes: Int { RuleParser.mostListBytes }
 
-    /// Names of the chains that rules can stand in, `user/NAME` aside.
+    /// Names of the built-in chains, without `user/NAME`.
     public static var chainNames: [String] { RuleChain.builtIn.map(\.name) }
 
     /// Number of rules.
@@ -114,18 +113,18 @@ public final class RuleSet: Sendable {
 
     // MARK: Hits
 
-    /// Where each rule stands and how often its conditions held, in all sessions, in the order of the rules.
+    /// The place of each rule and how often its conditions were true in all sessions, in the order of the rules.
     public var rulesWithHits: [(place: RulePlace, hits: UInt64)] {
         zip(rules, hitCounts.values).map { ($0.place, $1) }
     }
 
-    /// How often the conditions of a rule held; of a number that no rule has, 0.
+    /// Returns how often the conditions of a rule were true; 0 for an unknown number.
     public func hits(of rule: Int) -> UInt64 {
         let values = hitCounts.values
         return values.indices.contains(rule) ? values[rule] : 0
     }
 
-    /// Counts the rules that an item has hit.
+    /// Counts the hits of an item.
     func count(_ hits: [Verdict.Hit]) { if !hits.isEmpty { hitCounts.count(hits.lazy.map(\.rule)) } }
 
     // MARK: Index
@@ -139,16 +138,16 @@ public final class RuleSet: Sendable {
         }
     }
 
-    /// Only the handshake chain, and rules that name a phase or a nonza, apply to a handshake.
+    /// Before the login, only the handshake chain and rules that test the phase or an element name apply.
     private static func asks(_ rule: Rule, isOpen: Bool) -> Bool {
         if rule.chain == .handshake { return !isOpen }
         return isOpen || rule.namesPhase || rule.namesElement
     }
 
-    /// The chains in which a rule can change what goes out, or which jump to such a one.
+    /// Returns the chains with a rule that can change the stream, and the chains that jump to them.
     private static func alteringChains(_ rules: [Rule], _ chains: [[Int]]) -> Set<Int> {
         var altering: Set<Int> = []
-        // Jumps nest no deeper than this.
+        // Jumps are nested at most this deep.
         for _ in 0...RuleParser.deepestJump {
             let known = altering.count
             for chain in chains.indices where !altering.contains(chain) {
@@ -163,15 +162,15 @@ public final class RuleSet: Sendable {
         rule.steps.contains { if case .jump(let chain) = $0 { chains.contains(chain) } else { $0.alters } }
     }
 
-    /// Whether any rule can hold for such an item: where none can, there is nothing to ask.
+    /// Returns whether any rule can match such an item.
     func asks(_ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> Bool {
         index.asks(direction, isOpen: isOpen, kind)
     }
 
-    /// Whether any rule is asked about what xmpptap itself sends.
+    /// Whether any rule applies to stanzas that xmpptap itself sends.
     var asksTap: Bool { !tapRules.isEmpty }
 
-    /// The rules of a stage that are asked about a stanza of xmpptap's.
+    /// Returns the rules of a stage that apply to a stanza that xmpptap itself sends.
     func tapRules(_ stage: Int, _ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> [Int] {
         tapRules.filter { number in
             let rule = rules[number]
@@ -180,6 +179,7 @@ public final class RuleSet: Sendable {
         }
     }
 
-    /// Whether any rule can change what goes out in a direction: where none can, it is relayed in cut-through.
+    /// Returns whether any rule can change the stream in a direction; otherwise the direction is relayed in cut-through
+    /// mode.
     public func canAlter(_ direction: Direction) -> Bool { altering[Int(direction.rawValue)] }
 }

@@ -2,42 +2,43 @@ internal import Synchronization
 internal import TapRecord
 internal import XMPPCore
 
-/// What rules remember of one session: its marks, and how often a rule was asked.
+/// The state that rules keep for one session: marks and counters.
 struct RuleState: ~Copyable {
-    /// Most marks of a session.
+    /// Maximum number of marks.
     static let mostMarks = 1000
 
     var marks: [String: Int64] = [:]
-    /// Addresses to which the client has sent directed presence, prepared.
+    /// The prepared addresses to which the client has sent directed presence.
     private(set) var directedPresence: Set<[UInt8]> = []
-    /// How often each counter of the rules was asked.
+    /// The number of evaluations of each counting condition.
     var counters: [Int: Int] = [:]
     var generator: UInt64
     var checker = ItemChecker()
-    /// Which rules are asked about the item at hand.
+    /// The rules selected for the current item.
     var selection = RuleSelection()
-    /// What stateful conditions have answered about the item at hand, the last in the lowest bit, behind a 1.
+    /// The results of stateful conditions for the current item, the last one in the lowest bit, after a leading 1.
     private(set) var answers: UInt32 = 1
-    /// What they answered when the item came before: the next is the highest of so many bits.
+    /// The results from the first evaluation of a resent item; the highest of `count` bits is the next one.
     private var recalled: (answers: UInt32, count: Int) = (0, 0)
 
-    /// The state of a session that begins.
+    /// Creates the state of a new session.
     ///
-    /// - Parameter seed: What `PROBABILITY` and jitter begin with: the same seed gives the same decisions.
+    /// - Parameter seed: The seed of the random numbers for `PROBABILITY` and jitter: equal seeds give equal decisions.
     init(seed: UInt64) { generator = seed }
 
-    /// An item is judged.
+    /// Starts the evaluation of an item.
     ///
-    /// - Parameter answers: Of one that comes again, what ``answers`` was then; so far these are given again.
+    /// - Parameter answers: For a resent item, the value of ``answers`` after its first evaluation; its results are
+    ///   reused.
     mutating func begin(answering answers: UInt32 = 0) {
         self.answers = 1
         recalled = (answers, max(0, 31 - answers.leadingZeroBitCount))
     }
 
-    /// Whether a stateful condition was asked about the item at hand.
+    /// Whether a stateful condition was evaluated for the current item.
     var hasAnswered: Bool { answers > 1 }
 
-    /// What the next stateful condition answered when the item came before; nil where it is to be asked.
+    /// Returns the next result from the first evaluation of a resent item; nil if the condition must be evaluated.
     mutating func recall() -> Bool? {
         guard recalled.count > 0 else { return nil }
         recalled.count -= 1
@@ -46,7 +47,7 @@ struct RuleState: ~Copyable {
         return answer
     }
 
-    /// Keeps the answer of a stateful condition. Of one item no more than 31 are kept.
+    /// Stores the result of a stateful condition, up to 31 for one item.
     mutating func remember(_ answer: Bool) {
         if answers.leadingZeroBitCount > 0 { answers = answers << 1 | (answer ? 1 : 0) }
     }
@@ -57,28 +58,28 @@ struct RuleState: ~Copyable {
 
     mutating func unmark(_ name: String) { marks[name] = nil }
 
-    /// Takes note of presence that the client has sent to an address, or of its end.
+    /// Records directed presence of the client, or its end.
     mutating func notePresence(to address: [UInt8], isAvailable: Bool) {
         guard isAvailable else { return _ = directedPresence.remove(address) }
         if directedPresence.count < Self.mostMarks { directedPresence.insert(address) }
     }
 
-    /// Presence is no longer shown to anybody.
+    /// Removes all directed presence.
     mutating func endPresence() { directedPresence = [] }
 
-    /// Restores the state of the session that this one resumes.
+    /// Restores the state of the session that is resumed.
     mutating func resume(marks: [String: Int64], directedPresence: Set<[UInt8]>) {
         self.marks = marks
         self.directedPresence = directedPresence
     }
 
-    /// How often this counter has been asked, this time included.
+    /// Increments a counter and returns its value.
     mutating func count(_ counter: Int) -> Int {
         counters[counter, default: 0] += 1
         return counters[counter] ?? 0
     }
 
-    /// A number from 0 up to 1 (SplitMix64).
+    /// Returns a random number in 0..<1 (SplitMix64).
     mutating func random() -> Double {
         generator &+= 0x9E37_79B9_7F4A_7C15
         var mixed = generator
@@ -88,7 +89,7 @@ struct RuleState: ~Copyable {
     }
 }
 
-/// How often each rule was hit, by all sessions.
+/// The number of hits of each rule in all sessions.
 final class RuleHits: Sendable {
     private let counts: Mutex<[UInt64]>
 
@@ -96,7 +97,7 @@ final class RuleHits: Sendable {
 
     var values: [UInt64] { counts.withLock { $0 } }
 
-    /// Counts rules by their numbers.
+    /// Counts a hit for each rule number.
     func count(_ rules: some Sequence<Int>) {
         counts.withLock { counts in
             for rule in rules where counts.indices.contains(rule) { counts[rule] &+= 1 }
@@ -104,17 +105,16 @@ final class RuleHits: Sendable {
     }
 }
 
-/// What rules remember beyond sessions: rates, what was added to lists, marks of users. Each has a lock, taken only by rules
-/// that ask for it.
+/// The state that rules share between sessions: rates, additions to lists, marks of users. Each has its own lock.
 final class RuleTables: Sendable {
-    /// The most texts that rules can add to a list without `limit`.
+    /// Maximum number of texts that rules can add to a list without `limit`.
     static let mostAdded = 100_000
-    /// The most users with marks.
+    /// Maximum number of users with marks.
     static let mostUsers = 10_000
-    /// The longest text of a list or of `LIMIT … on`, in bytes.
+    /// Maximum size of a text in a list or of `LIMIT … on`, in bytes.
     static let mostTextBytes = 3072
 
-    /// By the numbers of the definitions.
+    /// Indexed by the numbers of the definitions.
     private struct Tables {
         var rates: [RateBuckets]
         var lists: [AddedTexts]
@@ -122,7 +122,7 @@ final class RuleTables: Sendable {
         var created: CreatedStanzas
     }
 
-    /// How often each counter that all sessions share was asked.
+    /// The number of evaluations of each shared counting condition.
     private let counters = Mutex<[Int: Int]>([:])
 
     private let tables: Mutex<Tables>
@@ -140,8 +140,8 @@ final class RuleTables: Sendable {
         )
     }
 
-    /// Goes on with what the rules of before remember, as far as it is defined by the same words. Both share it while sessions
-    /// still ask those.
+    /// Takes over the state of earlier rules with unchanged definitions. Both share it, because running sessions may
+    /// still use the earlier rules.
     func share(with earlier: RuleTables) {
         let old = earlier.tables.withLock { $0 }
         tables.withLock { tables in
@@ -162,7 +162,7 @@ final class RuleTables: Sendable {
         }
     }
 
-    /// Counts an event against a rate; true where there were too many.
+    /// Counts an event; returns true if it exceeds the rate.
     func isOver(_ rate: Int, _ key: [UInt8]?, at now: Int64) -> Bool {
         tables.withLock { $0.rates[rate] }.isOver(definitions.rates.values[rate], key, at: now)
     }
@@ -180,7 +180,7 @@ final class RuleTables: Sendable {
         tables.withLock { $0.lists[list] }.add(text, limit: definition.limit ?? Self.mostAdded)
     }
 
-    /// How often this counter has been asked by all sessions, this time included.
+    /// Increments a shared counter and returns its value.
     func count(_ counter: Int) -> Int {
         counters.withLock { counters in
             counters[counter, default: 0] += 1
@@ -188,10 +188,10 @@ final class RuleTables: Sendable {
         }
     }
 
-    /// Stanzas that rules have created and that may come back from a server.
+    /// Stanzas that rules have created and that a server may deliver to a session.
     var created: CreatedStanzas { tables.withLock { $0.created } }
 
-    /// Marks a user, or takes the mark away where there is no time.
+    /// Sets the mark of a user, or removes it if `now` is nil.
     func mark(_ user: [UInt8], _ name: String, at now: Int64?) {
         tables.withLock { $0.marks }.mark(user, name, at: now)
     }
@@ -199,12 +199,12 @@ final class RuleTables: Sendable {
     func mark(of user: [UInt8], _ name: String) -> Int64? { tables.withLock { $0.marks }.mark(of: user, name) }
 }
 
-/// What was taken from a rate.
+/// The token buckets of a rate.
 private final class RateBuckets: Sendable {
     private struct Contents {
         var single: TokenBucket?
         var keyed: [[UInt8]: TokenBucket] = [:]
-        /// When full buckets were last looked for.
+        /// The time of the last removal of full buckets.
         var swept: Int64?
     }
 
@@ -220,7 +220,7 @@ private final class RateBuckets: Sendable {
             }
             guard key.count <= RuleTables.mostTextBytes else { return !rate.allowsOverflow }
             if contents.keyed[key] == nil, contents.keyed.count >= rate.entries {
-                // A bucket that is full again says nothing that a new one would not.
+                // Full buckets are removed, because they are equivalent to new ones.
                 if contents.swept.map({ now.since($0) >= 1_000_000_000 }) ?? true {
                     contents.swept = now
                     contents.keyed = contents.keyed.filter { !$0.value.isFull(rate, at: now) }
@@ -235,7 +235,7 @@ private final class RateBuckets: Sendable {
     }
 }
 
-/// Texts that were added to a list, in this order.
+/// Texts that rules have added to a list, in order of addition.
 private final class AddedTexts: Sendable {
     private struct Contents {
         var texts: Set<[UInt8]> = []
@@ -263,7 +263,7 @@ private final class AddedTexts: Sendable {
     }
 }
 
-/// Marks of users, and when they were set.
+/// Marks of users with the time at which they were set.
 private final class UserMarks: Sendable {
     private let users = Mutex<[[UInt8]: [String: Int64]]>([:])
 
@@ -283,14 +283,14 @@ private final class UserMarks: Sendable {
 }
 
 extension Int64 {
-    /// The time since an earlier one, at most the largest number: times of a recording can be anything.
+    /// Returns the time since an earlier one; saturates, because recordings can contain any timestamps.
     func since(_ earlier: Int64) -> Int64 {
         let (difference, isOverflow) = subtractingReportingOverflow(earlier)
         return isOverflow ? (self < earlier ? .min : .max) : difference
     }
 }
 
-/// A token bucket as Prosody's: so many events a second, saved up for the seconds of the burst.
+/// A token bucket as in Prosody: `rate` events per second, accumulated for up to `burst` seconds.
 struct TokenBucket {
     private var tokens: Double
     private var time: Int64
@@ -306,9 +306,9 @@ struct TokenBucket {
 
     func isFull(_ rate: RuleDefinitions.Rate, at now: Int64) -> Bool { tokens(rate, at: now) >= rate.rate * rate.burst }
 
-    /// Takes a token; false where there is none.
+    /// Takes a token; returns false if there is none.
     mutating func take(_ rate: RuleDefinitions.Rate, at now: Int64) -> Bool {
-        // Like Prosody's: what time has brought is added only when it is needed.
+        // As in Prosody, tokens are replenished only when there are none left.
         if tokens < 1 {
             tokens = tokens(rate, at: now)
             time = max(time, now)

@@ -1,84 +1,84 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// What rules say of one item.
+/// The result of evaluating rules for one item.
 struct Verdict {
-    /// What happens to the item itself.
+    /// The decision about the item itself.
     enum Fate: Equatable {
-        /// It goes on, as ``Verdict/edited`` where there is that.
+        /// The item is forwarded, as ``Verdict/edited`` if that is set.
         case pass
-        /// It goes no further. What answers it is among the actions.
+        /// The item is dropped. Replies to it are among the actions.
         case drop
-        /// It breaks the session in this way.
+        /// The item triggers a fault of the connection.
         case fault(RuleFaultAction)
     }
 
-    /// Something to be done beside that.
+    /// A side effect.
     enum Action: Equatable {
         /// xmpptap sends a stanza in this direction.
         case inject(Direction, [UInt8], Injection)
-        /// The item waits so many nanoseconds.
+        /// The item is delayed, in nanoseconds.
         case delay(Int64)
-        /// So many copies follow it.
+        /// Copies of the item are sent after it.
         case duplicate(Int)
-        /// It waits for a person.
+        /// The item is held until the user releases it.
         case pause
-        /// A fault that the item survives.
+        /// A fault that does not stop the item.
         case fault(RuleFaultAction)
         case log(Level, String)
-        /// The item's record is made, or not.
+        /// Whether the item is recorded.
         case record(Bool)
-        /// The level of its record.
+        /// The level of the item's record.
         case level(Level)
-        /// What its record does not show; the wire is not changed.
+        /// Redacts the path in the record; the stream is not changed.
         case redact(StanzaPath)
     }
 
-    /// Why a stanza is injected.
+    /// The reason for injecting a stanza.
     enum Injection: String {
         case bounce, reply, redirect, copy, forward, unsubscribe
     }
 
-    /// A problem with an action of a rule, for the log at warn.
+    /// A problem with an action, logged at level warn.
     enum Remark: Equatable {
-        /// The edit would not have been acceptable, and was left out.
+        /// The edit was refused because its result is invalid.
         case editRefused(String)
-        /// The stanza is encrypted or signed end to end: the receiver will see that it was changed.
+        /// The stanza is encrypted or signed end to end; the receiver can detect the edit.
         case opaque
-        /// A request was dropped: its sender waits for an answer that never comes.
+        /// An iq request was dropped; its sender gets no response.
         case blackhole
-        /// A pattern tried too many ways, and counted as not matching.
+        /// A pattern exceeded the step limit; the rule or the replacement is skipped.
         case tooComplex
-        /// More rules were asked than ``RuleSet/mostRules``; the rest was not.
+        /// The limit ``RuleSet/mostRules`` was reached; the remaining rules were skipped.
         case tooManyRules
         /// The rule has sent the same stanza too often.
         case loop
-        /// The action has no meaning here.
+        /// The action does not apply to the item.
         case notHere(String)
     }
 
-    /// A rule whose conditions held.
+    /// A rule with true conditions.
     struct Hit: Equatable {
         /// Its number in the rule set.
         var rule: Int
         var place: RulePlace
         var isTraced: Bool
-        /// Its conditions, as they were written.
+        /// The source of its conditions.
         var conditions: [String]
     }
 
     var fate = Fate.pass
-    /// The rule that decided; nil where none did, and the item passes for that reason.
+    /// The rule that decided; nil if the item passes because no rule decided.
     var decidedBy: RulePlace?
-    /// What goes out instead.
+    /// The edited item; nil if it is unedited.
     var edited: [UInt8]?
-    /// The rule that edited it last.
+    /// The rule that edited the item last.
     var editedBy: RulePlace?
-    /// In the order in which they were asked for, each with its rule.
+    /// The actions in order, each with its rule.
     var actions: [(place: RulePlace, action: Action)] = []
     var hits: [Hit] = []
     var remarks: [(place: RulePlace, remark: Remark)] = []
-    /// The rules that have created the stanza.
+    /// The rules that created the stanza.
     var origins: [RulePlace] = []
     /// Tags of `TAG TRACE`.
     var tags: [String] = []

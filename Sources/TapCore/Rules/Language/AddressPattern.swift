@@ -1,11 +1,11 @@
 internal import XMPPCore
 
-/// An address as rules compare it: prepared, in its parts. A class, since many rules ask for the same one.
+/// A prepared address, split into its parts. A class, because several rules use the same address.
 final class RuleAddress: Sendable {
     let full: [UInt8]
     fileprivate let split: AddressSplit
 
-    /// The address a text says; what is not a JID is compared as it is written.
+    /// Parses an address; a text that is not a JID is compared as written.
     init(_ text: String) {
         let address = Address(text)
         let full = Array((address.jid?.normalized.description ?? address.raw).utf8)
@@ -20,13 +20,13 @@ final class RuleAddress: Sendable {
 }
 
 extension AddressSplit {
-    // Where the parts of the address lie.
+    // The ranges of the parts.
     var local: Range<Int>? { localLength.map { 0..<$0 } }
     var domain: Range<Int> { domainStart..<domainEnd }
     var resource: Range<Int>? { resourceLength.map { resourceStart..<(resourceStart + $0) } }
 }
 
-/// An address to compare with, whose parts may be `<glob*>` or `<<Lua pattern>>`.
+/// A pattern for addresses; each part may be `<glob*>` or `<<Lua pattern>>`.
 final class AddressPattern: Sendable {
     enum Part: Sendable {
         case absent
@@ -34,7 +34,7 @@ final class AddressPattern: Sendable {
         case exact([UInt8])
         case pattern(LuaPattern)
 
-        /// Whether a part of an address matches; nil is one that the address does not have.
+        /// Returns whether a part of an address matches; nil is an absent part.
         func matches(_ part: Range<Int>?, of address: [UInt8]) throws(PatternTooComplex) -> Bool {
             guard let part else { if case .absent = self { return true } else { return false } }
             let text = address.span.extracting(part)
@@ -50,10 +50,10 @@ final class AddressPattern: Sendable {
 
     let local: Part
     let domain: Part
-    /// Nil is any resource, and none.
+    /// Nil matches any resource, and an absent one.
     private let resource: Part?
 
-    /// Reads the address that the rest of the line is.
+    /// Parses the rest of the line as an address.
     init(_ reader: inout RuleReader) throws(RuleFault) {
         reader.skipSpaces()
         let start = reader
@@ -62,7 +62,7 @@ final class AddressPattern: Sendable {
             throw reader.fault("missing address", "expected a JID, as in romeo@example.net", at: start)
         }
         let parts = Self.split(text)
-        // Prepared as what it is compared with, where it is a JID all through.
+        // Prepared as the compared addresses are, if no part is a pattern.
         let prepared = text.contains("<") ? nil : RuleAddress(text)
         if prepared != nil, let fault = Address(text).fault {
             throw reader.fault("\"\(text)\" is not a JID: \(fault)", at: start)
@@ -75,7 +75,7 @@ final class AddressPattern: Sendable {
         resource = try Self.part(parts.resource, prepared?.resource, start)
     }
 
-    /// The address at the first `@` and `/` outside angle brackets.
+    /// Splits the address at the first `@` and `/` outside angle brackets.
     private static func split(_ text: String) -> (local: Substring?, domain: Substring, resource: Substring?) {
         var depth = 0
         var at: String.Index?
@@ -115,7 +115,7 @@ final class AddressPattern: Sendable {
         }
     }
 
-    /// `*` is any text, `?` any byte; all other punctuation is itself.
+    /// Converts a glob to a Lua pattern: `*` matches any text, `?` any byte; other punctuation is literal.
     private static func pattern(ofGlob glob: Substring) -> String {
         var pattern = ""
         for character in glob {
@@ -137,7 +137,7 @@ final class AddressPattern: Sendable {
     }
 }
 
-/// A network of IP addresses, as in `192.0.2.0/24`.
+/// An IP network such as `192.0.2.0/24`.
 struct AddressNetwork: Sendable, Hashable {
     private let bytes: [UInt8]
     private let bits: Int
@@ -151,7 +151,7 @@ struct AddressNetwork: Sendable, Hashable {
         (self.bytes, self.bits) = (bytes, bits)
     }
 
-    /// Whether the address of `other` is in this network; IPv4 in IPv6 counts as IPv4.
+    /// Returns whether the address of `other` is in this network. IPv4-mapped IPv6 addresses are compared as IPv4.
     func contains(_ other: AddressNetwork) -> Bool {
         guard bytes.count == other.bytes.count else { return false }
         for index in 0..<bytes.count {

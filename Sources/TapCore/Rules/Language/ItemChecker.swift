@@ -1,24 +1,24 @@
 internal import XMPPCore
 
-/// Checks that bytes are one whole element that the scanner accepts within a stream, and reads it.
+/// Checks that bytes are exactly one element that is valid in a stream, and parses it.
 ///
-/// What a rule puts into a stream goes through the same scanner as what comes from a peer.
+/// Uses the scanner that also reads the peers' streams.
 struct ItemChecker: ~Copyable {
-    /// Why bytes cannot go out.
+    /// The reason why bytes are not a valid element.
     struct Problem: Error { var message: String }
 
-    /// Has read the last element that was accepted.
+    /// The decoder after the last accepted element.
     private(set) var decoder = StreamDecoder(limits: .authenticated)
     private var reader = ElementReader()
     private lazy var outline = ItemOutline()
-    /// The last element that was accepted; nil where the last one was not.
+    /// The event of the last element; nil if it was refused.
     private(set) var last: StreamEvent?
-    /// The namespace of the stream that `decoder` stands in; nil where it stands in none.
+    /// The content namespace of the stream open in `decoder`; nil if there is none.
     private var content: Namespace?
 
     init() {}
 
-    /// Reads an element as it would stand in a stream of that content namespace.
+    /// Parses an element as part of a stream with this content namespace.
     mutating func check(_ bytes: [UInt8], content: Namespace) throws(Problem) -> Element {
         do throws(Problem) {
             return try read(bytes, content)
@@ -28,7 +28,7 @@ struct ItemChecker: ~Copyable {
         }
     }
 
-    /// Reads an element that is to go out, with its head; nil where it cannot stand in a stream.
+    /// Parses an element, and returns it with its event; nil if it is not valid.
     mutating func scan(_ bytes: [UInt8], content: Namespace) -> (event: StreamEvent, element: Element)? {
         guard let element = try? check(bytes, content: content), let last else { return nil }
         return (last, element)

@@ -1,22 +1,22 @@
 internal import TapRecord
 
-/// Which chain a rule belongs to: it says for which stanzas the rule is asked.
+/// The chain of a rule, which determines the stanzas that the rule applies to.
 enum RuleChain: Hashable, Sendable {
-    /// Stanzas of both directions: the chain of a file without a chain line.
+    /// Stanzas in both directions; the default chain of a file.
     case both
-    /// What the client sends.
+    /// Stanzas from the client.
     case send
-    /// What the server sends.
+    /// Stanzas from the server.
     case recv
-    /// All elements of either direction until the session is open.
+    /// All elements in both directions during the login.
     case handshake
-    /// mod_firewall's name for what local users send, before it is routed.
+    /// mod_firewall's chain for stanzas from local users, before routing.
     case preroute
-    /// mod_firewall's name for what is delivered to the account.
+    /// mod_firewall's chain for stanzas delivered to the account.
     case deliver
-    /// mod_firewall's name for what leaves for other servers, after `preroute`.
+    /// mod_firewall's chain for stanzas to other servers, after `preroute`.
     case deliverRemote
-    /// `user/NAME`: asked by `JUMP CHAIN` alone.
+    /// `user/NAME`: evaluated only by `JUMP CHAIN`.
     case user(String)
 
     static let builtIn: [(name: String, chain: RuleChain)] = [
@@ -24,7 +24,7 @@ enum RuleChain: Hashable, Sendable {
         ("deliver", .deliver), ("deliver_remote", .deliverRemote),
     ]
 
-    /// The chain of that name; nil where there is none.
+    /// Returns the chain with this name; nil if there is none.
     init?(_ name: String) {
         if let chain = Self.builtIn.first(where: { $0.name == name })?.chain {
             self = chain
@@ -40,7 +40,7 @@ enum RuleChain: Hashable, Sendable {
         return Self.builtIn.first { $0.chain == self }?.name ?? ""
     }
 
-    /// Whether its rules are asked for stanzas of a direction; of a `user/` chain nobody asks but `JUMP CHAIN`.
+    /// Returns whether its rules apply to a direction; false for `user/` chains, which only `JUMP CHAIN` evaluates.
     func includes(_ direction: Direction) -> Bool {
         switch self {
         case .both, .handshake: true
@@ -50,25 +50,25 @@ enum RuleChain: Hashable, Sendable {
         }
     }
 
-    /// Whether its rules can be asked for stanzas of a direction, if only by a jump.
+    /// Returns whether its rules can apply to a direction, including by a jump.
     func reaches(_ direction: Direction) -> Bool {
         if case .user = self { return true }
         return includes(direction)
     }
 
-    /// A pass in one stage is not a pass in the next: what mod_firewall's `preroute` lets through, `deliver_remote` judges
-    /// once more.
+    /// PASS ends only the current stage: stanzas that pass mod_firewall's `preroute` are evaluated by `deliver_remote`
+    /// too.
     var stage: Int { self == .deliverRemote ? 1 : 0 }
 }
 
-/// What lines `@@ NAME = VALUE` set for the rules below them.
+/// The settings from `@@ NAME = VALUE` lines for the rules below them.
 struct RuleSettings {
     private(set) var isTraced = false
     private(set) var dropsUnedited = false
 
     private static let names = ["trace", "refused_edit"]
 
-    /// Takes a line.
+    /// Parses a line.
     mutating func read(_ reader: RuleReader) throws(RuleFault) {
         var reader = reader
         _ = reader.take("@@")
@@ -96,17 +96,17 @@ struct RuleSettings {
     }
 }
 
-/// A rule: when all conditions hold, its actions are carried out in order.
+/// A rule. If all conditions are true, its actions are executed in order.
 struct Rule: Sendable {
     var place: RulePlace
     var chain: RuleChain
     var conditions: [RuleCondition] = []
-    /// The conditions as they were written.
+    /// The source of the conditions.
     var conditionTexts: [String] = []
     var steps: [RuleStep] = []
-    /// `TRACE.` or `@@ trace = on`.
+    /// Whether hits are traced: `TRACE.` or `@@ trace = on`.
     var isTraced = false
-    /// A stanza that the rule cannot edit is dropped (`@@ refused_edit = drop`), rather than passed as it was.
+    /// Whether a stanza is dropped, not passed unchanged, if its edit is refused (`@@ refused_edit = drop`).
     var dropsUnedited = false
 
     init(place: RulePlace, chain: RuleChain, _ settings: RuleSettings = RuleSettings()) {
@@ -116,7 +116,7 @@ struct Rule: Sendable {
         dropsUnedited = settings.dropsUnedited
     }
 
-    /// Whether it speaks of elements that are no stanzas, or of a session that is not open yet.
+    /// Whether it tests the element name, so that it also applies to elements other than stanzas and before the login.
     var namesElement: Bool {
         conditions.contains { condition in
             if case .element = condition.test { return true }
@@ -124,7 +124,7 @@ struct Rule: Sendable {
         }
     }
 
-    /// Whether it is asked about what xmpptap itself sends.
+    /// Whether it applies to stanzas that xmpptap itself sends.
     var namesTap: Bool {
         conditions.contains { condition in
             if case .origin(let origin) = condition.test { return (origin == .tap) != condition.isNegated }
@@ -139,8 +139,8 @@ struct Rule: Sendable {
         }
     }
 
-    /// The conditions up to the first that counts how often it is asked: what stands behind it says nothing about when the
-    /// rule is to be asked.
+    /// The conditions before the first one that counts evaluations. The index must not use later conditions, because
+    /// that would change the count.
     var conditionsBeforeCounts: ArraySlice<RuleCondition> {
         conditions.prefix { condition in
             switch condition.test {
@@ -150,7 +150,7 @@ struct Rule: Sendable {
         }
     }
 
-    /// The kinds of elements for which it is to be asked.
+    /// The kinds of elements that it applies to.
     var kinds: RuleKinds {
         var kinds: RuleKinds = namesElement || chain == .handshake ? .all : .stanzas
         for condition in conditionsBeforeCounts {
@@ -160,7 +160,7 @@ struct Rule: Sendable {
         return kinds
     }
 
-    /// Whether its conditions leave a direction out.
+    /// Returns whether its conditions exclude a direction.
     func excludes(_ direction: Direction) -> Bool {
         conditionsBeforeCounts.contains { condition in
             if case .direction(let named) = condition.test { return (named == direction) == condition.isNegated }

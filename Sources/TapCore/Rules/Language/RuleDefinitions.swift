@@ -1,27 +1,27 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// What the `%` lines of all files of a rule set define.
+/// The definitions (`%` lines) of all files of a rule set.
 struct RuleDefinitions: Sendable {
     /// Domains and JIDs.
     struct Zone: Sendable {
         var members: Set<[UInt8]> = []
-        /// `$local`: the domain of the session's account, and of its stream.
+        /// `$local`: the domain of the account and of the session's stream.
         var isLocal = false
     }
 
-    /// A list of texts that rules may add to.
+    /// A list of texts that rules can extend.
     struct List: Sendable {
         enum Filter: String, Sendable, CaseIterable { case upper, lower, prep, bare }
 
-        /// The definition as it was written, without its name.
+        /// The source of the definition, without the name.
         var source = ""
         var items: Set<[UInt8]> = []
-        /// The most texts that rules can add; nil is ``RuleTables/mostAdded``.
+        /// Maximum number of texts that rules can add; nil means ``RuleTables/mostAdded``.
         var limit: Int?
         var filters: [Filter] = []
 
-        /// A text as it is stored and looked up.
+        /// Returns a text in the form in which it is stored and compared.
         func filtered(_ text: [UInt8]) -> [UInt8] {
             var text = text
             for filter in filters {
@@ -38,19 +38,19 @@ struct RuleDefinitions: Sendable {
 
     /// A token bucket.
     struct Rate: Sendable {
-        /// As of a list.
+        /// The source of the definition, without the name.
         var source = ""
-        /// Events a second.
+        /// Events per second.
         var rate = 1.0
-        /// Seconds over which they may be spread.
+        /// Number of seconds for which unused events accumulate.
         var burst = 1.0
-        /// Buckets of `LIMIT … on`.
+        /// Maximum number of keys of `LIMIT … on`.
         var entries = 1000
-        /// With no bucket free, events pass.
+        /// Whether events pass if all buckets are in use.
         var allowsOverflow = false
     }
 
-    /// Definitions of one kind, found by name.
+    /// Definitions of one kind, accessible by name.
     struct Named<Value: Sendable>: Sendable {
         private(set) var names: [String] = []
         var values: [Value] = []
@@ -58,7 +58,7 @@ struct RuleDefinitions: Sendable {
 
         func index(of name: String) -> Int? { numbers[name] }
 
-        /// Defines a name anew, or again: the last one counts, as in mod_firewall.
+        /// Adds or replaces a definition. The last definition of a name applies, as in mod_firewall.
         mutating func define(_ name: String, _ value: Value) {
             if let index = index(of: name) {
                 values[index] = value
@@ -79,12 +79,12 @@ struct RuleDefinitions: Sendable {
     init() { zones.define("$local", Zone(isLocal: true)) }
 }
 
-/// The contents of a file that a definition names.
+/// The result of reading a file that a definition refers to.
 public enum RuleResource: Sendable {
-    /// What the file holds.
+    /// The contents of the file.
     case contents([UInt8])
-    /// There is none.
+    /// The file does not exist.
     case missing
-    /// It cannot be read, and why.
+    /// The file cannot be read, with the reason.
     case unreadable(String)
 }

@@ -1,33 +1,33 @@
 internal import TapRecord
 
-/// Where a rule stands: its file as it was named, and its first line, from 1.
+/// The file name of a rule as given, and the number of its first line, from 1.
 public struct RulePlace: Sendable, Hashable, CustomStringConvertible {
     /// The file.
     public var file: String
     /// The line, from 1.
     public var line: Int
 
-    /// A place in a file.
+    /// Creates a place in a file.
     public init(file: String, line: Int) {
         self.file = file
         self.line = line
     }
 
-    /// `file:line`, as records have it.
+    /// `file:line`, as in records.
     public var description: String { "\(file):\(line)" }
 }
 
-/// A mistake in a rule file, or, as a warning, what is allowed and seldom meant.
+/// An error in a rule file, or a warning about a construct that is valid but rarely intended.
 public struct RuleFault: Error, Sendable, Hashable {
-    /// Where the line stands.
+    /// The file and line.
     public var place: RulePlace
-    /// Where in the line, in characters from 1.
+    /// The column in characters, from 1.
     public var column: Int
-    /// What was found, as a clause: `unknown condition "KNID"`.
+    /// The problem, as a clause: `unknown condition "KNID"`.
     public var found: String
-    /// What was expected, or why it cannot be; nil where ``found`` says it all.
+    /// The expected syntax or the reason; nil if ``found`` is sufficient.
     public var expected: String?
-    /// The word that was probably meant.
+    /// The most similar valid word.
     public var nearest: String?
 
     init(place: RulePlace, column: Int, found: String, expected: String? = nil, nearest: String? = nil) {
@@ -35,7 +35,7 @@ public struct RuleFault: Error, Sendable, Hashable {
         (self.expected, self.nearest) = (expected, nearest)
     }
 
-    /// A whole file is at fault: it cannot be read.
+    /// Creates a fault of a file that cannot be read.
     public init(file: String, _ found: String) {
         self.init(place: RulePlace(file: file, line: 1), column: 1, found: found)
     }
@@ -45,7 +45,7 @@ extension RuleFault: CustomStringConvertible {
     /// `FILE:LINE:COLUMN: FOUND; EXPECTED; did you mean "NEAREST"?`, in one line.
     public var description: String { words(behind: "\(place):\(column)") }
 
-    /// The fault behind the words that say where it is.
+    /// Returns the description after a position.
     func words(behind position: String) -> String {
         var line = LineBuffer(capacity: 128)
         line.appendEscaped("\(position): \(found)")

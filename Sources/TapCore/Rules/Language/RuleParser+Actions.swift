@@ -1,9 +1,9 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// The actions that rules can name.
+/// The names of actions.
 enum RuleActionName: String, CaseIterable {
-    // mod_firewall's.
+    // mod_firewall's actions.
     case pass = "PASS"
     case drop = "DROP"
     case `default` = "DEFAULT"
@@ -24,7 +24,7 @@ enum RuleActionName: String, CaseIterable {
     case `return` = "RETURN"
     case jumpChain = "JUMP CHAIN"
     case tagTrace = "TAG TRACE"
-    // Our own.
+    // xmpptap's actions.
     case trace = "TRACE"
     case delay = "DELAY"
     case duplicate = "DUPLICATE"
@@ -45,7 +45,7 @@ enum RuleActionName: String, CaseIterable {
     case saslFailure = "SASL FAILURE"
     case loseAck = "LOSE ACK"
 
-    /// Whether it ends with a full stop; nil where it can do either.
+    /// Whether it ends with a full stop instead of a value; nil if both are valid.
     var hasNoValue: Bool? {
         switch self {
         case .pass, .drop, .default, .unsubscribeSender, .return, .trace, .pause, .reset, .halfClose, .loseAck: true
@@ -54,7 +54,7 @@ enum RuleActionName: String, CaseIterable {
         }
     }
 
-    /// Actions of mod_firewall that only the server can carry out, and why.
+    /// Actions of mod_firewall that are only possible inside the server, with the reason.
     static let refused: [String: String] = [
         "EVENT": "events exist only inside the server",
         "JUMP EVENT": "events exist only inside the server",
@@ -64,7 +64,7 @@ enum RuleActionName: String, CaseIterable {
 }
 
 extension RuleParser {
-    /// Reads an action, which is a whole line.
+    /// Parses an action line.
     mutating func step(named name: String, _ reader: RuleReader) throws(RuleFault) -> RuleStep {
         var reader = reader
         let start = reader
@@ -105,8 +105,8 @@ extension RuleParser {
         case .pass: .pass
         case .drop: .drop
         case .bounce: .bounce(.serviceUnavailable)
-        // The server's answer to a stanza that nothing handles. mod_firewall takes it for PASS in a chain of the user's,
-        // and before the server has routed the stanza.
+        // mod_firewall's DEFAULT means PASS in user chains and before routing. Elsewhere the server replies that it
+        // does not handle the stanza.
         case .default: isUserChain || isPreroute ? .pass : .bounce(.serviceUnavailable)
         case .unsubscribeSender: .unsubscribeSender
         case .return: .return
@@ -160,7 +160,8 @@ extension RuleParser {
         case .record: return .record(try reader.choice("switch", [("on", true), ("off", false)]))
         case .level:
             return .level(try reader.choice("level", Level.allCases.filter { $0 != .off }.map { ($0.name, $0) }))
-        // Too much is hidden rather than too little: the text of an error is in another namespace than the error.
+        // Any namespace, so that it redacts too much rather than too little: the text of an error has another
+        // namespace.
         case .redact: return .redact(try path(&reader).inAnyNamespace)
         case .cutAfter: return .fault(.cut(after: try reader.size("number of bytes")))
         case .stall: return .fault(.stall(try reader.duration()))
@@ -187,9 +188,9 @@ extension RuleParser {
         }
     }
 
-    // MARK: Answers
+    // MARK: Replies
 
-    /// A JID, or a text with expressions that is one when it is carried out.
+    /// Parses a JID or a text with expressions, which is checked when the action is executed.
     private func address(_ reader: inout RuleReader) throws(RuleFault) -> RuleText {
         let start = reader
         let text = try RuleText(&reader)
@@ -199,7 +200,7 @@ extension RuleParser {
         return text
     }
 
-    /// The text in parentheses that ends a line.
+    /// Parses the text in parentheses at the end of a line.
     private static func note(_ reader: inout RuleReader) throws(RuleFault) -> String? {
         reader.skipSpaces()
         guard !reader.isAtEnd else { return nil }
@@ -245,7 +246,7 @@ extension RuleParser {
         return .fault(.streamError(condition, text: try Self.note(&reader)))
     }
 
-    /// RFC 6120 §6.5.
+    /// The SASL error conditions (RFC 6120 §6.5).
     private static let saslConditions = [
         "aborted", "account-disabled", "credentials-expired", "encryption-required", "incorrect-encoding",
         "invalid-authzid", "invalid-mechanism", "malformed-request", "mechanism-too-weak", "not-authorized",
@@ -256,7 +257,7 @@ extension RuleParser {
         try reader.choice("SASL failure", Self.saslConditions.map { ($0, $0) })
     }
 
-    /// As mod_firewall reads it: letters in brackets are a level if they name one, and text otherwise.
+    /// Parses `LOG` as mod_firewall does: `[LEVEL]` is the level if it is a known one, and otherwise part of the text.
     private mutating func log(_ reader: inout RuleReader) throws(RuleFault) -> RuleStep {
         let names: [(String, Level)] = [
             ("error", .error), ("warn", .warn), ("info", .info), ("debug", .verbose), ("verbose", .verbose),
@@ -279,7 +280,7 @@ extension RuleParser {
 
     // MARK: Edits
 
-    /// `name`, `name namespace`, `*` or `* namespace`.
+    /// Parses `name`, `name namespace`, `*` or `* namespace`.
     private func strip(_ reader: inout RuleReader) throws(RuleFault) -> StanzaPath.Step {
         let start = reader
         let name = reader.word()
@@ -301,7 +302,7 @@ extension RuleParser {
         return step
     }
 
-    /// XML, checked with every expression replaced by a word.
+    /// Parses XML and checks it, with a word in place of each expression.
     private func xml(_ reader: inout RuleReader, isStanza: Bool = false) throws(RuleFault) -> RuleText {
         let start = reader
         let text = try RuleText(&reader)
@@ -327,7 +328,7 @@ extension RuleParser {
         return text
     }
 
-    /// A path that an edit can follow.
+    /// Parses a path that can be edited.
     private mutating func editablePath(_ reader: inout RuleReader, isText: Bool) throws(RuleFault) -> StanzaPath {
         reader.skipSpaces()
         let start = reader
@@ -347,7 +348,7 @@ extension RuleParser {
         return path
     }
 
-    /// What RFC 6120 §8.1 asks of the attributes of a stanza, as far as it is known before a session is.
+    /// Warns of edits of attributes that RFC 6120 §8.1 restricts, as far as possible without a session.
     private mutating func warn(editing attribute: String, _ reader: RuleReader) {
         switch attribute {
         case "from":
@@ -363,7 +364,7 @@ extension RuleParser {
         }
     }
 
-    /// `PATH=TEXT` or `PATH ~PATTERN=TEXT`.
+    /// Parses `PATH=TEXT` or `PATH ~PATTERN=TEXT`.
     private mutating func setting(_ reader: inout RuleReader) throws(RuleFault) -> RuleStep {
         let start = reader
         let path = try editablePath(&reader, isText: true)
@@ -385,7 +386,7 @@ extension RuleParser {
         return .set(path, .replacing(pattern: pattern, by: try RuleText(&reader, captures: captures)))
     }
 
-    /// Refuses a value of `from` or `to` that is not a JID (RFC 6120 §8.1).
+    /// Throws if a value of `from` or `to` is not a JID (RFC 6120 §8.1).
     private static func checkAddress(_ value: String, named name: [UInt8], _ start: RuleReader) throws(RuleFault) {
         guard name.span.equals("from") || name.span.equals("to"), let fault = Address(value).fault else { return }
         throw start.fault(
@@ -394,7 +395,7 @@ extension RuleParser {
         )
     }
 
-    /// `XML` for the whole stanza, or `PATH XML`.
+    /// Parses `XML` for the whole stanza, or `PATH XML`.
     private mutating func replacement(_ reader: inout RuleReader) throws(RuleFault) -> RuleStep {
         if reader.rest.hasPrefix("<") { return .replace(nil, try xml(&reader, isStanza: true)) }
         let start = reader
@@ -407,9 +408,9 @@ extension RuleParser {
         return .replace(path, try xml(&reader))
     }
 
-    /// Refuses faults that can never act in the rule: it is never asked about the element that they are for.
+    /// Throws if a fault can never occur because the rule does not apply to the element that the fault needs.
     func checkFaults(of rule: Rule) throws(RuleFault) {
-        // A chain of the user's is asked about what the rules that jump to it are asked about.
+        // A user chain applies to the elements of the rules that jump to it.
         var isJumpedTo = false
         if case .user = rule.chain { isJumpedTo = true }
         for step in rule.steps {
@@ -439,9 +440,9 @@ extension RuleParser {
         }
     }
 
-    /// Warns of a rule that leaves a request without an answer (RFC 6120 §8.2.3), or writes another sender (§8.1.2.1).
+    /// Warns of rules that leave an iq request unanswered (RFC 6120 §8.2.3) or change the sender (RFC 6120 §8.1.2.1).
     mutating func warn(of rule: Rule) {
-        // What the server sends may come from anybody.
+        // Stanzas from the server can have any sender.
         if rule.chain.reaches(.send), !rule.excludes(.send) { editsOfSender.forEach { warn($0) } }
         editsOfSender = []
         guard rule.steps.contains(where: { if case .drop = $0 { true } else { false } }), rule.kinds == .iq else {

@@ -1,9 +1,9 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// The conditions that rules can name.
+/// The names of conditions.
 enum RuleConditionName: String, CaseIterable {
-    // mod_firewall's.
+    // mod_firewall's conditions.
     case kind = "KIND"
     case type = "TYPE"
     case payload = "PAYLOAD"
@@ -32,7 +32,7 @@ enum RuleConditionName: String, CaseIterable {
     case checkList = "CHECK LIST"
     case scan = "SCAN"
     case count = "COUNT"
-    // Our own.
+    // xmpptap's conditions.
     case with = "WITH"
     case crossing = "CROSSING"
     case direction = "DIRECTION"
@@ -47,7 +47,7 @@ enum RuleConditionName: String, CaseIterable {
     case nth = "NTH"
     case probability = "PROBABILITY"
 
-    /// Those that end with `?`.
+    /// Whether it ends with `?` instead of a value.
     var hasNoValue: Bool {
         switch self {
         case .fromFullJID, .toFullJID, .toSelf, .inRoster, .subscribed, .pendingSubscription, .sentDirectedPresence:
@@ -56,7 +56,7 @@ enum RuleConditionName: String, CaseIterable {
         }
     }
 
-    /// Conditions of mod_firewall that only the server can judge, and why.
+    /// Conditions of mod_firewall that are only possible inside the server, with the reason.
     static let refused: [String: String] = [
         "FROM COUNTRY": "countries of IP addresses need a data file, which xmpptap does not have",
         "FROM GROUP": "only the server knows user groups; list the members in a %ZONE",
@@ -73,7 +73,7 @@ enum RuleConditionName: String, CaseIterable {
 }
 
 extension RuleParser {
-    /// Reads a condition, which is a whole line.
+    /// Parses a condition line.
     mutating func condition(_ reader: RuleReader) throws(RuleFault) -> RuleCondition {
         var reader = reader
         let start = reader
@@ -109,7 +109,7 @@ extension RuleParser {
             )
         }
         if term.hasNoValue {
-            // An older form of mod_firewall.
+            // An older syntax of mod_firewall.
             if term == .inRoster, reader.take(":") {
                 let isIn = try reader.choice(
                     "answer",
@@ -132,7 +132,7 @@ extension RuleParser {
         return RuleCondition(test: test, isNegated: isNegated)
     }
 
-    /// Reads the value of a condition.
+    /// Parses the value of a condition.
     mutating func test(_ term: RuleConditionName, _ reader: inout RuleReader) throws(RuleFault) -> RuleTest {
         switch term {
         case .kind: return .kind(try kinds(&reader))
@@ -191,7 +191,7 @@ extension RuleParser {
             let number = try reader.integer("number", in: 1...1_000_000_000)
             return .every(number, counter: try counter(&reader))
         case .nth:
-            // Options follow the list.
+            // The list ends at the first option.
             let start = reader
             _ = reader.take { $0 != "(" }
             var list = start.taken(upTo: reader)
@@ -206,7 +206,7 @@ extension RuleParser {
         }
     }
 
-    /// A new counter: of each session, or with `(all sessions)` one for all.
+    /// Creates a counter per session, or one for all sessions with the option `(all sessions)`.
     private mutating func counter(_ reader: inout RuleReader) throws(RuleFault) -> RuleTest.Counter {
         var isShared = false
         for var option in try reader.options() {
@@ -253,7 +253,7 @@ extension RuleParser {
         return kinds
     }
 
-    /// Types are not limited to those of RFC 6120: a peer can send any.
+    /// Any type is accepted, because peers can send types that are not in RFC 6120; probable misspellings are refused.
     private func types(_ reader: inout RuleReader) throws(RuleFault) -> [[UInt8]] {
         let known = [
             "get", "set", "result", "error", "available", "unavailable", "probe", "subscribe", "subscribed",
@@ -269,7 +269,7 @@ extension RuleParser {
 
     private func inspection(_ reader: inout RuleReader) throws(RuleFault) -> RuleTest {
         let start = reader
-        // The first "=" outside braces ends the path.
+        // The path ends at the first "=" outside braces.
         var depth = 0
         var source = reader.take { character in
             if character == "{" { depth += 1 }
@@ -308,7 +308,7 @@ extension RuleParser {
         isExpanded ? try RuleText(&reader) : RuleText(literal: reader.takeRest())
     }
 
-    /// The name of an element: `{namespace}name`, `{namespace}*` or `name`.
+    /// Parses an element name: `{namespace}name`, `{namespace}*` or `name`.
     func element(_ reader: inout RuleReader) throws(RuleFault) -> StanzaPath.Step {
         let start = reader
         let source = RuleReader.trimmed(reader.takeRest())
@@ -419,7 +419,7 @@ extension RuleParser {
         }
     }
 
-    /// `14:30`, `2:30pm`, `2pm`; 24:00 is the end of the day.
+    /// Parses `14:30`, `2:30pm` or `2pm`; 24:00 is the end of the day.
     private static func minutes(_ text: String) -> Int? {
         var digits = text.lowercased()[...]
         var half: Int?

@@ -1,12 +1,12 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// Reads rule files: all of them, and all mistakes in them.
+/// Parses rule files and collects all errors.
 ///
-/// Two passes over the lines: the first reads the definitions of all files, so that rules can name what stands in another
-/// file; the second the rules.
+/// Makes two passes: the first reads the definitions of all files, so that rules can use definitions of other files;
+/// the second reads the rules.
 struct RuleParser {
-    /// A line of a file, with those joined to it by a backslash.
+    /// A line of a file, joined with its continuation lines.
     private struct Line {
         var place: RulePlace
         var text: String
@@ -16,37 +16,37 @@ struct RuleParser {
     private(set) var rules: [Rule] = []
     private(set) var faults: [RuleFault] = []
     private(set) var warnings: [RuleFault] = []
-    /// Chains that `JUMP CHAIN` can name, and those it named.
+    /// All chains that appear in `::` lines and jumps, in order of first use.
     private(set) var chains: [RuleChain] = []
     private var chainNumbers: [RuleChain: Int] = [:]
-    /// The jumps, by the number of their chain, and where they stand.
+    /// All jumps: the number of the target chain, and the reader at its name.
     private var jumps: [(chain: Int, reader: RuleReader)] = []
-    /// The rule that is being read stands in a `user/` chain.
+    /// Whether the current rule is in a `user/` chain.
     private(set) var isUserChain = false
-    /// The rule that is being read is in `preroute`.
+    /// Whether the current rule is in `preroute`.
     private(set) var isPreroute = false
-    /// Edits of `from` in the rule that is being read.
+    /// Warnings about edits of `from` in the current rule.
     var editsOfSender: [RuleFault] = []
-    /// Places in the session's state that `EVERY` and `NTH` count in.
+    /// Number of counters of `EVERY` and `NTH`.
     var counters = 0
 
     private let resource: (String) -> RuleResource
     private let defaultChain: RuleChain
 
-    /// The most mistakes that are reported one by one.
+    /// Maximum number of reported errors.
     static let mostFaults = 200
 
-    /// A parser.
+    /// Creates a parser.
     ///
     /// - Parameters:
     ///   - defaultChain: The chain of rules before the first chain line of a file.
-    ///   - resource: Gives the contents of the files that lists name.
+    ///   - resource: Returns the contents of the files that lists refer to.
     init(defaultChain: RuleChain, resource: @escaping (String) -> RuleResource) {
         self.defaultChain = defaultChain
         self.resource = resource
     }
 
-    /// Reads files, in this order.
+    /// Parses the files in this order.
     mutating func read(_ files: [RuleSource]) {
         let all = files.map { file in (file, Self.lines(of: file)) }
         for (_, lines) in all {
@@ -72,7 +72,7 @@ struct RuleParser {
         do throws(RuleFault) { try body(&self) } catch { faults.append(error) }
     }
 
-    /// The lines without white space around them; empty ones and comments stay, to end rules and to count.
+    /// Returns the lines without surrounding white space, including empty lines and comments.
     private static func lines(of file: RuleSource) -> [Line] {
         var lines: [Line] = []
         var held: Line?
@@ -130,7 +130,7 @@ struct RuleParser {
             } else if let name = Self.action(line.text) {
                 if rule == nil { rule = Rule(place: line.place, chain: chain, settings) }
                 if let decisive = rule?.steps.last, decisive.isDecisive, RuleActionName(rawValue: name) != nil {
-                    // mod_firewall loads such a rule, too.
+                    // A warning, because mod_firewall accepts such a rule.
                     warn(reader.fault("unreachable action \(name)", "the action before it ends the rule"))
                 }
                 state = .actions
@@ -148,7 +148,7 @@ struct RuleParser {
                     rule = nil
                 }
                 if rule == nil { rule = Rule(place: line.place, chain: chain, settings) }
-                // An action without its full stop or "=" is one mistake, not two.
+                // An action without its full stop or "=" is reported once, as an invalid condition.
                 state = Self.isAction(line.text) ? .actions : .conditions
                 note { parser throws(RuleFault) in rule?.conditions.append(try parser.condition(reader)) }
                 rule?.conditionTexts.append(line.text)
@@ -188,7 +188,7 @@ struct RuleParser {
         )
     }
 
-    /// An address, with a warning of a `*` that stands for itself: other languages have it for any text.
+    /// Parses an address; warns of a literal `*`, which many languages use as a wildcard.
     mutating func address(_ reader: inout RuleReader) throws(RuleFault) -> AddressPattern {
         warnOfStar(
             in: RuleReader.trimmed(String(reader.rest)),
@@ -205,7 +205,7 @@ struct RuleParser {
         warn(reader.fault("the \"*\" in \"\(address)\" stands for itself", advice))
     }
 
-    /// The number of a chain, for `JUMP CHAIN`.
+    /// Returns the number of a chain for `JUMP CHAIN`.
     private mutating func index(of chain: RuleChain) -> Int {
         if let index = chainNumbers[chain] { return index }
         chains.append(chain)
@@ -213,12 +213,12 @@ struct RuleParser {
         return chains.count - 1
     }
 
-    /// The chain that `JUMP CHAIN` names.
+    /// Parses the target of `JUMP CHAIN`.
     mutating func jump(_ reader: inout RuleReader) throws(RuleFault) -> Int {
         let start = reader
         let name = RuleReader.trimmed(reader.takeRest())
         guard let chain = RuleChain(name) else {
-            // The chains that files define are user/NAME.
+            // Files can define only user/NAME chains.
             if !name.contains("/"), let chain = RuleChain("user/\(name)") {
                 throw start.fault("unknown chain \"\(name)\"", "expected user/NAME", nearest: chain.name)
             }
@@ -234,20 +234,19 @@ struct RuleParser {
         return chains.map { members[$0] ?? [] }
     }
 
-    /// The most chains of which each jumps to the next.
+    /// Maximum nesting depth of jumps.
     static let deepestJump = 100
 
-    /// What a jump to a chain leads to.
+    /// The result of following the jumps of a chain.
     private enum JumpEnd: Equatable {
         case open
         case loop
-        /// So many chains follow each other; one more than ``deepestJump`` stands for any number above it.
+        /// The maximum nesting depth; ``deepestJump`` + 1 means any greater depth.
         case depth(Int)
     }
 
-    /// Faults jumps that come back to where they began, and those that go too deep for the stack. Conditions could end
-    /// these; a rule file is not to depend on that. A jump into a chain without rules does nothing, as in mod_firewall,
-    /// whose scripts leave such chains to others.
+    /// Reports jumps in a loop and jumps nested too deep for the stack, even if conditions would end them. A jump to an
+    /// empty chain does nothing, as in mod_firewall, where scripts can leave chains to be filled by others.
     private mutating func checkJumps() {
         let members = rulesOfChains
         let targets = members.map { members in
@@ -296,19 +295,19 @@ struct RuleParser {
         return end
     }
 
-    /// The name of the action that a line is; nil where it is a condition.
+    /// Returns the name of the action in a line; nil if the line is a condition.
     private static func action(_ line: String) -> String? {
         let mark = line.drop(while: isOfName).first
         return !line.prefix(while: isOfName).isEmpty && (mark == "." || mark == "=") ? name(of: line) : nil
     }
 
-    /// The name that a line begins with, its words joined by a space.
+    /// Returns the name at the beginning of a line, its words separated by one space.
     private static func name(of line: String) -> String {
         line.prefix(while: isOfName).uppercased().split(whereSeparator: { $0 == " " || $0 == "_" })
             .joined(separator: " ")
     }
 
-    /// Whether a line begins with the name of an action, whatever follows.
+    /// Returns whether a line begins with the name of an action, regardless of the rest.
     private static func isAction(_ line: String) -> Bool {
         let name = name(of: line)
         return RuleActionName.allCases.contains { name == $0.rawValue || name.hasPrefix($0.rawValue + " ") }
@@ -355,14 +354,14 @@ struct RuleParser {
         }
         reader.skipSpaces()
         guard !reader.isAtEnd else { throw reader.fault("no value of \(name)", "expected %\(kind) \(name): VALUE") }
-        // As mod_firewall does it: \n and the like stand for the characters; what is no escape stays.
+        // As in mod_firewall, \n and the like are replaced by the characters; unknown escapes are kept.
         if !isRegular, reader.rest.contains("\\") { reader = RuleReader(Self.unescaped(reader.rest), at: line.place) }
         switch kind {
         case "ZONE": defineZone(name, &reader)
         case "LIST": try defineList(name, &reader)
         case "RATE": try defineRate(name, &reader)
         case "SEARCH":
-            // Known even if it is wrong, as rates are.
+            // Defined even if it is invalid, so that uses of it are not reported too.
             if let any = try? StanzaPath("#") { definitions.searches.define(name, any) }
             definitions.searches.define(name, try path(&reader, isText: true))
         default: try definePattern(name, &reader, isRegular)
@@ -402,7 +401,7 @@ struct RuleParser {
     }
 
     private mutating func defineRate(_ name: String, _ reader: inout RuleReader) throws(RuleFault) {
-        // Known even if it is wrong, so that those who name it are not at fault too.
+        // Defined even if it is invalid, so that uses of it are not reported too.
         definitions.rates.define(name, RuleDefinitions.Rate())
         var rate = RuleDefinitions.Rate(source: String(reader.rest))
         let start = reader
@@ -440,7 +439,7 @@ struct RuleParser {
         var list = RuleDefinitions.List(source: String(reader.rest))
         let start = reader
         let source = reader.word()
-        // Before the options: those of such lists are others.
+        // Before the options, because such lists have different options.
         if source.hasPrefix("http:") || source.hasPrefix("https:") {
             throw start.fault("lists over HTTP are not supported", "download the file and use file:PATH")
         }
@@ -496,7 +495,7 @@ struct RuleParser {
         definitions.lists.define(name, list)
     }
 
-    /// The text of a file that a definition names.
+    /// Returns the text of a file that a definition refers to.
     private func contents(of path: String, _ reader: RuleReader, ignoresMissing: Bool = false) throws(RuleFault)
         -> String
     {
@@ -520,30 +519,30 @@ struct RuleParser {
         }
     }
 
-    /// The largest list file.
+    /// Maximum size of a list file, in bytes.
     static let mostListBytes = 16 << 20
 }
 
-/// A rule file: its name for people, and what it holds.
+/// The name and text of a rule file.
 public struct RuleSource: Sendable {
-    /// The name, as messages and records show it.
+    /// The name in messages and records.
     public var name: String
     /// The text.
     public var text: String
 
-    /// A file that has been read.
+    /// Creates a source.
     public init(name: String, text: String) {
         self.name = name
         self.text = text
     }
 }
 
-// MARK: What conditions and actions have in common
+// MARK: Common values
 
 extension RuleParser {
     mutating func warn(_ fault: RuleFault) { warnings.append(fault) }
 
-    /// A path, up to white space or the end.
+    /// Parses a path up to white space or the end.
     mutating func path(_ reader: inout RuleReader, isText: Bool = false) throws(RuleFault) -> StanzaPath {
         reader.skipSpaces()
         let start = reader
@@ -570,7 +569,7 @@ extension RuleParser {
         return path
     }
 
-    /// The pattern that the rest of the line is.
+    /// Parses the rest of the line as a pattern.
     func pattern(_ reader: inout RuleReader, isRegular: Bool) throws(RuleFault) -> TextPattern {
         let start = reader
         let source = Array(reader.takeRest().utf8)
@@ -585,7 +584,7 @@ extension RuleParser {
         }
     }
 
-    /// The number of something that was defined.
+    /// Parses the name of a definition and returns its number.
     func defined<Value>(
         _ what: String,
         _ named: KeyPath<RuleDefinitions, RuleDefinitions.Named<Value>>,

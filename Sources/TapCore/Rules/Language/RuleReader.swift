@@ -1,32 +1,32 @@
 internal import TapRecord
 
-/// Reads the text of one line of a rule file from left to right, and says where it is wrong.
+/// Parses a line of a rule file from left to right, and creates faults with the column.
 struct RuleReader {
     let place: RulePlace
     private let line: String
-    /// What has not been read.
+    /// The unread part.
     private(set) var rest: Substring
 
-    /// A reader of a line, or of the part of it that begins at `start`.
+    /// Creates a reader of a line, or of its part from `start` on.
     init(_ line: String, at place: RulePlace, from start: String.Index? = nil) {
         self.line = line
         self.place = place
         rest = line[(start ?? line.startIndex)...]
     }
 
-    /// A reader of what stands between here and `end`.
+    /// Returns a reader of the text up to `end`.
     func taken(upTo end: RuleReader) -> RuleReader {
         var part = self
         part.rest = rest[..<end.rest.startIndex]
         return part
     }
 
-    /// The column of what comes next, in characters from 1.
+    /// The column of the next character, from 1.
     var column: Int { line.distance(from: line.startIndex, to: rest.startIndex) + 1 }
 
     var isAtEnd: Bool { rest.isEmpty }
 
-    /// A fault here, or where `start` stands.
+    /// Returns a fault at the position of `start`; default the current position.
     func fault(_ found: String, _ expected: String? = nil, nearest: String? = nil, at start: RuleReader? = nil)
         -> RuleFault
     {
@@ -35,30 +35,31 @@ struct RuleReader {
 
     mutating func skipSpaces() { rest = rest.drop(while: \.isWhitespace) }
 
-    /// Takes the text if it comes next.
+    /// Consumes the text if it comes next.
     mutating func take(_ text: String) -> Bool {
         guard rest.hasPrefix(text) else { return false }
         rest = rest.dropFirst(text.count)
         return true
     }
 
-    /// Takes the longest run of characters that a test accepts.
+    /// Consumes the longest prefix of characters that satisfy a predicate.
     mutating func take(while isTaken: (Character) -> Bool) -> String {
         let taken = rest.prefix(while: isTaken)
         rest = rest[taken.endIndex...]
         return String(taken)
     }
 
-    /// Takes all up to white space.
+    /// Consumes the text up to white space.
     mutating func word() -> String { take { !$0.isWhitespace } }
 
-    /// Takes all there is.
+    /// Consumes the rest.
     mutating func takeRest() -> String {
         defer { rest = rest[rest.endIndex...] }
         return String(rest)
     }
 
-    /// Takes the items of a list that commas, and where `isSpaced` white space and `|` too, separate; each with where it stands.
+    /// Consumes a list separated by commas, and also by white space and `|` if `isSpaced`. Each item has a reader at
+    /// its start.
     mutating func list(isSpaced: Bool = false) -> [(text: String, reader: RuleReader)] {
         var items: [(String, RuleReader)] = []
         while !isAtEnd {
@@ -72,7 +73,7 @@ struct RuleReader {
         return items
     }
 
-    /// As ``list(isSpaced:)``, with at least one item.
+    /// Consumes a list like ``list(isSpaced:)``; throws if it is empty.
     mutating func filledList(isSpaced: Bool = false) throws(RuleFault) -> [(text: String, reader: RuleReader)] {
         let start = self
         let items = list(isSpaced: isSpaced)
@@ -88,7 +89,7 @@ struct RuleReader {
 
     // MARK: Values
 
-    /// Faults unless the line ends here.
+    /// Throws unless the line ends here.
     mutating func end() throws(RuleFault) {
         skipSpaces()
         guard isAtEnd else {
@@ -99,7 +100,7 @@ struct RuleReader {
         }
     }
 
-    /// A name of letters, digits and `_` that begins with a letter.
+    /// Consumes a name: a letter, then letters, digits and `_`.
     mutating func name(of what: String) throws(RuleFault) -> String {
         let start = self
         let name = take { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
@@ -113,7 +114,7 @@ struct RuleReader {
         return name
     }
 
-    /// A whole number within a range.
+    /// Consumes an integer within a range.
     mutating func integer(_ what: String, in range: ClosedRange<Int>) throws(RuleFault) -> Int {
         let start = self
         let digits = take { $0.isASCII && $0.isNumber }
@@ -130,7 +131,7 @@ struct RuleReader {
         return value
     }
 
-    /// A number that may have a decimal point.
+    /// Consumes a number with an optional decimal point.
     mutating func decimal(_ what: String) throws(RuleFault) -> Double {
         let start = self
         let digits = take { $0.isASCII && ($0.isNumber || $0 == ".") }
@@ -144,7 +145,7 @@ struct RuleReader {
         return value
     }
 
-    /// A duration such as `500ms`, `2s`, `1.5min` or `1h`, in nanoseconds.
+    /// Consumes a duration such as `500ms`, `2s`, `1.5min` or `1h`; returns nanoseconds.
     mutating func duration() throws(RuleFault) -> Int64 {
         let start = self
         let value = try decimal("duration")
@@ -164,7 +165,7 @@ struct RuleReader {
         return Int64(value * scale)
     }
 
-    /// A size such as `120`, `10kB` or `1MiB`, in bytes.
+    /// Consumes a size such as `120`, `10kB` or `1MiB`; returns bytes.
     mutating func size(_ what: String = "size") throws(RuleFault) -> Int {
         let start = self
         let value = try integer(what, in: 0...(1 << 40))
@@ -177,7 +178,7 @@ struct RuleReader {
         return value * scale
     }
 
-    /// A comparison such as `> 10`, of which the value follows.
+    /// Consumes the sign of a comparison such as `> 10`.
     mutating func comparison() throws(RuleFault) -> Comparison {
         skipSpaces()
         let start = self
@@ -193,7 +194,7 @@ struct RuleReader {
         return comparison
     }
 
-    /// What stands in parentheses at the end: `(jitter 500ms) (entries 4096)`, each with where it stands.
+    /// Consumes the options at the end of the line: `(jitter 500ms) (entries 4096)`. Returns a reader for each.
     mutating func options() throws(RuleFault) -> [RuleReader] {
         var found: [RuleReader] = []
         skipSpaces()
@@ -216,7 +217,7 @@ struct RuleReader {
         return found
     }
 
-    /// One of several words.
+    /// Consumes one of several words.
     mutating func choice<Value>(_ what: String, _ values: [(String, Value)]) throws(RuleFault) -> Value {
         skipSpaces()
         let start = self
@@ -231,7 +232,7 @@ struct RuleReader {
     }
 }
 
-/// How two numbers are compared.
+/// A comparison of two numbers.
 enum Comparison: Sendable, Hashable {
     case less, lessOrEqual, equal, greaterOrEqual, greater
 

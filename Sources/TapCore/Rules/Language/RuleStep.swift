@@ -1,12 +1,12 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// An action of a rule, as it was written.
+/// An action of a rule.
 enum RuleStep: Sendable {
-    /// What `SET` puts at a path.
+    /// The value of `SET`.
     enum Setting: Sendable {
         case text(RuleText)
-        /// Each match is replaced.
+        /// Each match of the pattern is replaced.
         case replacing(pattern: Int, by: RuleText)
     }
 
@@ -17,11 +17,11 @@ enum RuleStep: Sendable {
     case redirect(RuleText)
     case copy(RuleText)
     case forward(RuleText)
-    /// Children of that name, any where it is nil.
+    /// Removes the children with that name; any children if the name is nil.
     case strip(StanzaPath.Step)
     case injectChild(RuleText)
     case set(StanzaPath, Setting)
-    /// The whole stanza where the path is nil.
+    /// Replaces the element at the path; the whole stanza if the path is nil.
     case replace(StanzaPath?, RuleText)
     case remove(StanzaPath)
     case mark(RuleTest.Marked, String)
@@ -40,7 +40,7 @@ enum RuleStep: Sendable {
     case redact(StanzaPath)
     case fault(RuleFaultAction)
 
-    /// Whether no action of the rule can follow.
+    /// Whether it ends the evaluation, so that later actions of the rule are unreachable.
     var isDecisive: Bool {
         switch self {
         case .pass, .drop, .bounce, .redirect, .return: true
@@ -49,7 +49,8 @@ enum RuleStep: Sendable {
         }
     }
 
-    /// Whether it sends a stanza that a rule may be asked about when a server has delivered it. Errors are not answered.
+    /// Whether it sends a stanza that rules may receive again after delivery. Excludes errors, because they are not
+    /// answered.
     var createsStanza: Bool {
         switch self {
         case .reply, .redirect, .copy, .forward, .unsubscribeSender: true
@@ -57,7 +58,7 @@ enum RuleStep: Sendable {
         }
     }
 
-    /// Whether it can change what goes out: such a direction is not relayed in cut-through.
+    /// Whether it can change the stream; directions with such rules are not relayed in cut-through mode.
     var alters: Bool {
         switch self {
         case .pass, .mark, .unmark, .add, .log, .return, .jump, .trace, .record, .level, .redact: false
@@ -66,28 +67,28 @@ enum RuleStep: Sendable {
     }
 }
 
-/// Something that a rule breaks on purpose.
+/// A fault that a rule injects.
 enum RuleFaultAction: Sendable, Hashable {
-    /// Both connections are reset after so many bytes of the item.
+    /// Resets both connections after this number of bytes of the item.
     case cut(after: Int)
-    /// Both connections are reset before the item.
+    /// Resets both connections before the item.
     case reset
-    /// The direction ends before the item; the other one stays open.
+    /// Closes the direction before the item; the other direction stays open.
     case halfClose
-    /// Nothing more passes in this direction for so many nanoseconds; nil is for ever.
+    /// Stops the direction for this time in nanoseconds; nil means forever.
     case stall(Int64?)
-    /// From the item on, so many bytes pass each second in this direction.
+    /// Limits the direction from the item on, in bytes per second.
     case throttle(Int)
-    /// The item goes out in pieces of so many bytes, so many nanoseconds apart.
+    /// Sends the item in pieces of this size in bytes, with this interval in nanoseconds.
     case slice(Int, every: Int64)
-    /// The receiver of the item gets a stream error, and the session ends.
+    /// Sends a stream error to the receiver of the item, and ends the session.
     case streamError(StreamErrorCondition, text: String?)
-    /// The client's login is answered with a failure of this condition.
+    /// Answers the client's authentication with this SASL error condition.
     case saslFailure(String)
-    /// An acknowledgement is dropped.
+    /// Drops an acknowledgement.
     case loseAck
 
-    /// Whether the item does not go on.
+    /// Whether the item is not forwarded.
     var isDecisive: Bool {
         switch self {
         case .stall, .throttle, .slice: false
@@ -96,13 +97,13 @@ enum RuleFaultAction: Sendable, Hashable {
     }
 }
 
-/// A stanza error of RFC 6120 §8.3.3 with its type.
+/// A stanza error condition (RFC 6120 §8.3.3) with its type.
 struct StanzaCondition: Sendable, Hashable {
     var name: String
     var type: String
     var text: String?
 
-    /// The conditions with the type that is usual for each.
+    /// All conditions with their usual types.
     static let all: [(name: String, type: String)] = [
         ("bad-request", "modify"), ("conflict", "cancel"), ("feature-not-implemented", "cancel"), ("forbidden", "auth"),
         ("gone", "cancel"), ("internal-server-error", "cancel"), ("item-not-found", "cancel"),

@@ -1,39 +1,39 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// A condition of a rule, with `NOT` where it was written.
+/// A condition of a rule, possibly negated by `NOT`.
 struct RuleCondition: Sendable {
     var test: RuleTest
     var isNegated = false
 }
 
-/// What a condition asks. Definitions are named by their index in ``RuleDefinitions``. Indirect, since a rule that is asked is
-/// copied: its payload is then a reference.
+/// The test of a condition. Definitions are referenced by index in ``RuleDefinitions``. Indirect, so that copying a
+/// rule copies only a reference to the payload.
 indirect enum RuleTest: Sendable {
-    /// The longest pattern that a text with expressions can become.
+    /// Maximum size of a pattern made from a text with expressions, in bytes.
     static let mostPatternBytes = 1024
 
     /// One of the two addresses of a stanza.
     enum Side: Sendable { case from, to }
 
-    /// Of a stanza and a zone.
+    /// How a stanza crosses the boundary of a zone.
     enum Crossing: Sendable { case entering, leaving, either }
 
     enum Marked: Sendable { case origin, user }
 
-    /// Where `EVERY` and `NTH` count: the place in the state of each session, or in what all sessions share.
+    /// The counter of `EVERY` and `NTH`, in the state of each session or shared by all sessions.
     enum Counter: Sendable {
         case session(Int)
         case shared(Int)
     }
 
-    /// What `INSPECT` compares the text at its path with.
+    /// The comparison of `INSPECT`.
     enum Inspection: Sendable {
         case exists
         case equals(RuleText)
         case contains(RuleText)
         case lua(LuaPattern)
-        /// The pattern holds expressions: it is made for each stanza.
+        /// The pattern contains expressions; it is parsed for each stanza.
         case luaText(RuleText)
         case regular(RegularExpression)
     }
@@ -54,14 +54,14 @@ indirect enum RuleTest: Sendable {
     case inRosterGroup(String)
     case subscribed
     case pendingSubscription
-    /// The client has sent presence to the sender's own address.
+    /// The client has sent directed presence to the sender of the stanza.
     case sentDirectedPresence
-    /// Minutes of the day, the end excluded; one that ends before it begins passes midnight.
+    /// Minutes of the day without the end; a range whose end is before its start crosses midnight.
     case time([(start: Int, end: Int)])
-    /// Bits of the days from Sunday on.
+    /// Bit set of weekdays; bit 0 is Sunday.
     case day(UInt8)
     case limit(rate: Int, on: RuleText?)
-    /// Within the last so many nanoseconds; nil is ever.
+    /// Marked within this time in nanoseconds; nil means at any time.
     case marked(Marked, String, within: Int64?)
     case list(Int, RuleText)
     case scan(search: Int, pattern: Int, list: Int)
@@ -75,13 +75,13 @@ indirect enum RuleTest: Sendable {
     case roundTrip(Comparison, Int64)
     case origin(Origin)
     case transport(RuleTransport)
-    /// Every so many times that it is asked.
+    /// True on every n-th evaluation.
     case every(Int, counter: Counter)
-    /// The times at which it holds.
+    /// The numbers of the evaluations on which it is true.
     case nth([Int], counter: Counter)
     case probability(Double)
 
-    /// Whether the answer depends on what was asked before, or on chance.
+    /// Whether the result depends on earlier evaluations or on random numbers.
     var isStateful: Bool {
         switch self {
         case .limit, .marked, .list, .scan, .sentDirectedPresence, .every, .nth, .probability: true
@@ -90,7 +90,7 @@ indirect enum RuleTest: Sendable {
     }
 }
 
-/// A set of the kinds of elements at the top of a stream.
+/// A set of kinds of top-level elements.
 struct RuleKinds: OptionSet, Sendable, Hashable {
     let rawValue: UInt8
 
@@ -113,27 +113,27 @@ struct RuleKinds: OptionSet, Sendable, Hashable {
     }
 }
 
-/// How far a session has come, as rules see it.
+/// The phase of a session.
 enum RulePhase: String, Sendable, CaseIterable {
-    /// Streams are being opened, features and TLS negotiated.
+    /// Opening of streams, and negotiation of features and TLS.
     case opening
-    /// Authentication is under way.
+    /// Authentication.
     case authenticating
-    /// Authenticated; a resource is to be bound or a stream resumed.
+    /// Authenticated, before resource binding or resumption.
     case binding
-    /// Stanzas flow.
+    /// After resource binding or resumption.
     case open
-    /// One side has closed its stream.
+    /// After the first closing stream tag.
     case closing
 
-    /// Whether stanzas do not flow yet.
+    /// Whether the phase is before the end of the login.
     var isHandshake: Bool { self == .opening || self == .authenticating || self == .binding }
 }
 
-/// What the client's connection is.
+/// The transport of the client's connection.
 enum RuleTransport: String, Sendable, CaseIterable {
-    /// No encryption.
+    /// Unencrypted.
     case tcp
-    /// TLS, from the beginning or by STARTTLS.
+    /// TLS, direct or by STARTTLS.
     case tls
 }

@@ -1,12 +1,12 @@
 internal import XMPPCore
 
-/// A text with expressions in it: `$<path|function||"default">`, and the few `$(…)` that need no Lua.
+/// A text with expressions: `$<path|function||"default">`, and the `$(…)` that do not need Lua.
 struct RuleText: Sendable, Hashable {
     enum Function: String, Sendable, CaseIterable {
         case bare, node, host, resource
     }
 
-    /// What `$(…)` may name.
+    /// The supported names in `$(…)`.
     enum Known: String, Sendable, CaseIterable {
         case stanza
         case topTag = "stanza:top_tag()"
@@ -21,13 +21,13 @@ struct RuleText: Sendable, Hashable {
         case literal([UInt8])
         case path(StanzaPath, [Function], default: [UInt8])
         case known(Known)
-        /// `%1` in what replaces a match; 0 is the whole match.
+        /// `%1` in a replacement; 0 is the whole match.
         case capture(Int)
     }
 
     var parts: [Part] = []
 
-    /// The text without expressions; nil where it has some.
+    /// The text if it has no expressions; otherwise nil.
     var literal: [UInt8]? {
         switch parts.count {
         case 0: []
@@ -36,14 +36,14 @@ struct RuleText: Sendable, Hashable {
         }
     }
 
-    /// A text without expressions.
+    /// Creates a text without expressions.
     init(literal: String) { parts = literal.isEmpty ? [] : [.literal(Array(literal.utf8))] }
 
-    /// Reads a text.
+    /// Parses a text.
     ///
     /// - Parameters:
-    ///   - reader: Stands where the text begins; it is the rest of the line.
-    ///   - captures: How many captures `%1` and so on can name; nil is that `%` has no meaning.
+    ///   - reader: At the start of the text, which extends to the end of the line.
+    ///   - captures: Number of captures that `%1` and so on can refer to; nil if `%` is literal.
     init(_ reader: inout RuleReader, captures: Int? = nil) throws(RuleFault) {
         var literal = ""
         while !reader.isAtEnd {
@@ -60,7 +60,7 @@ struct RuleText: Sendable, Hashable {
                     continue
                 }
                 flush(&literal)
-                // As in Lua, %1 of a pattern without captures is the whole match.
+                // As in Lua, %1 is the whole match if the pattern has no captures.
                 parts.append(.capture(try reader.integer("capture after %", in: 0...max(1, captures))))
                 if captures == 0, case .capture(1) = parts.last { parts[parts.count - 1] = .capture(0) }
             } else {

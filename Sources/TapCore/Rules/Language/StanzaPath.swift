@@ -1,16 +1,16 @@
 internal import XMPPCore
 
-/// A way into a stanza, as mod_firewall writes it: `{namespace}name/name`, then `#` for the text of the last element or
+/// A path into a stanza in mod_firewall's syntax: `{namespace}name/name`, then `#` for the text of the last element or
 /// `@name` for an attribute.
 ///
-/// A name without a namespace means that of the element around it. An empty name is any element.
+/// A name without a namespace is in the namespace of the parent element. An empty name matches any element.
 struct StanzaPath: Sendable, Hashable {
     struct Step: Sendable, Hashable {
-        /// Nil is any name.
+        /// Nil matches any name.
         var name: [UInt8]?
-        /// Nil is the namespace of the element around it, or any.
+        /// Nil is the namespace of the parent element, or any namespace if ``isInAny``.
         var namespace: NamespaceKey?
-        /// Without a namespace it is an element of any.
+        /// Whether a step without a namespace matches any namespace.
         var isInAny = false
 
         func matches(_ child: Element, in parent: Element) -> Bool {
@@ -25,7 +25,7 @@ struct StanzaPath: Sendable, Hashable {
         case attribute([UInt8], NamespaceKey)
     }
 
-    /// What stands at the end of a path.
+    /// The value at the end of a path.
     enum Value {
         case element(Element)
         case bytes([UInt8])
@@ -33,15 +33,15 @@ struct StanzaPath: Sendable, Hashable {
 
     var steps: [Step] = []
     var end = End.element
-    /// As it was written.
+    /// The path as written.
     let source: String
 
-    /// Whether it leads to a text: of an element or an attribute.
+    /// Whether it ends at a text or an attribute.
     var isText: Bool { end != .element }
 
-    /// Reads a path.
+    /// Parses a path.
     ///
-    /// - Throws: What is wrong with it.
+    /// - Throws: ``PathFault`` if the path is invalid.
     init(_ source: String) throws(PathFault) {
         self.source = source
         var rest = source[...]
@@ -79,14 +79,14 @@ struct StanzaPath: Sendable, Hashable {
         }
     }
 
-    /// The path with names without a namespace meaning those of any.
+    /// The path with names without a namespace matching any namespace.
     var inAnyNamespace: StanzaPath {
         var path = self
         for index in path.steps.indices { path.steps[index].isInAny = true }
         return path
     }
 
-    /// Why a text is not a path.
+    /// The reason why a text is not a path.
     struct PathFault: Error { var message: String }
 
     private static func attribute(_ text: Substring) throws(PathFault) -> End {
@@ -105,7 +105,8 @@ struct StanzaPath: Sendable, Hashable {
         return .attribute(Array(name.utf8), NamespaceKey(uri: Array(uri.utf8)))
     }
 
-    /// What stands there; of several elements of the same name the first is taken at each step, as in mod_firewall.
+    /// Returns the value at the path; nil if there is none. Takes the first matching element at each step, as in
+    /// mod_firewall.
     func find(in stanza: Element) -> Value? {
         var element = stanza
         for step in steps {
@@ -120,7 +121,7 @@ struct StanzaPath: Sendable, Hashable {
         }
     }
 
-    /// The text that stands there; nil where there is none, or an element.
+    /// Returns the text at the path; nil if there is none or the path ends at an element.
     func text(in stanza: Element) -> [UInt8]? {
         if case .bytes(let bytes) = find(in: stanza) { return bytes }
         return nil
@@ -128,7 +129,7 @@ struct StanzaPath: Sendable, Hashable {
 }
 
 extension Element {
-    /// The text of an element that holds nothing else; nil where it holds elements.
+    /// The text of an element without children; nil if it has child elements.
     var plainText: [UInt8]? {
         guard firstChild == nil else { return nil }
         var text: [UInt8] = []

@@ -1,25 +1,25 @@
 internal import XMPPCore
 
-/// A pattern of Lua 5.4 (reference manual §6.4.1), matched against bytes with a bound on the work.
+/// A pattern of Lua 5.4 (reference manual §6.4.1), matched against bytes with a limit on the number of steps.
 ///
-/// All of the language but back references: classes (ASCII, as in the C locale), sets, `*` `+` `-` `?`, `^` and `$`, `%b`,
-/// `%f`, captures and position captures. Lua's own matcher can take exponential time; this one gives up a search after
-/// ``steps(for:)`` comparisons, and where the pattern nests more than 200 deep, as Lua does.
+/// Supports everything except back references: classes (ASCII, as in the C locale), sets, `*` `+` `-` `?`, `^` and `$`,
+/// `%b`, `%f`, captures and position captures. Lua's own matcher can take exponential time; this one stops a search
+/// after ``steps(for:)`` comparisons or, like Lua, at a nesting depth of more than 200.
 struct LuaPattern: Sendable, Equatable {
     private let pattern: [UInt8]
     private let isAnchored: Bool
-    /// Number of captures; 0 where the whole match stands for them.
+    /// Number of captures; 0 if only the whole match is captured.
     let captureCount: Int
-    /// Bytes with which each text begins, or ends, that matches.
+    /// Bytes that every matching text begins or ends with.
     private(set) var prefix: [UInt8] = []
     private(set) var suffix: [UInt8] = []
 
-    /// Lua's own limit (LUA_MAXCAPTURES).
+    /// Maximum number of captures, as in Lua (LUA_MAXCAPTURES).
     private static let mostCaptures = 32
 
     /// Checks a pattern.
     ///
-    /// - Throws: What is malformed, or that a back reference was used.
+    /// - Throws: ``PatternFault`` if it is malformed or has a back reference.
     init(_ pattern: [UInt8]) throws(PatternFault) {
         self.pattern = pattern
         isAnchored = pattern.first == UInt8(ascii: "^")
@@ -27,7 +27,7 @@ struct LuaPattern: Sendable, Equatable {
         try findLiterals()
     }
 
-    /// Finds what a text must begin and end with. A capture ends both, though it need not.
+    /// Determines the prefix and suffix of every matching text. Stops at captures.
     private mutating func findLiterals() throws(PatternFault) {
         var index = isAnchored ? 1 : 0
         var isBeginning = isAnchored
@@ -65,14 +65,14 @@ struct LuaPattern: Sendable, Equatable {
         }
     }
 
-    /// Whether a text begins and ends as it must.
+    /// Returns whether a text has the required prefix and suffix.
     func mayMatch(_ text: Span<UInt8>) -> Bool {
         guard text.count >= prefix.count, text.count >= suffix.count else { return false }
         return text.extracting(first: prefix.count).equals(prefix.span)
             && text.extracting(last: suffix.count).equals(suffix.span)
     }
 
-    /// How many comparisons a search in a text of so many bytes may take.
+    /// Returns the maximum number of comparisons for a text of `count` bytes.
     static func steps(for count: Int) -> Int { 100_000 + 64 * count }
 
     func firstMatch(in text: [UInt8]) throws(PatternTooComplex) -> PatternMatch? {
@@ -84,7 +84,7 @@ struct LuaPattern: Sendable, Equatable {
         return match
     }
 
-    /// In `gmatch` a `^` is no anchor.
+    /// Calls `body` with each match until it returns false. As in Lua's `gmatch`, `^` is not an anchor.
     func forEachMatch(in text: [UInt8], _ body: (PatternMatch) -> Bool) throws(PatternTooComplex) {
         var matcher = Matcher(pattern: pattern, text: text)
         var start = 0
@@ -152,7 +152,7 @@ struct LuaPattern: Sendable, Equatable {
         byte == UInt8(ascii: "*") || byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "?")
     }
 
-    /// Behind the single character, class or set that begins at `index`.
+    /// Returns the index after the single character, class or set at `index`.
     private static func end(ofSingle pattern: [UInt8], _ index: Int) throws(PatternFault) -> Int {
         var next = index + 1
         switch pattern[index] {
@@ -171,8 +171,8 @@ struct LuaPattern: Sendable, Equatable {
         }
     }
 
-    /// Whether a byte belongs to the class of a letter, as `%a` or, for a capital letter, its complement; a byte that is no
-    /// class's letter stands for itself.
+    /// Returns whether a byte is in the class of a letter such as `%a`, or in its complement for a capital letter. A
+    /// byte that is not the letter of a class matches itself.
     fileprivate static func matches(_ byte: UInt8, class letter: UInt8) -> Bool {
         let isMember: Bool
         switch letter | 0x20 {
@@ -196,9 +196,9 @@ struct LuaPattern: Sendable, Equatable {
     private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
 }
 
-/// One search. The pattern has been checked, so that no index into it is out of range.
+/// A search. Indices into the pattern are valid, because the pattern was checked.
 private struct Matcher {
-    /// Lua's limit of nested attempts (MAXCCALLS).
+    /// Maximum nesting depth of attempts, as in Lua (MAXCCALLS).
     private static let mostNested = 200
 
     private enum Length: Equatable {
@@ -242,14 +242,15 @@ private struct Matcher {
         )
     }
 
-    /// Counts one comparison; false where there were too many.
+    /// Counts a comparison; returns false if the limit is exceeded.
     private mutating func step() -> Bool {
         stepsLeft -= 1
         if stepsLeft < 0 { isExhausted = true }
         return !isExhausted
     }
 
-    /// Where the match of the pattern from `item` on ends, if the text from `place` on matches.
+    /// Returns the end of the match of the pattern from `item` on with the text from `place` on; nil if it does not
+    /// match.
     private mutating func attempt(_ place: Int, _ item: Int) -> Int? {
         var (place, item) = (place, item)
         depth += 1
@@ -376,7 +377,7 @@ private struct Matcher {
         }
     }
 
-    /// Whether a byte is in the set that stands from `[` to `]`.
+    /// Returns whether a byte is in the set from `first` (`[`) to `last` (`]`).
     private func isInSet(_ byte: UInt8, _ first: Int, _ last: Int) -> Bool {
         var index = first + 1
         var isMember = true

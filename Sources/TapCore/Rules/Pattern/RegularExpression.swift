@@ -1,19 +1,19 @@
 /// A regular expression without back references, matched in time proportional to the text (a Pike VM).
 ///
-/// Literals, `.`, classes `[…]` and `\d \w \s` with their complements (ASCII), groups `(…)` and `(?:…)`, `|`, `* + ? {n,m}`
-/// and their non-greedy forms, `^`, `$`, `\b`, `\B`, and `(?i)` at the beginning (ASCII letters only). Of several matches
-/// that begin at the same place, the one that a backtracking matcher such as Perl's would find first.
+/// Supports literals, `.`, classes `[…]` and `\d \w \s` with their complements (ASCII), groups `(…)` and `(?:…)`, `|`,
+/// `* + ? {n,m}` and their non-greedy forms, `^`, `$`, `\b`, `\B`, and `(?i)` at the beginning (ASCII letters only). Of
+/// several matches with the same start, the result is the one that a backtracking matcher such as Perl's finds first.
 ///
-/// The text is read as UTF-8: `.` and a class match a whole character. A byte that is not UTF-8 counts as one character,
-/// which `.` and complements match. Offsets are in bytes.
+/// The text is read as UTF-8: `.` and a class match a whole character. An invalid byte counts as one character, which
+/// `.` and complements match. Offsets are in bytes.
 package struct RegularExpression: Sendable, Equatable {
-    /// One instruction of the compiled program.
+    /// An instruction of the compiled program.
     enum Instruction: Sendable, Equatable {
         case character(UInt32)
         case set(Int)
-        /// Any character but a line feed.
+        /// Any character except a line feed.
         case any
-        /// Goes on at both places; the first is preferred.
+        /// Continues at both targets; the first is preferred.
         case split(Int, Int)
         case jump(Int)
         case save(Int)
@@ -33,13 +33,13 @@ package struct RegularExpression: Sendable, Equatable {
         }
     }
 
-    /// The most instructions that an expression may become: its cost for each byte of a text.
+    /// Maximum number of instructions, which determines the cost per byte of text.
     static let mostInstructions = 4096
-    /// The largest bound in `{n,m}`.
+    /// Maximum bound in `{n,m}`.
     static let mostRepetitions = 1000
-    /// The deepest nesting of groups.
+    /// Maximum nesting depth of groups.
     static let deepest = 64
-    /// The most capturing groups, as in Lua.
+    /// Maximum number of capturing groups, as in Lua.
     static let mostCaptures = 32
 
     private let program: [Instruction]
@@ -48,7 +48,7 @@ package struct RegularExpression: Sendable, Equatable {
     /// Number of capturing groups.
     let captureCount: Int
 
-    /// The longest run of characters that every match has, as UTF-8: of those before the first branch.
+    /// The longest string before the first branch that every match contains, in UTF-8; nil if there is none.
     var literal: [UInt8]? {
         guard !ignoresCase else { return nil }
         var longest: [UInt8] = []
@@ -69,7 +69,7 @@ package struct RegularExpression: Sendable, Equatable {
 
     /// Compiles an expression.
     ///
-    /// - Throws: What is malformed, not supported (back references, lookaround), or too large.
+    /// - Throws: ``PatternFault`` if it is malformed, too large, or has a back reference or lookaround.
     package init(_ expression: [UInt8]) throws(PatternFault) {
         var parser = RegularExpressionParser(expression)
         let node = try parser.parse()
@@ -81,19 +81,19 @@ package struct RegularExpression: Sendable, Equatable {
         captureCount = parser.captureCount
     }
 
-    /// How many steps of threads all searches in a text of so many bytes may take.
+    /// Returns the maximum number of thread steps of all searches in a text of `count` bytes.
     static func steps(for count: Int) -> Int { 1_000_000 + 256 * count }
 
-    /// Whether any part of a text matches.
+    /// Returns whether any part of a text matches.
     package func matches(_ text: [UInt8]) throws(PatternTooComplex) -> Bool { try firstMatch(in: text) != nil }
 
-    /// The leftmost match.
+    /// Returns the leftmost match.
     func firstMatch(in text: [UInt8]) throws(PatternTooComplex) -> PatternMatch? {
         var run = Run(self, text)
         return try firstMatch(&run, from: 0)
     }
 
-    /// Calls `body` with each match, from the left, until it returns false.
+    /// Calls `body` with each match from left to right until it returns false.
     func forEachMatch(in text: [UInt8], _ body: (PatternMatch) -> Bool) throws(PatternTooComplex) {
         var run = Run(self, text)
         var start = 0
@@ -116,7 +116,7 @@ package struct RegularExpression: Sendable, Equatable {
         )
     }
 
-    /// The character at a place of the text, and its number of bytes.
+    /// Returns the character at an offset of the text and its length in bytes.
     fileprivate static func decode(_ text: [UInt8], _ place: Int) -> (character: UInt32, length: Int) {
         guard place < text.count else { return (0, 1) }
         let first = text[place]
@@ -126,11 +126,11 @@ package struct RegularExpression: Sendable, Equatable {
         if case .scalarValue(let scalar) = decoder.decode(&bytes) {
             return (scalar.value, scalar.utf8.count)
         }
-        // Beyond Unicode, so that nothing but `.` and complements match it.
+        // A value beyond Unicode, so that only `.` and complements match it.
         return (0x110000 + UInt32(first), 1)
     }
 
-    /// The searches in one text: the threads of a Pike VM, in the order of their preference.
+    /// The searches in one text. Threads of the Pike VM are in order of preference.
     private struct Run {
         private struct Thread {
             var instruction: Int
@@ -141,12 +141,12 @@ package struct RegularExpression: Sendable, Equatable {
         private let text: [UInt8]
         private var threads: [Thread] = []
         private var next: [Thread] = []
-        /// The step at which an instruction was reached last.
+        /// The last step at which each instruction was reached.
         private var reached: [Int]
         private var stepNumber = 0
-        /// Below 0, the search was given up.
+        /// Negative if the search was stopped.
         private(set) var stepsLeft: Int
-        /// What a thread costs that copies its slots.
+        /// The cost of a thread step, which includes copying the slots.
         private let cost: Int
 
         init(_ expression: RegularExpression, _ text: [UInt8]) {
@@ -181,7 +181,7 @@ package struct RegularExpression: Sendable, Equatable {
                     case .any: isMatched = place < text.count && character != 0x0A
                     default: isMatched = false
                     }
-                    // Threads behind the one that matched are less preferred.
+                    // The remaining threads are less preferred than the match.
                     if case .match = expression.program[thread.instruction] { break }
                     if isMatched { add(thread.instruction + 1, thread.slots, place + length, isNext: true) }
                 }
@@ -191,7 +191,8 @@ package struct RegularExpression: Sendable, Equatable {
             return found
         }
 
-        /// Adds a thread and all that it reaches without reading a character, each instruction once a step.
+        /// Adds a thread and all threads that it reaches without reading a character, at most one per instruction and
+        /// step.
         private mutating func add(_ first: Int, _ slots: [Int], _ place: Int, isNext: Bool) {
             var waiting = [Thread(instruction: first, slots: slots)]
             while var thread = waiting.popLast() {
@@ -235,7 +236,7 @@ package struct RegularExpression: Sendable, Equatable {
         byte == 0x5F || (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte | 0x20)
     }
 
-    /// Capital letters of ASCII as small ones.
+    /// Converts ASCII capital letters to lower case.
     static func folded(_ character: UInt32) -> UInt32 {
         (0x41...0x5A).contains(character) ? character | 0x20 : character
     }

@@ -1,6 +1,6 @@
 internal import XMPPCore
 
-/// What an expression means, before it is compiled.
+/// The syntax tree of an expression.
 indirect enum RegularExpressionNode {
     case empty
     case character(UInt32)
@@ -15,7 +15,7 @@ indirect enum RegularExpressionNode {
     case repeated(RegularExpressionNode, least: Int, most: Int?, isGreedy: Bool)
 }
 
-/// Reads an expression.
+/// Parses an expression.
 struct RegularExpressionParser {
     private let text: [UInt8]
     private var index = 0
@@ -239,7 +239,7 @@ struct RegularExpressionParser {
         return set
     }
 
-    /// A single character of a set; nil for a class, whose ranges are added.
+    /// Parses a character of a set; returns nil for a class, after adding its ranges.
     private mutating func member(_ set: inout RegularExpression.CharacterSet) throws(PatternFault) -> UInt32? {
         let start = index
         guard text[index] == UInt8(ascii: "\\") else { return try character() }
@@ -254,7 +254,8 @@ struct RegularExpressionParser {
         }
     }
 
-    /// What is compared is a small letter: the capital ones of each range are added as such.
+    /// Adds the lower-case letters for the capital letters of each range, because characters are compared in lower
+    /// case.
     private func fold(_ set: inout RegularExpression.CharacterSet) {
         for range in set.ranges {
             let (low, high) = (max(range.lowerBound, 0x41), min(range.upperBound, 0x5A))
@@ -272,7 +273,7 @@ struct RegularExpressionParser {
     }
 }
 
-/// Makes the program of an expression.
+/// Compiles a syntax tree.
 struct RegularExpressionCompiler {
     private(set) var program: [RegularExpression.Instruction] = []
     private(set) var sets: [RegularExpression.CharacterSet] = []
@@ -296,7 +297,7 @@ struct RegularExpressionCompiler {
     }
 
     private mutating func add(_ node: RegularExpressionNode) throws(PatternFault) {
-        // Nodes that emit nothing can be repeated without end too.
+        // Limits nested repetitions of nodes that emit no instructions.
         visits += 1
         guard visits <= 16 * RegularExpression.mostInstructions else { throw Self.tooLarge }
         switch node {

@@ -1,20 +1,20 @@
-/// What a search in a text found.
+/// A match of a pattern.
 struct PatternMatch: Equatable {
     /// A captured part of the text.
     enum Capture: Equatable {
         case range(Range<Int>)
-        /// `()` of a Lua pattern: an offset, counted from 1 as Lua does.
+        /// `()` of a Lua pattern: an offset counted from 1, as in Lua.
         case position(Int)
-        /// A group of a regular expression that took no part.
+        /// A group of a regular expression that is not part of the match.
         case unset
     }
 
-    /// Offsets of the whole match, in bytes.
+    /// The range of the whole match, in bytes.
     var range: Range<Int>
     /// The captures, in the order of their opening parentheses.
     var captures: [Capture] = []
 
-    /// The bytes of a capture, 0 being the whole match; nil where there is no such capture.
+    /// Returns the bytes of a capture, 0 being the whole match; nil if the capture does not exist.
     func bytes(_ number: Int, of text: [UInt8]) -> [UInt8]? {
         if number == 0 { return Array(text[range]) }
         guard number <= captures.count else { return nil }
@@ -26,21 +26,21 @@ struct PatternMatch: Equatable {
     }
 }
 
-/// Why a pattern is refused: at this offset, in bytes from 0.
+/// The error of an invalid pattern, with the offset in bytes from 0.
 package struct PatternFault: Error, Equatable {
     package var message: String
     package var offset: Int
 }
 
-/// A search that was given up, because the pattern tries too many ways on this text.
+/// A search was stopped because it exceeded the step limit.
 package struct PatternTooComplex: Error {}
 
-/// A pattern of a rule file: a Lua pattern or, marked as such, a regular expression. Both match bytes.
+/// A pattern of a rule file: a Lua pattern or a regular expression. Both match bytes.
 enum TextPattern: Sendable {
     case lua(LuaPattern)
     case regular(RegularExpression)
 
-    /// Number of captures that a match has.
+    /// Number of captures of a match.
     var captureCount: Int {
         switch self {
         case .lua(let pattern): pattern.captureCount
@@ -48,7 +48,8 @@ enum TextPattern: Sendable {
         }
     }
 
-    /// Calls `body` with each match, from the left, as Lua's `gmatch` finds them: none begins inside the one before.
+    /// Calls `body` with each match from left to right until it returns false. Matches do not overlap, as in Lua's
+    /// `gmatch`.
     func forEachMatch(in text: [UInt8], _ body: (PatternMatch) -> Bool) throws(PatternTooComplex) {
         switch self {
         case .lua(let pattern): try pattern.forEachMatch(in: text, body)
