@@ -53,7 +53,7 @@ public struct ControlContext: Sendable {
 
 /// A log whose level can be changed while the program runs.
 public protocol ControlledLog: Sendable {
-    /// The specification of what it shows.
+    /// The current log specification.
     var spec: LogSpec { get }
     /// Changes the specification from the next record on.
     func change(_ change: (inout LogSpec) -> Void)

@@ -241,7 +241,7 @@ struct LedgerEvents: Sendable {
         bytes.append(UInt8(truncatingIfNeeded: number))
     }
 
-    /// Returns the event at `offset` and moves the offset behind it; nil at the end.
+    /// Returns the event at `offset` and moves the offset past it; nil at the end.
     private func event(at offset: inout Int) -> Event? {
         guard offset < bytes.count, let kind = Kind(rawValue: bytes[offset] & 7) else { return nil }
         var event = Event(kind)

@@ -121,7 +121,7 @@ public struct SubscriptionChange: Sendable, Hashable, CustomStringConvertible {
 
     /// Both states: `none → pending out`, or `both as before`.
     public var states: String {
-        // States that differ only in what is known may have the same text.
+        // Different states can have the same text if one of them is only partly known.
         let (before, after) = ("\(before)", outcome)
         return before == after ? "\(before) as before" : "\(before) → \(after)"
     }

@@ -33,8 +33,8 @@ public struct ReplayScript: Sendable {
     public enum Role: Sendable, Hashable {
         /// Plays a recorded session.
         case recorded
-        /// Sends what the recorded clients received from a peer whose own session was not recorded; what it receives is
-        /// not compared.
+        /// Replaces a peer without a recorded session: sends the stanzas that the recorded clients received from it.
+        /// The stanzas that it receives are not compared.
         case puppet
         /// Sets up rosters and subscriptions before the replay.
         case preparation
@@ -242,8 +242,8 @@ public struct ReplayScript: Sendable {
         }
     }
 
-    /// Returns the step for an item; nil for what each session does for itself: acknowledgements, and answers to the
-    /// server's pings.
+    /// Returns the step for an item; nil for items that each session handles itself: acknowledgements, and answers to
+    /// the server's pings.
     private static func step(_ item: RecordedItem, _ number: Int, _ client: Int) -> Step? {
         switch (item.kind, item.direction) {
         case (.end, .send): return .close(client)

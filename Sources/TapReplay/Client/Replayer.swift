@@ -798,6 +798,6 @@ public struct Replayer {
 }
 
 extension Divergence {
-    /// The sort key: the place in the recording, or behind all of it.
+    /// The sort key: the sequence number in the recording, or a value above all of them.
     fileprivate var place: (UInt64, UInt64) { (recorded?.sequence ?? .max, live?.sequence ?? 0) }
 }

@@ -110,7 +110,7 @@ public struct ExpectationSet<Item: Expectable> {
         var queue = Queue()
         /// The number of the last item that arrived.
         var last = -1
-        /// Index at which the next search starts. It is behind items for which another one arrived, so that they count
+        /// Index at which the next search starts. It is after items for which another one arrived, so that they count
         /// as changed, not the later ones as reordered.
         var next = 0
         /// The highest arrival number of an item of the lane that matched.
@@ -234,7 +234,7 @@ public struct ExpectationSet<Item: Expectable> {
         return .unexpected
     }
 
-    /// Returns the index behind the front items of a queue that have arrived, `number` included.
+    /// Returns the index after the front items of a queue that have arrived, `number` included.
     private func passed(_ queue: Queue, _ number: Int) -> Int {
         var first = queue.first
         while first < queue.numbers.count, !expected[queue.numbers[first]].isWaiting || queue.numbers[first] == number {

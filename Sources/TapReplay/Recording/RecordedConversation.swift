@@ -21,8 +21,8 @@ public struct RecordedConversation: Sendable {
         case withoutLogin
         /// The session is encrypted, and TLS was not intercepted.
         case encrypted
-        /// The recording lacks the content of so many items: the log level was too low, a filter excluded them, or they
-        /// were too long.
+        /// The recording lacks the content of this number of items: the log level was too low, a filter excluded them,
+        /// or they were too long.
         case lacksItems(Int)
         /// Records were dropped, or lines of the file are missing or damaged.
         case torn
