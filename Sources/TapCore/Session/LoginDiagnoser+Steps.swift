@@ -131,9 +131,14 @@ extension LoginDiagnoser {
         case "not-authorized": return ofCredentials(attempt, diagnosis)
         case "account-disabled": return diagnosis(.accountDisabled, "the account is disabled")
         case "credentials-expired": return diagnosis(.credentialsExpired, "the password or token has expired")
-        case "encryption-required": return diagnosis(.mechanismTooWeak, "the server does not accept \(by) without TLS")
+        case "encryption-required":
+            var found = diagnosis(.mechanismTooWeak, "the server does not accept \(by) without TLS")
+            found.remedy = .startTLS
+            return found
         case "mechanism-too-weak":
             return diagnosis(.mechanismTooWeak, "the server requires a stronger mechanism than \(by)")
+        case "invalid-mechanism" where info.mechanisms.contains(by):
+            return diagnosis(.noCommonMechanism, "the server refused \(by), although it offers it", side: .server)
         case "invalid-mechanism":
             let offered = info.mechanisms.isEmpty ? "none" : info.mechanisms.joined(separator: ", ")
             return diagnosis(.noCommonMechanism, "the server does not support \(by) (offered: \(offered))")
@@ -153,7 +158,10 @@ extension LoginDiagnoser {
         case "temporary-auth-failure":
             return diagnosis(.temporaryFailure, "the server cannot check credentials at the moment")
         case "aborted": return diagnosis(.clientAborted, "the client aborted \(by)")
-        default: return diagnosis(.notAuthorized, "the server refused the login (\(condition))")
+        default:
+            var found = diagnosis(.notAuthorized, "the server refused the login (\(condition))", side: .unknown)
+            found.remedy = .compareLogs
+            return found
         }
     }
 
@@ -222,6 +230,14 @@ extension LoginDiagnoser {
             return diagnosis(.wrongPassword, "the user name is known, the password is wrong", nil)
         default: break
         }
+        let mechanism = SASLMechanism(attempt.mechanism)
+        switch mechanism {
+        case .plain, .scram, .digestMD5, .other: break
+        case .external, .anonymous, .oauth, .hashedToken:
+            var found = diagnosis(.notAuthorized, Self.refusal(mechanism, attempt.mechanism), nil)
+            found.remedy = .checkCredential(mechanism.credential)
+            return found
+        }
         // The server needs a salt for its challenge, and has none for an unknown user.
         if attempt.isSCRAM, !attempt.isChallenged {
             return diagnosis(
@@ -248,6 +264,15 @@ extension LoginDiagnoser {
             found.remedy = .useLocalPart
         }
         return found
+    }
+
+    private static func refusal(_ mechanism: SASLMechanism, _ name: String) -> Prose {
+        switch mechanism {
+        case .external: "the server did not accept the client's certificate, or its identity (\(name))"
+        case .anonymous: "the server did not accept an anonymous login"
+        case .oauth, .hashedToken: "the server did not accept the client's token (\(name))"
+        case .plain, .scram, .digestMD5, .other: "the server did not accept the login"
+        }
     }
 
     /// What went wrong with channel binding, if that is known.
@@ -281,7 +306,7 @@ extension LoginDiagnoser {
         case "y" where notes.bindingSeen == true: break
         case "y" where condition == "malformed-request": return denial()
         // Before its challenge a server refuses the flag; after it, the proof.
-        case "y" where forecast == .bindingDenied && !attempt.isChallenged:
+        case "y" where (forecast == .bindingDenied || hasOfferedBinding) && !attempt.isChallenged:
             let (cause, words, side) = denial()
             return (cause, "\(words); an unknown user name can give the same error", side)
         case "p" where forecast == .bindingMismatch:
@@ -293,6 +318,9 @@ extension LoginDiagnoser {
         else { return nil }
         return (forecast, "the client found that the server's signed values differ from those it received", nil)
     }
+
+    /// The server offered mechanisms with channel binding.
+    private var hasOfferedBinding: Bool { info.mechanisms.contains { $0.hasSuffix("-PLUS") } }
 
     private func denial() -> (LoginCause, Prose, LoginCause.Side?) {
         // The client saw no -PLUS mechanism, or does not use one.
@@ -307,5 +335,17 @@ extension LoginDiagnoser {
     /// The failed attempt before the client fell back to PLAIN.
     private func downgraded(_ attempt: LoginObserver.Attempt) -> LoginObserver.Attempt? {
         attempt.mechanism == "PLAIN" ? notes.failedSCRAM : nil
+    }
+}
+
+extension SASLMechanism {
+    /// What the client proves its identity with.
+    fileprivate var credential: Remedy.Credential {
+        switch self {
+        case .external: .certificate
+        case .anonymous: .none
+        case .oauth, .hashedToken: .token
+        case .plain, .scram, .digestMD5, .other: .password
+        }
     }
 }

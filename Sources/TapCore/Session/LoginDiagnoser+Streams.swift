@@ -20,7 +20,9 @@ extension LoginDiagnoser {
             return LoginDiagnosis(.earlyEnable, at: reached, fault, condition: name)
         }
         // Prosody closes a stream for which it has no features.
-        if direction == .recv, offersNothing, name == StreamErrorCondition.undefinedCondition.rawValue {
+        if direction == .recv, offersNothing, name == StreamErrorCondition.undefinedCondition.rawValue,
+            notes.offer != nil || said.contains("No stream features to proceed with")
+        {
             return LoginDiagnosis(
                 .noMechanismOffered,
                 at: .features,
@@ -44,10 +46,17 @@ extension LoginDiagnoser {
         case .policyViolation:
             let words: Prose =
                 info.reason.map { "policy violation: \($0)" } ?? "policy violation; \(who) gave no reason"
-            return diagnosis(.policyViolation, condition, words, side: blamed(by: direction))
+            var found = diagnosis(.policyViolation, condition, words, side: blamed(by: direction))
+            if direction == .send { found.remedy = .compareLogs }
+            return found
         case .systemShutdown: return diagnosis(.systemShutdown, condition, "\(who) is shutting down\(said)")
         case .conflict:
-            return diagnosis(.conflict, condition, "another login uses the same resource", rule: "RFC 6120 §4.9.3.3")
+            return diagnosis(
+                .conflict,
+                condition,
+                "another login uses the same resource\(said)",
+                rule: "RFC 6120 §4.9.3.3"
+            )
         case .invalidNamespace, .badNamespacePrefix:
             let other = direction == .recv ? "client" : "server"
             return diagnosis(
@@ -64,8 +73,14 @@ extension LoginDiagnoser {
                 side: blamed(by: direction)
             )
         case .connectionTimeout:
-            if let awaited = steps.last(where: { $0.awaited != nil }) { return ofSilence(awaited) }
-            return diagnosis(.clientGaveUp, condition, "\(who) timed out at \(reached.rawValue)")
+            let other: Leg = direction == .recv ? .client : .server
+            if let awaited = steps.last(where: { $0.awaited != nil }), awaited.awaited == other {
+                return ofSilence(awaited)
+            }
+            let words: Prose = "\(who) timed out at \(reached.rawValue)\(said)"
+            var found = diagnosis(.streamError, condition, words, side: .unknown)
+            found.remedy = .compareLogs
+            return found
         case .notAuthorized where isAuthenticated:
             return diagnosis(.missingBind, condition, "the client sent stanzas before it bound a resource")
         case .notWellFormed, .badFormat, .invalidXML, .restrictedXML, .unsupportedEncoding:
@@ -117,7 +132,7 @@ extension LoginDiagnoser {
 
     private func other(_ name: String, _ direction: Direction) -> LoginDiagnosis {
         let who = direction == .recv ? "the server" : "the client"
-        return LoginDiagnosis(
+        var found = LoginDiagnosis(
             .streamError,
             at: reached,
             "\(who) closed the stream: \(name)\(said)",
@@ -125,6 +140,12 @@ extension LoginDiagnoser {
             side: Self.blamesItself(name) ? Self.sender(direction) : blamed(by: direction),
             rule: StreamErrorCondition(rawValue: name)?.section
         )
+        // These name no fault (RFC 6120 §4.9.3.18, §4.9.3.21).
+        if [.undefinedCondition, .reset].contains(StreamErrorCondition(rawValue: name)) {
+            found.side = .unknown
+            found.remedy = .compareLogs
+        }
+        return found
     }
 
     // MARK: Silence
@@ -135,11 +156,26 @@ extension LoginDiagnoser {
             if loginStep.name == .streamOpen, info.received.bytes == 0, !steps.contains(where: { $0.name == .tls }) {
                 return ofNoByte(loginStep)
             }
+            if leaver == .client, loginStep.duration < Self.patience {
+                return LoginDiagnosis(
+                    .clientGaveUp,
+                    at: loginStep.name,
+                    "the client disconnected before the server answered, after \(LineBuffer.duration(loginStep.duration))",
+                    side: .unknown
+                )
+            }
             if notes.hasRepeatedFeatures {
                 return LoginDiagnosis(
                     .serverSilent,
                     at: loginStep.name,
                     "the server sent its features again instead of an answer"
+                )
+            }
+            if loginStep.later.received > 0 {
+                return LoginDiagnosis(
+                    .serverSilent,
+                    at: loginStep.name,
+                    "the server sent \(notes.lastAnswer.map { "<\($0)/>" } ?? "another element") instead of the expected answer"
                 )
             }
             guard leaver == .server else {
@@ -155,7 +191,8 @@ extension LoginDiagnoser {
                 "the server closed the connection without a stream error"
             )
         }
-        let went = isTimedOut || leaver == nil ? "did not continue" : "disconnected"
+        let went = isTimedOut || leaver == nil ? "stopped" : "disconnected"
+        if leaver == .server, let found = ofServerLeaving(loginStep) { return found }
         switch loginStep.name {
         case .startTLS:
             return LoginDiagnosis(
@@ -175,6 +212,28 @@ extension LoginDiagnoser {
         default:
             return LoginDiagnosis(.clientGaveUp, at: loginStep.name, "the client \(went) at \(loginStep.name.rawValue)")
         }
+    }
+
+    /// The diagnosis of a server that closed the connection while the client had to act.
+    private func ofServerLeaving(_ loginStep: LoginStep) -> LoginDiagnosis? {
+        // A server may close a connection that is idle for long.
+        let isPatient = loginStep.duration >= Self.patience
+        let missing: Prose =
+            switch loginStep.name {
+            case .startTLS: "the client started TLS"
+            case .mechanism: "the client chose a mechanism"
+            case .bind: "the client bound a resource"
+            case .sasl, .sasl2: "the client answered its challenge"
+            case .handshake: "the component sent its handshake"
+            default: "the client continued"
+            }
+        let time = isPatient ? " \(waited(loginStep).dropFirst(5)) after its last element" : ""
+        return LoginDiagnosis(
+            .serverGone,
+            at: loginStep.name,
+            "the server closed the connection\(time) before \(missing)",
+            side: isPatient ? .unknown : nil
+        )
     }
 
     /// The diagnosis if the server sent no byte: its port may expect direct TLS.
@@ -213,6 +272,14 @@ extension LoginDiagnoser {
         if let attempt, attempt.isAborted {
             return LoginDiagnosis(.clientAborted, at: loginStep, "the client aborted \(attempt.mechanism)")
         }
+        // RFC 5802 §7: the challenge itself can name the error.
+        if var attempt, let error = attempt.serverError {
+            attempt.condition = "not-authorized"
+            var found = of(attempt)
+            found.condition = nil
+            found.finding = "\(found.finding) (e=\(error))"
+            return found
+        }
         let plain: Prose = "the client \(went) after the server's challenge"
         if let cause = notes.bindingForecast?.cause, cause == .mechanismsAltered || cause == .tlsVersionAltered {
             let what = cause == .mechanismsAltered ? "mechanisms" : "TLS versions"
@@ -226,17 +293,18 @@ extension LoginDiagnoser {
     }
 
     /// The diagnosis if no step failed and none was pending.
-    func ofNothing() -> LoginDiagnosis {
+    func ofNothing() -> LoginDiagnosis? {
         if let attempt, attempt.hasSucceeded, notes.offer == nil {
             if let diagnosis = ofBreach(attempt, at: .sasl, "disconnected") { return diagnosis }
-            return LoginDiagnosis(
-                .clientGaveUp,
-                at: .sasl,
-                "the client disconnected after <success/>: it may have rejected the server's signature"
-                    + (attempt.isSCRAM ? " (RFC 5802 §5, v=)" : "")
-            )
+            if leaver == .server {
+                return LoginDiagnosis(.serverGone, at: .sasl, "the server closed the connection after <success/>")
+            }
+            let suspicion = attempt.isSCRAM ? ": it may have rejected the server's signature (RFC 5802 §5, v=)" : ""
+            return LoginDiagnosis(.clientGaveUp, at: .sasl, "the client disconnected after <success/>\(suspicion)")
         }
-        if notes.hasServerHeader, notes.serverVersion == nil || info.version == nil, notes.offer == nil {
+        if info.kind != .component, notes.hasServerHeader, notes.offer == nil,
+            notes.serverVersion == nil || info.version == nil
+        {
             let isOfServer = info.version != nil
             let who = isOfServer ? "the server's" : "the client's"
             return LoginDiagnosis(
@@ -255,7 +323,10 @@ extension LoginDiagnoser {
             )
         }
         if info.authentication == .succeeded, notes.offer?.offersBinding == false {
-            return LoginDiagnosis(.missingBind, at: .bind, "the server does not offer resource binding", side: .server)
+            let words: Prose = "the server does not offer resource binding"
+            var found = LoginDiagnosis(.missingBind, at: .bind, words, side: .server)
+            found.remedy = .offerBinding
+            return found
         }
         guard leaver != nil else {
             return LoginDiagnosis(
@@ -274,6 +345,8 @@ extension LoginDiagnoser {
             diagnosis.remedy = trust
             return diagnosis
         }
+        // A log can lack what came between.
+        guard !isLog else { return nil }
         let who = leaver == .server ? "server" : "client"
         return LoginDiagnosis(
             leaver == .server ? .serverGone : .clientGaveUp,

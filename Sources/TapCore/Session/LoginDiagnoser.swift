@@ -12,6 +12,10 @@ struct LoginDiagnoser {
     let domain: String?
     /// The session is read from a log of another program, which may leave out items.
     var isLog = false
+    /// The session is read from packets or a log: items can be missing from it.
+    var isObserved = false
+    /// Nanoseconds after which silence is a fault. A side that leaves sooner may have left for a reason of its own.
+    static let patience: Int64 = 5_000_000_000
 
     /// The diagnosis; nil if there was no login, or if its messages could not be decoded.
     func diagnosis(isUnreadable: Bool) -> LoginDiagnosis? {
@@ -26,7 +30,7 @@ struct LoginDiagnoser {
         if let failed, let diagnosis = of(failed) { return diagnosis }
         guard !isUnreadable else { return nil }
         // Silence proves nothing if the recording does not show how the session ended.
-        guard info.ending != .unrecorded else { return nil }
+        guard info.ending != .unrecorded, !notes.hasGap, !isIncomplete else { return nil }
         // A connection without a word is none of a client: something looks whether the port is open.
         guard info.sent.bytes > 0, !hasRegistered else { return nil }
         if let awaited = steps.last(where: { $0.awaited != nil && $0.name != .resume }) {
@@ -35,6 +39,18 @@ struct LoginDiagnoser {
             return ofSilence(awaited)
         }
         return ofNothing()
+    }
+
+    /// The recording lacks items: one side continued without the answer that it needed, or answered a request that is missing.
+    private var isIncomplete: Bool {
+        guard isObserved else { return false }
+        return steps.contains { step in
+            switch step.awaited {
+            case .server: step.name != .resume && step.later.sent > 0
+            case .client: step.later.received > 0
+            case nil: false
+            }
+        }
     }
 
     // MARK: What is known of the session
@@ -75,15 +91,25 @@ struct LoginDiagnoser {
             let words = notes.refusal ?? "xmpptap does not serve the domain"
             return LoginDiagnosis(.domainNotServed, at: .streamOpen, words.clause, condition: condition)
         // The timeline says which side did not answer.
-        case StreamErrorCondition.connectionTimeout.rawValue where steps.contains { $0.awaited != nil }: return nil
-        default:
-            if let diagnosis = ofOwnLogin() { return diagnosis }
-            let words = notes.refusal ?? "xmpptap closed the session"
-            if let cause = notes.refusalCause {
-                return LoginDiagnosis(cause, at: .startTLS, words.clause, condition: condition)
-            }
-            return LoginDiagnosis(.endedByTap, at: reached, words.clause, condition: condition)
+        case StreamErrorCondition.connectionTimeout.rawValue:
+            guard let awaited = steps.last(where: { $0.awaited != nil && $0.name != .resume }) else { break }
+            return ofLimit(awaited)
+        default: break
         }
+        if let diagnosis = ofOwnLogin() { return diagnosis }
+        let words = notes.refusal ?? "xmpptap closed the session"
+        if let cause = notes.refusalCause {
+            return LoginDiagnosis(cause, at: .startTLS, words.clause, condition: condition)
+        }
+        return LoginDiagnosis(.endedByTap, at: reached, words.clause, condition: condition)
+    }
+
+    /// The diagnosis of a login that reached a time limit of xmpptap: the side that had to act was slow, or the limit too short.
+    private func ofLimit(_ awaited: LoginStep) -> LoginDiagnosis {
+        var found = ofSilence(awaited)
+        found.finding = "\(found.finding), and xmpptap closed the session at its time limit"
+        found.isProxyTheCause = nil
+        return found
     }
 
     private func ofConnection() -> LoginDiagnosis {
@@ -99,7 +125,8 @@ struct LoginDiagnoser {
     // MARK: Malformed streams
 
     private func ofFault() -> LoginDiagnosis? {
-        guard let (fault, direction, isForeign) = notes.fault else { return nil }
+        // A stream with a gap is damaged by the recording.
+        guard let (fault, direction, isForeign) = notes.fault, !notes.hasGap else { return nil }
         // The end of another stream in between is the log's.
         if isLog, fault.code == .afterStreamEnd { return nil }
         // A refused client that closes its stream and then continues (slixmpp) failed because of the refusal.

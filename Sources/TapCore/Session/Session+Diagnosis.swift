@@ -47,7 +47,9 @@ extension Session {
             // Such a recording does not show whether xmpptap took part.
             if found.side == .tap { diagnosis?.side = .network }
             switch found.remedy {
-            case .useLocalPart, .removeLineBreaks, .removeDeclaration: break
+            case .useLocalPart, .removeLineBreaks, .removeDeclaration, .checkCredential, .compareLogs, .startTLS,
+                .offerBinding:
+                break
             default: diagnosis?.remedy = .observed(found.cause)
             }
         }
@@ -66,10 +68,69 @@ extension Session {
             steps: timeline.steps,
             notes: login,
             domain: info.domain.map { tools.redactor.disclose(address: $0) },
-            isLog: options.isDecoded
+            isLog: options.isDecoded,
+            isObserved: options.isObserved
         )
         let isUnreadable = directions.send.isUnreadable || directions.recv.isUnreadable
-        return judge.diagnosis(isUnreadable: isUnreadable)
+        return judge.diagnosis(isUnreadable: isUnreadable).map { Self.attribute($0, to: login.acted) }
+    }
+
+    /// Attributes a failure to what a rule or the user did to the login. A server's own verdict on credentials stands, unless what
+    /// it received was changed.
+    private static func attribute(
+        _ found: LoginDiagnosis,
+        to acted: (words: Prose, isCertain: Bool)?
+    ) -> LoginDiagnosis {
+        guard let acted, found.side != .tap, found.condition == nil || acted.isCertain else { return found }
+        var altered = LoginDiagnosis(
+            .alteredByTap,
+            at: found.loginStep,
+            "\(acted.words); then: \(found.finding)",
+            condition: found.condition
+        )
+        // A delay may have had no effect.
+        if !acted.isCertain { altered.isProxyTheCause = nil }
+        return altered
+    }
+
+    /// Takes note of what rules did to an item of the login.
+    mutating func noteActed(_ ruling: ItemRuling, _ event: StreamEvent, _ direction: Direction) {
+        guard let login, !ruling.isWatched, info.opened == nil else { return }
+        let verdict = ruling.verdict
+        let deed: Prose
+        var isCertain = true
+        switch verdict.fate {
+        case .pass where verdict.edited != nil: deed = "changed"
+        case .pass:
+            guard ruling.delays else { return }
+            (deed, isCertain) = ("delayed", false)
+        case .drop, .fault(.loseAck): deed = "dropped"
+        case .fault: deed = "stopped"
+        }
+        let name = Self.shownName(directions.bytes(direction).slice(event.head.name))
+        let rule = ruling.rule.map { "\($0)" } ?? "a rule"
+        login.observe(.acted("\(rule) \(deed) \(name.map { "<\($0)/>" } ?? "an element")", isCertain: isCertain))
+    }
+
+    /// Counts an item of the login, and remembers the last element of the server.
+    mutating func noteLoginItem(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction) {
+        guard kind == .element || kind == .header else { return }
+        timeline.count(direction)
+        guard kind == .element, direction == .recv else { return }
+        login?.observe(.answer(Self.shownName(directions.bytes(.recv).slice(event.head.name))))
+    }
+
+    /// The name of an element for a message; nil if it is long or not plain ASCII.
+    private static func shownName(_ name: Span<UInt8>) -> String? {
+        guard 1...32 ~= name.count else { return nil }
+        var text = ""
+        for index in name.indices {
+            switch name[index] {
+            case 0x61...0x7A, 0x41...0x5A, 0x30...0x39, 0x2D: text.unicodeScalars.append(Unicode.Scalar(name[index]))
+            default: return nil
+            }
+        }
+        return text
     }
 
     mutating func noteDiagnosis() {

@@ -21,8 +21,11 @@ extension Session {
             ended(leg, end)
         case .joined(let inTLS): join(inTLS)
         case .decrypts(let details, let consentFollows): decrypts(details, consentFollows)
-        case .remark(let direction, let code, let words): note(code: code, words, direction: direction, part: .tls)
+        case .remark(let direction, let code, let words):
+            login?.observe(.gap)
+            note(code: code, words, direction: direction, part: .tls)
         case .missed(let direction, let count, let isSkipped): missed(direction, count, isSkipped)
+        case .incomplete: login?.observe(.gap)
         case .tls(let leg, let event): handle(event, leg)
         case .identityFound(let isServersOwn): negotiateTLS(.found(isServersOwn: isServersOwn))
         case .identityNotFound(let failure): negotiateTLS(.notFound(failure))
@@ -154,6 +157,7 @@ extension Session {
     private mutating func missed(_ direction: Direction, _ count: UInt64, _ isSkipped: Bool) {
         guard !negotiation.isFinished else { return }
         giveUpItem(direction)
+        login?.observe(.gap)
         var record = makeRecord(.bytes, .warn, part: .net)
         record.code = Self.missedCode
         record.direction = direction

@@ -16,8 +16,10 @@ extension Session {
                 if let rules { endRuling(.pass, event, direction, rules) }
                 return
             }
+            if login != nil { noteLoginItem(event, kind, direction) }
             var reading = ItemReading.none
             let decision = decide(event, direction, &reading)
+            if let rules, let ruling = rules.ruling, info.opened == nil { noteActed(ruling, event, direction) }
             if let rules, waits(event, direction, decision, reading, rules) { return }
             carryOut(decision, reading, event, kind, direction)
         case .fragment(let isFirst):
@@ -259,7 +261,10 @@ extension Session {
             login?.observe(.fault(fault, direction, isForeign: isForeign))
         }
         if isLate { return turnOpaque(direction, .ended) }
-        failStep(condition: fault.condition.rawValue, isForeign ? "no XMPP" : Prose(fault.explanation))
+        // The order of a log's lines is not that of the bytes.
+        if !options.isDecoded, !isRepeatedEnd(fault, direction) {
+            failStep(condition: fault.condition.rawValue, isForeign ? "no XMPP" : Prose(fault.explanation))
+        }
         if negotiation.isRefusing { return direction == .send ? answerRefused() : finish(reset: false) }
         if refusesUnread {
             return refuse(fault.condition, "\(fault.explanation), at offset \(fault.offset)", fault: direction)

@@ -112,7 +112,9 @@ extension Session {
         guard let diagnosis else { return false }
         switch diagnosis.cause {
         // They depend on what both legs could have bound to.
-        case .bindingDenied, .bindingMismatch, .mechanismsAltered, .tlsVersionAltered:
+        case .bindingDenied, .bindingMismatch, .mechanismsAltered, .tlsVersionAltered,
+            // Only the proxy knows which certificate the client saw, and what its rules did.
+            .certificateNotAccepted, .authorityNotTrusted, .alteredByTap:
             login?.observe(.blamed(diagnosis, isFinal: true))
         default:
             if recording?.isPartial == true { login?.observe(.blamed(diagnosis, isFinal: true)) }

@@ -31,6 +31,8 @@ public enum SessionInput: Sendable {
     /// So many bytes of a direction were not seen, of a session that is only observed: what had begun there is lost, and the
     /// next bytes are a stream header. `isSkipped`: they were seen, and nobody knows what they are the middle of.
     case missed(Direction, bytes: UInt64, isSkipped: Bool = false)
+    /// Items of the session are missing from the log that it is read from, or cannot be read there.
+    case incomplete
     /// No more bytes will come on a leg. Told a second time where a peer that had only ceased to send is gone.
     /// The failure is what that means where TLS is under way on the leg; nil where it is not.
     case ended(Leg, LegEnd, inHandshake: TLSFailure? = nil)

@@ -252,6 +252,16 @@ struct ItemRuling {
         }
     }
 
+    /// Whether it delays the item or what follows.
+    var delays: Bool {
+        verdict.actions.contains { entry in
+            switch entry.1 {
+            case .delay, .pause, .fault: true
+            case .inject, .duplicate, .log, .record, .level, .redact: false
+            }
+        }
+    }
+
     /// Whether it depends on more than the item.
     var isStateful: Bool { answers > 1 }
 }

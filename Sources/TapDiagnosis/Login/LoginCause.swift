@@ -152,6 +152,8 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case domainNotServed = "domain-not-served"
     /// A limit or the configuration of xmpptap ended the session.
     case endedByTap = "ended-by-xmpptap"
+    /// A rule, or a command to the running proxy, changed, delayed or stopped items of the login.
+    case alteredByTap = "altered-by-xmpptap"
 }
 
 /// Why a connection to a server failed, according to the operating system and the DNS.
@@ -187,6 +189,8 @@ extension LoginCause {
         /// Between client and server.
         case network
         case tap = "xmpptap"
+        /// The recording does not show who is at fault.
+        case unknown
     }
 
     /// The side that has to change something or broke the rule, and the source of the rule.
@@ -251,7 +255,7 @@ extension LoginCause {
         case .conflict: (.client, "RFC 6120 §7.7.2.2")
         case .bindRefused: (.server, "RFC 6120 §7.6.2, §7.7.2")
         case .domainNotServed: (.tap, "RFC 6120 §4.9.3.6")
-        case .endedByTap: (.tap, nil)
+        case .endedByTap, .alteredByTap: (.tap, nil)
         }
     }
 }

@@ -8,6 +8,14 @@ public enum Remedy: Sendable, Hashable {
     case observed(LoginCause)
     /// The user name contains the domain.
     case useLocalPart
+    /// The server refused this kind of credential.
+    case checkCredential(Credential)
+    /// The server closed the stream or refused the login without a reason that names a side.
+    case compareLogs
+    /// The server requires TLS before the login.
+    case startTLS
+    /// The server does not offer resource binding.
+    case offerBinding
     /// Base64 contains a line break.
     case removeLineBreaks
     /// An XML declaration appears within the stream.
@@ -84,6 +92,17 @@ public enum Remedy: Sendable, Hashable {
 
     /// A client sent a PROXY header from an address that is not allowed to.
     case allowSender
+
+    /// What a client proves its identity with.
+    public enum Credential: Sendable, Hashable {
+        case password
+        /// A certificate (SASL EXTERNAL).
+        case certificate
+        /// A token (OAuth, FAST).
+        case token
+        /// Nothing: an anonymous login.
+        case none
+    }
 
     /// An authority of xmpptap that a client has to trust.
     public struct AuthorityTrust: Sendable, Hashable {

@@ -97,6 +97,8 @@ public struct LoginStep: Sendable {
     public var details: Attributes
     /// Of a step that the session's end cut off: on which leg it was waited for the one who had to act.
     package var awaited: Leg?
+    /// Items that each side sent after such a step had begun: whoever continued had got its answer.
+    package var later = (sent: 0, received: 0)
 
     package init(
         name: Name,

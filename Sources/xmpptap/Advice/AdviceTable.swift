@@ -14,6 +14,14 @@ enum AdviceTable {
         case .usual(let cause): words(for: cause)
         case .observed(let cause): wordsWithoutProxy(for: cause)
         case .useLocalPart: "use the part of the JID before the @ as the user name; most servers expect that"
+        case .checkCredential(.password): words(for: .notAuthorized)
+        case .checkCredential(.certificate):
+            "check that the server trusts the issuer of the client's certificate, and that the certificate names the account"
+        case .checkCredential(.token): "get a new token; the server's log may say what is wrong with this one"
+        case .checkCredential(.none): "allow anonymous logins for this domain on the server, or log in with an account"
+        case .compareLogs: "compare the logs of the client and the server at this time"
+        case .startTLS: "use STARTTLS before the login: enable TLS in the client"
+        case .offerBinding: "check the server's modules and its log: after a login it must offer resource binding"
         case .removeLineBreaks:
             "encode the message without line breaks: many encoders insert one after 64 or 76 characters"
         case .removeDeclaration: "send the XML declaration only in front of a stream header"
@@ -314,13 +322,11 @@ extension AdviceTable {
         case .tlsExpected: "use direct TLS in the client, or use the server's port for STARTTLS (usually 5222)"
         case .seeOtherHost: "connect to the named host"
         case .notXMPP: "check which host and port the client uses"
-        case .serverSilent:
-            "check the server's log; if the port expects direct TLS, use the port for STARTTLS (usually 5222)"
         case .ownLoginRefused: words(for: .notAuthorized)
         case .bindingDenied, .bindingMismatch, .mechanismsAltered, .tlsVersionAltered:
             "look for a program between client and server that ends TLS, or disable channel binding in the client"
         case .domainNotServed: words(for: .hostUnknown)
-        case .endedByTap: "see the error above"
+        case .endedByTap, .alteredByTap: "see the error above"
         default: words(for: cause)
         }
     }
@@ -390,7 +396,7 @@ extension AdviceTable {
         case .systemShutdown: "try again when the server is back"
         case .streamError: "look up the condition, and check the server's log"
         case .serverSilent:
-            "check the server's log; a server that hangs does not answer, nor does a port for direct TLS"
+            "check the server's log: it did not continue the login"
         case .serverGone: "check the server's log; it closed the stream without a stream error"
         case .clientGaveUp: "check the client's log for the reason"
         case .noMechanismOffered:
@@ -442,6 +448,7 @@ extension AdviceTable {
         case .domainNotServed:
             "add the domain with --upstream-domain or --listen, or check the domain in the client's configuration"
         case .endedByTap: "see the error above; limits are set with --limit, rules with --rules"
+        case .alteredByTap: "change the rule, or try the login without --rules"
         }
     }
 }

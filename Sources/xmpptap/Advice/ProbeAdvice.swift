@@ -42,6 +42,7 @@ extension LoginDiagnosis {
         switch side {
         case .client: "cause: the account or this machine, not the server"
         case .server: "cause: the server"
+        case .unknown: "cause: unknown"
         case .network: "cause: the network between this machine and the server"
         case .tap: "cause: a proxy that intercepts TLS"
         }

@@ -94,6 +94,12 @@ final class LoginObserver {
         case fault(ScanFault, Direction, isForeign: Bool)
         /// From these offsets in the legs on bytes count as an exchange that cannot be followed.
         case unread(sent: UInt64, received: UInt64)
+        /// Bytes were not captured, or were not decrypted.
+        case gap
+        /// An element of the server; nil if its name is not one that can be shown.
+        case answer(String?)
+        /// A rule, or the user, held, changed or stopped an item; `isCertain` if that changed what the other side received.
+        case acted(Prose, isCertain: Bool)
         /// The first bytes of the server belong to another protocol.
         case serverSpeaks(String)
         /// This side sent an XML declaration within its stream.
@@ -139,6 +145,11 @@ final class LoginObserver {
     /// Keys of dialback are checked by this stream (XEP-0220 §2.3): it need not carry anything else.
     private(set) var hasVerified = false
     private(set) var hasServerTLS = false
+    private(set) var hasGap = false
+    /// The name of the server's last element.
+    private(set) var lastAnswer: String?
+    /// What a rule or the user did to an item of the login first; what changed the login comes before what delayed it.
+    private(set) var acted: (words: Prose, isCertain: Bool)?
     private(set) var serverProtocol: String?
     private(set) var secondDeclaration: Direction?
     private(set) var demandsTLS = false
@@ -196,6 +207,10 @@ final class LoginObserver {
         case .unread(let sent, let received): unreadFrom = unreadFrom ?? (sent, received)
         case .serverBeganTLS: hasServerTLS = true
         case .serverSpeaks(let name): serverProtocol = name
+        case .gap: hasGap = true
+        case .answer(let name): lastAnswer = name
+        case .acted(let words, let isCertain):
+            if acted == nil || isCertain && acted?.isCertain == false { acted = (words, isCertain) }
         case .secondDeclaration(let direction): secondDeclaration = secondDeclaration ?? direction
         case .demandedTLS: demandsTLS = true
         case .presented(let remedy): trust = remedy

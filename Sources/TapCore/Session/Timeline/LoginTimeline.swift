@@ -17,6 +17,8 @@ public struct LoginTimeline: Sendable {
     /// When the last step ended: the start of a step without a known start.
     private var reached: Int64
     private var underWay: [Step] = []
+    /// Elements and stream headers of the login so far.
+    private var items = (sent: 0, received: 0)
 
     /// A step that has begun.
     private struct Step {
@@ -27,9 +29,19 @@ public struct LoginTimeline: Sendable {
         var details: Attributes
         /// The leg of the side that has to act next.
         var awaits: Leg
+        /// The items before it.
+        var items: (sent: Int, received: Int)
     }
 
     init(at monotonic: Int64) { reached = monotonic }
+
+    /// Counts an element or a stream header.
+    mutating func count(_ direction: Direction) {
+        switch direction {
+        case .send: items.sent &+= 1
+        case .recv: items.received &+= 1
+        }
+    }
 
     func isUnderWay(_ name: LoginStep.Name, key: String? = nil) -> Bool {
         underWay.contains { $0.name == name && $0.key == key }
@@ -54,7 +66,7 @@ public struct LoginTimeline: Sendable {
     ) {
         cancel(name, key: key)
         guard underWay.count < Self.mostUnderWay else { return }
-        underWay.append(Step(name: name, key: key, began: monotonic, details: details, awaits: awaits))
+        underWay.append(Step(name: name, key: key, began: monotonic, details: details, awaits: awaits, items: items))
     }
 
     /// Discards a pending step.
@@ -101,6 +113,7 @@ public struct LoginTimeline: Sendable {
                 from: step.began,
                 details: step.details,
                 awaited: step.awaits,
+                later: (items.sent &- step.items.sent, items.received &- step.items.received),
                 at: monotonic
             )
         }
@@ -117,10 +130,11 @@ public struct LoginTimeline: Sendable {
         from began: Int64,
         details: Attributes,
         awaited: Leg? = nil,
+        later: (sent: Int, received: Int) = (0, 0),
         at monotonic: Int64
     ) -> LoginStep {
         reached = max(reached, monotonic)
-        let loginStep = LoginStep(
+        var loginStep = LoginStep(
             name: name,
             began: began,
             duration: max(0, monotonic - began),
@@ -128,6 +142,7 @@ public struct LoginTimeline: Sendable {
             details: details,
             awaited: awaited
         )
+        loginStep.later = later
         if steps.count < Self.capacity { steps.append(loginStep) }
         return loginStep
     }

@@ -1,0 +1,206 @@
+import TapDiagnosis
+import TapRecord
+import TapTestKit
+import Testing
+
+@testable import TapCore
+
+/// A diagnosis names a side only if the session shows that this side is at fault.
+struct BlameTests {
+    private typealias L = FailedLogin
+
+    private static let second: Int64 = 1_000_000_000
+
+    private static var observed: SessionOptions {
+        var options = SessionOptions(level: .trace)
+        options.isObserved = true
+        return options
+    }
+
+    private static func ruled(_ text: String) throws -> SessionOptions {
+        var options = SessionOptions(level: .trace)
+        options.rules = LiveRules(try RuleFileTests.load(text)) { _ in RuleLocalTime() }
+        return options
+    }
+
+    @Test func `A client that leaves at once leaves open who was slow`() throws {
+        var soon = L.opened(L.mechanisms("PLAIN"))
+        soon.send(L.plain)
+        soon.wait(Self.second / 10)
+        soon.leave()
+        let found = try #require(soon.diagnoses.first)
+        #expect(found.cause == .clientGaveUp && found.side == .unknown)
+        #expect(found.finding.description == "the client disconnected before the server answered, after 100 ms")
+
+        var late = L.opened(L.mechanisms("PLAIN"))
+        late.send(L.plain)
+        late.wait(6 * Self.second)
+        late.leave()
+        #expect(late.diagnoses.map(\.cause) == [.serverSilent] && late.diagnoses.first?.side == .server)
+    }
+
+    @Test func `A server that closes first is named, whatever the client had to do`() throws {
+        func expect(_ found: LoginDiagnosis?, _ words: String, _ side: LoginCause.Side = .server) throws {
+            let found = try #require(found)
+            #expect(found.cause == LoginCause.serverGone && found.side == side, "\(found.message)")
+            #expect("\(found.finding)" == words)
+        }
+        var harness = L.opened(L.mechanisms("PLAIN"))
+        harness.leave(.server)
+        try expect(harness.diagnoses.first, "the server closed the connection before the client chose a mechanism")
+        harness = L.opened(L.mechanisms("PLAIN"))
+        harness.wait(20 * Self.second)
+        harness.leave(.server)
+        try expect(
+            harness.diagnoses.first,
+            "the server closed the connection 20 s after its last element before the client chose a mechanism",
+            .unknown
+        )
+        harness = L.opened(L.mechanisms("SCRAM-SHA-1"))
+        harness.send(L.auth("SCRAM-SHA-1", "n,,\(L.scramFirst)"))
+        harness.recv(L.sasl("challenge", L.challenge))
+        harness.leave(.server)
+        try expect(harness.diagnoses.first, "the server closed the connection before the client answered its challenge")
+        harness = L.opened(L.mechanisms("PLAIN"))
+        harness.send(L.plain)
+        harness.recv(L.sasl("success"))
+        harness.leave(.server)
+        try expect(harness.diagnoses.first, "the server closed the connection after <success/>")
+        harness = L.authenticated(L.bind)
+        harness.leave(.server)
+        try expect(harness.diagnoses.first, "the server closed the connection before the client bound a resource")
+    }
+
+    @Test(arguments: [
+        ("::handshake\n\nELEMENT: {urn:ietf:params:xml:ns:xmpp-sasl}auth\nDROP.\n", "dropped <auth/>", true),
+        ("::handshake\n\nELEMENT: {http://etherx.jabber.org/streams}features\nDROP.\n", "dropped <features/>", true),
+        ("::handshake\n\nELEMENT: {urn:ietf:params:xml:ns:xmpp-sasl}auth\nDELAY=200ms\n", "delayed <auth/>", false),
+    ])
+    func `A rule that acts on the login is named as the cause`(rules: String, words: String, isCertain: Bool) throws {
+        var harness = L.opened(L.mechanisms("PLAIN"), options: try Self.ruled(rules))
+        harness.send(L.plain)
+        harness.wait(7 * Self.second)
+        harness.leave()
+        let found = try #require(harness.diagnoses.first)
+        #expect(found.cause == .alteredByTap && found.side == .tap, "\(found.message)")
+        #expect(found.finding.description.hasPrefix("test.pfw:4 \(words); then: "), "\(found.finding)")
+        #expect(found.isProxyTheCause == (isCertain ? true : nil))
+    }
+
+    @Test func `A rule that only delays does not take a server's refusal upon itself`() throws {
+        var harness = L.opened(
+            L.mechanisms("PLAIN"),
+            options: try Self.ruled("::handshake\n\nELEMENT: {urn:ietf:params:xml:ns:xmpp-sasl}auth\nDELAY=1s\n")
+        )
+        harness.send(L.plain)
+        harness.wait(2 * Self.second)
+        harness.recv(L.failure("not-authorized"))
+        harness.leave()
+        #expect(harness.diagnoses.map(\.cause) == [.notAuthorized])
+    }
+
+    @Test func `Packets or lines that are missing leave no verdict from silence`() {
+        // Bytes are missing before the answer.
+        var harness = L.opened(L.mechanisms("PLAIN"), options: Self.observed)
+        harness.send(L.plain)
+        harness.handle(.missed(.recv, bytes: 51))
+        harness.leave()
+        #expect(harness.diagnoses.isEmpty)
+        // The client has got an answer that is not among the packets.
+        harness = L.opened(L.mechanisms("PLAIN"), options: Self.observed)
+        harness.send(L.plain)
+        harness.send("<presence/>")
+        harness.wait(9 * Self.second)
+        harness.leave()
+        #expect(harness.diagnoses.isEmpty)
+        // Secrets of TLS are missing.
+        harness = L.opened(L.mechanisms("PLAIN"), options: Self.observed)
+        harness.send(L.plain)
+        harness.handle(.remark(.recv, code: "wrong-secret", "not decrypted: wrong secret"))
+        harness.leave(.server)
+        #expect(harness.diagnoses.isEmpty)
+        // What a server says counts all the same.
+        harness = L.opened(L.mechanisms("PLAIN"), options: Self.observed)
+        harness.handle(.missed(.recv, bytes: 51))
+        harness.send(L.plain)
+        harness.recv(L.answer + L.failure("not-authorized"))
+        harness.leave()
+        #expect(harness.diagnoses.map(\.cause) == [.notAuthorized])
+    }
+
+    @Test func `A log that lacks the request has no verdict about it`() {
+        var options = Self.observed
+        options.isDecoded = true
+        var harness = L.opened(L.mechanisms("PLAIN"), options: options)
+        harness.send(L.plain)
+        harness.recv(L.sasl("success"))
+        harness.send(L.header)
+        harness.recv(L.answer + L.features(L.bind))
+        harness.recv("<iq type='result' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>")
+        harness.send("</stream:stream>")
+        harness.leave()
+        #expect(harness.diagnoses.isEmpty)
+    }
+
+    @Test func `A stream error without a reason blames nobody`() throws {
+        for content in [L.streamError("undefined-condition", words: "You are banned"), L.streamError("reset")] {
+            var harness = SessionHarness()
+            harness.send(L.header)
+            harness.recv(L.answer + content)
+            harness.leave(.server)
+            let found = try #require(harness.diagnoses.first)
+            #expect(found.cause == .streamError && found.side == .unknown, "\(found.message)")
+        }
+    }
+
+    @Test func `A component without a version in its header is not at fault`() throws {
+        var harness = SessionHarness()
+        let header =
+            "<stream:stream xmlns='jabber:component:accept' xmlns:stream='http://etherx.jabber.org/streams' to='c.example.org'>"
+        harness.send(header)
+        harness.recv(header.replacing("to=", with: "id='1' from="))
+        harness.wait(6 * Self.second)
+        harness.leave()
+        #expect(harness.diagnoses.allSatisfy { $0.cause != .versionMismatch })
+    }
+
+    @Test(arguments: [
+        ("EXTERNAL", "="), ("OAUTHBEARER", "n,,\u{1}auth=Bearer x\u{1}\u{1}"), ("HT-SHA-256-NONE", "juliet\0x"),
+        ("ANONYMOUS", ""),
+    ])
+    func `A refusal of another credential does not speak of a password`(mechanism: String, message: String) throws {
+        var harness = L.opened(L.mechanisms(mechanism))
+        harness.send(L.auth(mechanism, message))
+        harness.recv(L.failure("not-authorized"))
+        harness.leave()
+        let found = try #require(harness.diagnoses.first)
+        #expect(found.cause == .notAuthorized && !found.finding.description.contains("password"), "\(found.message)")
+    }
+
+    @Test func `A mechanism that the server refuses although it offers it is the server's fault`() {
+        var harness = L.opened(L.mechanisms("PLAIN"))
+        harness.send(L.plain)
+        harness.recv(L.failure("invalid-mechanism"))
+        harness.leave()
+        #expect(harness.diagnoses.first?.side == .server)
+    }
+
+    @Test func `An error within a SCRAM challenge is read`() throws {
+        var harness = L.opened(L.mechanisms("SCRAM-SHA-1"))
+        harness.send(L.auth("SCRAM-SHA-1", "n,,\(L.scramFirst)"))
+        harness.recv(L.sasl("challenge", "e=unknown-user"))
+        harness.leave()
+        let found = try #require(harness.diagnoses.first)
+        #expect(found.cause == .unknownUser, "\(found.message)")
+    }
+
+    @Test func `A downgrade of channel binding is named without a forecast`() throws {
+        var harness = L.opened(L.mechanisms("SCRAM-SHA-1-PLUS", "SCRAM-SHA-1"))
+        harness.send(L.auth("SCRAM-SHA-1", "y,,\(L.scramFirst)"))
+        harness.recv(L.failure("not-authorized"))
+        harness.leave()
+        let found = try #require(harness.diagnoses.first)
+        #expect(found.cause == .bindingDenied, "\(found.message)")
+        #expect(found.finding.description.contains("an unknown user name can give the same error"))
+    }
+}
