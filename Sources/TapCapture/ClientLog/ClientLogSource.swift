@@ -33,7 +33,6 @@ struct ClientLogSource: Source {
     private var closed: [[UInt8]] = []
     /// The session of the item that was read last; 0 is none.
     private var latest: UInt64 = 0
-    private var latestKey: [UInt8] = []
     private(set) var writer = Writer.client
     private var isEntangled = false
     /// Sessions so far.
@@ -47,8 +46,8 @@ struct ClientLogSource: Source {
     private var lines = 0
     /// Whether an item was found.
     private(set) var hasItems = false
-    /// The sessions that sent requests, for answers whose line does not name the session.
-    private var requests: [[UInt8]: [UInt8]] = [:]
+    /// Names the sessions of lines that do not.
+    private var attribution = LogAttribution()
     /// The fragment before, unless it was shown twice.
     private var previous: LogFragment?
     /// The open item of a text log of xmpptap.
@@ -67,8 +66,6 @@ struct ClientLogSource: Source {
 
     /// Sessions that are followed: beyond them those longest silent are given up.
     private static let mostSessions = 16_384
-    /// Requests that are remembered.
-    private static let mostRequests = 65_536
     /// Time after both ends of a session's streams in which what it has sent behind them may follow, in nanoseconds.
     private static let farewell: Int64 = 1_000_000_000
 
@@ -135,8 +132,8 @@ struct ClientLogSource: Source {
     }
 
     private mutating func takeEntries() {
+        hasItems = hasItems || fragmenter.hasItems
         for entry in fragmenter.takeEntries() {
-            if case .fragment = entry { hasItems = true }
             if backlog != nil { backlog?.append(entry) } else { take(entry) }
         }
     }
@@ -183,7 +180,7 @@ struct ClientLogSource: Source {
         pending = nil
         var scanner = LogXMLScanner()
         var whole: [[UInt8]] = []
-        _ = scanner.read(item.bytes[...]) { whole.append($0) }
+        _ = scanner.read(item.bytes[...], into: &whole)
         for bytes in whole { take(bytes, item.direction, item.session, at: item.at, line: lines) }
         if scanner.isWithinItem { reject("line \(lines) cannot be read as XML: it is cut", in: item.session) }
     }
@@ -205,14 +202,23 @@ struct ClientLogSource: Source {
                 previous = nil
                 return
             }
-            guard !fragment.repeats(last, fragment.items.map { LogEvidence($0.bytes[...]) }) else { return }
+            guard !fragment.repeats(last) else { return }
             take(fragment)
         }
     }
 
     private mutating func take(_ fragment: LogFragment) {
         let direction = format.direction(of: fragment)
-        let session = format.session(of: fragment, direction) ?? answered(fragment) ?? latestKey
+        let named = format.session(of: fragment, direction)
+        let session =
+            format.sessionPlace == nil
+            ? []
+            : attribution.session(
+                fragment.items.map { LogAttribution.Item($0.evidence, direction) },
+                value: named,
+                isUsual: format.namesSession(direction)
+            )
+        if attribution.ambiguities > 0 { entangle() }
         for item in fragment.items {
             switch item.state {
             case .startTagOnly: reject("line \(item.line) shows a start tag and not the rest of the item", in: session)
@@ -229,21 +235,16 @@ struct ClientLogSource: Source {
                     )
                     continue
                 }
-                if case .query(let id) = LogEvidence(item.bytes[...]).role, format.sessionPlace != nil {
-                    if requests.count >= Self.mostRequests { requests = [:] }
-                    requests[id] = session
-                }
                 take(item.bytes, direction, session, at: now, line: item.line)
             }
         }
     }
 
-    /// The session whose request an item answers.
-    private func answered(_ fragment: LogFragment) -> [UInt8]? {
-        for item in fragment.items {
-            if case .reply(let id) = LogEvidence(item.bytes[...]).role, let session = requests[id] { return session }
-        }
-        return nil
+    /// From here on nothing tells which session an item belongs to: the logins under way have no verdict.
+    private mutating func entangle() {
+        guard !isEntangled else { return }
+        isEntangled = true
+        for session in open.values { tell(.input(.joined()), session.number, at: now) }
     }
 
     /// A line that shows no item.
@@ -310,6 +311,8 @@ struct ClientLogSource: Source {
     ) {
         if let current = open[session], current.streams.isOver(before: item, direction) { end(session) }
         items += 1
+        // The end of a stream that the log does not show, or shows twice.
+        if open[session] == nil, LogTag(item[...]).isStreamEnd { return }
         var streams = open[session]?.streams ?? ClientLogStreams()
         let inputs: [SourceInput.Kind]
         switch streams.take(direction, item) {
@@ -335,7 +338,6 @@ struct ClientLogSource: Source {
         open[session]?.latest = items
         open[session]?.at = at
         latest = number
-        latestKey = session
         for input in inputs { tell(input, number, at: at) }
         if streams.isClosedByBoth, !closed.contains(session) { closed.append(session) }
     }

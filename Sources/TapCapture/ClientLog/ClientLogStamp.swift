@@ -8,8 +8,6 @@ struct ClientLogStamp {
     let time: Timestamp
     /// The line names the day.
     let hasDay: Bool
-    /// How it is written, digits aside: lines that begin alike are lines of the log, others continue one.
-    let shape: [UInt8]
 
     /// The range of the time in the line.
     let range: Range<Int>
@@ -61,26 +59,60 @@ struct ClientLogStamp {
         else { return nil }
         let half = reader.half()
         guard half == nil || (1...12).contains(hour) else { return nil }
-        var fraction = ""
+        var fraction: ArraySlice<UInt8> = []
         if reader.takeAny(of: 0x2E, 0x2C, 0x3A) { fraction = reader.digits(most: 9) }
         let end = reader.position
         range = offset..<end
         let zone = reader.zone()
-        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        let text =
-            "\(day.year)-\(two(day.month))-\(two(day.of))T\(two(half.map { hour % 12 + $0 } ?? hour)):\(two(minute)):\(two(second))"
-            + (fraction.isEmpty ? "Z" : ".\(fraction)Z")
-        guard let local = Timestamp(rfc3339: text) else { return nil }
+        var text: [UInt8] = []
+        text.reserveCapacity(30)
+        func append(_ number: Int, digits: Int, _ mark: UInt8) {
+            var power = 1
+            for _ in 1..<digits { power *= 10 }
+            while power > 0 {
+                text.append(0x30 + UInt8(number / power % 10))
+                power /= 10
+            }
+            text.append(mark)
+        }
+        append(day.year, digits: 4, 0x2D)
+        append(day.month, digits: 2, 0x2D)
+        append(day.of, digits: 2, 0x54)
+        append(half.map { hour % 12 + $0 } ?? hour, digits: 2, 0x3A)
+        append(minute, digits: 2, 0x3A)
+        append(second, digits: 2, fraction.isEmpty ? 0x5A : 0x2E)
+        if !fraction.isEmpty { text += fraction + [0x5A] }
+        guard let local = Timestamp(rfc3339: text.span.bytes) else { return nil }
         time = Timestamp(nanoseconds: local.nanoseconds &- Int64(zone) &* 60_000_000_000)
         self.hasDay = hasDay
+    }
+
+    /// How the time is written, digits aside, and what precedes it: lines that begin alike are lines of the log, others continue one.
+    func shape(in line: [UInt8]) -> [UInt8] {
         var shape: [UInt8] = []
-        for byte in line[..<end] {
-            let mask: UInt8 =
-                byte >= 0x30 && byte <= 0x39 ? 0x30 : byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A ? 0x61 : byte
+        for byte in line.prefix(range.upperBound) {
+            let mask = Self.mask(byte)
             if mask == shape.last, mask == 0x30 || mask == 0x61 { continue }
             shape.append(mask)
         }
-        self.shape = shape
+        return shape
+    }
+
+    /// Whether the time of a line is written like that.
+    func has(_ shape: [UInt8], in line: [UInt8]) -> Bool {
+        var (index, last) = (0, UInt8(0))
+        for byte in line.prefix(range.upperBound) {
+            let mask = Self.mask(byte)
+            if index > 0, mask == last, mask == 0x30 || mask == 0x61 { continue }
+            guard index < shape.count, shape[index] == mask else { return false }
+            index += 1
+            last = mask
+        }
+        return index == shape.count
+    }
+
+    private static func mask(_ byte: UInt8) -> UInt8 {
+        byte >= 0x30 && byte <= 0x39 ? 0x30 : byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A ? 0x61 : byte
     }
 
     /// The three letters of a month and a space.
@@ -139,10 +171,10 @@ struct ClientLogStamp {
             return found.reduce(0) { $0 * 10 + Int($1 - 0x30) }
         }
 
-        mutating func digits(most count: Int) -> String {
+        mutating func digits(most count: Int) -> ArraySlice<UInt8> {
             let found = rest.prefix { $0 >= 0x30 && $0 <= 0x39 }
             rest = rest.dropFirst(found.count)
-            return String(decoding: found.prefix(count), as: UTF8.self)
+            return found.prefix(count)
         }
 
         /// `+HH:MM` or `+HHMM` in minutes; 0 if there is none.

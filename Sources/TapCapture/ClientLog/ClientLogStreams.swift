@@ -27,20 +27,20 @@ struct ClientLogStreams {
     private var declarations: [Direction: [UInt8]] = [:]
     /// The header of each direction, which declares prefixes for its items.
     private var headers: [Direction: [UInt8]] = [:]
+    /// The log shows a request to bind a resource.
+    private var asksToBind = false
     /// The domain of the account, as the client's last header named it.
     private var domain: String?
 
     /// Whether an item belongs to a session that comes after this one: this one's streams are closed, or the client
     /// opens one unexpectedly.
     func isOver(before item: [UInt8], _ direction: Direction) -> Bool {
-        let tag = LogTag(item[...])
-        let isEnd = tag.isStreamEnd
-        let opensStream = LogEvidence(item[...]).role == .opening || tag.isDeclaration
         // What the server had sent before it heard of the end still belongs to this one, and so do the acknowledgements
         // that a client sends behind its own end.
-        if isClosed { return direction == .send && !isEnd && (opensStream || !hasHeaders) }
-        guard direction == .send, opensStream else { return false }
-        return !isRestartDue && declarations[.send] == nil
+        guard direction == .send, isClosed || !isRestartDue && declarations[.send] == nil else { return false }
+        let tag = LogTag(item[...])
+        let opensStream = tag.isDeclaration || LogEvidence(item[...]).role == .opening
+        return opensStream || isClosed && !hasHeaders && !tag.isStreamEnd
     }
 
     /// Takes an item of the log; gives what the session gets of it.
@@ -93,6 +93,7 @@ struct ClientLogStreams {
             inputs.append(.received(direction, inferred, inferred: "the header is not in the log"))
         }
         noteRestart(tag, direction)
+        if noteBinding(tag, direction) { inputs.append(.input(.joined())) }
         return .read(inputs + [.received(direction, bytes)])
     }
 
@@ -120,6 +121,16 @@ struct ClientLogStreams {
         }
         isRestartDue = true
         open = []
+    }
+
+    /// Notes requests to bind a resource; returns whether an item answers one that the log does not show. Then it shows too little of the
+    /// login to say how it went.
+    private mutating func noteBinding(_ tag: LogTag, _ direction: Direction) -> Bool {
+        guard tag.isNamed("iq"), !tag.isEmpty,
+            LogTag(tag.content)["xmlns"]?.elementsEqual("urn:ietf:params:xml:ns:xmpp-bind".utf8) == true
+        else { return false }
+        defer { asksToBind = true }
+        return direction == .recv && !asksToBind
     }
 
     private mutating func noteDomain(_ header: [UInt8]) {

@@ -6,13 +6,20 @@ internal import TapRecord
 struct LogEvidence {
     /// The part of an item in a session, for grouping items into sessions.
     enum Role: Hashable {
-        case opening, features, request, answer, challenge, response, success, failure, end, other
+        /// A request to authenticate, or for TLS or compression.
+        case request(isLogin: Bool)
+        case opening, features, answer, challenge, response, success, failure, end, other
         /// An iq that asks, or that answers; with its id.
         case query(id: [UInt8]), reply(id: [UInt8])
     }
 
-    /// What no peer does twice in a row with the same content.
-    static let unrepeatable: Set<Role> = [.opening, .features, .success, .failure, .request, .answer]
+    /// No peer sends such an item twice in a row with the same content.
+    var isUnrepeatable: Bool {
+        switch role {
+        case .opening, .features, .success, .failure, .request, .answer: true
+        default: false
+        }
+    }
 
     /// The side that sends such an item; nil if both may.
     private(set) var direction: Direction?
@@ -21,6 +28,10 @@ struct LogEvidence {
     private(set) var role = Role.other
     /// The bare JID to which a stanza is addressed, which is the account if the server sends it.
     private(set) var recipient: [UInt8]?
+    /// The domain of the server that a stream header names.
+    private var domain: [UInt8]?
+    /// The recipient of a stanza, or the domain of a header.
+    var address: [UInt8]? { recipient ?? domain }
 
     private static let tls = "urn:ietf:params:xml:ns:xmpp-tls"
     private static let binding = "urn:ietf:params:xml:ns:xmpp-bind"
@@ -37,8 +48,8 @@ struct LogEvidence {
         }
         switch String(decoding: tag.local, as: UTF8.self) {
         case "features": set(.recv, .features)
-        case "starttls", "compress": set(.send, .request)
-        case "auth", "authenticate": set(.send, .request)
+        case "starttls", "compress": set(.send, .request(isLogin: false))
+        case "auth", "authenticate": set(.send, .request(isLogin: true))
         case "response", "abort": set(.send, .response)
         case "proceed", "compressed": set(.recv, .answer)
         case "challenge", "continue": set(.recv, .challenge)
@@ -65,6 +76,7 @@ struct LogEvidence {
     /// A client names the server; a server names itself and the stream (RFC 6120 §4.7).
     private mutating func readHeader(_ tag: LogTag) {
         role = .opening
+        defer { domain = (direction == .recv ? tag["from"] : tag["to"]).map { Array($0) } }
         switch (tag.has("to"), tag.has("from"), tag.has("id")) {
         case (true, _, false): direction = .send
         case (false, true, _), (false, _, true): direction = .recv
@@ -108,11 +120,12 @@ struct LogEvidence {
     /// A client usually leaves out `from`; a server always delivers a stanza with it (RFC 6120 §8.1).
     private mutating func readStanza(_ tag: LogTag, isAnswer: Bool = false) {
         isWeak = true
-        recipient = tag["to"].flatMap { $0.contains(0x40) ? Array($0.prefix { $0 != 0x2F }) : nil }
-        let isFull = tag["to"].map { $0.contains(0x2F) && $0.contains(0x40) } ?? false
-        switch (tag.has("from"), tag.has("to")) {
-        case (true, true): direction = .recv
-        case (true, false): direction = .recv
+        let to = tag["to"]
+        let isAccount = to?.contains(0x40) ?? false
+        recipient = isAccount ? to.map { Array($0.prefix { $0 != 0x2F }) } : nil
+        let isFull = isAccount && to?.contains(0x2F) ?? false
+        switch (tag.has("from"), to != nil) {
+        case (true, _): direction = .recv
         case (false, true): direction = isAnswer && isFull ? nil : .send
         case (false, false): direction = isAnswer ? nil : .send
         }

@@ -15,6 +15,8 @@ struct LogFormat {
     private(set) var isEntangled = false
     /// Names the session of an item; nil if one session is there at a time.
     private(set) var sessionPlace: [UInt8]?
+    /// The directions of items whose lines name the session.
+    private var namedSides: Set<Direction> = []
     /// The sessions of a log whose two sides name one by different values; nil if both use the same.
     private var pairs: SessionPairs?
     /// The direction of each shape; nil of one in front of items of both sides.
@@ -51,9 +53,8 @@ struct LogFormat {
     init(learning fragments: [LogFragment]) {
         var strong: [[UInt8]: Votes] = [:]
         var weak: [[UInt8]: Votes] = [:]
-        let evidence = fragments.map { $0.items.map { LogEvidence($0.bytes[...]) } }
-        for (fragment, items) in zip(fragments, evidence) {
-            for item in items {
+        for fragment in fragments {
+            for item in fragment.items.lazy.map(\.evidence) {
                 guard let direction = item.direction else { continue }
                 if item.isWeak {
                     weak[fragment.lead.shape, default: Votes()].add(direction)
@@ -72,14 +73,15 @@ struct LogFormat {
         for (shape, lead) in leads {
             if let votes = strong[shape] {
                 directions[shape] = .some(votes.direction)
-                if votes.direction == nil { places[shape] = Self.place(in: fragments, evidence, shape) }
+                if votes.direction == nil { places[shape] = Self.place(in: fragments, shape) }
             } else if let direction = byWords(lead) ?? weak[shape]?.direction {
                 directions[shape] = .some(direction)
             }
         }
-        isDoubled = Self.isDoubled(fragments, evidence)
-        let found = SessionPlace(fragments.map { ($0, direction(of: $0)) }, evidence, isDoubled: isDoubled)
+        isDoubled = Self.isDoubled(fragments)
+        let found = SessionPlace(fragments.map { ($0, direction(of: $0)) }, isDoubled: isDoubled)
         sessionPlace = found.place
+        namedSides = found.sides
         isEntangled = found.crossings > 0
         if found.isPaired { pairs = SessionPairs() }
     }
@@ -87,13 +89,12 @@ struct LogFormat {
     /// Returns the first place of a shape with different values for items of the client and of the server.
     private static func place(
         in fragments: [LogFragment],
-        _ evidence: [[LogEvidence]],
         _ shape: [UInt8]
     ) -> (place: [UInt8], values: [[UInt8]: Direction])? {
         var votes: [[UInt8]: [[UInt8]: Votes]] = [:]
         var order: [[UInt8]] = []
-        for (fragment, items) in zip(fragments, evidence) where fragment.lead.shape == shape {
-            for item in items {
+        for fragment in fragments where fragment.lead.shape == shape {
+            for item in fragment.items.lazy.map(\.evidence) {
                 guard let direction = item.direction, !item.isWeak else { continue }
                 for slot in fragment.lead.slots {
                     if votes[slot.place] == nil { order.append(slot.place) }
@@ -140,7 +141,7 @@ struct LogFormat {
         {
             return direction
         }
-        let evidence = fragment.items.map { LogEvidence($0.bytes[...]) }
+        let evidence = fragment.items.map(\.evidence)
         let direction =
             evidence.first { $0.direction != nil && !$0.isWeak }?.direction
             ?? (directions[fragment.lead.shape] == nil ? byWords(fragment.lead) : nil)
@@ -178,6 +179,9 @@ struct LogFormat {
         lead.slots.contains { $0.value.starts(with: "s2sout".utf8) }
     }
 
+    /// Whether lines of a side usually name the session.
+    func namesSession(_ direction: Direction?) -> Bool { direction.map(namedSides.contains) ?? true }
+
     /// What names the session of a fragment; empty if the log has one at a time, nil if this line does not say it.
     mutating func session(of fragment: LogFragment, _ direction: Direction?) -> [UInt8]? {
         guard let sessionPlace else { return [] }
@@ -187,12 +191,11 @@ struct LogFormat {
     }
 
     /// Whether most items that do not occur twice in a row are printed twice in a row.
-    private static func isDoubled(_ fragments: [LogFragment], _ evidence: [[LogEvidence]]) -> Bool {
+    private static func isDoubled(_ fragments: [LogFragment]) -> Bool {
         var (single, double) = (0, 0)
         var index = 0
         while index < fragments.count {
-            let roles = evidence[index].map(\.role)
-            let isUnique = roles.contains(where: LogEvidence.unrepeatable.contains)
+            let isUnique = fragments[index].isUnrepeatable
             let isSame = index + 1 < fragments.count && fragments[index].isSame(as: fragments[index + 1])
             if isUnique { if isSame { double += 1 } else { single += 1 } }
             index += isSame ? 2 : 1
@@ -202,23 +205,32 @@ struct LogFormat {
 }
 
 extension LogFragment {
-    /// Whether another one shows the same items; two loggers may indent them differently.
+    /// Whether another one shows the same items; two loggers may indent them and quote values differently.
     func isSame(as other: LogFragment) -> Bool {
         guard items.count == other.items.count else { return false }
         return zip(items, other.items).allSatisfy { one, other in
             one.bytes == other.bytes
-                || one.bytes.lazy.filter { $0 > 0x20 }.elementsEqual(other.bytes.lazy.filter { $0 > 0x20 })
+                || one.bytes.lazy.filter { $0 > 0x20 }.elementsEqual(other.bytes.lazy.filter { $0 > 0x20 }) {
+                    $0 == $1 || $0 == 0x27 && $1 == 0x22 || $0 == 0x22 && $1 == 0x27
+                }
         }
     }
 
-    /// Whether it shows again what the one before has shown and what no peer sends twice in a row: a header, features, a request
-    /// to authenticate or its answer.
-    func repeats(_ previous: LogFragment?, _ evidence: [LogEvidence]) -> Bool {
-        guard let previous, evidence.contains(where: { LogEvidence.unrepeatable.contains($0.role) }) else {
-            return false
-        }
-        return isSame(as: previous)
+    /// Whether it shows again what the one before has shown: what no peer sends twice in a row, such as a header, features or a request to
+    /// authenticate, or a stanza behind another text, that of a second logger. Behind the same text with other values it is
+    /// another session's.
+    func repeats(_ previous: LogFragment?) -> Bool {
+        guard let previous else { return false }
+        let isAnotherText = lead.shape != previous.lead.shape
+        let isPossible =
+            isUnrepeatable
+            ? isAnotherText || lead.slots == previous.lead.slots
+            : isAnotherText && items.allSatisfy({ LogTag($0.bytes[...]).isStanza })
+        return isPossible && isSame(as: previous)
     }
+
+    /// Whether no peer sends all of its items twice in a row.
+    fileprivate var isUnrepeatable: Bool { items.contains { $0.evidence.isUnrepeatable } }
 }
 
 /// Joins the two values of a session if each direction has a separate one: ejabberd's receiver and its c2s process.
@@ -248,6 +260,8 @@ private struct SessionPairs {
 /// that lead to impossible sessions less often than no grouping does, the best is taken.
 private struct SessionPlace {
     private(set) var place: [UInt8]?
+    /// The directions of items with a value of it.
+    private(set) var sides: Set<Direction> = []
     /// Client and server have different values.
     private(set) var isPaired = false
     /// Answers that belong to no request of their session: it is not one session.
@@ -257,12 +271,13 @@ private struct SessionPlace {
         var role: LogEvidence.Role
         var direction: Direction?
         var recipient: [UInt8]?
+        var item: LogAttribution.Item
     }
 
     /// Places looked at; a log has few.
     private static let most = 64
 
-    init(_ fragments: [(LogFragment, Direction?)], _ evidence: [[LogEvidence]], isDoubled: Bool) {
+    init(_ fragments: [(LogFragment, Direction?)], isDoubled: Bool) {
         var values: [[UInt8]: Set<[UInt8]>] = [:]
         var order: [[UInt8]] = []
         for (fragment, _) in fragments {
@@ -276,17 +291,24 @@ private struct SessionPlace {
         }
         var steps: [(fragment: LogFragment, steps: [Step])] = []
         var previous: LogFragment?
-        for ((fragment, direction), items) in zip(fragments, evidence) {
+        for (fragment, direction) in fragments {
             if isDoubled, let last = previous, last.isSame(as: fragment) {
                 previous = nil
                 continue
             }
-            guard !fragment.repeats(previous, items) else { continue }
+            guard !fragment.repeats(previous) else { continue }
             previous = fragment
             steps.append(
                 (
                     fragment,
-                    items.map { Step(role: $0.role, direction: direction ?? $0.direction, recipient: $0.recipient) }
+                    fragment.items.lazy.map(\.evidence).map {
+                        Step(
+                            role: $0.role,
+                            direction: direction ?? $0.direction,
+                            recipient: $0.recipient,
+                            item: LogAttribution.Item($0, direction)
+                        )
+                    }
                 )
             )
         }
@@ -308,8 +330,18 @@ private struct SessionPlace {
                 let isEqual = found.faults == best && place == nil && found.isPlausible
                 guard isBetter || isEqual else { continue }
                 (best, place, groups, isPaired, crossings) = (found.faults, candidate, count, paired, found.crossings)
+                sides = Self.sides(steps, candidate)
             }
         }
+    }
+
+    /// The directions of items with a value of a place.
+    private static func sides(_ steps: [(fragment: LogFragment, steps: [Step])], _ place: [UInt8]) -> Set<Direction> {
+        var sides: Set<Direction> = []
+        for (fragment, steps) in steps where fragment.lead.slots.contains(where: { $0.place == place }) {
+            for step in steps { if let direction = step.direction { sides.insert(direction) } }
+        }
+        return sides
     }
 
     /// Whether each value of a place belongs to one direction.
@@ -335,12 +367,21 @@ private struct SessionPlace {
         _ requests: Set<[UInt8]>,
         paired: Bool = false
     ) -> (faults: Int, crossings: Int, isPlausible: Bool) {
+        let named = place.map { sides(steps, $0) } ?? []
+        var hasAll = true
+        // Values that never return may be times.
+        var (isMixed, latest) = (false, [UInt8]?.none)
         var groups: [[UInt8]: Group] = [:]
-        var latest: [UInt8] = []
+        var attribution = LogAttribution()
         var pairs = SessionPairs()
         for (fragment, steps) in steps {
-            var value = place.flatMap { place in fragment.lead.slots.first { $0.place == place }?.value } ?? latest
-            if paired, let direction = steps.first?.direction { value = pairs.session(value, direction) }
+            hasAll = hasAll && (place == nil || fragment.lead.slots.contains { $0.place == place })
+            var known = place.flatMap { place in fragment.lead.slots.first { $0.place == place }?.value }
+            if paired, let direction = steps.first?.direction { known = known.map { pairs.session($0, direction) } }
+            let isUsual = steps.first?.direction.map(named.contains) ?? true
+            let value =
+                place == nil ? [] : attribution.session(steps.map(\.item), value: known, isUsual: isUsual)
+            if value != latest { isMixed = isMixed || groups[value] != nil }
             latest = value
             for step in steps { groups[value, default: Group()].take(step, requests) }
         }
@@ -348,11 +389,13 @@ private struct SessionPlace {
         let alone = all.count { $0.count == 1 }
         let isPlausible =
             all.allSatisfy(\.beginsWithOpening)
-            || alone * 2 <= all.count && all.allSatisfy { $0.count == 1 || $0.directions.count == 2 }
+            || hasAll && isMixed && alone * 2 <= all.count
+                && all.allSatisfy { $0.count == 1 || $0.directions.count == 2 }
         // Some logs leave out what holds a password: then answers to it prove nothing.
         let showsRequests = all.reduce(0) { $0 + $1.requestCount } >= all.reduce(0) { $0 + $1.answers }
         let crossings = all.reduce(0) { $0 + $1.crossings + (showsRequests ? $1.unrequested : 0) }
-        return (all.reduce(0) { $0 + $1.faults }, crossings, isPlausible)
+        let faults = all.reduce(0) { $0 + $1.faults } + attribution.ambiguities
+        return (faults, crossings + attribution.ambiguities, isPlausible)
     }
 
     /// A session as far as its items were read.

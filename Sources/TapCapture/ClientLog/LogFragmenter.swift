@@ -1,36 +1,10 @@
 internal import TapRecord
 
-/// XML that a log shows in one place: items of one direction, with the text around them.
-struct LogFragment {
-    /// An item, whole or in part.
-    struct Item {
-        var bytes: [UInt8]
-        /// The number of the line on which it begins, from 1.
-        var line: Int
-        var state = State.whole
-
-        enum State {
-            case whole
-            /// The log does not show its end.
-            case cut
-            /// The log shows its start tag and nothing else, as Prosody's log does at its usual levels.
-            case startTagOnly
-        }
-    }
-
-    var lead: LogLead
-    /// The time of the line with the text in front.
-    var stamp: ClientLogStamp?
-    var items: [Item] = []
-    /// The number of its first line, from 1.
-    var line: Int
-}
-
 /// Cuts a log into fragments and lines of text.
 ///
-/// It looks for XML that is XMPP, whatever surrounds it. An item may span lines; a line that begins as the log's own
-/// lines do ends it. The rest of an item may follow on a later line with the same text in front: that is how programs print
-/// what one read has brought.
+/// It looks for XML that is XMPP, whatever surrounds it. An item may span lines: those that do not begin as the log's own lines do, and
+/// those that do if the item's end follows, see ``LogTrial``. The rest of an item may follow on a later line with the same text in front:
+/// that is how programs print what one read has brought.
 struct LogFragmenter {
     /// A part of a log.
     enum Entry {
@@ -41,38 +15,49 @@ struct LogFragmenter {
 
     private var found: [Entry] = []
     /// The open fragment.
-    private var open: Open?
+    private var open: LogOpenItem?
+    /// Lines behind the open fragment that may belong to it.
+    private var trial: LogTrial?
+    /// Lines that are to be read, the first one last.
+    private var waiting: [LogLine] = []
     /// The last line of text, which may be the heading of an item.
-    private var heading: Heading?
+    private var heading: LogLine?
     /// The text in front of the last fragment.
-    private var last: (lead: LogLead, front: [UInt8], stamp: ClientLogStamp?)?
+    private var last: Last?
     /// How the log's own lines begin: the shape of their times.
     private var stampShape: [UInt8]?
     private var hasLevels = false
     /// The texts in front of items, of logs without times.
     private var fronts: [[UInt8]] = []
     /// Items of which only a part was read, by the text in front of them.
-    private var partial: [(front: [UInt8], open: Open)] = []
+    private var partial: [LogOpenItem] = []
+    /// The values of the fields in front of items.
+    private var fields = LogFields()
+    /// The texts that were read last, by the text without its time: most logs have few.
+    private var leads: [[UInt8]: LogLead] = [:]
+    /// An item was found, or its beginning.
+    private(set) var hasItems = false
+    /// Bytes so far, and those of them that were read twice.
+    private var taken = 0
+    private var reread = 0
 
     private static let mostBytes = 64 << 20
     /// The largest number of lines of an item.
     private static let mostLines = 20_000
     private static let mostFronts = 64
     private static let mostPartial = 64
+    private static let mostLeads = 128
+    /// Bytes that may be read twice although few were taken so far.
+    private static let freeBytes = 4 << 20
+    /// The length of a text that can be known to precede items.
+    private static let longestFront = 2000
 
-    private struct Open {
-        var fragment: LogFragment
+    private struct Last {
+        var lead: LogLead
         var front: [UInt8]
-        var escapes: LogEscapes
-        var scanner = LogXMLScanner()
-        /// The line on which the item that is open begins.
-        var itemLine: Int
-        var lines = 0
-    }
-
-    private struct Heading {
-        var line: [UInt8]
+        var lineFront: [UInt8]
         var stamp: ClientLogStamp?
+        var isHeaded: Bool
     }
 
     /// The next entry, in the order of the log.
@@ -83,161 +68,268 @@ struct LogFragmenter {
 
     /// Takes a line, without its newline; `number` counts from 1.
     mutating func take(_ raw: [UInt8], number: Int) {
-        let line = LogEscapes.plain(raw)
-        if open != nil {
-            if continues(line) { return append(line, number) }
-            close(cut: true)
-        }
-        if continuePartial(line, number) { return }
-        scan(line, number)
+        taken += raw.count
+        waiting.append(LogLine(raw, number: number))
+        readWaiting()
     }
 
     /// There are no more lines for now: items that are whole are given out.
     mutating func pause() {
-        guard open?.scanner.isWithinItem == false else { return }
+        guard trial == nil, open?.scanner.isWithinItem == false else { return }
         close(cut: false)
     }
 
     /// There are no more lines.
     mutating func finish() {
+        while trial != nil {
+            refuteTrial()
+            readWaiting()
+        }
         close(cut: true)
-        for part in partial { giveUp(part.open) }
+        for part in partial { giveUp(part) }
         partial = []
         tellHeading()
     }
 
     // MARK: Lines
 
-    private mutating func scan(_ line: [UInt8], _ number: Int) {
-        let stamp = ClientLogStamp(line)
+    private mutating func readWaiting() {
+        while let line = waiting.popLast() { read(line) }
+    }
+
+    private mutating func read(_ line: LogLine) {
+        if trial != nil { return extendTrial(line) }
+        if let item = open {
+            switch relation(of: line, to: item) {
+            case .continues: return append(line, from: 0)
+            case .continuesRead(let end): return append(line, from: end, isBroken: false)
+            case .unknown:
+                trial = LogTrial(item)
+                open = nil
+                return extendTrial(line)
+            case .follows: close(cut: true)
+            }
+        }
+        if !continuePartial(line) { scan(line) }
+    }
+
+    private enum Relation {
+        /// The line is a part of the item.
+        case continues
+        /// The text from an index on is the next part of it.
+        case continuesRead(Int)
+        /// The lines below it will show which it is.
+        case unknown
+        /// The line comes after the item.
+        case follows
+    }
+
+    private func relation(of line: LogLine, to item: LogOpenItem) -> Relation {
+        guard item.lines < Self.mostLines, item.scanner.item.count <= Self.mostBytes, !line.beginsStream() else {
+            return .follows
+        }
+        if let end = rest(of: item, in: line) { return .continuesRead(end) }
+        if continuesPartial(line) { return .follows }
+        let isOwn = isOwn(line)
+        let prefix = LogFront.prefix(item.lineFront, in: line.bytes)
+        guard isOwn || prefix != nil else { return .continues }
+        let isUnknown = reread < Self.freeBytes + taken && LogTrial.isPossible(item, line, prefix)
+        return isUnknown ? .unknown : isOwn ? .follows : .continues
+    }
+
+    private mutating func extendTrial(_ line: LogLine) {
+        guard var current = trial else { return }
+        trial = nil
+        // The next part of the item, behind items of the other side.
+        if !current.lines.isEmpty, rest(of: current.base, in: line) != nil || continuesPartial(line) {
+            trial = current
+            waiting.append(line)
+            return refuteTrial()
+        }
+        switch current.append(line, isOwn: isOwn(line)) {
+        case .undecided: trial = current
+        case .refuted:
+            trial = current
+            refuteTrial()
+        case .accepted(let item, let end):
+            open = item
+            finishLine(line, end)
+            for other in current.others { found.append(.text(other.bytes, other.stamp)) }
+        }
+    }
+
+    /// The open item is cut: reads the lines behind it for themselves.
+    private mutating func refuteTrial() {
+        guard let current = trial else { return }
+        trial = nil
+        reread += current.bytes + current.base.scanner.item.count
+        open = current.base
+        close(cut: true)
+        // The first line cannot continue the item.
+        waiting += current.lines.reversed()
+    }
+
+    private mutating func scan(_ line: LogLine) {
+        let bytes = line.bytes
         var position = 0
         var hasFound = false
-        while let start = LogStart.first(in: line, from: position, isTrusted: { self.isTrusted(line, upTo: $0) }) {
-            let (escapes, frontEnd) = LogEscapes.found(line, at: start)
-            begin(
-                line,
-                position..<max(position, frontEnd),
-                hasFound ? ClientLogStamp(Array(line[position...])) : stamp,
-                escapes,
-                number
-            )
-            position = read(line, from: start, number)
+        while let start = firstStart(in: line, from: position) {
+            let (escapes, frontEnd) = LogEscapes.found(bytes, at: start)
+            let wrapper = LogWrapper(bytes, around: start)
+            let front = position..<max(position, min(frontEnd, wrapper?.start ?? frontEnd))
+            begin(line, front, hasFound ? ClientLogStamp(Array(bytes[position...].prefix(64))) : line.stamp, escapes)
             hasFound = true
+            if let wrapper {
+                _ = open?.read(wrapper.content[...], number: line.number)
+                position = wrapper.end
+                close(cut: true)
+                continue
+            }
+            let end = open?.read(bytes[start...], number: line.number) ?? bytes.count
+            open?.noteWidth(line)
+            position = max(end, start + 1)
+            endFragment(line, end)
             guard open == nil else { return }
         }
         // A heading may have an empty line behind it.
-        guard !hasFound, line.contains(where: { $0 != 0x20 && $0 != 0x09 }) else { return }
-        // A rule or an XML declaration between a heading and its XML says nothing.
-        let isRule = line.allSatisfy { [0x20, 0x2D, 0x3D, 0x5F, 0x2A, 0x7E, 0x23].contains($0) }
-        if heading != nil, isRule || line.starts(with: "<?xml ".utf8) {
-            return found.append(.text(line, nil))
-        }
+        guard !hasFound, !line.isBlank else { return }
+        if let heading, isRule(line, below: heading) { return found.append(.text(bytes, nil)) }
         tellHeading()
-        heading = Heading(line: line, stamp: stamp)
+        heading = line
+    }
+
+    private func firstStart(in line: LogLine, from position: Int) -> Int? {
+        guard LogStart.isPossible(in: line.bytes[position...]) else { return nil }
+        return LogStart.first(in: line.bytes[position...]) { self.isTrusted(line, position..<$0, isKnown: $1) }
+    }
+
+    /// A rule or an XML declaration between a heading and its XML says nothing.
+    private func isRule(_ line: LogLine, below heading: LogLine) -> Bool {
+        if line.bytes.allSatisfy({ [0x20, 0x2D, 0x3D, 0x5F, 0x2A, 0x7E, 0x23].contains($0) }) { return true }
+        guard line.bytes.contains(0x3C) else { return false }
+        let text = line.bytes[LogFront.common(heading.bytes, line.bytes).line...]
+        return text.starts(with: "<?xml ".utf8)
     }
 
     /// Whether a text is known to precede items: then an element behind it is an item, whatever its name.
-    private func isTrusted(_ line: [UInt8], upTo end: Int) -> Bool {
-        guard end > 0 else { return false }
-        let lead = LogLead(front: line[..<end], time: ClientLogStamp(line)?.range)
+    private func isTrusted(_ line: LogLine, _ front: Range<Int>, isKnown: Bool) -> Bool {
+        if front.lowerBound == 0, line.bytes[front].allSatisfy({ $0 == 0x20 || $0 == 0x09 }) {
+            return isKnown && isBelowHeading(line)
+        }
+        guard front.count <= Self.longestFront else { return false }
+        let lead = LogLead(front: line.bytes[front], time: line.stamp?.range)
         if let last, last.lead.shape == lead.shape { return true }
-        return LogWords.direction(lead.words) != nil && line[..<end].last { $0 != 0x20 } == 0x3A
+        return LogWords.direction(lead.words) != nil && line.bytes[front].last { $0 != 0x20 } == 0x3A
+    }
+
+    /// Whether the line before names a direction and shows nothing else, or items are before that are below such a line.
+    private func isBelowHeading(_ line: LogLine) -> Bool {
+        guard let heading else { return last?.isHeaded ?? false }
+        guard heading.number == line.number - 1, !heading.hasClarkNames else { return false }
+        return LogFront.isHeading(heading.bytes[...])
     }
 
     private mutating func begin(
-        _ line: [UInt8],
+        _ line: LogLine,
         _ front: Range<Int>,
         _ stamp: ClientLogStamp?,
-        _ escapes: LogEscapes,
-        _ number: Int
+        _ escapes: LogEscapes
     ) {
-        var text = Array(line[front])
-        var stamp = stamp
-        if !text.contains(where: { $0 != 0x20 && $0 != 0x09 }) {
-            if let heading {
-                // The text in front is a separate line.
-                text = heading.line
-                stamp = heading.stamp
-                self.heading = nil
-            } else if let last {
-                (text, stamp) = (last.front, stamp ?? last.stamp)
-            }
+        let lineFront = Array(line.bytes[front])
+        let range = front.lowerBound == 0 ? stamp?.range : nil
+        var (text, time) = (lineFront, stamp)
+        var isHeaded = false
+        var lead = lead(of: text, time: range)
+        let isBlank = lineFront.allSatisfy { $0 == 0x20 || $0 == 0x09 }
+        if isBlank || LogWords.direction(lead.words) == nil, let head = head(of: lineFront, isBlank: isBlank) {
+            (text, isHeaded) = (head.front, head.isHeaded)
+            time = stamp ?? head.stamp
+            lead = self.lead(of: text, time: head.stamp?.range)
         }
+        heading = isHeaded && heading?.bytes == text ? nil : heading
         tellHeading()
-        let lead = LogLead(front: text[...], time: stamp?.range)
-        if stampShape == nil, let shape = stamp?.shape { stampShape = shape }
+        if stampShape == nil, let time { stampShape = time.shape(in: stamp == nil ? text : line.bytes) }
         hasLevels = hasLevels || Self.hasLevel(text)
         if stampShape == nil, !text.isEmpty, fronts.count < Self.mostFronts,
-            !fronts.contains(where: { Self.end(of: $0, in: text) == text.count })
+            !fronts.contains(where: { LogFront.end(of: $0, in: text) == text.count })
         {
             fronts.append(text)
         }
-        last = (lead, text, stamp)
-        open = Open(
-            fragment: LogFragment(lead: lead, stamp: stamp, line: number),
+        hasItems = true
+        fields.append(lead)
+        last = Last(lead: lead, front: text, lineFront: lineFront, stamp: time, isHeaded: isHeaded)
+        open = LogOpenItem(
+            LogFragment(lead: lead, stamp: time, line: line.number),
             front: text,
+            lineFront: front.lowerBound == 0 ? lineFront : [],
+            isHeaded: isHeaded,
             escapes: escapes,
-            itemLine: number
+            hasClarkNames: line.hasClarkNames
         )
     }
 
-    /// Reads items of the open fragment from a line.
-    ///
-    /// - Returns: The index behind them.
-    private mutating func read(_ line: [UInt8], from start: Int, _ number: Int) -> Int {
-        guard var current = open else { return line.count }
-        open = nil
-        let (xml, stringEnd) = current.escapes.decoded(line[start...])
-        if !current.scanner.isWithinItem { current.itemLine = number }
-        let scanned = current.scanner.read(xml[...]) { item in
-            current.fragment.items.append(LogFragment.Item(bytes: item, line: current.itemLine))
-            current.itemLine = number
-        }
-        let end = current.escapes == .none ? start + scanned : stringEnd
-        let isOver = !current.scanner.isWithinItem
-        if isOver, end < line.count {
-            let back = line[end...]
-            if LogStart.first(in: line, from: end, isTrusted: { _ in false }) == nil {
-                current.fragment.lead = LogLead(
-                    front: current.front[...],
-                    back: back,
-                    time: current.fragment.stamp?.range
-                )
+    private mutating func lead(of text: [UInt8], time: Range<Int>?) -> LogLead {
+        let time = time.map { $0.clamped(to: text.indices) } ?? 0..<0
+        let key = text[..<time.lowerBound] + [0] + text[time.upperBound...]
+        if let known = leads[Array(key)] { return known }
+        if leads.count >= Self.mostLeads { leads = [:] }
+        let lead = LogLead(front: text[...], time: time)
+        leads[Array(key)] = lead
+        return lead
+    }
+
+    /// Returns the text on a line before that belongs to an item; nil if the item's own line says more.
+    private func head(
+        of front: [UInt8],
+        isBlank: Bool
+    ) -> (front: [UInt8], stamp: ClientLogStamp?, isHeaded: Bool)? {
+        if let heading {
+            if isBlank { return (heading.bytes, heading.stamp, true) }
+            guard let end = LogFront.end(of: front, in: heading.bytes), LogFront.isHeading(heading.bytes[end...]) else {
+                return nil
             }
+            return (heading.bytes, heading.stamp, true)
         }
+        guard let last, isBlank || last.isHeaded && LogFront.end(of: last.lineFront, in: front) == front.count else {
+            return nil
+        }
+        return (last.front, last.stamp, last.isHeaded)
+    }
+
+    /// Ends the open fragment if no item of it is open behind an index of a line.
+    private mutating func endFragment(_ line: LogLine, _ end: Int) {
+        guard var current = open, !current.scanner.isWithinItem else { return }
+        if end < line.bytes.count, LogStart.first(in: line.bytes[end...]) == nil {
+            current.fragment.lead = LogLead(
+                front: current.front[...],
+                back: line.bytes[end...],
+                time: current.fragment.stamp?.range
+            )
+            open = current
+        }
+        close(cut: false)
+    }
+
+    private mutating func append(_ line: LogLine, from start: Int, isBroken: Bool = true) {
+        guard var current = open else { return }
+        open = nil
+        let end = current.append(line, from: start, isBroken: isBroken)
         open = current
-        if isOver { close(cut: false) }
-        return max(end, start + 1)
+        finishLine(line, end)
     }
 
-    private mutating func append(_ line: [UInt8], _ number: Int) {
-        guard open != nil else { return }
-        open?.lines += 1
-        // A line that was wrapped within a value lacks nothing; elsewhere the break is white space.
-        if open?.scanner.isWithinValue == false { _ = open?.scanner.read([0x0A]) { _ in } }
-        let end = read(line, from: 0, number)
-        guard open == nil, end < line.count, LogStart.first(in: line, from: end, isTrusted: { _ in false }) != nil
-        else {
-            if let count = open?.scanner.item.count, count > Self.mostBytes { close(cut: true) }
-            return
-        }
-        scan(Array(line[end...]), number)
-    }
-
-    /// Whether a line belongs to the item that is open.
-    private func continues(_ line: [UInt8]) -> Bool {
-        guard let open, open.scanner.isWithinItem, open.lines < Self.mostLines else { return false }
-        let text = line.drop { $0 == 0x20 || $0 == 0x09 }
-        // A stream never begins within an item.
-        if text.starts(with: "<?xml ".utf8) || text.starts(with: "<stream:stream ".utf8) { return false }
-        return !isOwn(line)
+    /// Reads what a line shows behind the items of the open fragment.
+    private mutating func finishLine(_ line: LogLine, _ end: Int) {
+        endFragment(line, end)
+        guard open == nil, end < line.bytes.count, LogStart.first(in: line.bytes[end...]) != nil else { return }
+        scan(LogLine(line, from: end))
     }
 
     /// Whether a line begins as those of the log do.
-    private func isOwn(_ line: [UInt8]) -> Bool {
-        if let stampShape { return ClientLogStamp(line)?.shape == stampShape }
-        if hasLevels, Self.hasLevel(line) { return true }
-        return fronts.contains { Self.end(of: $0, in: line) != nil }
+    private func isOwn(_ line: LogLine) -> Bool {
+        if let stampShape { return line.stamp?.has(stampShape, in: line.bytes) ?? false }
+        if hasLevels, Self.hasLevel(line.bytes) { return true }
+        return fronts.contains { LogFront.end(of: $0, in: line.bytes) != nil }
     }
 
     private static let levels: [[UInt8]] = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"].map { Array($0.utf8) }
@@ -258,41 +350,65 @@ struct LogFragmenter {
         if !current.fragment.items.isEmpty { found.append(.fragment(current.fragment)) }
         guard current.scanner.isWithinItem else { return }
         current.fragment.items = []
-        guard cut, !current.scanner.hasOnlyStartTag else { return giveUp(current) }
-        if let place = partial.firstIndex(where: { $0.front == current.front }) {
-            giveUp(partial.remove(at: place).open)
+        guard cut, current.namesDirection, !current.lineFront.isEmpty, !current.scanner.hasOnlyStartTag else {
+            return giveUp(current)
         }
-        if partial.count >= Self.mostPartial { giveUp(partial.removeFirst().open) }
-        partial.append((current.front, current))
+        // One read has brought that part, and another one this.
+        if let place = partial.firstIndex(where: { $0.fragment.lead.isLike(current.fragment.lead) }) {
+            giveUp(partial.remove(at: place))
+        }
+        if partial.count >= Self.mostPartial { giveUp(partial.removeFirst()) }
+        partial.append(current)
     }
 
     /// Gives out an item whose end the log does not show.
-    private mutating func giveUp(_ current: Open) {
+    private mutating func giveUp(_ current: LogOpenItem) {
         var current = current
         let state: LogFragment.Item.State = current.scanner.hasOnlyStartTag ? .startTagOnly : .cut
         current.fragment.items = [
-            LogFragment.Item(bytes: current.scanner.takeRest(), line: current.itemLine, state: state)
+            LogFragment.Item(bytes: current.takeRest(), line: current.itemLine, state: state)
         ]
         found.append(.fragment(current.fragment))
     }
 
+    /// Returns the index in a line at which the rest of an item begins, behind the text in front of the item; nil if the line shows no such
+    /// rest.
+    private func rest(of item: LogOpenItem, in line: LogLine) -> Int? {
+        guard item.namesDirection, let end = frontEnd(of: item, in: line) else { return nil }
+        return LogStart.first(in: line.bytes[end...]) == end ? nil : end
+    }
+
+    /// Returns the end of the text in front of an item on another line of the same session.
+    private func frontEnd(of item: LogOpenItem, in line: LogLine) -> Int? {
+        guard !item.lineFront.isEmpty, let end = LogFront.end(of: item.lineFront, in: line.bytes),
+            end < line.bytes.count
+        else { return nil }
+        if line.bytes[..<end].elementsEqual(item.lineFront) { return end }
+        let (one, two) = (
+            LogLead(front: item.lineFront[...], time: ClientLogStamp(item.lineFront)?.range),
+            LogLead(front: line.bytes[..<end], time: line.stamp?.range)
+        )
+        return fields.agree(one, two, length: line.bytes.count - end) ? end : nil
+    }
+
+    private func continuesPartial(_ line: LogLine) -> Bool {
+        partial.contains { rest(of: $0, in: line) != nil }
+    }
+
     /// Takes a line that continues an item of an earlier line.
-    private mutating func continuePartial(_ line: [UInt8], _ number: Int) -> Bool {
+    private mutating func continuePartial(_ line: LogLine) -> Bool {
         for (place, part) in partial.enumerated() {
-            guard let end = Self.end(of: part.front, in: line), end < line.count else { continue }
+            guard let end = frontEnd(of: part, in: line) else { continue }
             // A whole item begins here: that one has no end in this log.
-            guard LogStart.first(in: line, from: end, isTrusted: { _ in false }) != end else {
-                giveUp(partial.remove(at: place).open)
+            guard LogStart.first(in: line.bytes[end...]) != end else {
+                giveUp(partial.remove(at: place))
                 return false
             }
             tellHeading()
-            var current = partial.remove(at: place).open
-            current.fragment.stamp = ClientLogStamp(line) ?? current.fragment.stamp
+            var current = partial.remove(at: place)
+            current.fragment.stamp = line.stamp ?? current.fragment.stamp
             open = current
-            let rest = read(line, from: end, number)
-            if open == nil, rest < line.count, LogStart.first(in: line, from: rest, isTrusted: { _ in false }) != nil {
-                scan(Array(line[rest...]), number)
-            }
+            append(line, from: end, isBroken: false)
             return true
         }
         return false
@@ -301,99 +417,6 @@ struct LogFragmenter {
     private mutating func tellHeading() {
         guard let text = heading else { return }
         heading = nil
-        found.append(.text(text.line, text.stamp))
+        found.append(.text(text.bytes, text.stamp))
     }
-
-    /// Returns the end of a text at the beginning of a line, ignoring differences between words with digits; nil if the line begins otherwise.
-    private static func end(of front: [UInt8], in line: [UInt8]) -> Int? {
-        var (left, right) = (front[...], line[...])
-        while let byte = left.first {
-            guard let other = right.first else { return nil }
-            guard LogLead.isAlphanumeric(byte) else {
-                guard byte == other else { return nil }
-                (left, right) = (left.dropFirst(), right.dropFirst())
-                continue
-            }
-            let (one, two) = (left.prefix(while: LogLead.isAlphanumeric), right.prefix(while: LogLead.isAlphanumeric))
-            let areNumbers = [one, two].allSatisfy { $0.contains { $0 >= 0x30 && $0 <= 0x39 } }
-            guard areNumbers || one.elementsEqual(two) else { return nil }
-            (left, right) = (left[one.endIndex...], right[two.endIndex...])
-        }
-        return right.startIndex
-    }
-}
-
-/// Finds where XMPP begins in a line.
-enum LogStart {
-    /// Names that occur in XMPP alone, at the top of a stream.
-    private static let names: Set<String> = [
-        "stream:stream", "/stream:stream", "stream:features", "stream:error", "iq", "message", "presence",
-        "db:result", "db:verify", "starttls",
-    ]
-    /// Names that are XMPP with one of its namespaces.
-    private static let named: Set<String> = [
-        "stream", "features", "error", "auth", "challenge", "response", "success", "failure", "abort", "proceed",
-        "compress", "compressed", "enable", "enabled", "resume", "resumed", "failed", "r", "a", "body", "open", "close",
-        "handshake", "authenticate", "continue", "next",
-    ]
-    private static let namespaces: [[UInt8]] = [
-        "urn:ietf:params:xml:ns:xmpp-", "urn:xmpp:", "http://etherx.jabber.org/streams", "http://jabber.org/protocol/",
-        "jabber:",
-    ].map { Array($0.utf8) }
-    private static let opening = Array("&lt;".utf8)
-    private static let coded = [Array("\\u003c".utf8), Array("\\u003C".utf8), Array("\\x3c".utf8), Array("\\x3C".utf8)]
-
-    /// Returns the index of the first `<`, escaped or not, that opens an item; `isTrusted` says whether the text up to an index is known to be
-    /// in front of items.
-    static func first(in line: [UInt8], from start: Int, isTrusted: (Int) -> Bool) -> Int? {
-        guard start < line.count else { return nil }
-        for index in start..<line.count {
-            switch line[index] {
-            case 0x3C:
-                let bytes = line[index...]
-                let xml =
-                    LogEscapes.escapesQuotes(bytes)
-                    ? LogEscapes.string(quote: nil).decoded(bytes.prefix(2000)).bytes[...] : bytes
-                if opensItem(xml, isTrusted: { isTrusted(index) }) { return index }
-            case 0x26 where line[index...].starts(with: opening):
-                let (xml, _) = LogEscapes.entities.decoded(line[index...].prefix(2000))
-                if opensItem(xml[...], isTrusted: { false }) { return index }
-            case 0x5C where coded.contains { line[index...].starts(with: $0) }:
-                let (xml, _) = LogEscapes.string(quote: nil).decoded(line[index...].prefix(2000))
-                if opensItem(xml[...], isTrusted: { false }) { return index }
-            default: break
-            }
-        }
-        return nil
-    }
-
-    private static func opensItem(_ bytes: ArraySlice<UInt8>, isTrusted: () -> Bool) -> Bool {
-        guard let next = bytes.dropFirst().first,
-            next == 0x2F || next == 0x3F || next | 0x20 >= 0x61 && next | 0x20 <= 0x7A
-        else { return false }
-        let tag = LogTag(bytes.prefix(4000))
-        guard tag.name.count <= 64 else { return false }
-        let name = String(decoding: tag.name, as: UTF8.self)
-        if tag.isDeclaration {
-            // Any XML file may begin so.
-            let behind = tag.content.drop { $0 == 0x20 }
-            return isTrusted() || behind.first == 0x3C && opensItem(behind, isTrusted: { false })
-        }
-        if names.contains(name) {
-            // In a sentence, `<iq>` and `<message>` speak of stanzas.
-            let isBare = tag.attributes.isEmpty && !tag.isEmpty && next != 0x2F
-            return !isBare || tag.content.isEmpty || tag.content.first { $0 != 0x20 } == 0x3C || isTrusted()
-        }
-        if tag.isStreamEnd { return tag.name.count > tag.local.count + 1 }
-        guard next != 0x2F, next != 0x3F else { return false }
-        let isNamespaced = tag.attributes.contains { attribute in
-            attribute.name.starts(with: "xmlns".utf8) && namespaces.contains { attribute.value.starts(with: $0) }
-        }
-        if isNamespaced, tag.name.count > tag.local.count || named.contains(String(decoding: tag.local, as: UTF8.self))
-        {
-            return true
-        }
-        return isTrusted()
-    }
-
 }

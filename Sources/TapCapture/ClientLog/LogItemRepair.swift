@@ -24,8 +24,20 @@ enum LogItemRepair {
             return [Piece(bytes: rebuilt(tag), inferred: "the log shows the <open/> of WebSocket")]
         case framing where tag.isNamed("close"): return [Piece(bytes: end)]
         case bosh where tag.isNamed("body"): return unwrapped(tag, direction)
-        default: return [Piece(bytes: withoutIndentation(item, tag))]
+        default: return [Piece(bytes: withStreamPrefix(withoutIndentation(item, tag), tag))]
         }
+    }
+
+    /// Features and errors of a stream with the prefix that some logs leave out.
+    private static func withStreamPrefix(_ item: [UInt8], _ tag: LogTag) -> [UInt8] {
+        guard tag.name.elementsEqual("features".utf8) || tag.name.elementsEqual("error".utf8), !tag.has("xmlns"),
+            let start = item.firstIndex(of: 0x3C)
+        else { return item }
+        let prefix = Array("stream:".utf8)
+        let text = Array(item[...start]) + prefix + item[(start + 1)...]
+        let end = Array("</".utf8) + tag.name
+        guard let last = text.lastIndex(of: 0x3C), text[last...].starts(with: end) else { return text }
+        return Array(text[...(last + 1)]) + prefix + text[(last + 2)...]
     }
 
     /// An item without the line breaks that a printer has put around its texts. Those of a message count as its own, unless
@@ -78,6 +90,7 @@ enum LogItemRepair {
             var name = Array(attribute.name)
             let value = String(decoding: attribute.value, as: UTF8.self)
             if name.elementsEqual("xmlns".utf8), value == streams || value == framing { continue }
+            if name.elementsEqual("stream".utf8), value == streams { continue }
             if name.elementsEqual("xmlns:stream".utf8) { declared = true }
             if !isDeclared(attribute.name, tag) {
                 // `stream1:lang`: a prefix that the printer has made up for the one of XML.
@@ -109,10 +122,10 @@ enum LogItemRepair {
         }
         if !tag.isEmpty {
             var scanner = LogXMLScanner()
-            _ = scanner.read(tag.content) { item in
-                if !LogTag(item[...]).name.elementsEqual("/body".utf8) {
-                    pieces.append(Piece(bytes: withoutIndentation(item, LogTag(item[...]))))
-                }
+            var items: [[UInt8]] = []
+            _ = scanner.read(tag.content, into: &items)
+            for item in items where !LogTag(item[...]).name.elementsEqual("/body".utf8) {
+                pieces.append(Piece(bytes: withoutIndentation(item, LogTag(item[...]))))
             }
         }
         if tag["type"]?.elementsEqual("terminate".utf8) == true { pieces.append(Piece(bytes: end)) }

@@ -33,6 +33,9 @@ struct LogLead {
         behind.read(into: &self)
     }
 
+    /// Whether two texts differ in their times only.
+    func isLike(_ other: LogLead) -> Bool { shape == other.shape && slots == other.slots }
+
     private static let kinds = ["c2s", "s2sin", "s2sout", "jcp", "component"].map { Array($0.utf8) }
 
     static func isAlphanumeric(_ byte: UInt8) -> Bool {
@@ -113,6 +116,7 @@ private struct LeadReader {
                 let token = takeToken()
                 let isVariable = Self.isVariable(token)
                 if isVariable { lead.append(slot: place("#"), token) }
+                if token.contains(0x40) { lead.append(slot: place("@"), token) }
                 if isKeyed { lead.append(slot: prefix + key + [0x3D], token) }
                 lead.append(token, isVariable: isVariable)
                 key = token

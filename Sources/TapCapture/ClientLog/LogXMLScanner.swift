@@ -2,12 +2,13 @@
 ///
 /// It only counts tags: whether the XML is acceptable is checked on whole items, see ``LogItemCheck``.
 struct LogXMLScanner {
-    /// The context of the next byte.
+    /// The context of the next byte; `start` is the index of a tag in the item.
     private enum State {
         case between, text
         case tag(start: Int)
         case quote(UInt8, start: Int)
-        case markup(end: [UInt8], start: Int)
+        case comment(start: Int)
+        case characterData(start: Int)
     }
 
     private var state = State.between
@@ -19,36 +20,53 @@ struct LogXMLScanner {
     var isWithinItem: Bool { !item.isEmpty }
     /// The next byte is part of an attribute's value.
     var isWithinValue: Bool { if case .quote = state { true } else { false } }
+    /// The next byte is part of the text of an element.
+    var isWithinText: Bool { if case .text = state { true } else { false } }
     /// Nothing of the item is there but its first tag.
     var hasOnlyStartTag: Bool { depth == 1 && item.last == 0x3E && !item.dropLast().contains(0x3E) }
 
-    /// Reads on, and gives out each item that ends.
+    /// Reads on, and appends each item that ends to `found`.
     ///
     /// - Returns: The index of the first byte outside of items; the end if there is none.
-    mutating func read(_ bytes: ArraySlice<UInt8>, _ found: ([UInt8]) -> Void) -> Int {
+    mutating func read(_ bytes: ArraySlice<UInt8>, into found: inout [[UInt8]]) -> Int {
         var index = bytes.startIndex
         while index < bytes.endIndex {
-            let byte = bytes[index]
-            if case .between = state {
+            switch state {
+            case .between:
+                let byte = bytes[index]
                 if byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D {
                     index += 1
                     continue
                 }
-                guard byte == 0x3C, Self.opensMarkup(bytes[index...]) else { break }
+                guard byte == 0x3C, Self.opensMarkup(bytes[index...]) else {
+                    // Blanks behind the last item belong to the text behind it.
+                    while index > bytes.startIndex, bytes[index - 1] == 0x20 { index -= 1 }
+                    return index
+                }
+                item.append(byte)
                 state = .tag(start: 0)
+                index += 1
+            case .text:
+                let end = bytes[index...].firstIndex(of: 0x3C) ?? bytes.endIndex
+                item += bytes[index..<end]
+                index = end
+                guard index < bytes.endIndex else { break }
+                state = .tag(start: item.count)
+                item.append(0x3C)
+                index += 1
+            case .quote(let quote, let start):
+                index = copy(bytes, from: index, through: quote)
+                if item.last == quote { state = .tag(start: start) }
+            case .tag(let start): index = readTag(bytes, from: index, start)
+            case .comment(let start): index = readMarkup(bytes, from: index, start, end: "-->")
+            case .characterData(let start): index = readMarkup(bytes, from: index, start, end: "]]>")
             }
-            item.append(byte)
-            index += 1
-            if step(byte) {
-                found(item)
+            if depth <= 0, case .text = state {
+                found.append(item)
                 item = []
                 depth = 0
                 state = .between
             }
-        }
-        // Blanks behind the last item belong to the text behind it.
-        if case .between = state, index < bytes.endIndex {
-            while index > bytes.startIndex, bytes[index - 1] == 0x20 { index -= 1 }
         }
         return index
     }
@@ -59,53 +77,86 @@ struct LogXMLScanner {
         return item
     }
 
-    /// Takes the byte that was appended; whether the item ends with it.
-    private mutating func step(_ byte: UInt8) -> Bool {
-        switch state {
-        case .between: return false
-        case .text:
-            if byte == 0x3C { state = .tag(start: item.count - 1) }
-            return false
-        case .tag(let start):
-            if byte == 0x22 || byte == 0x27 {
-                state = .quote(byte, start: start)
-                return false
-            }
-            if item.count - start == 4, item[start...].elementsEqual("<!--".utf8) {
-                state = .markup(end: Array("-->".utf8), start: start)
-                return false
-            }
-            if item.count - start == 9, item[start...].elementsEqual("<![CDATA[".utf8) {
-                state = .markup(end: Array("]]>".utf8), start: start)
-                return false
-            }
-            return byte == 0x3E && endTag(from: start)
-        case .quote(let quote, let start):
-            if byte == quote { state = .tag(start: start) }
-            return false
-        case .markup(let end, let start):
-            if byte == 0x3E, item.count - start >= end.count, item.suffix(end.count).elementsEqual(end) {
-                state = .text
-                return depth == 0
-            }
-            return false
-        }
+    /// Copies up to a byte and including it, and returns the index behind.
+    private mutating func copy(_ bytes: ArraySlice<UInt8>, from index: Int, through byte: UInt8) -> Int {
+        let end = bytes[index...].firstIndex(of: byte).map { $0 + 1 } ?? bytes.endIndex
+        item += bytes[index..<end]
+        return end
     }
 
-    private mutating func endTag(from start: Int) -> Bool {
+    /// The length of `<![CDATA[`.
+    private static let longestOpening = 9
+
+    private mutating func readTag(_ bytes: ArraySlice<UInt8>, from start: Int, _ tag: Int) -> Int {
+        var index = start
+        while index < bytes.endIndex {
+            if item.count - tag >= Self.longestOpening {
+                let end = bytes[index...].firstIndex { $0 == 0x22 || $0 == 0x27 || $0 == 0x3E } ?? bytes.endIndex
+                item += bytes[index..<end]
+                index = end
+                guard index < bytes.endIndex else { return index }
+            }
+            let byte = bytes[index]
+            item.append(byte)
+            index += 1
+            switch byte {
+            case 0x22, 0x27:
+                state = .quote(byte, start: tag)
+                return index
+            case 0x3E:
+                endTag(from: tag)
+                return index
+            case 0x2D where item.count - tag == 4 && item[tag...].elementsEqual("<!--".utf8):
+                state = .comment(start: tag)
+                return index
+            case 0x5B where item.count - tag == 9 && item[tag...].elementsEqual("<![CDATA[".utf8):
+                state = .characterData(start: tag)
+                return index
+            default: continue
+            }
+        }
+        return index
+    }
+
+    /// Reads on to the end of a comment or of a section of character data.
+    private mutating func readMarkup(
+        _ bytes: ArraySlice<UInt8>,
+        from start: Int,
+        _ tag: Int,
+        end: StaticString
+    ) -> Int {
+        let index = copy(bytes, from: start, through: 0x3E)
+        let isEnd = end.withUTF8Buffer { item.count - tag >= $0.count + 4 && item.suffix($0.count).elementsEqual($0) }
+        if isEnd { state = .text }
+        return index
+    }
+
+    private mutating func endTag(from start: Int) {
         state = .text
         let tag = item[start...]
         switch tag.dropFirst().first {
-        case 0x3F, 0x21: return depth == 0
-        case 0x2F:
-            depth -= 1
-            return depth <= 0
+        case 0x3F, 0x21: break
+        case 0x2F: depth -= 1
         default:
-            if depth == 0, LogTag(tag).isStreamHeader { return true }
-            if tag.dropLast().last == 0x2F { return depth == 0 }
-            depth += 1
-            return false
+            let isHeader = depth == 0 && LogTag(tag).isStreamHeader
+            if !isHeader, tag.dropLast().last != 0x2F { depth += 1 }
         }
+    }
+
+    /// Whether the end tags of an item name the elements that they close.
+    static func isBalanced(_ item: [UInt8]) -> Bool {
+        var open: [ArraySlice<UInt8>] = []
+        var rest = item[...]
+        while let start = rest.firstIndex(of: 0x3C) {
+            let tag = LogTag(rest[start...])
+            if tag.name.first == 0x2F {
+                guard let last = open.popLast(), last.elementsEqual(tag.name.dropFirst()) else { return false }
+            } else if !tag.isEmpty, tag.name.first != 0x3F, tag.name.first != 0x21 {
+                open.append(tag.name)
+            }
+            rest = tag.content
+        }
+        return open.isEmpty
     }
 
     private static func opensMarkup(_ bytes: ArraySlice<UInt8>) -> Bool {
@@ -132,9 +183,7 @@ struct LogTag {
         var start = item.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 }
         if start.first == 0x3C { start = start.dropFirst() }
         let isEnd = start.first == 0x2F
-        let word = start.dropFirst(isEnd ? 1 : 0).prefix {
-            ![0x20, 0x09, 0x0A, 0x0D, 0x3E, 0x22, 0x27, 0x3D, 0x2F].contains($0)
-        }
+        let word = start.dropFirst(isEnd ? 1 : 0).prefix { !Self.endsName($0) }
         name = start[start.startIndex..<word.endIndex]
         if let colon = name.lastIndex(of: 0x3A) {
             local = name[(colon + 1)...]
@@ -159,44 +208,79 @@ struct LogTag {
         content = end < item.endIndex ? item[(end + 1)...] : []
     }
 
+    private static func endsName(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x20, 0x09, 0x0A, 0x0D, 0x3E, 0x22, 0x27, 0x3D, 0x2F: true
+        default: false
+        }
+    }
+
     func isNamed(_ text: String) -> Bool { local.elementsEqual(text.utf8) }
 
     /// `<stream:stream>`, with whatever prefix the log printed.
     var isStreamHeader: Bool {
         guard isNamed("stream"), name.first != 0x2F else { return false }
-        return name.count > local.count
-            || self["xmlns"].map { $0.elementsEqual("http://etherx.jabber.org/streams".utf8) } ?? true
+        let streams = "http://etherx.jabber.org/streams".utf8
+        // Dino's log leaves out the prefixes, of `xmlns:stream` too.
+        return name.count > local.count || self["xmlns"].map { $0.elementsEqual(streams) } ?? true
+            || self["stream"]?.elementsEqual(streams) ?? false
     }
 
     /// `</stream:stream>`.
     var isStreamEnd: Bool { name.first == 0x2F && isNamed("stream") }
+
+    /// `<iq>`, `<message>` or `<presence>`.
+    var isStanza: Bool { isNamed("iq") || isNamed("message") || isNamed("presence") }
 
     /// `<?xml …?>`.
     var isDeclaration: Bool { name.starts(with: "?xml".utf8) }
 
     /// The value of an attribute by its name as written, without decoding.
     subscript(_ attribute: String) -> ArraySlice<UInt8>? {
-        attributes.first { $0.name.elementsEqual(attribute.utf8) }?.value
+        var text = rest
+        while let (name, value, _) = Self.takeAttribute(&text) {
+            if name.elementsEqual(attribute.utf8) { return value }
+        }
+        return nil
     }
 
     /// Whether an attribute is there.
     func has(_ attribute: String) -> Bool { self[attribute] != nil }
 
-    /// The attributes in order: the name as written, the value between its quotes, and the range of both.
-    var attributes: [(name: ArraySlice<UInt8>, value: ArraySlice<UInt8>, range: Range<Int>)] {
-        var found: [(name: ArraySlice<UInt8>, value: ArraySlice<UInt8>, range: Range<Int>)] = []
+    /// The tag has at least one attribute, or what looks like one.
+    var hasAttributes: Bool { rest.contains(0x3D) }
+
+    /// An attribute: the name as written, the value between its quotes, and the range of both.
+    typealias Attribute = (name: ArraySlice<UInt8>, value: ArraySlice<UInt8>, range: Range<Int>)
+
+    /// The attributes in order.
+    var attributes: [Attribute] {
+        var found: [Attribute] = []
         var text = rest
-        while true {
-            text = text.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 }
-            let name = text.prefix { ![0x20, 0x3D, 0x0A, 0x0D, 0x09, 0x2F].contains($0) }
-            let behind = text[name.endIndex...].drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 }
-            guard !name.isEmpty, behind.first == 0x3D else { return found }
-            let open = behind.dropFirst().drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 }
-            guard let quote = open.first, quote == 0x22 || quote == 0x27 else { return found }
-            let value = open.dropFirst().prefix { $0 != quote }
-            let end = min(value.endIndex + 1, rest.endIndex)
-            found.append((name, value, name.startIndex..<end))
-            text = rest[end...]
-        }
+        while let attribute = Self.takeAttribute(&text) { found.append(attribute) }
+        return found
     }
+
+    private static func takeAttribute(_ text: inout ArraySlice<UInt8>) -> Attribute? {
+        var start = text.startIndex
+        let end = text.endIndex
+        while start < end, isBlank(text[start]) { start += 1 }
+        var index = start
+        while index < end, !endsName(text[index]) { index += 1 }
+        let name = start..<index
+        while index < end, isBlank(text[index]) { index += 1 }
+        guard !name.isEmpty, index < end, text[index] == 0x3D else { return nil }
+        index += 1
+        while index < end, isBlank(text[index]) { index += 1 }
+        guard index < end, text[index] == 0x22 || text[index] == 0x27 else { return nil }
+        let quote = text[index]
+        let open = index + 1
+        index = open
+        while index < end, text[index] != quote { index += 1 }
+        let attribute = (text[name], text[open..<index], start..<min(index + 1, end))
+        text = text[min(index + 1, end)...]
+        return attribute
+    }
+
+    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 }
 }

@@ -1,0 +1,116 @@
+internal import TapRecord
+
+/// Finds the session of items whose line does not name one: libpurple's log names the account of what it sends alone.
+///
+/// An answer belongs to the session that waits for it, a stanza to the account that it addresses. If several sessions wait for such an answer,
+/// nothing says whose it is.
+struct LogAttribution {
+    /// An item as far as it matters here.
+    struct Item {
+        var role: LogEvidence.Role
+        var direction: Direction?
+        /// The bare JID that it addresses, or the domain of a stream header.
+        var address: [UInt8]?
+
+        init(_ evidence: LogEvidence, _ direction: Direction?) {
+            role = evidence.role
+            self.direction = direction ?? evidence.direction
+            address = evidence.address
+        }
+    }
+
+    private struct Session {
+        var awaitsHeader = false
+        var awaitsFeatures = false
+        var awaitsConsent = false
+        var isAuthenticating = false
+        var domain: [UInt8]?
+    }
+
+    private var sessions: [[UInt8]: Session] = [:]
+    private var requests: [[UInt8]: [UInt8]] = [:]
+    private var accounts: [[UInt8]: [UInt8]] = [:]
+    private var latest: [UInt8] = []
+    /// Items that may belong to more than one session.
+    private(set) var ambiguities = 0
+
+    private static let most = 65_536
+
+    /// Returns the session of the items of a fragment, and notes what it waits for then.
+    ///
+    /// - Parameters:
+    ///   - value: The session that their line names.
+    ///   - isUsual: Other lines of the same side name theirs; then one that does not is about the items before.
+    mutating func session(_ items: [Item], value: [UInt8]?, isUsual: Bool) -> [UInt8] {
+        var owner = value
+        for item in items where owner == nil {
+            if case .reply(let id) = item.role { owner = requests[id] }
+            if owner == nil, !isUsual { owner = self.owner(of: item) }
+        }
+        let session = owner ?? latest
+        if value == nil, !isUsual {
+            for item in items where isAmbiguous(item) { ambiguities += 1 }
+        }
+        latest = session
+        for item in items { note(item, session) }
+        return session
+    }
+
+    private func owner(of item: Item) -> [UInt8]? {
+        guard item.direction != .send else { return nil }
+        let waiting = waiting(for: item)
+        if waiting.count == 1 { return waiting.first }
+        return item.address.flatMap { accounts[$0] }
+    }
+
+    private func isAmbiguous(_ item: Item) -> Bool { item.direction != .send && waiting(for: item).count > 1 }
+
+    /// The sessions that wait for such an item.
+    private func waiting(for item: Item) -> [[UInt8]] {
+        let isDue: (Session) -> Bool
+        switch item.role {
+        case .opening:
+            isDue = { session in
+                session.awaitsHeader
+                    && (session.domain == nil || item.address == nil || session.domain == item.address)
+            }
+        case .features: isDue = { $0.awaitsFeatures }
+        case .answer: isDue = { $0.awaitsConsent }
+        case .challenge, .success, .failure: isDue = { $0.isAuthenticating }
+        default: return []
+        }
+        return sessions.filter { isDue($0.value) }.map(\.key)
+    }
+
+    private mutating func note(_ item: Item, _ session: [UInt8]) {
+        if sessions.count >= Self.most { sessions = [:] }
+        switch (item.role, item.direction) {
+        case (.opening, .send):
+            let domain = item.address ?? sessions[session]?.domain
+            sessions[session] = Session(awaitsHeader: true, awaitsFeatures: true, domain: domain)
+        case (.opening, _): sessions[session]?.awaitsHeader = false
+        case (.features, _):
+            sessions[session]?.awaitsHeader = false
+            sessions[session]?.awaitsFeatures = false
+        case (.request(let isLogin), _):
+            if isLogin {
+                sessions[session, default: Session()].isAuthenticating = true
+            } else {
+                sessions[session, default: Session()].awaitsConsent = true
+            }
+        case (.answer, _): sessions[session]?.awaitsConsent = false
+        case (.success, _), (.failure, _):
+            sessions[session]?.isAuthenticating = false
+            sessions[session]?.awaitsConsent = false
+        case (.end, .send): sessions[session] = nil
+        case (.query(let id), .send):
+            if requests.count >= Self.most { requests = [:] }
+            requests[id] = session
+        default: break
+        }
+        if item.direction == .recv, let address = item.address, address.contains(0x40) {
+            if accounts.count >= Self.most { accounts = [:] }
+            accounts[address] = session
+        }
+    }
+}

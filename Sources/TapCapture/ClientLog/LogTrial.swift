@@ -1,0 +1,111 @@
+/// Lines of which it is not yet known whether they belong to the open item or come after it.
+///
+/// They begin as the log's own lines do. Either the logger prints the same text in front of each line of an item, or the item's text shows
+/// lines of a log, or the log cuts the item and goes on with others. The first two are true only if the item's end follows: then the end
+/// tags name the elements that are open.
+struct LogTrial {
+    enum Outcome {
+        case undecided
+        /// The item is cut: the lines are to be read for themselves.
+        case refuted
+        /// The item is whole up to an index of the last line.
+        case accepted(LogOpenItem, end: Int)
+    }
+
+    /// The item as it was before.
+    let base: LogOpenItem
+    /// All lines so far.
+    private(set) var lines: [LogLine] = []
+    /// Lines of other programs between those of the item.
+    private(set) var others: [LogLine] = []
+    private(set) var bytes = 0
+    /// The item, if each of its lines has the logger's text in front.
+    private var prefixed: LogOpenItem?
+    /// The item, if the lines are a part of its text.
+    private var whole: LogOpenItem?
+
+    private static let mostLines = 20_000
+    private static let mostBytes = 4 << 20
+    /// A shorter range for lines of a log in a text: until then no later item is given out.
+    private static let mostTextLines = 200
+    private static let mostTextBytes = 64 << 10
+
+    init(_ item: LogOpenItem) {
+        base = item
+        prefixed = item
+        whole = Self.mayShowLog(item) ? item : nil
+    }
+
+    /// Whether the open text of an item may show lines of a log. Directly behind the first tag, elements follow.
+    private static func mayShowLog(_ item: LogOpenItem) -> Bool {
+        item.scanner.isWithinText && !item.scanner.hasOnlyStartTag
+    }
+
+    /// Whether a line may be a part of an item; `prefix` is the end of the logger's text in the line.
+    static func isPossible(_ item: LogOpenItem, _ line: LogLine, _ prefix: Int?) -> Bool {
+        if mayShowLog(item), !line.beginsStream() { return true }
+        guard let prefix else { return false }
+        return !beginsAnother(line.bytes[prefix...]) && !line.beginsStream(from: prefix)
+    }
+
+    /// Takes the next line; `isOwn` says whether it begins as the log's own lines do.
+    mutating func append(_ line: LogLine, isOwn: Bool) -> Outcome {
+        lines.append(line)
+        bytes += line.bytes.count + 1
+        let prefix = LogFront.prefix(base.lineFront, in: line.bytes)
+        if let outcome = appendPrefixed(line, prefix) ?? appendWhole(line, isOwn: isOwn || prefix != nil) {
+            return outcome
+        }
+        if lines.count >= Self.mostTextLines || bytes >= Self.mostTextBytes { whole = nil }
+        if lines.count >= Self.mostLines || bytes >= Self.mostBytes { prefixed = nil }
+        return prefixed == nil && whole == nil ? .refuted : .undecided
+    }
+
+    private mutating func appendPrefixed(_ line: LogLine, _ prefix: Int?) -> Outcome? {
+        guard var item = prefixed else { return nil }
+        guard let prefix else {
+            if LogStart.first(in: line.bytes[...]) == nil { others.append(line) } else { prefixed = nil }
+            return nil
+        }
+        let text = line.bytes[prefix...]
+        if Self.beginsAnother(text) || line.beginsStream(from: prefix) {
+            prefixed = nil
+            return nil
+        }
+        let isRepeated = prefix == LogFront.end(of: base.lineFront, in: line.bytes)
+        prefixed = nil
+        let end = item.append(line, from: prefix, isBroken: !isRepeated || item.isBroken(before: text))
+        if let outcome = outcome(of: item, end) { return outcome }
+        prefixed = item
+        return nil
+    }
+
+    /// Whether a text behind the logger's shows an item or is the heading of one.
+    private static func beginsAnother(_ text: ArraySlice<UInt8>) -> Bool {
+        if LogFront.isHeading(text) { return true }
+        guard let start = LogStart.first(in: text) else { return false }
+        let front = text[..<start]
+        // A stanza within another one is indented.
+        return start == text.startIndex || front.contains { $0 != 0x20 && $0 != 0x09 }
+    }
+
+    private mutating func appendWhole(_ line: LogLine, isOwn: Bool) -> Outcome? {
+        guard var item = whole else { return nil }
+        whole = nil
+        guard !line.beginsStream() else { return nil }
+        let end = item.append(line)
+        if item.fragment.items.count > base.fragment.items.count {
+            // A line of a log does not end an item that begins outside of it.
+            return isOwn ? nil : outcome(of: item, end)
+        }
+        whole = item
+        return nil
+    }
+
+    /// The item that has just ended is accepted if its tags match.
+    private func outcome(of item: LogOpenItem, _ end: Int) -> Outcome? {
+        guard item.fragment.items.count > base.fragment.items.count else { return nil }
+        let ended = item.fragment.items[base.fragment.items.count]
+        return LogXMLScanner.isBalanced(ended.bytes) ? .accepted(item, end: end) : nil
+    }
+}

@@ -1,0 +1,199 @@
+import Foundation
+import TapRecord
+import TapTestKit
+import Testing
+
+@testable import TapCapture
+
+/// Items over several lines, and lines that may belong to one.
+struct LogContinuationTests {
+    /// The items of a log, without the white space between their tags.
+    private static func items(_ lines: String) -> [String] {
+        var fragmenter = LogFragmenter()
+        for (index, line) in lines.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            fragmenter.take(Array(line.utf8), number: index + 1)
+        }
+        fragmenter.finish()
+        return fragmenter.takeEntries().flatMap { entry -> [String] in
+            guard case .fragment(let fragment) = entry else { return [] }
+            return fragment.items.map { item in
+                (item.state == .whole ? "" : "cut ") + String(decoding: item.bytes, as: UTF8.self)
+            }
+        }
+    }
+
+    // MARK: Lines of a log in a text
+
+    @Test func `A line in a message's text that looks as the log's own lines do is a part of the text`() {
+        let message = """
+            <message><body>my log says
+            10:12:02 SEND: <iq type='get' id='1'/>
+            10:12:03 connected
+            and then nothing</body></message>
+            """
+        #expect(
+            Self.items("10:12:01 RECV: \(message)\n10:12:04 SEND: <presence/>\n") == [message, "<presence/>"]
+        )
+    }
+
+    @Test func `A cut item does not swallow the items behind it`() {
+        let log = """
+            10:12:01 RECV: <message><body>my log says
+            10:12:02 SEND: <iq type='get' id='1'/>
+            10:12:03 connected
+            10:12:04 RECV: <iq type='result' id='1'/>
+            10:12:05 SEND: </stream:stream>
+            10:12:05 RECV: </stream:stream>
+            """
+        #expect(
+            Self.items(log) == [
+                "<iq type='get' id='1'/>", "<iq type='result' id='1'/>", "</stream:stream>", "</stream:stream>",
+                "cut <message><body>my log says",
+            ]
+        )
+    }
+
+    @Test func `Two cut items in a row are two`() {
+        let log = """
+            10:12:01 RECV: <message><body>one
+            10:12:02 SEND: <message><body>two
+            10:12:03 RECV: <presence id='3'/>
+            """
+        #expect(
+            Self.items(log) == ["<presence id='3'/>", "cut <message><body>one", "cut <message><body>two"]
+        )
+    }
+
+    @Test func `An item that ends behind lines of a log needs end tags that match`() {
+        let log = """
+            10:12:01 RECV: <message><body>one
+            10:12:02 SEND: <presence/>
+            </stream:stream></stream:stream>
+            """
+        #expect(Self.items(log).first == "<presence/>")
+    }
+
+    // MARK: The logger's text in front of each line
+
+    @Test(arguments: [
+        "D/SMACK   ( 1234): ", "I/flutter (12345): ", "Nov 27 04:00:00 host prosody[12]: ", "prosody_1  | ",
+        "2024-05-01T10:12:01.123456789Z stdout F ",
+    ])
+    func `The logger's text in front of each line of an item is left out`(prefix: String) {
+        let log = """
+            \(prefix)RECV (0): <iq type='result'>
+            \(prefix)  <bind>
+            \(prefix)    <jid>
+            \(prefix)      juliet@example.org/balcony
+            \(prefix)    </jid>
+            \(prefix)  </bind>
+            \(prefix)</iq>
+            \(prefix)a line of the program
+            \(prefix)SENT (0): <presence/>
+            """
+        let items = Self.items(log)
+        #expect(
+            items.map { $0.filter { !$0.isWhitespace } } == [
+                "<iqtype='result'><bind><jid>juliet@example.org/balcony</jid></bind></iq>", "<presence/>",
+            ]
+        )
+    }
+
+    @Test func `Another program's line between those of an item is none of its lines`() {
+        let log = """
+            D/SMACK   ( 1234): RECV (0): <iq type='result'>
+            D/SMACK   ( 1234):   <ping/>
+            E/EGL     ( 99): no context
+            D/SMACK   ( 1234): </iq>
+            """
+        #expect(Self.items(log) == ["<iq type='result'>\n  <ping/>\n</iq>"])
+    }
+
+    @Test func `Attributes on lines with the logger's text are separated`() {
+        let log = """
+            I/flutter (1): ---Xmpp Sending:---
+            I/flutter (1): <stream:stream xmlns='jabber:client'
+            I/flutter (1): to='example.org'
+            I/flutter (1): version='1.0'
+            I/flutter (1): >
+            """
+        #expect(Self.items(log) == ["<stream:stream xmlns='jabber:client'\nto='example.org'\nversion='1.0'\n>"])
+    }
+
+    // MARK: Reads
+
+    @Test func `The rest of a read is of the session that its line names`() {
+        let log = """
+            10:12:01 RECV (0): <presence/>
+            10:12:01 RECV (0): <presence/>
+            10:12:01 RECV (1): <presence/>
+            10:12:01 RECV (1): <presence/>
+            10:12:02 RECV (0): <message><body>one
+            10:12:03 RECV (1): two</body></message>
+            10:12:04 RECV (0):  and a half</body></message>
+            """
+        #expect(Self.items(log).last == "<message><body>one and a half</body></message>")
+    }
+
+    @Test func `A count of bytes does not separate the parts of a read`() {
+        let log = """
+            (11:06:41) jabber: Recv (ssl)(21): <message><body>one an
+            (11:06:41) jabber: Sending (ssl) (juliet@example.org): <presence/>
+            (11:06:42) jabber: Recv (ssl)(21): d two</body></message>
+            """
+        #expect(Self.items(log) == ["<presence/>", "<message><body>one and two</body></message>"])
+    }
+
+    @Test func `Thousands of items on one line are read`() {
+        let text = String(repeating: "x", count: 400)
+        let line = (0..<8_000).map { "<message id='\($0)'><body>\(text)</body></message>" }
+        #expect(Self.items("10:12:01 RECV: " + line.joined(separator: " 10:12:02 SEND: ")).count == 8_000)
+    }
+
+    // MARK: Names
+
+    @Test func `Names with namespaces are translated`() {
+        #expect(
+            Self.items(
+                """
+                XMPP IN [juliet@example.org]
+                <{jabber:client}:iq {jabber:client}:id='1' {urn:x}:a='&lt;' {http://www.w3.org/XML/1998/namespace}:lang='en'>
+                  <{urn:xmpp:ping}:ping {http://www.w3.org/2000/xmlns/}:xmlns='urn:xmpp:ping' />
+                  <{urn:y}:text>
+                    1 < 2 & 3
+                  </{urn:y}:text>
+                </{jabber:client}:iq>
+                """
+            ).map { $0.filter { !$0.isNewline } } == [
+                "<iq id='1' n0:a='&lt;' xml:lang='en' xmlns='jabber:client' xmlns:n0='urn:x'>"
+                    + "  <ping xmlns='urn:xmpp:ping' />  <text xmlns='urn:y'>    1 &lt; 2 &amp; 3  </text></iq>"
+            ]
+        )
+    }
+
+    @Test func `An element around items is left out`() {
+        #expect(
+            Self.items("response: <xmpp_stone><presence id='1'/><presence id='2'/></xmpp_stone> end\n")
+                == ["<presence id='1'/>", "<presence id='2'/>"]
+        )
+        #expect(Self.items("send<< a\n<deb>\n  <presence/>\n</deb>\n") == ["<presence/>"])
+    }
+
+    // MARK: Anything
+
+    @Test func `A text without XML is no log`() throws {
+        var generator = SeededGenerator(seed: 31)
+        let folder = try TemporaryFolder()
+        let pieces = [
+            "SEND: ", "RECV: ", "10:12:01 ", "iq", "message", "stream:stream", "&gt;", "&", "\\", ">", "</",
+            "{}:",
+            "\"", "'", "[1]", "(0)", " ", "\n", "\r\n", "\u{1b}[31m", "failure",
+            "xmlns='urn:ietf:params:xml:ns:xmpp-sasl'",
+        ]
+        for _ in 0..<200 {
+            let text = (0..<40).map { _ in pieces.randomElement(using: &generator) ?? "" }.joined()
+            let path = try folder.write(text, to: "x.log")
+            #expect(throws: ReaderFault.self, "\(text)") { try RecordReader([path]) }
+        }
+    }
+}
