@@ -2,7 +2,8 @@
 
     python3 .ci/sanitize.py [thread] [address] [TEST ...]
 
-Both sanitizers unless named, and all unit tests unless named (a target, a suite, or what else `swift test --filter` takes).
+Both sanitizers unless named, and all unit tests unless named (a target, a suite, or what else `swift test --filter` takes). If only
+targets are named, nothing else is built.
 Each run has one closing line; exit 1 where a sanitizer reported anything or a test failed. The build folders .build-thread
 and .build-address are kept. The builds are release builds, in which the LongTests end in time too.
 
@@ -25,6 +26,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # A build takes about 10 minutes of two idle cores, and others may use them too.
 MINUTES = 60
 TARGETS = r"^(XMPPCore|TapRecord|TapDiagnosis|TapCore|TapSecurity|TapCapture|TapReplay|TapControl|xmpptap)Tests\."
+# The product of all test targets.
+PRODUCT = "xmpptapPackageTests"
 # A run under the thread sanitizer ends as its tests end: what was reported is counted here. LeakSanitizer is part of the
 # address sanitizer.
 OPTIONS = {"thread": ("TSAN_OPTIONS", "halt_on_error=0:exitcode=0"), "address": ("ASAN_OPTIONS", "detect_leaks=0")}
@@ -124,13 +127,24 @@ def prepare(name, folder):
         os.environ["LD_PRELOAD"] = library
 
 
-def sanitize(name, filters):
+def is_target(name):
+    return os.path.isdir(os.path.join("Tests", name)) and name.endswith("Tests")
+
+
+def sanitize(name, wanted):
     """Builds and runs the tests under one sanitizer; gives whether it found nothing."""
     began = time.monotonic()
+    filters = [word for test in wanted for word in ("--filter", test)]
+    if all(is_target(test) for test in wanted):
+        # Read by the manifest. Without a product the program would be built too.
+        os.environ["XMPPTAP_TEST_TARGETS"] = ",".join(wanted)
+        product = ["--product", PRODUCT]
+    else:
+        product = []
     flags = ["-c", "release", "--scratch-path", f".build-{name}", "--sanitize", name, "-Xswiftc", "-enable-testing"]
     tests = tally.Tally()
     reports = []
-    if tally.build(tests, name, flags, MINUTES):
+    if tally.build(tests, name, flags + product, MINUTES):
         with tempfile.TemporaryDirectory() as folder:
             before = dict(os.environ)
             try:
@@ -158,8 +172,7 @@ def sanitize(name, filters):
 def main():
     names = [word for word in sys.argv[1:] if word in OPTIONS] or list(OPTIONS)
     tests = [word for word in sys.argv[1:] if word not in OPTIONS] or [TARGETS]
-    filters = [word for test in tests for word in ("--filter", test)]
-    return 0 if all([sanitize(name, filters) for name in names]) else 1
+    return 0 if all([sanitize(name, tests) for name in names]) else 1
 
 
 if __name__ == "__main__":

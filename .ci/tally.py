@@ -5,8 +5,9 @@ function: one with many arguments counts once. Each run is read from Swift Testi
 lines of XCTest. A run that crashes, hangs, fails without a failed test, or runs nothing counts as a failure.
 
 Where no more than five tests with sockets and other programs fail, they run a second time, by themselves: a loaded machine delays
-other programs in ways that no test foresees. A test that fails again has failed. One that passes counts as passed, and is named
-before the closing line, so that its cause can be found.
+other programs in ways that no test foresees. A test that fails again has failed. One that passes counts as passed. Each test that
+was run a second time is named before the closing line, with how often that was necessary in this folder, so that its cause can be
+found.
 """
 
 import json
@@ -25,6 +26,8 @@ RELEASE = ["-c", "release", "--scratch-path", ".build-release-tests", "-Xswiftc"
 MINUTES = 25
 # More failures than these have one cause, which a second try would only repeat.
 SECOND_TRIES = 5
+# How often each test was run a second time, and how many runs there were.
+HISTORY = os.path.join(".build", "second-tries.json")
 # Tests that talk to other programs mostly wait for them: so many at once do not keep two cores busy all the time.
 AT_ONCE = 3
 
@@ -36,7 +39,8 @@ class Tally:
         self.passed = 0
         self.failed = []
         self.skipped = []
-        self.second = []
+        # Tests that were run a second time, and whether they passed then.
+        self.second = {}
         self.identifiers = {}
 
     def read_events(self, path, run):
@@ -97,10 +101,13 @@ class Tally:
         return ended
 
     def report(self):
-        for title, names in (
-                ("skipped", self.skipped), ("passed on the second try", self.second), ("failed", self.failed)):
+        for title, names in (("skipped", self.skipped), ("failed", self.failed)):
             for name in names:
                 print(f"{title}: {name}")
+        runs, times = count_second_tries(self.second)
+        for name, has_passed in sorted(self.second.items()):
+            outcome = "passed" if has_passed else "failed"
+            print(f"second try: {name}: {outcome}; needed in {times[name]} of {runs} runs here")
         print(f"{self.passed} passed, {len(self.failed)} failed, {len(self.skipped)} skipped", flush=True)
         return 1 if self.failed or self.passed == 0 else 0
 
@@ -110,6 +117,24 @@ def read_lines(path):
         return []
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.readlines()
+
+
+def count_second_tries(tests, path=HISTORY):
+    """Adds a run with these tests to the history; returns how many runs it has, and how often each test was run twice."""
+    runs, times = 0, {}
+    try:
+        with open(path, encoding="utf-8") as file:
+            known = json.load(file)
+        runs, times = int(known["runs"]), {str(name): int(count) for name, count in known["tests"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass  # the first run, or a file of another version
+    runs += 1
+    for name in tests:
+        times[name] = times.get(name, 0) + 1
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"runs": runs, "tests": times}, file, indent=1, sort_keys=True)
+    return runs, times
 
 
 def say(words):
@@ -188,11 +213,13 @@ def run_apart(tally, name, flags, select):
     tests = "|".join(re.escape(tally.identifiers[test].rsplit("/", 1)[0]) for test in failed)
     again = Tally()
     run(again, f"second try of {name}", flags, ["--no-parallel", "--filter", f"^({tests})"])
+    # One that was not run again, or not to its end, has failed.
+    is_whole = again.passed + len(again.failed) == len(failed)
+    tally.second.update({name: is_whole and name not in again.failed for name in failed})
     if again.passed != len(failed) or again.failed:
         return
     del tally.failed[before:]
     tally.passed += len(failed)
-    tally.second += failed
 
 
 def long_targets():

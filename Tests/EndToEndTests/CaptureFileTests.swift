@@ -196,20 +196,20 @@ struct CaptureFileTests {
         let file = folder.path(of: "killed.xtap")
         let proxy = try XMPPTapBinary(["proxy", "--listen", "127.0.0.1:0", "--log", "off", "--capture", file])
         let client = try PlainSocket(port: try await proxy.port())
-        try client.openStream()
+        try await client.openStream()
         func ask(_ id: String) -> String {
             "<iq type='get' id='\(id)'><query xmlns='jabber:iq:register'/></iq>"
         }
         // Round after round, until one that was asked later is in the file: what was answered before is then, too.
         var round = 0
         while !folder.read("killed.xtap").contains("id='q3-49'") {
-            for number in 0..<50 { try client.write(ask("q\(round)-\(number)")) }
-            try client.read(until: "q\(round)-49")
+            for number in 0..<50 { try await client.write(ask("q\(round)-\(number)")) }
+            try await client.read(until: "q\(round)-49")
             round += 1
             if round > 3 { try await Task.sleep(for: .milliseconds(5)) }
         }
         let seen = folder.read("killed.xtap")
-        for number in 0..<200 { try client.write(ask("late\(number)")) }
+        for number in 0..<200 { try await client.write(ask("late\(number)")) }
         proxy.process.signal(SIGKILL)
         _ = try await proxy.process.ending()
         let left = folder.read("killed.xtap")

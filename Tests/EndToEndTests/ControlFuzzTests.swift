@@ -27,7 +27,7 @@ struct ControlFuzzTests {
             options: ["--timeout", "180"]
         )
         try await answering.event("ready")
-        let closed = try PlainClient(scene.juliet, port: scene.port)
+        let closed = try await PlainClient(scene.juliet, port: scene.port)
         let fuzz = try ToolProcess(
             "/usr/bin/python3",
             [
@@ -40,10 +40,10 @@ struct ControlFuzzTests {
         )
         let ending = try await fuzz.ending(within: .seconds(120))
         try await answering.kill()
-        try closed.socket.read()
+        try await closed.socket.read()
         #expect(closed.socket.received.contains("closed by the operator"))
         #expect(ending == .exited(0), "\(fuzz.text(of: .standardOutput).suffix(6000))")
-        #expect(try scene.isUntouched())
+        #expect(try await scene.isUntouched())
         #expect(try await scene.binary.process.terminate() == .exited(0))
     }
 }

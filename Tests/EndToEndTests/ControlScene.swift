@@ -21,7 +21,7 @@ final class ControlScene {
         }
         port = try await binary.port()
         juliet = Account("juliet", password: line.split(separator: " ").last.map(String.init) ?? "")
-        client = try PlainClient(juliet, port: port, resource: "balcony")
+        client = try await PlainClient(juliet, port: port, resource: "balcony")
     }
 
     /// An answer of the control socket.
@@ -70,10 +70,10 @@ final class ControlScene {
     }
 
     /// Whether the client's session still works: a ping of its own is answered.
-    func isUntouched() throws -> Bool {
+    func isUntouched() async throws -> Bool {
         let id = UUID().uuidString
-        try client.socket.write("<iq type='get' id='\(id)' to='localhost'><ping xmlns='urn:xmpp:ping'/></iq>")
-        try client.socket.read(until: id)
+        try await client.socket.write("<iq type='get' id='\(id)' to='localhost'><ping xmlns='urn:xmpp:ping'/></iq>")
+        try await client.socket.read(until: id)
         return true
     }
 }

@@ -8,7 +8,7 @@ struct ControlTests {
     @Test func `sessions, their logins, rosters and requests are shown`() async throws {
         let scene = try await ControlScene()
         // All that the client sent before has come through then.
-        #expect(try scene.isUntouched())
+        #expect(try await scene.isUntouched())
         let health = try await scene.ask("GET", "/health").json
         #expect(health["status"] as? String == "ok")
         #expect(health["sessions"] as? Int == 1)
@@ -45,9 +45,9 @@ struct ControlTests {
         let message = #"{"to":"client","message":{"body":"a < b","peer":"romeo@localhost/orchard"}}"#
         let sent = try await scene.ask("POST", "/sessions/1/inject", message)
         #expect(sent.status == 200 && sent.json["outcome"] as? String == "sent", "\(sent.body)")
-        try scene.client.socket.read(until: "a &lt; b")
+        try await scene.client.socket.read(until: "a &lt; b")
         let id = try #require(sent.json["id"] as? String)
-        try scene.client.socket.read(until: "<origin-id xmlns='urn:xmpp:sid:0' id='\(id)'/>")
+        try await scene.client.socket.read(until: "<origin-id xmlns='urn:xmpp:sid:0' id='\(id)'/>")
         #expect(scene.client.socket.received.contains("<no-store xmlns='urn:xmpp:hints'/>"))
 
         let disco = "<iq type='get' id='d' to='localhost'><query xmlns='http://jabber.org/protocol/disco#info'/></iq>"
@@ -60,7 +60,7 @@ struct ControlTests {
         #expect(ping.status == 200 && ping.json["type"] as? String == "result", "\(ping.body)")
         let silent = try await scene.ask("POST", "/sessions/1/ping", #"{"to":"client","timeout_ns":1000000}"#)
         #expect(silent.status == 504, "\(silent.body)")
-        #expect(try scene.isUntouched())
+        #expect(try await scene.isUntouched())
         #expect(!scene.client.socket.received.contains("id='d'"))
         #expect(try await scene.ask("GET", "/sessions/1").json["injected"] as? Int == 4)
         // Ids of another run begin otherwise: what was injected twice is not taken for one.
@@ -92,13 +92,13 @@ struct ControlTests {
             #expect((answer.json["detail"] as? String)?.contains(words) == true, "\(body): \(answer.body)")
             #expect(answer.head.contains("application/problem+json"))
         }
-        #expect(try scene.isUntouched())
+        #expect(try await scene.isUntouched())
     }
 
     @Test func `a session is closed with a stream error, and is gone then`() async throws {
         let scene = try await ControlScene()
         #expect(try await scene.ask("DELETE", "/sessions/1").status == 204)
-        try scene.client.socket.read()
+        try await scene.client.socket.read()
         #expect(scene.client.socket.received.contains("<undefined-condition"))
         #expect(scene.client.socket.received.contains("closed by the operator"))
         // Its client's connection is still open.
@@ -113,11 +113,11 @@ struct ControlTests {
     @Test func `the level of the log changes while sessions run`() async throws {
         let scene = try await ControlScene()
         #expect(try await scene.ask("GET", "/level").json["level"] as? String == "info")
-        #expect(try scene.isUntouched())
+        #expect(try await scene.isUntouched())
         let changed = try await scene.ask("PUT", "/level", #"{"level":"verbose","session":1}"#)
         #expect((changed.json["sessions"] as? [String: String]) == ["1": "verbose"], "\(changed.body)")
         #expect(!scene.binary.process.text(of: .standardOutput).contains("SEND: <iq"))
-        #expect(try scene.isUntouched())
+        #expect(try await scene.isUntouched())
         _ = try await scene.binary.process.line(of: .standardOutput, within: .seconds(20)) { $0.contains("SEND: <iq") }
         let list = try await scene.ask("GET", "/sessions").json["sessions"] as? [[String: Any]]
         #expect(list?.first?["level"] as? String == "verbose")
@@ -140,7 +140,7 @@ struct ControlTests {
         let stream = try RawConnection(path: scene.path)
         try await stream.write("GET /records?level=verbose HTTP/1.1\r\nHost: x\r\n\r\n")
         _ = try await stream.read(through: ": xmpptap")
-        let other = try PlainClient(scene.juliet, port: scene.port)
+        let other = try await PlainClient(scene.juliet, port: scene.port)
         let text = try await stream.read(through: "session-ready")
         #expect(
             text.contains("event: record\nid: ") && text.contains("\ndata: {\"sequence\":")
@@ -150,8 +150,8 @@ struct ControlTests {
         let secret = Data("\0juliet\0\(scene.juliet.password)".utf8).base64EncodedString()
         #expect(!text.contains(secret) && text.contains("[redacted:"))
         stream.close()
-        try other.leave()
-        #expect(try scene.isUntouched())
+        try await other.leave()
+        #expect(try await scene.isUntouched())
         #expect(try await scene.ask("GET", "/records?filter=(").status == 422)
         #expect(try await scene.ask("GET", "/records?level=loud").status == 422)
         #expect(try await scene.ask("GET", "/records?content=some").status == 400)
@@ -172,9 +172,9 @@ struct ControlTests {
             "\(second.error)"
         )
         // Its connection has to be closed too, before the session is over.
-        var other: PlainClient? = try PlainClient(scene.juliet, port: scene.port)
+        var other: PlainClient? = try await PlainClient(scene.juliet, port: scene.port)
         #expect(try await scene.ask("DELETE", "/sessions/2").status == 204)
-        try other?.socket.read()
+        try await other?.socket.read()
         other = nil
         let deadline = ContinuousClock.now + .seconds(20)
         while try await scene.ask("GET", "/health").json["sessions"] as? Int != 1, ContinuousClock.now < deadline {}
@@ -215,11 +215,11 @@ struct ControlTests {
         let rules = try folder.write("::recv\n\nKIND: presence\nDROP.\n\nKIND: message\nDELAY=150ms\n", to: "a.pfw")
         let scene = try await ControlScene(["--log", "info", "--rules", rules])
         _ = try await scene.ask("POST", "/sessions/1/ping", #"{"to":"server"}"#)
-        try scene.client.socket.write("<message to='juliet@localhost/balcony'><body>later</body></message>")
-        try scene.client.socket.read(until: "later")
-        let broken = try PlainClient(scene.juliet, port: scene.port)
-        try broken.socket.write("<message></body>")
-        try broken.socket.read()
+        try await scene.client.socket.write("<message to='juliet@localhost/balcony'><body>later</body></message>")
+        try await scene.client.socket.read(until: "later")
+        let broken = try await PlainClient(scene.juliet, port: scene.port)
+        try await broken.socket.write("<message></body>")
+        try await broken.socket.read()
         func metrics() async throws -> [String: Double] {
             let text = try await scene.ask("GET", "/metrics").body
             let lines = text.split(separator: "\n").filter { !$0.hasPrefix("#") }.map { $0.split(separator: " ") }
@@ -248,11 +248,11 @@ struct ControlTests {
         #expect(found[#"xmpptap_stream_bytes_total{leg="client",direction="recv"}"#] ?? 0 > 0)
         // Before authentication an item has 64 KiB at most.
         let stranger = try PlainSocket(port: scene.port)
-        try stranger.write(
+        try await stranger.write(
             "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost' version='1.0'>"
                 + "<auth>" + String(repeating: "A", count: 70_000)
         )
-        try stranger.read(until: "policy-violation")
+        try await stranger.read(until: "policy-violation")
         #expect(try await metrics()[#"xmpptap_limit_hits_total{limit="login-item"}"#] == 1)
         // Each limit is there before it is reached.
         let limits = try await metrics().keys.filter { $0.hasPrefix("xmpptap_limit_hits_total") }
@@ -279,8 +279,8 @@ struct ControlTests {
         try await stream.write("GET /rules/trace?tag=slow HTTP/1.1\r\nHost: x\r\n\r\n")
         _ = try await stream.read(through: ": xmpptap")
         for body in ["fast", "slow"] {
-            try scene.client.socket.write("<message to='juliet@localhost/balcony'><body>\(body)</body></message>")
-            try scene.client.socket.read(until: ">\(body)<")
+            try await scene.client.socket.write("<message to='juliet@localhost/balcony'><body>\(body)</body></message>")
+            try await scene.client.socket.read(until: ">\(body)<")
         }
         let hit = try await stream.read(through: "\n\n")
         #expect(
@@ -304,7 +304,7 @@ struct ControlTests {
             try await connection.write(text)
             idle.append(connection)
         }
-        #expect(try scene.isUntouched())
+        #expect(try await scene.isUntouched())
         #expect(try await scene.ask("GET", "/health").status == 200)
         // One that goes in the middle of its request, and one that does not wait for its answer.
         try await RawConnection(path: scene.path).write("POST /sessions/1/ping HTTP/1.1\r\nContent-Length: 9\r\n\r\n{")
@@ -313,15 +313,15 @@ struct ControlTests {
         )
         let long = try await scene.ask("GET", "/" + String(repeating: "a", count: 200_000))
         #expect(long.status >= 400)
-        #expect(try scene.isUntouched())
+        #expect(try await scene.isUntouched())
         var flood: [RawConnection] = []
         for _ in 0..<500 {
             if let connection = try? RawConnection(path: scene.path) { flood.append(connection) }
         }
-        #expect(try scene.isUntouched())
+        #expect(try await scene.isUntouched())
         let refused = try await scene.ask("GET", "/health")
         #expect(refused.status == 503, "\(refused.body)")
-        #expect(try scene.isUntouched())
+        #expect(try await scene.isUntouched())
         for connection in flood + idle { connection.close() }
         var status = 503
         let deadline = ContinuousClock.now + .seconds(30)
@@ -329,7 +329,7 @@ struct ControlTests {
             status = try await scene.ask("GET", "/health").status
         }
         #expect(status == 200)
-        #expect(try scene.isUntouched())
+        #expect(try await scene.isUntouched())
     }
 
     @Test func `a reader of live records that does not keep up loses some, is told, and delays nobody`() async throws {
@@ -339,12 +339,12 @@ struct ControlTests {
         _ = try await stream.read(through: ": xmpptap")
         let body = String(repeating: "x", count: 10_000)
         for _ in 0..<500 {
-            try scene.client.socket.write("<message to='\(scene.juliet.jid)'><body>\(body)</body></message>")
+            try await scene.client.socket.write("<message to='\(scene.juliet.jid)'><body>\(body)</body></message>")
         }
-        #expect(try scene.isUntouched())
+        #expect(try await scene.isUntouched())
         let text = try await stream.read(through: "event: lost\ndata: {\"records\":")
         #expect(text.contains("event: record"))
-        #expect(try scene.isUntouched())
+        #expect(try await scene.isUntouched())
     }
 
     @Test func `a session that ends while its answer is awaited ends the wait`() async throws {
@@ -356,8 +356,8 @@ struct ControlTests {
             "/sessions/1/ping",
             #"{"to":"client","timeout_ns":60000000000}"#
         )
-        try scene.client.socket.read(until: "urn:xmpp:ping")
-        try scene.client.leave()
+        try await scene.client.socket.read(until: "urn:xmpp:ping")
+        try await scene.client.leave()
         let status = try await answer.status
         #expect(status == 409)
         #expect(try await scene.ask("GET", "/health").status == 200)
@@ -369,7 +369,7 @@ struct ControlTests {
         // Once half of it is at the server, nothing can go out before the other half.
         let half = "<message to='\(scene.juliet.jid)'><body>half"
         let relayed = try await scene.bytesSent() + half.utf8.count
-        try scene.client.socket.write(half)
+        try await scene.client.socket.write(half)
         while try await scene.bytesSent() < relayed {}
         async let answer = ControlScene.ask(
             RawConnection(path: path),
@@ -386,7 +386,7 @@ struct ControlTests {
         let folder = try TemporaryFolder()
         let rules = try folder.write("::recv\n\nINSPECT: body#=wait\nPAUSE.\n", to: "a.pfw")
         let holding = try await ControlScene(["--log", "info", "--rules", rules])
-        try holding.client.socket.write("<message to='\(holding.juliet.jid)/balcony'><body>wait</body></message>")
+        try await holding.client.socket.write("<message to='\(holding.juliet.jid)/balcony'><body>wait</body></message>")
         var held: [String: Any]?
         while held == nil {
             held = (try await holding.ask("GET", "/sessions/1/held").json["held"] as? [[String: Any]])?.first
@@ -395,7 +395,7 @@ struct ControlTests {
         let number = try #require(held?["number"] as? Int)
         let passed = try await holding.ask("POST", "/sessions/1/held/\(number)", #"{"action":"pass"}"#)
         #expect(passed.status == 404 && passed.json["code"] as? String == "no-such-session", "\(passed.body)")
-        try PlainClient(holding.juliet, port: holding.port).leave()
+        try await PlainClient(holding.juliet, port: holding.port).leave()
     }
 
     @Test func `a filter selects what is shown, logged, captured and streamed`() async throws {
@@ -415,13 +415,13 @@ struct ControlTests {
         // Until the command listens.
         var told = 0
         while tail.text(of: .standardOutput).isEmpty {
-            try scene.client.socket.write("<message to='\(me)/balcony'><body>shown</body></message>")
+            try await scene.client.socket.write("<message to='\(me)/balcony'><body>shown</body></message>")
             told += 1
             try await Task.sleep(for: .milliseconds(100))
             guard tail.isRunning, told < 300 else { throw tail.failure("tail shows nothing") }
         }
-        try scene.client.socket.write("<message to='\(me)/balcony'><body>hidden</body></message>")
-        #expect(try scene.isUntouched())
+        try await scene.client.socket.write("<message to='\(me)/balcony'><body>hidden</body></message>")
+        #expect(try await scene.isUntouched())
         try await tail.terminate()
         #expect(try await scene.binary.process.terminate() == .exited(0))
 
@@ -452,7 +452,7 @@ struct ControlTests {
         #expect(String(decoding: bytes, as: UTF8.self).hasPrefix("HTTP/1.1 413"))
         connection.close()
         _ = try? await sent
-        #expect(try scene.isUntouched())
+        #expect(try await scene.isUntouched())
     }
 
     @Test func `the program ends at once beside clients that do not read, and its socket goes with it`() async throws {

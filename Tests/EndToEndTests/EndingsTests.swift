@@ -15,12 +15,12 @@ struct EndingsTests {
     @Test func `Another login with the same resource, and a server that shuts down`() async throws {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
-        let first = try PlainClient(.juliet, tap, resource: "balcony")
-        let second = try PlainClient(.juliet, tap, resource: "balcony")
-        try first.socket.read(until: "conflict")
-        try first.socket.read()
+        let first = try await PlainClient(.juliet, tap, resource: "balcony")
+        let second = try await PlainClient(.juliet, tap, resource: "balcony")
+        try await first.socket.read(until: "conflict")
+        try await first.socket.read()
         try await server.stop()
-        try? second.socket.read()
+        try? await second.socket.read()
         try await tap.stop()
         let told = try endings(tap)
         #expect(
@@ -44,17 +44,17 @@ struct EndingsTests {
         for mode in [["--tls", "passthrough"], own.arguments] {
             let tap = try await Tap(upstream: server.port, arguments: mode)
             for round in 0..<20 {
-                let client = try PlainClient(.juliet, tap)
-                try client.socket.write("<enable xmlns='urn:xmpp:sm:3'/>")
-                try client.socket.read(until: "<enabled")
-                try client.socket.write("</stream:stream>")
-                if round % 2 == 0 { try client.socket.read(until: "</stream:stream>") }
+                let client = try await PlainClient(.juliet, tap)
+                try await client.socket.write("<enable xmlns='urn:xmpp:sm:3'/>")
+                try await client.socket.read(until: "<enabled")
+                try await client.socket.write("</stream:stream>")
+                if round % 2 == 0 { try await client.socket.read(until: "</stream:stream>") }
                 // What a client has in its hands at a logout; an error here is a reset, which kills those that do not expect it.
                 for _ in 0..<3 {
-                    try client.socket.write("<a xmlns='urn:xmpp:sm:3' h='1'/><presence type='unavailable'/>")
+                    try await client.socket.write("<a xmlns='urn:xmpp:sm:3' h='1'/><presence type='unavailable'/>")
                     try await Task.sleep(for: .milliseconds(round % 4))
                 }
-                try client.socket.read()
+                try await client.socket.read()
                 #expect(client.socket.received.hasSuffix("</stream:stream>"))
             }
             try await tap.stop()
@@ -72,7 +72,7 @@ struct EndingsTests {
     @Test func `A client that is gone without a word, and an account that comes back again and again`() async throws {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
-        for _ in 0..<5 { _ = try PlainClient(.romeo, tap) }
+        for _ in 0..<5 { _ = try await PlainClient(.romeo, tap) }
         try await tap.wait(for: "reconnect loop: 5 sessions of this client", in: tap.story)
         try await tap.stop()
         try await server.stop()

@@ -26,7 +26,7 @@ struct LogFileTests {
             "proxy", "--listen", "127.0.0.1:0", "--log", "off", "--log-to", "\(log),format=json",
         ])
         let port = try await proxy.port()
-        try PlainSocket(port: port).openStream()
+        try await PlainSocket(port: port).openStream()
         while !folder.read("tap.jsonl").contains("\"name\":\"features\"") {
             try await Task.sleep(for: .milliseconds(10))
         }
@@ -34,7 +34,7 @@ struct LogFileTests {
         try FileManager.default.moveItem(atPath: log, toPath: log + ".old")
         proxy.process.signal(SIGHUP)
         while !folder.read("tap.jsonl").contains("xtap") { try await Task.sleep(for: .milliseconds(10)) }
-        try PlainSocket(port: port).openStream()
+        try await PlainSocket(port: port).openStream()
         #expect(try await proxy.process.terminate() == .exited(0))
         #expect(folder.read("tap.jsonl.old").contains("\"session\":1,"))
         #expect(folder.read("tap.jsonl").hasPrefix("{\"xtap\":1,"))
@@ -52,7 +52,7 @@ struct LogFileTests {
         let log = try #require(folder).path(of: "tap.jsonl")
         let process = try proxy(after: "ulimit -f 8", ["--log", "off", "--log-to", "\(log),format=json,verbose"])
         let client = try PlainSocket(port: try await port(of: process))
-        try client.openStream()
+        try await client.openStream()
         for number in 0..<40 { try ask(client, "q\(number)") }
         // The log is not whole, and whoever runs this in a script should know.
         let ending = try await process.terminate()
@@ -86,7 +86,7 @@ struct LogFileTests {
         )
         let port = try await port(of: process)
         let client = try PlainSocket(port: port)
-        try client.openStream()
+        try await client.openStream()
         do {
             for number in 0..<1000 { try ask(client, "q\(number)") }
             Issue.record("the session goes on")
@@ -94,7 +94,7 @@ struct LogFileTests {
             #expect(client.received.contains("<resource-constraint"))
         }
         let later = try PlainSocket(port: port)
-        #expect(throws: KitError.self) { try later.openStream() }
+        #expect(throws: KitError.self) { try await later.openStream() }
         #expect(later.received.contains("<resource-constraint"))
         #expect(
             process.lines(of: .standardError).contains(
@@ -108,7 +108,7 @@ struct LogFileTests {
             $0 == "xmpptap: --log-required: the log can be written again; sessions are accepted"
         }
         let again = try PlainSocket(port: port)
-        try again.openStream()
+        try await again.openStream()
         try ask(again, "again")
         #expect(try await process.terminate() == .exited(0))
     }
@@ -121,7 +121,7 @@ struct LogFileTests {
         try FileManager.default.removeItem(atPath: captures)
         let client = try PlainSocket(port: port)
         do {
-            try client.openStream()
+            try await client.openStream()
             for number in 0..<100_000 { try ask(client, "q\(number)") }
             Issue.record("the session goes on")
         } catch {
@@ -132,7 +132,7 @@ struct LogFileTests {
             $0 == "xmpptap: --log-required: the log can be written again; sessions are accepted"
         }
         let again = try PlainSocket(port: port)
-        try again.openStream()
+        try await again.openStream()
         try ask(again, "again")
         #expect(try await process.terminate() == .exited(0))
     }
@@ -147,7 +147,7 @@ struct LogFileTests {
             "proxy", "--listen", "127.0.0.1:0", "--log", "off", "--log-to", "\(pipe),verbose", "--grace", "600",
         ])
         let client = try PlainSocket(port: try await proxy.port())
-        try client.openStream()
+        try await client.openStream()
         for _ in 0..<8 { try ask(client, String(repeating: "x", count: 30_000)) }
         proxy.process.signal(SIGTERM)
         try await Task.sleep(for: .milliseconds(500))
@@ -167,10 +167,12 @@ struct LogFileTests {
         let process = try proxy(after: "exec >\"$1\"; shift", [pipe, "--log", "verbose"])
         let port = try await port(of: process)
         let client = try PlainSocket(port: port)
-        try client.openStream()
+        try await client.openStream()
         // More than the log keeps waiting, and few enough for the sockets' buffers where it is not taken any more.
         let question = String(repeating: "x", count: 60_000)
-        for _ in 0..<80 { try client.write("<iq type='get' id='\(question)'><query xmlns='jabber:iq:register'/></iq>") }
+        for _ in 0..<80 {
+            try await client.write("<iq type='get' id='\(question)'><query xmlns='jabber:iq:register'/></iq>")
+        }
         _ = try await process.line(of: .standardError, within: .seconds(20)) {
             $0 == "xmpptap: warning: log output to standard output is blocked; relaying is paused until it is read"
         }
@@ -236,7 +238,7 @@ struct LogFileTests {
 
     /// Asks the built-in server something that it answers before a login.
     private func ask(_ client: PlainSocket, _ id: String) throws {
-        try client.write("<iq type='get' id='\(id)'><query xmlns='jabber:iq:register'/></iq>")
-        try client.read(until: "id='\(id)'")
+        try await client.write("<iq type='get' id='\(id)'><query xmlns='jabber:iq:register'/></iq>")
+        try await client.read(until: "id='\(id)'")
     }
 }

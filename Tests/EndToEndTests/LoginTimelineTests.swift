@@ -31,15 +31,15 @@ struct LoginTimelineTests {
     @Test func `A login and one with a wrong password, from the capture and from a log at info`() async throws {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
-        try PlainClient(.juliet, tap, resource: "balcony").leave()
+        try await PlainClient(.juliet, tap, resource: "balcony").leave()
         let stranger = try PlainSocket(port: tap.port)
-        try stranger.openStream()
-        try stranger.write(
+        try await stranger.openStream()
+        try await stranger.write(
             "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGp1bGlldAB3cm9uZw==</auth>"
         )
-        try stranger.read(until: "</failure>")
-        try stranger.write("</stream:stream>")
-        try stranger.read()
+        try await stranger.read(until: "</failure>")
+        try await stranger.write("</stream:stream>")
+        try await stranger.read()
         try await tap.stop()
         try await server.stop()
 
@@ -83,9 +83,11 @@ struct LoginTimelineTests {
     @Test func `A server that is not there`() async throws {
         let tap = try await Tap(upstream: try FreePort.next())
         let socket = try PlainSocket(port: tap.port)
-        try socket.write("<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='x'>")
-        try socket.read(until: "remote-connection-failed")
-        try socket.read()
+        try await socket.write(
+            "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='x'>"
+        )
+        try await socket.read(until: "remote-connection-failed")
+        try await socket.read()
         try await tap.stop()
         let (lines, _) = try await explain(tap.capture, isReady: false)
         #expect(steps(lines).count == 1)

@@ -52,11 +52,13 @@ struct OtherStreamsTests {
         #expect(try await wrong.ending() == .exited(1))
         let echo = try runComponent(tap, secret: "sesame-open-1704")
         _ = try await echo.line(of: .standardOutput) { $0.contains("ready") }
-        let juliet = try PlainClient(.juliet, tap, resource: "balcony")
-        try juliet.socket.write("<message to='fool@echo.localhost' type='chat' id='e1'><body>Anon!</body></message>")
-        try juliet.socket.read(until: "<body>Anon!</body>")
+        let juliet = try await PlainClient(.juliet, tap, resource: "balcony")
+        try await juliet.socket.write(
+            "<message to='fool@echo.localhost' type='chat' id='e1'><body>Anon!</body></message>"
+        )
+        try await juliet.socket.read(until: "<body>Anon!</body>")
         #expect(try await echo.ending() == .exited(0))
-        try juliet.leave()
+        try await juliet.leave()
         try await tap.stop()
         try await server.stop()
 
@@ -93,13 +95,13 @@ struct OtherStreamsTests {
                 + servers.map { "127.0.0.1:0=127.0.0.1:\($0.port)" }
         )
         let clients = try zip(users, tap.ports[2...]).map { user, port in
-            try PlainClient(user, port: port, resource: "r")
+            try await PlainClient(user, port: port, resource: "r")
         }
-        try clients[0].socket.write("<message to='\(users[1].jid)/r' id='m1'><body>Ho!</body></message>")
-        try clients[1].socket.read(until: "<body>Ho!</body>")
-        try clients[1].socket.write("<message to='\(users[0].jid)/r' id='m2'><body>Who is there?</body></message>")
-        try clients[0].socket.read(until: "<body>Who is there?</body>")
-        for client in clients { try client.leave() }
+        try await clients[0].socket.write("<message to='\(users[1].jid)/r' id='m1'><body>Ho!</body></message>")
+        try await clients[1].socket.read(until: "<body>Ho!</body>")
+        try await clients[1].socket.write("<message to='\(users[0].jid)/r' id='m2'><body>Who is there?</body></message>")
+        try await clients[0].socket.read(until: "<body>Who is there?</body>")
+        for client in clients { try await client.leave() }
         try await tap.stop()
         for server in servers { try await server.stop() }
 
@@ -126,22 +128,22 @@ struct OtherStreamsTests {
         let tap = try await Tap(upstream: server.port)
         for (password, answer) in [("Wrong-1597", "type='error'"), (Account.juliet.password, "id='a2' type='result'")] {
             let socket = try PlainSocket(port: tap.port)
-            try socket.write(
+            try await socket.write(
                 "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost'>"
             )
-            try socket.read(until: "id='")
-            try socket.write(
+            try await socket.read(until: "id='")
+            try await socket.write(
                 "<iq type='get' id='a1' to='localhost'><query xmlns='jabber:iq:auth'><username>juliet</username>"
                     + "</query></iq>"
             )
-            try socket.read(until: "jabber:iq:auth")
-            try socket.write(
+            try await socket.read(until: "jabber:iq:auth")
+            try await socket.write(
                 "<iq type='set' id='a2' to='localhost'><query xmlns='jabber:iq:auth'><username>juliet</username>"
                     + "<password>\(password)</password><resource>globe</resource></query></iq>"
             )
-            try socket.read(until: answer.hasPrefix("id=") ? "id='a2'" : answer)
-            try socket.write("</stream:stream>")
-            try socket.read()
+            try await socket.read(until: answer.hasPrefix("id=") ? "id='a2'" : answer)
+            try await socket.write("</stream:stream>")
+            try await socket.read()
         }
         try await tap.stop()
         try await server.stop()
@@ -162,19 +164,19 @@ struct OtherStreamsTests {
         let tap = try await Tap(upstream: server.port)
         for answer in ["type='result'", "<conflict "] {
             let socket = try PlainSocket(port: tap.port)
-            try socket.openStream()
-            try socket.write("<iq type='get' id='r1'><query xmlns='jabber:iq:register'/></iq>")
-            try socket.read(until: "<instructions>")
-            try socket.write(
+            try await socket.openStream()
+            try await socket.write("<iq type='get' id='r1'><query xmlns='jabber:iq:register'/></iq>")
+            try await socket.read(until: "<instructions>")
+            try await socket.write(
                 "<iq type='set' id='r2'><query xmlns='jabber:iq:register'><username>nurse</username>"
                     + "<password>Angelica-1597</password></query></iq>"
             )
-            try socket.read(until: "id='r2'")
-            try socket.read(until: answer)
-            try socket.write("</stream:stream>")
-            try socket.read()
+            try await socket.read(until: "id='r2'")
+            try await socket.read(until: answer)
+            try await socket.write("</stream:stream>")
+            try await socket.read()
         }
-        _ = try PlainClient(Account("nurse", password: "Angelica-1597"), tap).leave()
+        _ = try await PlainClient(Account("nurse", password: "Angelica-1597"), tap).leave()
         try await tap.stop()
         try await server.stop()
         let story = Tap.read(tap.story)

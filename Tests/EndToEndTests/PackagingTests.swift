@@ -32,7 +32,7 @@ struct PackagingTests {
             environment: ["HOME": folder.path(of: "home")]
         )
         let port = try await proxy.port()
-        try PlainSocket(port: port).write("<stream:stream ")
+        try await PlainSocket(port: port).write("<stream:stream ")
         #expect(FileManager.default.fileExists(atPath: folder.path(of: "run/xmpptap/control.sock")))
         #expect(try await proxy.process.terminate() == .exited(0))
         let captures = try FileManager.default.contentsOfDirectory(atPath: folder.path(of: "var/log/xmpptap"))

@@ -9,41 +9,43 @@ struct PlainClient {
     /// Logs in by SASL PLAIN without TLS, binds, asks for the roster and is available.
     ///
     /// - Parameter resource: asked for; the server chooses where it is nil.
-    init(_ account: Account, _ tap: Tap, resource: String? = nil) throws {
-        try self.init(account, port: tap.port, resource: resource)
+    init(_ account: Account, _ tap: Tap, resource: String? = nil) async throws {
+        try await self.init(account, port: tap.port, resource: resource)
     }
 
     /// The same at a port of 127.0.0.1.
-    init(_ account: Account, port: UInt16, resource: String? = nil) throws {
+    init(_ account: Account, port: UInt16, resource: String? = nil) async throws {
         self.account = account
         socket = try PlainSocket(port: port)
-        try socket.openStream(to: account.domain)
+        try await socket.openStream(to: account.domain)
         let secret = Data("\0\(account.user)\0\(account.password)".utf8).base64EncodedString()
-        try socket.write("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>\(secret)</auth>")
-        try socket.read(until: "<success")
+        try await socket.write("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>\(secret)</auth>")
+        try await socket.read(until: "<success")
         // Beyond the features of the first stream.
-        try socket.write(
+        try await socket.write(
             "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' "
                 + "to='\(account.domain)' version='1.0'>"
         )
-        try socket.read(until: "urn:ietf:params:xml:ns:xmpp-bind")
+        try await socket.read(until: "urn:ietf:params:xml:ns:xmpp-bind")
         let wish = resource.map { "<resource>\($0)</resource>" } ?? ""
-        try socket.write("<iq type='set' id='bind'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>\(wish)</bind></iq>")
-        try socket.read(until: "</jid>")
-        try socket.write("<iq type='get' id='roster'><query xmlns='jabber:iq:roster'/></iq>")
-        try socket.read(until: "jabber:iq:roster")
-        try socket.write("<presence/>")
+        try await socket.write(
+            "<iq type='set' id='bind'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>\(wish)</bind></iq>"
+        )
+        try await socket.read(until: "</jid>")
+        try await socket.write("<iq type='get' id='roster'><query xmlns='jabber:iq:roster'/></iq>")
+        try await socket.read(until: "jabber:iq:roster")
+        try await socket.write("<presence/>")
     }
 
-    func presence(_ type: String, to other: Account) throws {
-        try socket.write("<presence type='\(type)' to='\(other.jid)'/>")
+    func presence(_ type: String, to other: Account) async throws {
+        try await socket.write("<presence type='\(type)' to='\(other.jid)'/>")
     }
 
     /// Waits for a contact's presence of a type.
-    func expect(_ type: String) throws { try socket.read(until: "type='\(type)'") }
+    func expect(_ type: String) async throws { try await socket.read(until: "type='\(type)'") }
 
-    func leave() throws {
-        try socket.write("</stream:stream>")
-        try socket.read()
+    func leave() async throws {
+        try await socket.write("</stream:stream>")
+        try await socket.read()
     }
 }

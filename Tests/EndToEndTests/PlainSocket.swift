@@ -1,54 +1,43 @@
-import Glibc
 import TapTestKit
 
 /// A TCP connection to a port of 127.0.0.1, for what no client would ever send.
+///
+/// It never blocks: a test that holds a thread of Swift's pool keeps the peers of other tests from answering.
 final class PlainSocket {
-    private let descriptor: Int32
+    private let connection: RawConnection
     private(set) var received = ""
 
-    init(port: UInt16) throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        let outcome = LoopbackAddress.with(port) { connect(descriptor, $0, $1) }
-        guard outcome == 0 else {
-            throw KitError("cannot connect to port \(port): \(String(cString: strerror(errno)))")
-        }
-        var patience = timeval(tv_sec: 30, tv_usec: 0)
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-    }
+    init(port: UInt16) throws { connection = try RawConnection(port: port) }
 
-    deinit { close(descriptor) }
-
-    func write(_ text: String) throws {
-        var rest = Array(text.utf8)[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes {
-                send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-            }
-            guard count > 0 else { throw KitError("cannot send: \(String(cString: strerror(errno)))") }
-            rest = rest.dropFirst(count)
+    func write(_ text: String) async throws {
+        let bytes = Array(text.utf8)
+        let count = try await connection.write(bytes, patience: .seconds(60))
+        guard count == bytes.count else {
+            throw KitError("the peer took \(count) of \(bytes.count) bytes: \(text.prefix(200))")
         }
     }
 
     /// Reads until `text` has come, or to the end where that is nil.
-    func read(until text: String? = nil) throws {
-        var chunk = [UInt8](repeating: 0, count: 65536)
+    func read(until text: String? = nil) async throws {
         while text.map({ !received.contains($0) }) ?? true {
-            let count = recv(descriptor, &chunk, chunk.count, 0)
-            if count == 0 {
+            let (bytes, end) = try await connection.read(within: .seconds(60)) { !$0.isEmpty }
+            received += String(decoding: bytes, as: UTF8.self)
+            switch end {
+            case .enough: continue
+            case .finished:
                 guard let text else { return }
                 throw KitError("the connection ended before \(text) came: \(received.suffix(500))")
+            case .reset, .silent: throw KitError("no \(text ?? "end") came, but \(end): \(received.suffix(500))")
             }
-            guard count > 0 else { throw KitError("no \(text ?? "end") came: \(received.suffix(500))") }
-            received += String(decoding: chunk[..<count], as: UTF8.self)
         }
     }
 
     /// Opens a stream to a domain and waits for what the server offers.
-    func openStream(to domain: String = "localhost") throws {
-        try write(
+    func openStream(to domain: String = "localhost") async throws {
+        try await write(
             "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='\(domain)' "
                 + "version='1.0'>"
         )
-        try read(until: "</stream:features>")
+        try await read(until: "</stream:features>")
     }
 }

@@ -231,7 +231,7 @@ struct ReadmeTranscriptTests {
         func plain(_ line: String) -> String { line.replacing(#/xt-\w+-\d+-i\d+/#, with: "ID") }
         let difference = Transcript(lines: told.map(plain)).difference(from: printed.map(plain))
         #expect(difference == nil, "\(difference ?? "")\n\(printed.joined(separator: "\n"))")
-        try scene.client.socket.read()
+        try await scene.client.socket.read()
         #expect(scene.client.socket.received.contains("Good night"))
     }
 

@@ -50,14 +50,15 @@ struct ReplayMisbehaviourTests {
         Case(
             testDescription: "answers another request",
             answers: [(well[0].to, result("a", id: "other"))] + well[1...],
-            arguments: ["--wait", "5s"],
+            arguments: ["--wait", "20s"],
             exit: 1,
             said: ["changed (behaviour) RECV", "iq/@id: \"a\" → \"other\"", "3 stanzas sent"]
         ),
         Case(
             testDescription: "does not answer",
             answers: [well[1], well[2]],
-            arguments: ["--wait", "5s"],
+            // One answer is missing, and the others are not late, even if the machine is busy.
+            arguments: ["--wait", "20s"],
             exit: 1,
             said: ["missing (behaviour) RECV", "#4 <iq id='a'", "1 missing", "3 stanzas sent"]
         ),

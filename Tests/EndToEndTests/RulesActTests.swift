@@ -158,12 +158,12 @@ struct RulesActTests {
         let server = try await ProsodyServer()
         let rules = try folder.write(Self.faults, to: "faults.pfw")
         let tap = try await Tap(upstream: server.port, arguments: ["--rules", rules])
-        let romeo = try PlainClient(.romeo, tap, resource: "orchard")
-        func enter(_ resource: String) throws -> PlainClient { try PlainClient(.juliet, tap, resource: resource) }
+        let romeo = try await PlainClient(.romeo, tap, resource: "orchard")
+        func enter(_ resource: String) throws -> PlainClient { try await PlainClient(.juliet, tap, resource: resource) }
         func say(_ body: String, _ client: PlainClient, to resource: String = "orchard", of account: Account = .romeo)
             throws
         {
-            try client.socket.write(
+            try await client.socket.write(
                 "<message to='\(account.jid)/\(resource)' type='chat'><body>\(body)</body></message>"
             )
         }
@@ -171,12 +171,12 @@ struct RulesActTests {
         let cut = try enter("cut")
         try say("before", cut)
         try say("cut", cut)
-        #expect(throws: KitError.self, "no reset") { try cut.socket.read() }
+        #expect(throws: KitError.self, "no reset") { try await cut.socket.read() }
 
         let closed = try enter("closed")
         try say("close", closed)
         // Prosody ends its direction when it sees the end of the other.
-        try closed.socket.read()
+        try await closed.socket.read()
 
         let stalled = try enter("stalled")
         let began = ContinuousClock.now
@@ -184,24 +184,24 @@ struct RulesActTests {
         try say("behind it", stalled)
         // The other direction goes on.
         try say("whatever", romeo, to: "stalled", of: .juliet)
-        try stalled.socket.read(until: "<body>of the first</body>")
-        try romeo.socket.read(until: "<body>behind it</body>")
+        try await stalled.socket.read(until: "<body>of the first</body>")
+        try await romeo.socket.read(until: "<body>behind it</body>")
         #expect(ContinuousClock.now - began >= .milliseconds(1500))
 
         let lost = try enter("lost")
-        try lost.socket.write("<enable xmlns='urn:xmpp:sm:3'/>")
-        try lost.socket.read(until: "<enabled")
-        try lost.socket.write("<r xmlns='urn:xmpp:sm:3'/><presence/><r xmlns='urn:xmpp:sm:3'/>")
-        try lost.socket.read(until: "h='1'")
+        try await lost.socket.write("<enable xmlns='urn:xmpp:sm:3'/>")
+        try await lost.socket.read(until: "<enabled")
+        try await lost.socket.write("<r xmlns='urn:xmpp:sm:3'/><presence/><r xmlns='urn:xmpp:sm:3'/>")
+        try await lost.socket.read(until: "h='1'")
         #expect(!lost.socket.received.contains("h='0'"))
 
         let refused = try PlainSocket(port: tap.port)
-        try refused.openStream()
-        try refused.write(
+        try await refused.openStream()
+        try await refused.write(
             "<authenticate xmlns='urn:xmpp:sasl:2' mechanism='PLAIN'><initial-response>AGEAYg==</initial-response>"
                 + "</authenticate>"
         )
-        try refused.read(until: "</failure>")
+        try await refused.read(until: "</failure>")
         #expect(refused.received.contains("<failure xmlns='urn:xmpp:sasl:2'><temporary-auth-failure"))
 
         // What waits behind a delayed stanza is judged when the client has ended its stream already.
@@ -209,12 +209,12 @@ struct RulesActTests {
         let other = try enter("other")
         try say("delay", other, to: "leaving", of: .juliet)
         try say("late", other, to: "leaving", of: .juliet)
-        try other.socket.write("<iq type='get' id='behind'><ping xmlns='urn:xmpp:ping'/></iq>")
-        try other.socket.read(until: "'behind'")
-        try leaving.leave()
+        try await other.socket.write("<iq type='get' id='behind'><ping xmlns='urn:xmpp:ping'/></iq>")
+        try await other.socket.read(until: "'behind'")
+        try await leaving.leave()
         #expect(leaving.socket.received.contains("<body>in closing</body>"))
 
-        for client in [romeo, stalled, lost, other] { try client.leave() }
+        for client in [romeo, stalled, lost, other] { try await client.leave() }
         try await tap.stop()
         let heard = romeo.socket.received.matches(of: #/<body>([^<]*)</#).map { String($0.1) }
         #expect(heard == ["before", "stall", "behind it"])

@@ -24,7 +24,7 @@ struct ServiceManagerTests {
 
         // The script listens on that port: a proxy that opened one of its own would have failed.
         _ = try await manager.line(of: .standardOutput) { $0 == "READY=1" }
-        try PlainSocket(port: port).openStream()
+        try await PlainSocket(port: port).openStream()
         _ = try await manager.line(of: .standardError) { line in
             line.contains("the service manager's socket at 127.0.0.1:\(unused) is unused")
         }
@@ -36,7 +36,7 @@ struct ServiceManagerTests {
         manager.signal(SIGHUP)
         _ = try await manager.line(of: .standardError) { $0 == "xmpptap: the old rules stay in force" }
         #expect(manager.text(of: .standardError).contains("rules.pfw:1"))
-        try PlainSocket(port: port).openStream()
+        try await PlainSocket(port: port).openStream()
 
         while manager.lines(of: .standardOutput).count(where: { $0 == "READY=1" }) < 3 {
             try await Task.sleep(for: .milliseconds(10))

@@ -69,12 +69,12 @@ struct TerminalFaultTests {
         let tail = try Self.terminal(closedAt: "message", ["tail", "--control", scene.path, "--format", "text"])
         // Until the first record has come, and from then on until one cannot be shown.
         while tail.isRunning {
-            try scene.client.socket.write("<message to='romeo@localhost'><body>Ay me!</body></message>")
-            #expect(try scene.isUntouched())
+            try await scene.client.socket.write("<message to='romeo@localhost'><body>Ay me!</body></message>")
+            #expect(try await scene.isUntouched())
         }
         #expect(try await tail.ending(within: .seconds(60)) == .exited(0))
         #expect(tail.lines(of: .standardError) == ["closed"])
-        #expect(try scene.isUntouched())
+        #expect(try await scene.isUntouched())
         _ = try await scene.binary.process.terminate()
     }
 
@@ -82,15 +82,15 @@ struct TerminalFaultTests {
     private static func client(of proxy: ToolProcess) async throws -> PlainClient {
         let line = try await proxy.line(of: .standardError, within: .seconds(60)) { $0.contains("juliet@localhost") }
         let port = try await proxy.line(of: .standardError, within: .seconds(60)) { XMPPTapBinary.port(in: $0) != nil }
-        return try PlainClient(
+        return try await PlainClient(
             Account("juliet", password: line.split(separator: " ").last.map(String.init) ?? ""),
             port: try #require(XMPPTapBinary.port(in: port))
         )
     }
 
     private static func ping(_ client: PlainClient, _ id: String) throws {
-        try client.socket.write("<iq type='get' id='\(id)' to='localhost'><ping xmlns='urn:xmpp:ping'/></iq>")
-        try client.socket.read(until: "id='\(id)'")
+        try await client.socket.write("<iq type='get' id='\(id)' to='localhost'><ping xmlns='urn:xmpp:ping'/></iq>")
+        try await client.socket.read(until: "id='\(id)'")
     }
 
     /// Closing a terminal raises SIGHUP where it is the process's own, which has the proxy reopen its logs.

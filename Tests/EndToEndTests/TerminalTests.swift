@@ -78,13 +78,13 @@ struct TerminalTests {
         let capture = folder.path(of: "failed.xtap")
         let scene = try await ControlScene(["--log", "off", "--capture", capture])
         var stranger: PlainSocket? = try PlainSocket(port: scene.port)
-        try stranger?.openStream()
-        try stranger?.write(
+        try await stranger?.openStream()
+        try await stranger?.write(
             "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGp1bGlldAB3cm9uZw==</auth>"
         )
-        try stranger?.read(until: "</failure>")
-        try stranger?.write("</stream:stream>")
-        try stranger?.read()
+        try await stranger?.read(until: "</failure>")
+        try await stranger?.write("</stream:stream>")
+        try await stranger?.read()
         // Its session ends with its connection.
         stranger = nil
         while !folder.read("failed.xtap").contains("session-ended") { try await Task.sleep(for: .milliseconds(20)) }
@@ -183,7 +183,7 @@ struct TerminalTests {
             let port = try #require(lines.compactMap(XMPPTapBinary.port).first)
             let welcome = try #require(lines.first { $0.contains("juliet@localhost") })
             let password = welcome.split(separator: " ").last.map(String.init) ?? ""
-            return try PlainClient(Account("juliet", password: password), port: port, resource: "balcony")
+            return try await PlainClient(Account("juliet", password: password), port: port, resource: "balcony")
         }
 
         /// Whether the process has ended.
@@ -205,8 +205,8 @@ struct TerminalTests {
 
     private static func ping(_ client: PlainClient) throws {
         let id = UUID().uuidString
-        try client.socket.write("<iq type='get' id='\(id)' to='localhost'><ping xmlns='urn:xmpp:ping'/></iq>")
-        try client.socket.read(until: id)
+        try await client.socket.write("<iq type='get' id='\(id)' to='localhost'><ping xmlns='urn:xmpp:ping'/></iq>")
+        try await client.socket.read(until: id)
     }
 
     @Test func `The status is the last line, whatever size the terminal takes, and leaves nothing`() async throws {
@@ -233,7 +233,7 @@ struct TerminalTests {
         try await pane.resize(120, 24)
         try Self.ping(#require(client))
         try await pane.wait("status again") { Self.hasStatus($0, "1 session · ") }
-        try client?.leave()
+        try await client?.leave()
         // The session ends with the connection.
         client = nil
         try await pane.wait("end") { Self.hasStatus($0, "0 sessions · ") }
@@ -276,7 +276,7 @@ struct TerminalTests {
         }
         #expect(!pane.hasEnded)
         kill(pane.pid, SIGTERM)
-        try client.socket.read()
+        try await client.socket.read()
         while !pane.hasEnded { try await Task.sleep(for: .milliseconds(20)) }
     }
 }

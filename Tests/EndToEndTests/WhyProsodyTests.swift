@@ -18,29 +18,29 @@ struct WhyProsodyTests {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
         let juliet = Account.juliet
-        let clients: [(PlainSocket) throws -> Void] = [
+        let clients: [(PlainSocket) async throws -> Void] = [
             // It has logged in, and leaves.
             { socket in
-                try socket.openStream()
-                try socket.write(Self.auth("PLAIN", "\0\(juliet.user)\0\(juliet.password)"))
-                try socket.read(until: "<success")
-                try socket.write(Self.header)
-                try socket.read(until: "urn:ietf:params:xml:ns:xmpp-bind")
+                try await socket.openStream()
+                try await socket.write(Self.auth("PLAIN", "\0\(juliet.user)\0\(juliet.password)"))
+                try await socket.read(until: "<success")
+                try await socket.write(Self.header)
+                try await socket.read(until: "urn:ietf:params:xml:ns:xmpp-bind")
             },
             // It does not like the challenge.
             { socket in
-                try socket.openStream()
-                try socket.write(Self.auth("SCRAM-SHA-1", "n,,n=juliet,r=fyko+d2lbbFgONRv9qkxdawL"))
-                try socket.read(until: "</challenge>")
+                try await socket.openStream()
+                try await socket.write(Self.auth("SCRAM-SHA-1", "n,,n=juliet,r=fyko+d2lbbFgONRv9qkxdawL"))
+                try await socket.read(until: "</challenge>")
             },
             // What it says is no SCRAM.
             { socket in
-                try socket.openStream()
-                try socket.write(Self.auth("SCRAM-SHA-1", "hello"))
-                try socket.read(until: "</failure>")
+                try await socket.openStream()
+                try await socket.write(Self.auth("SCRAM-SHA-1", "hello"))
+                try await socket.read(until: "</failure>")
             },
         ]
-        for client in clients { try client(PlainSocket(port: tap.port)) }
+        for client in clients { try await client(PlainSocket(port: tap.port)) }
         let wrong = try ScriptedClient(
             .slixmpp,
             as: Account("juliet", password: "wr0ng-passw0rd"),

@@ -23,8 +23,8 @@ struct WhyTests {
         for client in clients {
             let socket = try PlainSocket(port: tap.port)
             try client(socket)
-            try? socket.write("</stream:stream>")
-            try? socket.read()
+            try? await socket.write("</stream:stream>")
+            try? await socket.read()
         }
         try await tap.stop()
         let records = try tap.records()
@@ -44,54 +44,54 @@ struct WhyTests {
     @Test func `Names, passwords, mechanisms, domains and resources, each wrong in its own way`() async throws {
         let server = try await ProsodyServer(settings: "conflict_resolve = \"kick_new\"")
         let tap = try await Tap(upstream: server.port)
-        let first = try PlainClient(.juliet, port: server.port, resource: "balcony")
+        let first = try await PlainClient(.juliet, port: server.port, resource: "balcony")
         let juliet = Account.juliet
         let diagnoses = try await diagnoses(
             tap,
             [
                 { socket in
-                    try socket.openStream()
-                    try socket.write(Self.auth("PLAIN", "\0juliet\0wr0ng-passw0rd"))
-                    try socket.read(until: "</failure>")
+                    try await socket.openStream()
+                    try await socket.write(Self.auth("PLAIN", "\0juliet\0wr0ng-passw0rd"))
+                    try await socket.read(until: "</failure>")
                 },
                 { socket in
-                    try socket.openStream()
-                    try socket.write(Self.auth("SCRAM-SHA-1", "n,,n=nobody,r=fyko+d2lbbFgONRv9qkxdawL"))
-                    try socket.read(until: "</failure>")
+                    try await socket.openStream()
+                    try await socket.write(Self.auth("SCRAM-SHA-1", "n,,n=nobody,r=fyko+d2lbbFgONRv9qkxdawL"))
+                    try await socket.read(until: "</failure>")
                 },
                 { socket in
-                    try socket.openStream()
-                    try socket.write(Self.auth("X-NONE", "hello"))
-                    try socket.read(until: "</failure>")
+                    try await socket.openStream()
+                    try await socket.write(Self.auth("X-NONE", "hello"))
+                    try await socket.read(until: "</failure>")
                 },
-                { socket in try socket.openStream() },
+                { socket in try await socket.openStream() },
                 { socket in
-                    try socket.write(
+                    try await socket.write(
                         "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' "
                             + "to='capulet.example' version='1.0'>"
                     )
-                    try socket.read(until: "host-unknown")
+                    try await socket.read(until: "host-unknown")
                 },
                 { socket in
-                    try socket.write(
+                    try await socket.write(
                         "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/brooks' "
                             + "to='localhost' version='1.0'>"
                     )
                 },
                 { socket in
-                    try socket.openStream()
-                    try socket.write(Self.auth("PLAIN", "\0\(juliet.user)\0\(juliet.password)"))
-                    try socket.read(until: "<success")
-                    try socket.write(
+                    try await socket.openStream()
+                    try await socket.write(Self.auth("PLAIN", "\0\(juliet.user)\0\(juliet.password)"))
+                    try await socket.read(until: "<success")
+                    try await socket.write(
                         "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' "
                             + "to='localhost' version='1.0'>"
                     )
-                    try socket.read(until: "urn:ietf:params:xml:ns:xmpp-bind")
-                    try socket.write(
+                    try await socket.read(until: "urn:ietf:params:xml:ns:xmpp-bind")
+                    try await socket.write(
                         "<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>"
                             + "<resource>balcony</resource></bind></iq>"
                     )
-                    try socket.read(until: "<conflict")
+                    try await socket.read(until: "<conflict")
                 },
             ]
         )
@@ -104,7 +104,7 @@ struct WhyTests {
         )
         #expect(diagnoses.allSatisfy { $0.details?.proxyIsCause == false })
         #expect(diagnoses.first?.details?.rule == "RFC 6120 §6.5.10")
-        try first.leave()
+        try await first.leave()
         try await server.stop()
     }
 
@@ -112,7 +112,7 @@ struct WhyTests {
         let certificate = try await TestCertificate()
         let server = try await ProsodyServer(encryption: .startTLS(certificate))
         let tap = try await Tap(upstream: server.port)
-        let diagnoses = try await diagnoses(tap, [{ socket in try socket.openStream() }])
+        let diagnoses = try await diagnoses(tap, [{ socket in try await socket.openStream() }])
         #expect(causes(diagnoses) == ["starttls tls-required client"])
         #expect(diagnoses.first?.message?.contains("c2s_require_encryption = false") == true)
         try await server.stop()
@@ -121,12 +121,12 @@ struct WhyTests {
     @Test func `Registration of a name that is taken, and where nobody may register`() async throws {
         func register(_ name: String) -> (PlainSocket) throws -> Void {
             { socket in
-                try socket.openStream()
-                try socket.write(
+                try await socket.openStream()
+                try await socket.write(
                     "<iq type='set' id='r'><query xmlns='jabber:iq:register'><username>\(name)</username>"
                         + "<password>wr0ng-passw0rd</password></query></iq>"
                 )
-                try socket.read(until: "</iq>")
+                try await socket.read(until: "</iq>")
             }
         }
         let open = try await ProsodyServer(host: "modules_enabled = { \"register\" }; allow_registration = true")
@@ -143,7 +143,11 @@ struct WhyTests {
         let tap = try await Tap(upstream: try FreePort.next())
         let nobody = try await diagnoses(
             tap,
-            [{ socket in try socket.write("<stream:stream xmlns:stream='http://etherx.jabber.org/streams' to='x'>") }]
+            [
+                { socket in
+                    try await socket.write("<stream:stream xmlns:stream='http://etherx.jabber.org/streams' to='x'>")
+                }
+            ]
         )
         #expect(causes(nobody) == ["connect connection-refused server"])
         let mute = try RawListener()
@@ -152,11 +156,11 @@ struct WhyTests {
             second,
             [
                 { socket in
-                    try socket.write(
+                    try await socket.write(
                         "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='x' "
                             + "version='1.0'>"
                     )
-                    try socket.read()
+                    try await socket.read()
                 }
             ]
         )

@@ -49,6 +49,13 @@ public struct SessionHarness: ~Copyable {
     public var keepsSlowSteps = false
     /// Steps that wait.
     public private(set) var slowSteps: [SlowStep] = []
+    /// Whether searches of the journal wait in ``searches`` for ``answerSearch()``.
+    public var keepsSearches = false
+    /// Marks that are to be looked up in the journal.
+    public private(set) var searches: [[[UInt8]]] = []
+    /// Marks that the session has added to the journal, each with the bytes that had been passed on to the client by then.
+    public private(set) var added: [(mark: [UInt8], toClient: Int)] = []
+    private let journal: (any ResumptionJournal)?
     /// The time given with the next event.
     public var now = Run.Instant(time: Timestamp(nanoseconds: 1_700_000_000_000_000_000), monotonic: 0)
 
@@ -64,6 +71,7 @@ public struct SessionHarness: ~Copyable {
     ) {
         var options = options
         options.advice = Self.advice
+        journal = run.journal
         session = Session(
             run: run,
             options: options,
@@ -137,6 +145,12 @@ public struct SessionHarness: ~Copyable {
         handle(.computed(step))
     }
 
+    /// Answers the first search of the journal that waits.
+    public mutating func answerSearch() {
+        let marks = searches.removeFirst()
+        handle(.searchedJournal(marks, isFound: journal?.found(of: marks).isEmpty == false))
+    }
+
     private mutating func pass(_ direction: Direction, _ bytes: [UInt8]) {
         switch direction {
         case .send: toServer += bytes
@@ -168,6 +182,12 @@ public struct SessionHarness: ~Copyable {
             case .read(let leg, false): unread.insert(leg)
             case .injected(let number, let outcome): injected.append((number, outcome))
             case .shape(let leg, let shape): shapes.append((leg, shape))
+            case .addToJournal(let mark):
+                added.append((mark, toClient.count))
+                journal?.add([mark])
+            case .searchJournal(let marks):
+                searches.append(marks)
+                if !keepsSearches { answerSearch() }
             case .displace(let session): displaced.append(session)
             case .finish(let leg): finished.append(leg)
             case .close(let reset): closed = reset

@@ -139,11 +139,14 @@ public final class LogSink: LogOutput {
     /// - Parameters:
     ///   - run: The run whose records will come.
     ///   - onEvent: Told when writing fails and works again, on the writer's thread.
+    ///   - onOpeningFailure: Given by callers that must not wait for the file system: the writer's thread opens the destination,
+    ///     and calls it if that fails. The log discards what it gets then.
     /// - Throws: ``WriterFault`` if the destination cannot be opened or takes no header.
     public init(
         _ configuration: Configuration,
         run: LoggedRun,
-        onEvent: @escaping @Sendable (RecordWriter.Event) -> Void = { _ in }
+        onEvent: @escaping @Sendable (RecordWriter.Event) -> Void = { _ in },
+        onOpeningFailure: (@Sendable (WriterFault) -> Void)? = nil
     ) throws(WriterFault) {
         form = configuration.form
         levels = LogFilter(configuration.spec)
@@ -162,12 +165,22 @@ public final class LogSink: LogOutput {
         }
         var writerLines = RecordWriter.Lines(header: { lines.header($0) }, loss: { lines.loss($0) })
         writerLines.onWriting = configuration.onWriting
-        writer = try RecordWriter(
-            configuration.destination,
-            options: configuration.writer,
-            lines: writerLines,
-            onEvent: onEvent
-        )
+        if let onOpeningFailure {
+            writer = try RecordWriter(
+                opening: configuration.destination,
+                options: configuration.writer,
+                lines: writerLines,
+                onEvent: onEvent,
+                onFailure: onOpeningFailure
+            )
+        } else {
+            writer = try RecordWriter(
+                configuration.destination,
+                options: configuration.writer,
+                lines: writerLines,
+                onEvent: onEvent
+            )
+        }
     }
 
     /// The same log, which goes on as another specification says.

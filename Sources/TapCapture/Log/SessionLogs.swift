@@ -3,7 +3,7 @@ public import TapRecord
 
 /// A log for each session, which ends with it. Records of no session are in none of them.
 public final class SessionLogs: LogOutput {
-    /// Opens the log of a session; nil where that fails, and the session has none.
+    /// Opens the log of a session, without waiting for the file system; nil if that fails: then the session has none.
     public typealias Opening = @Sendable (_ session: UInt64) -> LogSink?
 
     /// The least severe level that any of the logs shows.

@@ -50,6 +50,8 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         case failing
         /// It will never work again: everything is dropped.
         case broken
+        /// It has never been opened: everything is discarded.
+        case unopened
     }
 
     private struct State {
@@ -145,6 +147,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
                 monitor.wait(for: .progress)
             }
             let isFull = state.mode == .failing && (!state.loss.isEmpty || state.pending + size > options.capacity)
+            guard state.mode != .unopened else { return .dropped }
             guard !isFull, state.mode != .broken, !state.closes else {
                 state.drop(records: records, bytes: bytes)
                 return .dropped
@@ -354,6 +357,19 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     var isClosed: Bool { monitor.withLock { state.isClosed } }
     var isAbandoned: Bool { monitor.withLock { state.isAbandoned } }
     var dropped: RecordWriter.Loss { monitor.withLock { state.counters.dropped } }
+
+    /// Ends the thread's work before it has begun, and discards what was appended.
+    func discardAll() {
+        monitor.withLock {
+            state.mode = .unopened
+            state.settled = state.accepted
+            state.filling = Batch()
+            state.congestedSince = nil
+            congested.store(false, ordering: .relaxed)
+            state.isClosed = true
+            monitor.signal(.progress)
+        }
+    }
 
     /// Ends the thread's work if nothing came in meanwhile.
     func end() -> Bool {

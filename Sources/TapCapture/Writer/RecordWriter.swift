@@ -65,6 +65,40 @@ public final class RecordWriter: Sendable {
         guard result == 0 else { throw WriterFault(.cannotOpen, "a writer thread", result) }
     }
 
+    /// Starts the thread, which opens the destination: for callers that must not wait for the file system. Otherwise as
+    /// ``init(_:options:lines:onEvent:)``.
+    ///
+    /// - Parameter onFailure: Called on the writer's thread if the destination cannot be opened. Records are discarded then,
+    ///   and not counted as dropped.
+    /// - Throws: ``WriterFault`` if there can be no thread.
+    public init(
+        opening destination: Destination,
+        options: Options = Options(),
+        lines: Lines = Lines(),
+        onEvent: @escaping @Sendable (Event) -> Void = { _ in },
+        onFailure: @escaping @Sendable (WriterFault) -> Void
+    ) throws(WriterFault) {
+        let queue = RecordQueue(options: options)
+        self.queue = queue
+        let result = WorkerThread.start(named: "log-writer") {
+            let loop: WriterLoop
+            do throws(WriterFault) {
+                loop = try WriterLoop(
+                    queue: queue,
+                    destination: destination,
+                    options: options,
+                    lines: lines,
+                    onEvent: onEvent
+                )
+            } catch {
+                queue.discardAll()
+                return onFailure(error)
+            }
+            loop.run()
+        }
+        guard result == 0 else { throw WriterFault(.cannotOpen, "a writer thread", result) }
+    }
+
     deinit {
         // Nothing can be appended any more: the thread writes what it has and ends.
         queue.requestClose()

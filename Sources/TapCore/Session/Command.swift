@@ -13,6 +13,13 @@ public enum Command: Sendable {
     /// A step of a login that takes long: it is to be performed elsewhere and handed to ``SessionInput/computed(_:)``. The
     /// session looks at nothing that comes until then.
     case compute(SlowStep)
+    /// Adds this session to the ``ResumptionJournal`` by its mark. Until that is done, the driver performs none of the session's
+    /// later commands and flushes nothing: a crash must not leave peers that count differently and a journal that lacks the
+    /// session.
+    case addToJournal([UInt8])
+    /// Looks marks up in the ``ResumptionJournal``. The answer is ``SessionInput/searchedJournal(_:isFound:)``; bytes of
+    /// the client wait until then.
+    case searchJournal([[UInt8]])
     /// What has become of the injected stanza that has this number: see ``SessionInput/inject(_:)``.
     case injected(UInt64, InjectionOutcome)
     /// The session with this number is still connected, and this one resumes it. The driver sends it

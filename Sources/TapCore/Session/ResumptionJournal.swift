@@ -2,13 +2,16 @@
 ///
 /// A session is in it from the moment at which its ends count differently. Where the counts are lost, as at a restart, it
 /// must not be resumed; any other session can, since both ends count the same.
+///
+/// Sessions ask for it by ``Command/addToJournal(_:)`` and ``Command/searchJournal(_:)``. ``add(_:)`` and ``found(of:)`` may
+/// wait for a file: an event loop must not call them.
 public protocol ResumptionJournal: Sendable {
-    /// What stands for a session, and does not show its id; nil where it cannot be computed.
+    /// Returns a digest of a session's id; nil if it cannot be computed. Does not block.
     func mark(of session: [UInt8]) -> [UInt8]?
 
-    /// Notes a session by its mark.
-    func add(_ mark: [UInt8])
+    /// Adds sessions by their marks.
+    func add(_ marks: [[UInt8]])
 
-    /// Whether a session was noted, by this process or another.
-    func contains(_ mark: [UInt8]) -> Bool
+    /// Returns those of the marks that were added, by this process or another.
+    func found(of marks: [[UInt8]]) -> Set<[UInt8]>
 }

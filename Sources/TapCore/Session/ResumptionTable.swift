@@ -60,6 +60,8 @@ final class ResumptionTable: Sendable {
         case ready(StreamManagementLedgers)
         /// It is still connected, as the session with this number, and its ends count differently: it has to end first.
         case connected(session: UInt64)
+        /// No such session is known to this process. The journal may have it by one of these marks.
+        case unlisted(marks: [[UInt8]])
         /// Its ends count differently, and its ledgers are forgotten, or were lost when xmpptap ended.
         case lost
     }
@@ -167,28 +169,30 @@ final class ResumptionTable: Sendable {
     }
 
     /// The ends of a session that is connected count differently from now on.
-    func diverge(_ key: Key, of session: UInt64) {
+    ///
+    /// - Returns: The mark to be added to the journal; nil without a journal, and for a session that is in it.
+    func diverge(_ key: Key, of session: UInt64) -> [UInt8]? {
         let isNew = table.withLock { table in
             guard let entry = table.entries[key] else { return true }
             guard entry.content.session == session, !entry.hasDiverged else { return false }
             table.entries[key]?.hasDiverged = true
             return true
         }
-        if isNew, !key.mark.isEmpty { journal?.add(key.mark) }
+        return isNew && !key.mark.isEmpty ? key.mark : nil
     }
 
     /// What is known of the counts of a session that `number` asks to resume, before the server has answered.
     func claim(_ key: Key, by number: UInt64, at monotonic: Int64) -> Claim {
-        let claim: Claim? = table.withLock { table in
+        table.withLock { table in
             if let end = table.entries[key]?.end, end < monotonic { table.forget(key) }
-            guard let entry = table.entries[key] else { return table.isLost.contains(key) ? .lost : nil }
+            guard let entry = table.entries[key] else {
+                if table.isLost.contains(key) { return .lost }
+                return key.mark.isEmpty ? .unknown : .unlisted(marks: [key.mark])
+            }
             if let ledgers = table.ledgers[key] { return .ready(ledgers) }
             let isElsewhere = entry.end == nil && entry.content.session != number
             return isElsewhere && entry.hasDiverged ? .connected(session: entry.content.session) : .unknown
         }
-        if let claim { return claim }
-        // Reads a file: others need not wait for that.
-        return !key.mark.isEmpty && journal?.contains(key.mark) == true ? .lost : .unknown
     }
 
     /// A session is over and cannot be resumed. Nothing happens where another session has resumed it.
@@ -341,7 +345,12 @@ extension Session {
             ResumptionTable.Suspended(jid: jid, session: number, client: client),
             seconds: enabled.attribute("max").flatMap { Int64($0) }
         )
-        if hasDiverged { run.resumptions.diverge(key, of: number) }
+        if hasDiverged { noteDivergence(key) }
+    }
+
+    /// The ends count differently: after a restart of xmpptap the session cannot be resumed.
+    mutating func noteDivergence(_ key: ResumptionTable.Key) {
+        if let mark = run.resumptions.diverge(key, of: number) { enqueue(.addToJournal(mark)) }
     }
 
     /// A server that names a place where the session is to be resumed (XEP-0198 §3, XEP-0397 §5) leads the client away
@@ -372,7 +381,7 @@ extension Session {
                 let key = run.resumptions.key(id: id, account: owner)
                 earlier = run.resumptions.resume(key, by: number, at: now.monotonic)
                 if earlier != nil { resumption = key }
-                if earlier != nil, hasDiverged { run.resumptions.diverge(key, of: number) }
+                if earlier != nil, hasDiverged { noteDivergence(key) }
             }
         }
         if let earlier {
@@ -432,16 +441,20 @@ extension Session {
         guard direction == .send, let id = StreamManagementTranslator.resumedID(directions.send.decoder) else {
             return .unknown
         }
+        var unlisted: [[UInt8]] = []
         for case let owner? in [loginAccount(user), loginDomain] {
             let claim = run.resumptions.claim(
                 run.resumptions.key(id: id, account: owner),
                 by: number,
                 at: now.monotonic
             )
-            if case .unknown = claim { continue }
-            return claim
+            switch claim {
+            case .unknown: continue
+            case .unlisted(let marks): unlisted += marks
+            case .ready, .connected, .lost: return claim
+            }
         }
-        return .unknown
+        return unlisted.isEmpty ? .unknown : .unlisted(marks: unlisted)
     }
 
     /// The bare account that logs in as `user`, as it is compared; nil for a login without a name.

@@ -37,6 +37,9 @@ public final class Run: Sendable {
         init(_ journal: (any ResumptionJournal)?) { resumptions = ResumptionTable(journal: journal) }
     }
 
+    /// Knows sessions of earlier runs that cannot be resumed; nil if there is none.
+    package let journal: (any ResumptionJournal)?
+
     /// The numbers of this run's secrets.
     public let secrets: SecretRegistry
 
@@ -91,6 +94,7 @@ public final class Run: Sendable {
         self.cryptography = cryptography
         digestKey = (try? cryptography?.randomBytes(count: 32)) ?? []
         secrets = SecretRegistry()
+        self.journal = journal
         shared = Shared(journal)
         turn = nil
     }
@@ -104,6 +108,7 @@ public final class Run: Sendable {
         digestKey = run.digestKey
         secrets = SecretRegistry(sharing: run.secrets, inTurn: turn)
         shared = run.shared
+        journal = run.journal
         self.turn = turn
     }
 

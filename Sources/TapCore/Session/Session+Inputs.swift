@@ -31,7 +31,8 @@ extension Session {
         case .identityNotFound(let failure): negotiateTLS(.notFound(failure))
         case .inject(let injection): inject(injection)
         case .displaced(let session): giveUp(to: session)
-        case .displaces: streamManagement?.waiting?.isOver = true
+        case .displaces: endWaiting(for: [])
+        case .searchedJournal(let marks, let isFound): endWaiting(for: marks, isInJournal: isFound)
         case .rules(let set): replaceRules(by: set)
         case .pause(let pause): self.pause(pause)
         case .release(let number, let release): releaseHeld(number, release)

@@ -8,19 +8,23 @@ final class StreamManagement {
     var translator: StreamManagementTranslator
     /// A request to resume that waits; nil where none does.
     var waiting: Waiting?
-    /// One has waited: it does not wait again.
+    /// One has waited for another session's counts: it does not wait for them again.
     var hasWaited = false
+    /// The journal's answer to the request that waited for it, until that request is decided.
+    var isInJournal: Bool?
     /// The server has named another host for resumption, and the client knows it.
     var namesOtherPlace = false
     /// Both directions are stored because the counts have parted.
     var isStored = false
 
-    /// A request to resume a session that another connection still has.
+    /// A request to resume a session that another connection still has, or that the journal may have.
     struct Waiting {
         /// Nanoseconds that it waits at most.
         static let limit: Int64 = 5_000_000_000
 
         let event: StreamEvent
+        /// The marks that are searched in the journal; empty while another session's counts are awaited.
+        let marks: [[UInt8]]
         let deadline: Int64
         /// It waits no longer.
         var isOver = false
@@ -91,7 +95,7 @@ extension Session {
     private mutating func followDivergence(_ streamManagement: StreamManagement) {
         guard streamManagement.translator.hasDiverged, !streamManagement.isStored else { return }
         streamManagement.isStored = true
-        if let resumption { run.resumptions.diverge(resumption, of: number) }
+        if let resumption { noteDivergence(resumption) }
         for direction in Direction.allCases { storeAndForward(direction) }
         guard streamManagement.namesOtherPlace else { return }
         note(
@@ -176,26 +180,52 @@ extension Session {
             _ = login.decode(element, .send)
             user = login.user
         }
+        let isInJournal = streamManagement.isInJournal.take()
+        let mayWait = directions.send.isStoring && !negotiation.isRefusing
         switch claimResumption(direction, user: user) {
         case .unknown: return .unknown
         case .ready(let ledgers): return .known(ledgers)
         case .connected(let session):
-            guard !streamManagement.hasWaited, directions.send.isStoring, !negotiation.isRefusing else { return .lost }
-            streamManagement.waiting = .init(
-                event: event,
-                deadline: now.monotonic &+ StreamManagement.Waiting.limit
-            )
+            guard !streamManagement.hasWaited, mayWait else { return .lost }
+            wait(with: event, streamManagement)
             enqueue(.displace(session))
+            return nil
+        case .unlisted(let marks):
+            if let isInJournal { return isInJournal ? .lost : .unknown }
+            guard mayWait else { return .unknown }
+            wait(with: event, searching: marks, streamManagement)
+            enqueue(.searchJournal(marks))
             return nil
         case .lost: return .lost
         }
+    }
+
+    private func wait(with event: StreamEvent, searching marks: [[UInt8]] = [], _ streamManagement: StreamManagement) {
+        streamManagement.waiting = StreamManagement.Waiting(
+            event: event,
+            marks: marks,
+            deadline: now.monotonic &+ StreamManagement.Waiting.limit
+        )
+    }
+
+    /// The answer has come that a request to resume waits for: to a search for these marks, or none for another session's
+    /// counts. Answers that come too late are ignored.
+    func endWaiting(for marks: [[UInt8]], isInJournal: Bool? = nil) {
+        guard let streamManagement, let waiting = streamManagement.waiting, waiting.marks == marks else { return }
+        streamManagement.waiting?.isOver = true
+        streamManagement.isInJournal = isInJournal
     }
 
     /// Looks again at a request to resume whose wait is over.
     mutating func goesOnResuming() -> Bool {
         guard let streamManagement, let waiting = streamManagement.waiting, waiting.isOver else { return false }
         streamManagement.waiting = nil
-        streamManagement.hasWaited = true
+        if waiting.marks.isEmpty {
+            streamManagement.hasWaited = true
+        } else if streamManagement.isInJournal == nil {
+            // A journal that does not answer in time counts as one that cannot be read.
+            streamManagement.isInJournal = false
+        }
         release(.send)
         handle(waiting.event, .send)
         return true

@@ -56,6 +56,8 @@ public enum SessionInput: Sendable {
     case displaced(by: UInt64)
     /// The session of ``Command/displace(_:)`` has left its counts.
     case displaces
+    /// The answer to ``Command/searchJournal(_:)`` for these marks: whether one of them is in the journal.
+    case searchedJournal([[UInt8]], isFound: Bool)
     /// Time has passed: ends a session that takes too long, and gives up what is waited for in vain. Due at
     /// ``Session/nextDeadline``, harmless at any other time.
     case tick

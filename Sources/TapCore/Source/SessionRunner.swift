@@ -55,7 +55,7 @@ public final class SessionRunner {
     /// Hands the session what a source has, one after the other, and has carried out what it commands, until there is neither.
     public func run(_ source: inout some Source, by performer: inout some CommandPerformer) {
         run(by: &performer)
-        while let input = source.next() {
+        while !performer.isPaused, let input = source.next() {
             if take(input) == .relay, case .received(let direction, let bytes, _) = input.kind {
                 performer.forward(direction, bytes.span)
             }
@@ -87,7 +87,9 @@ public final class SessionRunner {
             case .record: lendContent { performer.take(records, content: $0) }
             case .send: lendContent { performer.forward(.send, $0) }
             case .recv: lendContent { performer.forward(.recv, $0) }
-            case .other: performer.perform(storage.takeCommand())
+            case .other:
+                performer.perform(storage.takeCommand())
+                if performer.isPaused { return }
             }
         }
     }
@@ -117,6 +119,14 @@ public protocol CommandPerformer {
     mutating func forward(_ direction: Direction, _ content: Span<UInt8>)
     /// Carries out another command.
     mutating func perform(_ command: consuming Command)
+    /// Whether later commands have to wait, after ``perform(_:)``. The performer calls ``SessionRunner/run(_:by:)`` again when they
+    /// need not.
+    var isPaused: Bool { get }
+}
+
+extension CommandPerformer {
+    /// Never paused.
+    public var isPaused: Bool { false }
 }
 
 /// Who takes the records of sessions that relay nothing, in order: of what they command only the records count.

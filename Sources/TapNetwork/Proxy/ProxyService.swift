@@ -61,7 +61,8 @@ public final class ProxyService: Service {
             admission: Admission(configuration.limits, metrics),
             dispatcher: dispatcher,
             metrics: metrics,
-            sessions: sessions
+            sessions: sessions,
+            journal: run.journal.map { JournalQueue($0) }
         )
         group = eventLoopGroup
         self.logger = logger

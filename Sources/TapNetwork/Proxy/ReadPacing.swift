@@ -1,15 +1,15 @@
-internal import Glibc
+internal import NIOCore
 internal import TapCore
 internal import TapRecord
 
-/// Has an event loop wait a moment before it reads again, where peers send many small pieces and hear nothing back.
+/// Decides when sessions whose peers send many small pieces one way pause a moment before they are read again.
 ///
-/// A loop that reads as soon as it can finds one stanza in each read then, and wakes the receiver up for each: system calls and
+/// A loop that reads as soon as it can finds one stanza in each read, and wakes the receiver up for each: system calls and
 /// context switches cost more than all else, and leave the sender no time to send more. With a moment between the reads each
-/// brings several, as where network cards moderate their interrupts.
+/// brings several, as network cards moderate their interrupts.
 ///
-/// No moment is taken while a session of the loop hears answers, or the loop has slept for want of bytes. A stanza that ends a
-/// stream, or a session that was silent before, may wait for one. Belongs to one event loop.
+/// The loop itself does not wait: other sessions are served during a moment. No moment is taken while a session of the turn hears
+/// answers, or the loop has slept for want of bytes. A stanza that ends a stream may wait for one. Belongs to one event loop.
 struct ReadPacing {
     /// Turns in which a session read from one of its peers, with none of the other between them, that make it stream.
     static let streamingTurns = 8
@@ -20,8 +20,8 @@ struct ReadPacing {
     private static let busyTurn: Int64 = 20_000
     /// More of one turn does not count: a loop that slept once in between is busy soon again.
     private static let longestTurn: Int64 = 200_000
-    /// Microseconds of a moment; the system adds about 50.
-    private static let moment: useconds_t = 20
+    /// How long a moment takes.
+    static let moment = TimeAmount.microseconds(70)
     /// Nanoseconds without moments behind a turn in which a session heard an answer.
     private static let dialogue: Int64 = 1_000_000
     /// Nanoseconds of a moment that shows that the system cannot wait for so short a time, or is busy with others, and those
@@ -39,7 +39,7 @@ struct ReadPacing {
     /// Ends a turn in which a session heard an answer.
     mutating func endDialogue(at now: Int64) { notBefore = max(notBefore, now &+ Self.dialogue) }
 
-    /// Ends a turn of sessions that all stream, and says whether to wait before the next.
+    /// Ends a turn of sessions that all stream, and says whether they pause before they are read again.
     /// - Parameters:
     ///   - sessions: How many were read.
     ///   - bytes: How many they had together.
@@ -51,12 +51,6 @@ struct ReadPacing {
         average += (share - average) / 8
         last = now
         return average <= Self.busyTurn && bytes <= Self.smallRead * sessions && now >= notBefore
-    }
-
-    /// Waits; `clock` gives the time of the run.
-    mutating func wait(_ clock: RunClock) {
-        usleep(Self.moment)
-        endMoment(at: clock.now().monotonic)
     }
 
     /// Notes when a moment had ended.

@@ -15,6 +15,8 @@ struct RelayContext: Sendable {
     let metrics: ProxyMetrics
     let sessions: SessionDirectory
     let slowSteps = SlowSteps()
+    /// The journal of sessions that cannot be resumed after a restart; nil if there is none.
+    let journal: JournalQueue?
 }
 
 /// What the sessions of one event loop share, and who they are. Belongs to that loop.
@@ -34,6 +36,8 @@ final class RelayLoop {
     /// Bytes that sessions have read since the last turn.
     private var bytesRead = 0
     private var pacing = ReadPacing()
+    /// Sessions that are read again when a moment is over.
+    private var resting: [SessionDriver] = []
     /// Sessions that do not read because a sink has no room.
     private var stalled: [SessionDriver] = []
     private var freedMemory = FreedMemory()
@@ -141,7 +145,17 @@ final class RelayLoop {
             return pacing.endDialogue(at: sent)
         }
         let now = context.clock.now().monotonic
-        if pacing.endStreaming(sessions: batch.count, bytes: bytes, sent: sent, at: now) { pacing.wait(context.clock) }
+        guard pacing.endStreaming(sessions: batch.count, bytes: bytes, sent: sent, at: now) else { return }
+        for driver in batch { driver.rest() }
+        resting += batch
+        // A moment that has begun ends for all.
+        guard resting.count == batch.count else { return }
+        eventLoop.assumeIsolated().scheduleTask(in: ReadPacing.moment) { [self] in
+            let rested = resting
+            resting.removeAll(keepingCapacity: true)
+            pacing.endMoment(at: context.clock.now().monotonic)
+            for driver in rested { driver.endRest() }
+        }
     }
 
     /// Counts bytes that a session has read.

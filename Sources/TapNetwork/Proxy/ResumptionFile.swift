@@ -11,20 +11,27 @@ public final class ResumptionFile: ResumptionJournal {
     /// Sessions that are kept at least.
     public static let capacity = 4096
     private static let markBytes = 16
-    /// How often a lock is tried, a millisecond apart.
-    private static let lockTries = 50
 
     /// Where it is, in a folder that is made where it is missing.
     public let path: String
+    private let lockTime: Duration
     private let onFailure: @Sendable (String) -> Void
     /// Held while the file is written: whether a failure was reported.
     private let hasFailed = Mutex(false)
 
     /// The journal at a path; nothing is opened or made before it is needed.
     ///
-    /// - Parameter onFailure: Told once, with the words of the operating system, where the file cannot be written.
-    public init(path: String, onFailure: @escaping @Sendable (String) -> Void) {
+    /// - Parameters:
+    ///   - lockTime: How long another process may keep the file locked; default 1 s. Then it is read without the lock, and not
+    ///     written.
+    ///   - onFailure: Called once, with the operating system's reason, if the file cannot be written.
+    public init(
+        path: String,
+        lockTime: Duration = .seconds(1),
+        onFailure: @escaping @Sendable (String) -> Void
+    ) {
         self.path = path
+        self.lockTime = lockTime
         self.onFailure = onFailure
     }
 
@@ -34,35 +41,35 @@ public final class ResumptionFile: ResumptionJournal {
         return digest.map { Array($0.prefix(Self.markBytes)) }
     }
 
-    /// Appends a mark; see ``ResumptionJournal/add(_:)``.
-    public func add(_ mark: [UInt8]) {
-        guard mark.count == Self.markBytes else { return }
+    /// Appends marks; see ``ResumptionJournal/add(_:)``.
+    public func add(_ marks: [[UInt8]]) {
+        let whole = marks.filter { $0.count == Self.markBytes }
+        guard !whole.isEmpty else { return }
         hasFailed.withLock { hasFailed in
-            guard !append(mark), !hasFailed else { return }
+            guard !append(Array(whole.joined())), !hasFailed else { return }
             hasFailed = true
             onFailure(String(cString: strerror(errno)))
         }
     }
 
-    /// Reads the file; see ``ResumptionJournal/contains(_:)``.
-    public func contains(_ mark: [UInt8]) -> Bool {
-        let marks = read()
-        return stride(from: 0, to: marks.count - mark.count + 1, by: Self.markBytes).contains {
-            marks[$0..<$0 + mark.count].elementsEqual(mark)
-        }
+    /// Reads the file; see ``ResumptionJournal/found(of:)``.
+    public func found(of marks: [[UInt8]]) -> Set<[UInt8]> {
+        let (wanted, bytes) = (Set(marks), read())
+        let places = stride(from: 0, through: bytes.count - Self.markBytes, by: Self.markBytes)
+        return Set(places.lazy.map { Array(bytes[$0..<$0 + Self.markBytes]) }.filter { wanted.contains($0) })
     }
 
-    private func append(_ mark: [UInt8]) -> Bool {
-        if write(mark) { return true }
+    private func append(_ marks: [UInt8]) -> Bool {
+        if write(marks) { return true }
         guard errno == ENOENT else { return false }
         makeFolders()
-        return write(mark)
+        return write(marks)
     }
 
-    /// Appends a mark, and drops the oldest half of a file that has grown too large.
+    /// Appends marks, and drops the oldest half of a file that has grown too large.
     ///
     /// In place, and under a lock: a new file would lack the marks that others append to the old one meanwhile.
-    private func write(_ mark: [UInt8]) -> Bool {
+    private func write(_ marks: [UInt8]) -> Bool {
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { return false }
         defer { close(file) }
@@ -70,20 +77,20 @@ public final class ResumptionFile: ResumptionJournal {
         // A part of a mark, which is at the end of a torn file, would put all behind it out of place.
         let end = lseek(file, 0, SEEK_END)
         let whole = end - end % off_t(Self.markBytes)
-        guard end >= 0, pwrite(file, mark, mark.count, whole) == mark.count else {
+        guard end >= 0, pwrite(file, marks, marks.count, whole) == marks.count else {
             let reason = errno
             if end >= 0 { _ = ftruncate(file, whole) }
             errno = reason
             return false
         }
-        let count = Int(whole) + mark.count
+        let count = Int(whole) + marks.count
         guard count > 2 * Self.capacity * Self.markBytes else { return true }
         let kept = Self.capacity * Self.markBytes
-        let marks = read(file, kept, from: count - kept)
+        let newest = read(file, kept, from: count - kept)
         // What cannot be read whole is shortened another time.
-        guard marks.count == kept else { return true }
-        return pwrite(file, marks, marks.count, 0) == marks.count
-            && ftruncate(file, off_t(marks.count)) == 0
+        guard newest.count == kept else { return true }
+        return pwrite(file, newest, newest.count, 0) == newest.count
+            && ftruncate(file, off_t(newest.count)) == 0
     }
 
     private func read() -> [UInt8] {
@@ -95,15 +102,14 @@ public final class ResumptionFile: ResumptionJournal {
         return read(file, (2 * Self.capacity + 1) * Self.markBytes, from: 0)
     }
 
-    /// Locks the file, which others hold for moments only: a thread that serves many sessions waits no longer.
+    /// Locks the file, which others hold for moments only. Never called on an event loop.
     private func lock(_ file: Int32, _ kind: Int32) -> Bool {
-        for _ in 0..<Self.lockTries {
-            if flock(file, kind | LOCK_NB) == 0 { return true }
-            guard errno == EWOULDBLOCK || errno == EINTR else { return false }
+        let end = ContinuousClock.now + lockTime
+        while flock(file, kind | LOCK_NB) != 0 {
+            guard errno == EWOULDBLOCK || errno == EINTR, ContinuousClock.now < end else { return false }
             usleep(1000)
         }
-        errno = EWOULDBLOCK
-        return false
+        return true
     }
 
     private func read(_ file: Int32, _ most: Int, from start: Int) -> [UInt8] {

@@ -50,6 +50,8 @@ final class SessionDriver {
     /// The certificate that was found for the client, until it has accepted it.
     var shown: ShownCertificate?
     private(set) var isPerforming = false
+    /// A command has to be completed elsewhere before others are performed. Meanwhile ``isPerforming`` stays true.
+    var isPaused = false
     var isStalled = false
     /// Which legs the session lets be read.
     private var wantsBytes = (client: true, server: true)
@@ -62,6 +64,8 @@ final class SessionDriver {
     /// How often one connection was read, in turns of the event loop, since the other was.
     private(set) var turnsOneWay = 0
     private var lastRead = Leg.client
+    /// The connection that is not read for a moment.
+    private var resting: Leg?
     var isAdmitted = false
     /// While the stage is closing: when the connections are looked at next, in nanoseconds of the run, and whether they end
     /// by a reset.
@@ -178,7 +182,7 @@ final class SessionDriver {
 
     /// Relays bytes unchanged.
     func pass() {
-        guard stage == .relaying else { return }
+        guard stage == .relaying, !isPaused else { return }
         client.flush()
         server.flush()
     }
@@ -253,6 +257,7 @@ final class SessionDriver {
         isPerforming = true
         var (source, performer) = (self, self)
         runner.run(&source, by: &performer)
+        guard !isPaused else { return updateReading() }
         isPerforming = false
         client.flush()
         server.flush()
@@ -260,6 +265,14 @@ final class SessionDriver {
         updateReading()
         setAlarm()
         conclude()
+    }
+
+    /// Performs the commands that have waited for one.
+    func endPause() {
+        guard isPaused, stage != .over else { return }
+        isPaused = false
+        isPerforming = false
+        perform()
     }
 
     /// Has the session looked at when an item goes on that a rule lets wait: delays are shorter than the loop's interval.
@@ -284,6 +297,16 @@ final class SessionDriver {
         updateReading()
     }
 
+    /// Stops reading the connection that was read last, until ``endRest()``.
+    func rest() {
+        resting = lastRead
+        updateReading(lastRead)
+    }
+
+    func endRest() {
+        if let leg = resting.take() { updateReading(leg) }
+    }
+
     func updateReading() {
         guard stage != .over else { return }
         if !isStalled, stage == .relaying, loop.records.isCongested {
@@ -300,7 +323,8 @@ final class SessionDriver {
             case .awaitingDomain: !isStalled && leg == .client
             case .connecting, .over: false
             case .relaying:
-                !isStalled && handler(leg.other).isWritable && (leg == .client ? wantsBytes.client : wantsBytes.server)
+                !isStalled && !isPaused && resting != leg && handler(leg.other).isWritable
+                    && (leg == .client ? wantsBytes.client : wantsBytes.server)
             // A close with bytes unread would be a reset, and what was written last would be lost with it.
             case .closing: true
             }
@@ -359,6 +383,8 @@ extension SessionDriver: CommandPerformer {
         case .compute(let step): compute(step)
         case .injected(let number, let outcome): loop.context.sessions.report(outcome, of: number, in: session.number)
         case .displace(let session): displace(session)
+        case .addToJournal(let mark): addToJournal(mark)
+        case .searchJournal(let marks): searchJournal(marks)
         case .shape(let leg, let shape): handler(leg).shape(shape)
         case .read(.client, let isWanted): wantsBytes.client = isWanted
         case .read(.server, let isWanted): wantsBytes.server = isWanted

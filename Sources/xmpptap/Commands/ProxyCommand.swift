@@ -79,14 +79,17 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
                 allowsRegistration: !proxy.allowRemote
             )
         }
-        let interception = try await tap.finishing {
+        let (keyLog, interception) = try await tap.finishing {
             do {
-                return try interceptPlan.interception(
+                let keyLog = try interceptPlan.keyLog()
+                let interception = try interceptPlan.interception(
                     authorities: authority,
                     ephemeral: server?.authority,
                     limit: limits.authorities,
+                    keyLog: keyLog,
                     clock: tap.clock
                 )
+                return (keyLog, interception)
             } catch {
                 await server?.stop()
                 throw error
@@ -121,6 +124,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
                 await server?.stop()
                 let hasStarted = !ready.isFirst()
                 let isWhole = tap.logs.close(within: time, removingUnused: !hasStarted)
+                keyLog?.flush(within: time)
                 if hasStarted { tap.logs.tellCapture() }
                 return isWhole
             }

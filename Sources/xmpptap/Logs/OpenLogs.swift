@@ -178,15 +178,19 @@ final class OpenLogs: Sendable {
             var own = configuration
             own.destination = log.path.map { .path($0) } ?? configuration.destination
             own.session = session
+            let fail: @Sendable (WriterFault) -> Void = { [log] fault in
+                Console.complain("warning: \(log.flag): session \(session) is not recorded: \(fault)")
+                watch.failed(place, until: { log.path.flatMap(WriterFault.creating) == nil })
+            }
             do throws(WriterFault) {
                 return try LogSink(
                     own,
                     run: run,
-                    onEvent: watch.observer(of: log, place + Int(clamping: session) << 16)
+                    onEvent: watch.observer(of: log, place + Int(clamping: session) << 16),
+                    onOpeningFailure: fail
                 )
             } catch {
-                Console.complain("warning: \(log.flag): session \(session) is not recorded: \(error)")
-                watch.failed(place, until: { [log] in log.path.flatMap(WriterFault.creating) == nil })
+                fail(error)
                 return nil
             }
         }

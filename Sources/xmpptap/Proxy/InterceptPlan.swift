@@ -133,16 +133,23 @@ struct InterceptPlan {
         return warnings
     }
 
+    /// Opens the file that `--keylog` names; nil if there is none.
+    func keyLog() throws(Failure) -> KeyLogFile? {
+        try options?.keylog.map { path throws(Failure) in try KeyLogFile(path) }
+    }
+
     /// Reads the files named by the flags; nil if TLS is passed through.
     ///
     /// - Parameters:
     ///   - ephemeral: The CA of the built-in server, which also signs for the proxy in front of it.
     ///   - limit: Number of CAs at which none is created on demand.
+    ///   - keyLog: Gets the secrets of all connections.
     /// - Returns: The interception for the user's servers, and for the built-in server.
     func interception(
         authorities: AuthorityFolderOption,
         ephemeral: EphemeralAuthority?,
         limit: Int,
+        keyLog: KeyLogFile? = nil,
         clock: RunClock
     ) throws(Failure) -> (own: Interception?, ephemeral: Interception?) {
         guard let options else { return (nil, nil) }
@@ -158,9 +165,8 @@ struct InterceptPlan {
         client.minimumVersion = server.minimumVersion
         server.isInsecure = options.upstreamInsecure
         if let file = options.upstreamCa { server.trust = .file(file) }
-        if let path = options.keylog {
-            let file = try KeyLogFile(path)
-            server.keyLog = { file.append($0) }
+        if let keyLog {
+            server.keyLog = { keyLog.append($0) }
             client.keyLog = server.keyLog
         }
         do {

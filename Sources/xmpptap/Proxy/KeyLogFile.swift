@@ -1,20 +1,30 @@
+internal import Dispatch
 internal import Glibc
+internal import Synchronization
 internal import TapCapture
 internal import TapNetwork
 
 /// The file that `--keylog` names: the secrets of TLS connections in the form of SSLKEYLOGFILE, for Wireshark.
 ///
-/// Threads may append concurrently: each line is one write.
+/// Threads may append concurrently; a separate thread writes, so that event loops do not wait for the disk. Each line is one
+/// write, since other programs may append to the same file.
 final class KeyLogFile: Sendable {
+    /// Bytes that wait at most; lines beyond are lost.
+    static let capacity = 4 << 20
+
     private let path: String
     private let descriptor: Int32
     private let complaint = Once()
+    private let queue: DispatchQueue
+    private let waiting = Atomic(0)
 
     /// Opens a file to append to, or creates one that only this user can read.
     ///
+    /// - Parameter queue: Writes the lines.
     /// - Throws: A ``Failure`` that names the file, also if other users can read it.
-    init(_ path: String) throws(Failure) {
+    init(_ path: String, writingOn queue: DispatchQueue = DispatchQueue(label: "keylog")) throws(Failure) {
         self.path = path
+        self.queue = queue
         descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw .file("cannot write --keylog \(path): \(Self.reason)") }
         guard let status = FileStatus(descriptor: descriptor), status.isRegular else {
@@ -31,12 +41,28 @@ final class KeyLogFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Appends a line. The first error is printed; the sessions continue.
+    /// Appends a line, without waiting for it. The first error is printed; the sessions continue.
     func append(_ line: String) {
         let bytes = Array("\(line)\n".utf8)
-        let written = bytes.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
-        guard written != bytes.count, complaint.isFirst() else { return }
-        Console.complain("cannot write --keylog \(path): \(Self.reason); it is incomplete from here on")
+        let isFull = waiting.add(bytes.count, ordering: .relaxed).newValue > Self.capacity
+        queue.async { [self] in
+            defer { waiting.subtract(bytes.count, ordering: .relaxed) }
+            guard !isFull else { return complain("\(Self.capacity >> 20) MiB wait to be written") }
+            let written = bytes.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+            if written != bytes.count { complain(Self.reason) }
+        }
+    }
+
+    /// Waits until all lines are written, at most so long.
+    func flush(within time: Duration) {
+        let written = DispatchGroup()
+        queue.async(group: written) {}
+        _ = written.wait(timeout: .now() + .nanoseconds(Int(time / .nanoseconds(1))))
+    }
+
+    private func complain(_ reason: String) {
+        guard complaint.isFirst() else { return }
+        Console.complain("cannot write --keylog \(path): \(reason); it is incomplete from here on")
     }
 
     private static var reason: String { String(cString: strerror(errno)) }

@@ -62,7 +62,7 @@ struct HostileTableTests {
                     contacts.append(try await Self.contact(item, stage, direction, tap, scripted))
                 }
             }
-            try PlainClient(.romeo, tap).leave()
+            try await PlainClient(.romeo, tap).leave()
         }
         #expect(contacts.count > 200)
         try await tap.stop()
@@ -270,7 +270,7 @@ struct HostileTableTests {
                 let (expected, answer) = try await (direct, through)
                 #expect(answer == expected, "\(item.name), logged in: \(loggedIn)")
             }
-            try PlainClient(.romeo, tap).leave()
+            try await PlainClient(.romeo, tap).leave()
         }
         try await tap.stop()
         try await server.stop()

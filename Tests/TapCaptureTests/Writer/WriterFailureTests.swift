@@ -1,5 +1,7 @@
+import Dispatch
 import Foundation
 import Glibc
+import Synchronization
 import TapCapture
 import Testing
 
@@ -369,6 +371,43 @@ private final class SmallDisk {
         #expect(eventually { failing.counters.dropped.records == 2 })
         box.writer = nil
         failing.close()
+    }
+
+    @Test func `a writer that opens its file later keeps what is appended before that`() throws {
+        let folder = try Folder()
+        let gate = DispatchSemaphore(value: 0)
+        let lines = RecordWriter.Lines(header: { _ in
+            gate.wait()
+            return Array("header\n".utf8)
+        })
+        let writer = try RecordWriter(
+            opening: .path(folder.file("x.log")),
+            lines: lines,
+            onFailure: { Issue.record("\($0)") }
+        )
+        // The file system takes its time.
+        #expect(writer.append(Array("one".utf8)) == .taken)
+        writer.rename(to: folder.file("y.log"))
+        gate.signal()
+        #expect(writer.close().isEmpty)
+        #expect(try folder.lines("y.log") == ["header", "one"])
+    }
+
+    @Test func `a writer whose file cannot be opened later says so once, and discards what it gets`() throws {
+        let folder = try Folder()
+        let faults = Mutex<[WriterFault]>([])
+        let writer = try RecordWriter(
+            opening: .path(folder.file("none/x.log")),
+            onFailure: { fault in
+                faults.withLock { $0.append(fault) }
+            }
+        )
+        writer.append(Array("one".utf8))
+        #expect(eventually { writer.isFinished })
+        #expect(writer.append(Array("two".utf8)) == .dropped)
+        #expect(!writer.isCongested && writer.flush() == false)
+        #expect(writer.close().isEmpty)
+        #expect(eventually { faults.withLock { $0.map(\.code) } == [.cannotOpen] })
     }
 }
 

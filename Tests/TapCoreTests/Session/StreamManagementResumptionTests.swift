@@ -233,8 +233,80 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         let marks = Mutex<Set<[UInt8]>>([])
 
         func mark(of session: [UInt8]) -> [UInt8]? { session.reversed() }
-        func add(_ mark: [UInt8]) { marks.withLock { _ = $0.insert(mark) } }
-        func contains(_ mark: [UInt8]) -> Bool { marks.withLock { $0.contains(mark) } }
+        func add(_ marks: [[UInt8]]) { self.marks.withLock { $0.formUnion(marks) } }
+        func found(of marks: [[UInt8]]) -> Set<[UInt8]> { self.marks.withLock { $0.intersection(marks) } }
+    }
+
+    /// A session of another run, whose journal knows the first session if its ends count differently; its searches wait.
+    private static func restarted(hasDiverged: Bool) -> SessionHarness {
+        let journal = Journal()
+        var first = enabled(Run(journal: journal))
+        first.recv(message(1))
+        if hasDiverged { inject("<message/>", to: .client, &first) }
+        var second = authenticated(Run(journal: journal), at: 1)
+        second.keepsSearches = true
+        return second
+    }
+
+    @Test func `a session is added to the journal directly behind the bytes that make its ends count differently`() {
+        let journal = Journal()
+        var first = Self.enabled(Run(journal: journal))
+        first.recv(Self.message(1))
+        #expect(first.added.isEmpty)
+        Self.inject("<message id='a'/>", to: .client, &first)
+        #expect(first.added.map(\.toClient) == [first.toClient.count])
+        // It is in there already.
+        Self.inject("<message id='b'/>", to: .client, &first)
+        #expect(first.added.count == 1)
+    }
+
+    @Test(arguments: [true, false])
+    func `a request to resume waits for the journal, and later stanzas keep their order`(hasDiverged: Bool) {
+        var second = Self.restarted(hasDiverged: hasDiverged)
+        let (resume, before) = ("<resume \(sm) h='1' previd='i1'/>", second.toClient.count)
+        #expect(Self.send(resume + Self.message(1), &second).isEmpty)
+        #expect(Self.send(Self.message(2), &second).isEmpty)
+        // The other direction does not wait.
+        let features = "<iq type='get' id='s1'/>"
+        #expect(Self.recv(features, &second) == features)
+        let (start, count) = (second.toServer.count, second.searches.count)
+        #expect(count == 1)
+        second.answerSearch()
+        let passed = String(decoding: second.toServer[start...], as: UTF8.self)
+        #expect(passed == (hasDiverged ? "" : resume) + Self.message(1) + Self.message(2))
+        let answer = String(decoding: second.toClient[before...], as: UTF8.self)
+        #expect(answer.contains("item-not-found") == hasDiverged)
+    }
+
+    @Test func `each request to resume has a search of its own, and late answers are ignored`() {
+        var second = Self.restarted(hasDiverged: true)
+        let other = "<resume \(sm) h='1' previd='i2'/>"
+        #expect(Self.send(other, &second).isEmpty)
+        let marks = second.searches
+        // The journal cannot be read in time.
+        #expect(marks.count == 1)
+        second.wait(4_900_000_000)
+        let start = second.toServer.count
+        second.wait(200_000_000)
+        #expect(String(decoding: second.toServer[start...], as: UTF8.self) == other)
+        let before = second.toClient.count
+        #expect(Self.send("<resume \(sm) h='1' previd='i1'/>", &second).isEmpty)
+        for marks in marks { second.handle(.searchedJournal(marks, isFound: false)) }
+        let count = second.toClient.count
+        #expect(count == before)
+        second.answerSearch()
+        second.answerSearch()
+        #expect(String(decoding: second.toClient[before...], as: UTF8.self).contains("item-not-found"))
+    }
+
+    @Test func `a client that goes while its request is searched ends its session`() {
+        var second = Self.restarted(hasDiverged: true)
+        second.send("<resume \(sm) h='1' previd='i1'/>")
+        second.end(.client, .reset)
+        #expect(second.closed == true)
+        second.answerSearch()
+        second.close()
+        #expect(!second.told(code: "session-ended").isEmpty)
     }
 
     @Test(arguments: [true, false])

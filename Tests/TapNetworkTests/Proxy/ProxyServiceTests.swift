@@ -289,7 +289,8 @@ struct ProxyServiceTests {
             admission: Admission(ProxyLimits(), ProxyMetrics()),
             dispatcher: RecordDispatcher([]),
             metrics: ProxyMetrics(),
-            sessions: SessionDirectory()
+            sessions: SessionDirectory(),
+            journal: nil
         )
         let loop = try await eventLoop.submit {
             NIOLoopBound(RelayLoop(eventLoop: eventLoop, context: context), eventLoop: eventLoop)

@@ -67,7 +67,7 @@ final class Peer: Sendable {
     @discardableResult
     func wait(
         _ what: String,
-        seconds: Int = 20,
+        seconds: Int = longestWait,
         until isWanted: (Seen) -> Bool
     ) async throws -> Seen {
         try await eventually("\(what); last: \(now.text.suffix(200))", seconds: seconds) { isWanted(seen.value) }
@@ -99,8 +99,12 @@ struct Hash: Equatable {
     }
 }
 
+/// Seconds after which a test gives up waiting for an event: less than the time limit of a suite, and nothing that a loaded
+/// machine needs.
+let longestWait = 90
+
 /// Waits for a condition that comes about by itself.
-func eventually(_ what: @autoclosure () -> String, seconds: Int = 20, _ isTrue: () -> Bool) async throws {
+func eventually(_ what: @autoclosure () -> String, seconds: Int = longestWait, _ isTrue: () -> Bool) async throws {
     let deadline = ContinuousClock.now + .seconds(seconds)
     while !isTrue() {
         guard ContinuousClock.now < deadline else { throw KitError("in vain for \(seconds) s: \(what())") }

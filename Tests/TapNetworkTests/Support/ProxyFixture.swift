@@ -1,5 +1,6 @@
 import Logging
 import NIOCore
+import NIOPosix
 import Synchronization
 import TapCore
 import TapRecord
@@ -23,6 +24,8 @@ final class ProxyFixture: Sendable {
         level: Level = .trace,
         keeps: Bool = true,
         sink: MemorySink? = nil,
+        run: Run = Run(),
+        group: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton,
         configure: (inout ProxyConfiguration) -> Void = { _ in }
     ) async throws {
         let server = try await TestServer(keeps: keeps)
@@ -40,9 +43,10 @@ final class ProxyFixture: Sendable {
         let logged = LoggedLines()
         let service = ProxyService(
             configuration,
-            run: Run(),
+            run: run,
             clock: RunClock(),
             dispatcher: dispatcher,
+            eventLoopGroup: group,
             logger: logged.logger,
             onListening: { listening.add($0) }
         )

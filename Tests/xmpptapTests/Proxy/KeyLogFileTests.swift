@@ -1,0 +1,40 @@
+import Dispatch
+import Foundation
+import TapTestKit
+import Testing
+
+@testable import xmpptap
+
+@Suite struct KeyLogFileTests {
+    @Test func `Lines are appended without waiting for the disk, and all are in the file after a flush`() throws {
+        let path = try TemporaryFolder().path(of: "keys")
+        let queue = DispatchQueue(label: "test")
+        let file = try KeyLogFile(path, writingOn: queue)
+        // The disk takes nothing.
+        queue.suspend()
+        DispatchQueue.concurrentPerform(iterations: 4) { thread in
+            for number in 0..<100 { file.append("CLIENT_RANDOM \(thread) \(number)") }
+        }
+        #expect(try String(contentsOfFile: path, encoding: .utf8).isEmpty)
+        queue.resume()
+        file.flush(within: .seconds(60))
+        let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+        let expected = (0..<4).flatMap { thread in (0..<100).map { "CLIENT_RANDOM \(thread) \($0)" } }
+        #expect(lines.map(String.init).sorted() == expected.sorted())
+    }
+
+    @Test func `Lines beyond the limit are lost while the disk takes nothing, and later ones are written`() throws {
+        let path = try TemporaryFolder().path(of: "keys")
+        let queue = DispatchQueue(label: "test")
+        let file = try KeyLogFile(path, writingOn: queue)
+        queue.suspend()
+        let line = String(repeating: "a", count: (1 << 20) - 1)
+        for _ in 0..<8 { file.append(line) }
+        queue.resume()
+        file.flush(within: .seconds(60))
+        file.append("b")
+        file.flush(within: .seconds(60))
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        #expect(text.utf8.count == KeyLogFile.capacity + 2 && text.hasSuffix("a\nb\n"))
+    }
+}
