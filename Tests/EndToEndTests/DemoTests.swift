@@ -21,7 +21,7 @@ struct DemoTests {
             .map { $0.trimmingCharacters(in: .whitespaces) }
         #expect(steps == ["tls", "stream", "login", "bind", "roster", "presence", "ping", "message", "close"])
         let next = lines[end...]
-        #expect(next.contains("  xmpptap proxy --upstream HOST"))
+        #expect(next.contains("  xmpptap proxy USER@DOMAIN"))
         for client in ["slixmpp", "go-sendxmpp", "profanity"] {
             #expect(next.contains { $0.hasPrefix("  \(client) ") && $0.contains("tap.pem") }, "\(client)")
         }

@@ -31,6 +31,7 @@ enum Documentation {
     enum Sample: String, CaseIterable {
         case doctor = "ok    OpenSSL"
         case builtInServer = "$ xmpptap proxy\n"
+        case account = "$ xmpptap proxy juliet@example.org"
         case firstSession = "11:30:25.382 info [1] net:"
         case firstCapture = "$ xmpptap read first.xtap"
         case jq = "$ jq "

@@ -53,7 +53,7 @@ struct InterceptScene {
             host: host
         )
         var all = own.arguments + arguments
-        if !arguments.contains("--upstream-insecure"), !arguments.contains("--upstream-ca") {
+        if Set(arguments).isDisjoint(with: ["--upstream-insecure", "--upstream-ca", "--pin"]) {
             all += ["--upstream-ca", real.certificate]
         }
         tap = try await Tap(upstream: server.port, direct, arguments: all)

@@ -95,6 +95,27 @@ import Testing
         #expect(mine.contains { $0.name == "failure" && $0.origin == "tap" })
     }
 
+    @Test(.enabled(if: TestProgram.areInstalled(.prosody, .openssl), "Prosody or openssl is missing"))
+    func `a certificate that is not the pinned one is refused by its fingerprint`() async throws {
+        let scene = try await InterceptScene(arguments: ["--pin", String(repeating: "0a", count: 32)])
+        let client = try RawConnection(port: scene.tap.port)
+        try await client.write(
+            "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost' "
+                + "version='1.0'>"
+        )
+        try await client.read(through: "</stream:features>")
+        try await client.write("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
+        try await client.read(through: "<failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/></stream:stream>")
+        try await scene.stop()
+        let shown = try await scene.real.fingerprint()
+        let fault = try #require(try scene.tap.records().first { $0.code == "certificate-not-pinned" })
+        #expect(fault.message?.contains("its SHA-256 fingerprint is \(shown)") == true)
+        #expect(fault.message?.contains("--pin") == true)
+        let failed = try #require(try scene.tap.records().first { $0.code == "login-failed" })
+        #expect(failed.details?.cause == "certificate-refused")
+        #expect(failed.message?.contains("--upstream-insecure") == false)
+    }
+
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
     func `an insecure run goes on, loudly, and stamps its sessions`() async throws {
         let scene = try await InterceptScene(

@@ -19,7 +19,7 @@ struct ProbeElsewhereTests {
             "host-record=xmpp.example.org,127.0.0.1",
         ])
         let flags = [
-            account.jid, "--resolver", "127.0.0.1:\(names.port)", "--ca", scene.authority.root,
+            account.jid, "--resolver", "127.0.0.1:\(names.port)", "--upstream-ca", scene.authority.root,
         ]
         let probed = try await Probed(flags + (try scene.password()))
         #expect(probed.ending == .exited(0), "\(probed.output)")
@@ -41,7 +41,7 @@ struct ProbeElsewhereTests {
             "host-record=xmpp.example.org,127.0.0.1",
         ])
         let broken = try await Probed([
-            "example.org", "--resolver", "127.0.0.1:\(half.port)", "--ca", scene.authority.root,
+            "example.org", "--resolver", "127.0.0.1:\(half.port)", "--upstream-ca", scene.authority.root,
         ])
         #expect(broken.ending == .exited(0), "\(broken.output)")
         #expect(broken.tells("✗ alternative", "direct TLS:"))
@@ -62,7 +62,7 @@ struct ProbeElsewhereTests {
         let scene = try await InterceptScene()
         let folder = try TemporaryFolder()
         let password = try folder.write(Account.juliet.password, to: "password")
-        let flags = ["juliet@localhost", "--ca", scene.authority, "--password-file", password]
+        let flags = ["juliet@localhost", "--upstream-ca", scene.authority, "--password-file", password]
         for (port, more) in [(scene.tap.port, []), (scene.directPort, ["--direct-tls"])] {
             let probed = try await Probed(flags + ["--via", "127.0.0.1:\(port)"] + more)
             #expect(probed.ending == .exited(0), "\(probed.output)")
@@ -79,7 +79,7 @@ struct ProbeElsewhereTests {
         let folder = try TemporaryFolder()
         let password = try folder.write(Account.juliet.password, to: "password")
         let flags = [
-            "juliet@localhost", "--via", "127.0.0.1:\(server.port)", "--ca", certificate.certificate,
+            "juliet@localhost", "--via", "127.0.0.1:\(server.port)", "--upstream-ca", certificate.certificate,
             "--password-file", password,
         ]
         let bound = try await Probed(flags)
@@ -99,7 +99,8 @@ struct ProbeElsewhereTests {
             arguments: own.arguments + ["--upstream-ca", certificate.certificate]
         )
         let between = try await Probed([
-            "juliet@localhost", "--via", "127.0.0.1:\(tap.port)", "--ca", own.certificate, "--password-file", password,
+            "juliet@localhost", "--via", "127.0.0.1:\(tap.port)", "--upstream-ca", own.certificate, "--password-file",
+            password,
         ])
         #expect(between.ending == .exited(1), "\(between.output)")
         #expect(between.tells("✗ login", "SCRAM-SHA-512-PLUS, channel binding tls-unique: the server answered"))
@@ -128,7 +129,7 @@ struct ProbeElsewhereTests {
                 flags
             )
             let probed = try await Probed([
-                "localhost", "--via", "127.0.0.1:\(port)", "--direct-tls", "--ca", certificate.certificate,
+                "localhost", "--via", "127.0.0.1:\(port)", "--direct-tls", "--upstream-ca", certificate.certificate,
             ])
             #expect(probed.ending == .exited(Int32(ending)), "\(probed.output)")
             #expect(probed.output.replacing(/\s+/, with: " ").contains(words), "\(probed.output)")
@@ -170,7 +171,7 @@ struct ProbeElsewhereTests {
         let password = try folder.write(Account.juliet.password, to: "password")
         try await scene.tap.stop()
         let flags = [
-            "juliet@localhost", scene.tap.json, "--via", "127.0.0.1:\(scene.server.port)", "--ca",
+            "juliet@localhost", scene.tap.json, "--via", "127.0.0.1:\(scene.server.port)", "--upstream-ca",
             scene.real.certificate, "--password-file", password,
         ]
         let probed = try await Probed(flags)

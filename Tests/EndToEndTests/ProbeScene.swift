@@ -50,7 +50,8 @@ struct ProbeScene {
     /// Probes it.
     func probe(_ arguments: [String], trusting root: String? = nil) async throws -> Probed {
         try await Probed(
-            ["juliet@localhost", "--via", "127.0.0.1:\(server.port)", "--ca", root ?? authority.root] + arguments
+            ["juliet@localhost", "--via", "127.0.0.1:\(server.port)", "--upstream-ca", root ?? authority.root]
+                + arguments
         )
     }
 }

@@ -115,7 +115,7 @@ struct ProbeTests {
     @Test func `Without a password the offer is graded, for a domain too`() async throws {
         let scene = try await ProbeScene()
         let probed = try await Probed([
-            "localhost", "--via", "127.0.0.1:\(scene.direct)", "--direct-tls", "--ca", scene.authority.root,
+            "localhost", "--via", "127.0.0.1:\(scene.direct)", "--direct-tls", "--upstream-ca", scene.authority.root,
         ])
         #expect(probed.ending == .exited(0), "\(probed.output)")
         #expect(probed.tells("✓ tls", "direct TLS"))
@@ -243,7 +243,9 @@ struct ProbeTests {
             (["a@localhost", "--via", "localhost:1", "--resolver", "127.0.0.1:53"], 2, "leave one out"),
             (["a@localhost", folder.path(of: "none")], 3, "none"),
             (["a@localhost", "--password-file", folder.path(of: "none")], 3, "--password-file: cannot read"),
-            (["a@localhost", "--ca", folder.path(of: "none")], 3, "--ca: "),
+            (["a@localhost", "--upstream-ca", folder.path(of: "none")], 3, "--upstream-ca: "),
+            // The earlier name.
+            (["a@localhost", "--ca", folder.path(of: "none")], 3, "--upstream-ca: "),
             (["a@localhost", "--password-file", open], 3, "other users can read --password-file"),
         ]
         for (arguments, code, words) in cases {

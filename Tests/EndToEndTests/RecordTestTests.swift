@@ -28,7 +28,7 @@ import Testing
             let rows = [Account.juliet, .romeo].map { "\($0.jid) \($0.user)\n" }
             return [
                 "--to", "127.0.0.1:\(server.port)", "--accounts", try folder.write(rows.joined(), to: "accounts"),
-                "--ca", certificate.certificate,
+                "--upstream-ca", certificate.certificate,
             ]
         }
     }

@@ -55,7 +55,7 @@ struct ReplayScene {
     ) async throws -> (ending: ToolProcess.Ending, output: String, error: String) {
         try await XMPPTapBinary.run(
             [
-                "replay", capture, "--to", "localhost:\(port)", "--accounts", own ?? accounts, "--ca",
+                "replay", capture, "--to", "localhost:\(port)", "--accounts", own ?? accounts, "--upstream-ca",
                 certificate.certificate,
             ]
                 + arguments

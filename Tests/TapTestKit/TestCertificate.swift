@@ -28,4 +28,16 @@ public struct TestCertificate: Sendable {
         )
         guard try await openssl.ending() == .exited(0) else { throw openssl.failure("made no certificate") }
     }
+
+    /// Its SHA-256 as openssl prints it: capital hexadecimal digits, a colon between bytes.
+    public func fingerprint() async throws -> String {
+        let openssl = try ToolProcess(
+            TestProgram.openssl.rawValue,
+            ["x509", "-in", certificate, "-noout", "-fingerprint", "-sha256"]
+        )
+        let ending = try await openssl.ending()
+        let text = openssl.text(of: .standardOutput).split(separator: "=").last?.dropLast() ?? ""
+        guard ending == .exited(0), text.count == 95 else { throw openssl.failure("no fingerprint") }
+        return String(text)
+    }
 }

@@ -69,6 +69,8 @@ public enum Remedy: Sendable, Hashable {
     case renewCertificate
     /// The server's certificate does not match the expected name.
     case nameDomain
+    /// The server's certificate is not the pinned one.
+    case comparePin
     /// The server's certificate has another fault.
     case overlookFaults
     /// The client named no server, and the upstream's certificate does not match the upstream's name.

@@ -43,6 +43,14 @@ final class ServiceDiscovery {
         case chosen(isTLS: Bool)
         case any
 
+        /// A server begins with TLS if that is wished; used for one of which no record says how it begins.
+        var isTLS: Bool {
+            switch self {
+            case .mirroring(let isTLS), .chosen(let isTLS): isTLS
+            case .any: false
+            }
+        }
+
         /// Why a server is skipped, as a clause for people; nil if it is usable.
         func objection(to service: ServiceRecord.Service) -> String? {
             switch (self, service) {
@@ -89,6 +97,7 @@ final class ServiceDiscovery {
     }
 
     func start() {
+        if let server = domain.server { return connect(to: server) }
         guard dialer.names.resolver.asksForRecords(of: domain.ascii) else { return fallBack() }
         let answers = ServiceRecord.Service.allCases.map {
             dialer.names.records.ask(NameResolver.RecordQuestion(service: $0, domain: domain.ascii), on: eventLoop)
@@ -103,6 +112,29 @@ final class ServiceDiscovery {
 
     /// Goes no further; a connection that is being made is closed.
     func cancel() { isCancelled = true }
+
+    /// Connects to the server that was named for the domain. It is expected to begin as is wished.
+    private func connect(to server: Endpoint) {
+        let began = NIODeadline.now()
+        let single = Dialer(server, timeout: dialer.timeout)
+        single.connect(on: eventLoop).assumeIsolated().whenComplete { [self] result in
+            let duration = (NIODeadline.now() - began).nanoseconds
+            switch result {
+            case .failure(let error):
+                guard !isCancelled else { return }
+                isCancelled = true
+                let words = single.words(for: error)
+                tell(DiscoveryStep(.connection, .failed, "\(server)", words, duration: duration))
+                done(.failure(Failure(words: words, fault: Dialer.fault(of: error))))
+            case .success(let channel):
+                guard !isCancelled else { return channel.close(promise: nil) }
+                let subject = channel.remoteAddress?.endpoint?.description ?? "\(server)"
+                tell(DiscoveryStep(.connection, .ok, subject, "connected", duration: duration))
+                beginsWithTLS = wish.isTLS
+                done(.success(channel))
+            }
+        }
+    }
 
     // MARK: Names
 

@@ -14,6 +14,8 @@ public enum Upstream: Sendable, Hashable {
         public let name: String
         /// As the DNS has it: in lower case, labels of other scripts as A-labels (RFC 5890).
         public let ascii: String
+        /// The address of its server; nil looks it up in the DNS.
+        public var server: Endpoint?
 
         /// Reads the domain part of a JID.
         public init(_ text: String) throws(EndpointError) {
@@ -49,8 +51,16 @@ public enum Upstream: Sendable, Hashable {
         }
     }
 
-    /// The single server, if there is one.
+    /// The single server, if there is one for whatever domain.
     public var endpoint: Endpoint? { if case .endpoint(let endpoint) = self { endpoint } else { nil } }
+
+    /// The address of the single server; nil if servers are looked up.
+    public var address: Endpoint? {
+        switch self {
+        case .endpoint(let endpoint): endpoint
+        case .domains(let domains): domains.count == 1 ? domains[0].server : nil
+        }
+    }
 }
 
 extension Upstream: CustomStringConvertible {
@@ -81,7 +91,12 @@ enum Route: Sendable {
     var words: String {
         switch self {
         case .endpoint(let dialer): dialer.endpoint.description
-        case .domains(let dialer): "a server of \(dialer.domains.map(\.name).joined(separator: " or "))"
+        case .domains(let dialer):
+            if let address = Upstream.domains(dialer.domains).address {
+                "\(address)"
+            } else {
+                "a server of \(dialer.domains.map(\.name).joined(separator: " or "))"
+            }
         }
     }
 }

@@ -106,6 +106,12 @@ public struct ProbePlan: Sendable {
     public var via: Endpoint?
     /// Who is asked for names; nil is the system's name servers.
     public var resolver: Endpoint?
+    /// The header that the server expects first; nil sends none.
+    public var proxyHeader: ProxyProtocol.Version?
+    /// Whether the domain's other service is looked at as well, if it has one; default yes.
+    public var checksAlternative = true
+    /// Whether TLS is used if the server offers it; default yes.
+    public var usesTLS = true
     /// TLS from the first byte on, and no STARTTLS. Default: what the domain's records say; STARTTLS with ``via``.
     public var isDirect = false
     /// Whether to use channel binding if both sides support it; default yes.

@@ -124,7 +124,8 @@ final class ProbeDriver: ClientOwner {
     }
 
     private func find() {
-        let wish: ServiceDiscovery.Wish = plan.isDirect ? .mirroring(isTLS: true) : .any
+        let wish: ServiceDiscovery.Wish =
+            plan.isDirect ? .mirroring(isTLS: true) : plan.usesTLS ? .any : .chosen(isTLS: false)
         let search = ServiceDiscovery(dialer, domain: tools.domain, wish, on: loop) { [self] step in
             watch.made(step)
             report.note(step, &lookups)
@@ -159,11 +160,15 @@ final class ProbeDriver: ClientOwner {
         watch.connected(address, since: plan.via == nil ? nil : began)
         report.isDirect = directly
         stepBegan = watch.now
-        let security: ClientSession.Security = directly ? .direct : .startTLS(isRequired: false)
+        let security: ClientSession.Security =
+            directly ? .direct : plan.usesTLS ? .startTLS(isRequired: false) : .clear
         let connection = tools.client(of: plan, security, binds: plan.bindsChannel, owner: self)
         self.connection = connection
         arm()
         do {
+            if let version = plan.proxyHeader {
+                channel.write(ByteBuffer(bytes: ProxyHeader(.local).bytes(version)), promise: nil)
+            }
             try channel.pipeline.syncOperations.addHandler(connection)
             try channel.syncOptions?.setOption(.autoRead, value: true)
         } catch {
@@ -252,7 +257,9 @@ final class ProbeDriver: ClientOwner {
         report.timeline = watch.steps
         report.diagnosis = watch.diagnosis
         let other = report.isDirect ? report.clearService : report.directService
-        guard report.isOfferSeen, !plan.isDirect, case .announced = other else { return promise.succeed(report) }
+        guard report.isOfferSeen, plan.checksAlternative, !plan.isDirect, case .announced = other else {
+            return promise.succeed(report)
+        }
         QuickCheck(plan, tools, isDirect: !report.isDirect, on: loop) { [self] sight in
             report.note(sight)
             promise.succeed(report)

@@ -171,7 +171,7 @@ public final class ProxyService: Service {
             let route = Route(upstream, timeout: configuration.connectTimeout, names: names, own: own)
             let special = spec.upstream == nil ? configuration.upstreamInterception : nil
             do throws(ProxyError) {
-                try await listeners.open(spec, upstream: upstream.endpoint) { [byLoop] channel in
+                try await listeners.open(spec, upstream: upstream.address) { [byLoop] channel in
                     guard let loop = byLoop[ObjectIdentifier(channel.eventLoop)] else { throw ChannelError.eof }
                     try Self.accept(channel, loop.value, route, special, proxyProtocol)
                 }

@@ -52,6 +52,11 @@ extension SessionDriver {
             }
         case .server:
             failure.remedy = fault.remedyForServer
+            if failure.remedy == .comparePin {
+                // The usual advice for a refused certificate does not apply to a pin.
+                failure.cause = .certificateRefused
+                return failure
+            }
             guard case .untrusted(let faults) = fault.code, negotiation.clientName == nil else { break }
             failure.words += "; the client sent \(negotiation.missingName), so the upstream's own name, "
             failure.words += "\(upstreamName), was verified"
@@ -156,6 +161,7 @@ extension TLSFault {
             case .selfSigned, .unknownIssuer: .trustIssuer
             case .expired, .notYetValid: .renewCertificate
             case .wrongName: .nameDomain
+            case .notPinned: .comparePin
             default: .overlookFaults
             }
         case .version, .alertReceived(.protocolVersion), .noSharedCipher: .lowerVersionForServer

@@ -1,6 +1,6 @@
 public import NIOCore
 public import TapCore
-internal import TapSecurity
+public import TapSecurity
 internal import XMPPCore
 
 /// The server that a recording or script is played against.
@@ -17,14 +17,14 @@ public struct LiveServer: Sendable {
     /// A server.
     ///
     /// - Parameters:
-    ///   - authority: A file of trust anchors in PEM; nil is the system's.
+    ///   - tls: How its certificate is verified.
     ///   - timeout: How long a connection, and each step of a login, may take; default 10 seconds.
     ///   - registers: Create accounts before they log in (XEP-0077); default no.
     ///   - cryptography: Digests and random bytes.
     /// - Throws: ``TLSContextError`` if the file cannot be used.
     public init(
         _ endpoint: Endpoint,
-        authority: String? = nil,
+        tls options: ServerLegTLS = ServerLegTLS(),
         timeout: TimeAmount = .seconds(10),
         registers: Bool = false,
         cryptography: any Cryptography
@@ -33,8 +33,6 @@ public struct LiveServer: Sendable {
         self.timeout = timeout
         self.registers = registers
         self.cryptography = cryptography
-        var options = ServerLegTLS()
-        if let authority { options.trust = .file(authority) }
         tls = try TLSContext(options)
     }
 }

@@ -12,24 +12,33 @@ enum CertificateCheck {
         guard let store, let ssl = X509_STORE_CTX_get_ex_data(store, index),
             let engine = TLSEngine.of(OpaquePointer(ssl))
         else { return 0 }
-        let known = engine.context.known
-        if let leaf = X509_STORE_CTX_get0_cert(store), let reference = engine.reference,
-            known.isGood(leaf, for: reference)
-        {
-            X509_STORE_CTX_set_error(store, X509_V_OK)
-            return 1
-        }
-        let faults = judge(store, for: engine.reference, engine.observed)
+        let faults = faults(store, engine)
         engine.observed.faults = faults
-        if faults.isEmpty, let leaf = X509_STORE_CTX_get0_cert(store), let reference = engine.reference {
-            known.noteGood(leaf, for: reference)
-        }
         guard let fault = faults.first, !engine.context.isInsecure else {
             X509_STORE_CTX_set_error(store, X509_V_OK)
             return 1
         }
         X509_STORE_CTX_set_error(store, fault.openSSLCode)
         return 0
+    }
+
+    /// Returns the faults of the server's certificate. A pinned one is not verified.
+    private static func faults(_ store: OpaquePointer, _ engine: TLSEngine) -> [CertificateFault] {
+        guard let leaf = X509_STORE_CTX_get0_cert(store), let reference = engine.reference else {
+            return judge(store, for: engine.reference, engine.observed)
+        }
+        let pins = engine.context.pins.filter { $0.covers(reference) }
+        guard pins.isEmpty else {
+            let shown = CertificateInfo.fingerprint(of: leaf)
+            if pins.contains(where: { $0.fingerprint == shown }) { return [] }
+            let code = CertificateFault.Code.notPinned(fingerprint: shown)
+            return [CertificateFault(code: code, issuer: nil, openSSLCode: X509_V_ERR_CERT_REJECTED)]
+        }
+        let known = engine.context.known
+        if known.isGood(leaf, for: reference) { return [] }
+        let faults = judge(store, for: reference, engine.observed)
+        if faults.isEmpty { known.noteGood(leaf, for: reference) }
+        return faults
     }
 
     private static func judge(

@@ -22,6 +22,8 @@ public struct CertificateFault: Sendable, Hashable {
         case tooWeak(String)
         /// The chain is longer than is followed.
         case chainTooLong
+        /// Another certificate is pinned for this server; the SHA-256 of the one that it shows.
+        case notPinned(fingerprint: [UInt8])
         /// Anything else, in OpenSSL's words.
         case other(String)
     }
@@ -46,6 +48,7 @@ public struct CertificateFault: Sendable, Hashable {
         case .badIssuer: "certificate-bad-issuer"
         case .tooWeak: "certificate-too-weak"
         case .chainTooLong: "certificate-chain-too-long"
+        case .notPinned: "certificate-not-pinned"
         case .other: "certificate-refused"
         }
     }
@@ -65,6 +68,8 @@ public struct CertificateFault: Sendable, Hashable {
         case .badIssuer(let reason): "an issuer in its chain may not sign it: \(reason)"
         case .tooWeak(let reason): "\(subject) is too weak: \(reason)"
         case .chainTooLong: "its chain is too long"
+        case .notPinned(let fingerprint):
+            "it is not the pinned certificate: its SHA-256 fingerprint is \(fingerprint.fingerprintText)"
         case .other(let reason): "\(reason)"
         }
     }

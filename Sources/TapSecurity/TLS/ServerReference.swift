@@ -44,6 +44,9 @@ public struct ServerReference: Sendable, Hashable {
             }
     }
 
+    /// Whether both are the same domain, in whatever form they were asked for.
+    func isSameDomain(as other: ServerReference) -> Bool { prepared == other.prepared }
+
     private func matches(jid text: String) -> Bool {
         guard let jid = JID(text), jid.isServer, jid.isBare else { return false }
         return jid.normalized.domain == prepared

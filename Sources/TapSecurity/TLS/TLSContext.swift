@@ -21,6 +21,8 @@ public final class TLSContext: @unchecked Sendable {
     let pointer: OpaquePointer
     /// See ``ServerLegTLS/isInsecure``.
     let isInsecure: Bool
+    /// See ``ServerLegTLS/pins``.
+    let pins: [CertificatePin]
     let keyLog: (@Sendable (String) -> Void)?
     let known = KnownCertificates()
     /// Whether the system's roots are trusted and still to be read.
@@ -36,6 +38,7 @@ public final class TLSContext: @unchecked Sendable {
             role: .client,
             minimum: options.minimumVersion,
             isInsecure: options.isInsecure,
+            pins: options.pins,
             identity: options.identity,
             keyLog: options.keyLog,
             trustsSystem: options.trust == .system
@@ -84,12 +87,14 @@ public final class TLSContext: @unchecked Sendable {
         role: Role,
         minimum: TLSVersion,
         isInsecure: Bool,
+        pins: [CertificatePin] = [],
         identity: TLSIdentity?,
         keyLog: (@Sendable (String) -> Void)?,
         trustsSystem: Bool = false
     ) throws(TLSContextError) {
         self.role = role
         self.isInsecure = isInsecure
+        self.pins = pins
         self.keyLog = keyLog
         self.identity = identity
         awaitsRoots = Mutex(trustsSystem)

@@ -15,6 +15,8 @@ public struct ServerLegTLS: Sendable {
     public var minimumVersion = TLSVersion.tls12
     /// Whose signature is trusted; default the system's roots.
     public var trust = Trust.system
+    /// Certificates that are accepted by their fingerprint, and the only ones that their servers may show; default none.
+    public var pins: [CertificatePin] = []
     /// Accepts an untrusted certificate, and reports its faults; default no.
     public var isInsecure = false
     /// Shown to a server that asks for a client certificate; none by default.

@@ -51,9 +51,11 @@ enum AdviceTable {
         case .checkClientPort: "the client sent plaintext too early, or uses the wrong port"
         case .lowerVersionForClient: "lower the minimum version with --tls-min, if the client has no newer one"
         case .lowerVersionForServer: "an old server may need --tls-min 1.0"
-        case .trustIssuer: "trust its issuer, or the certificate itself, with --upstream-ca FILE"
+        case .trustIssuer: "trust its issuer with --upstream-ca FILE, or this certificate with --pin SHA256"
         case .renewCertificate: "renew it on the server, and check the clocks of both machines"
         case .nameDomain: "the certificate must name the domain of the JID, not the server's host name"
+        case .comparePin:
+            "check whether the server has a new certificate; if so, give its fingerprint with --pin"
         case .overlookFaults: "for tests only: --upstream-insecure"
         case .nameServer(let naming, nil): "let the client \(words(for: naming))"
         case .nameServer(let naming, .domain?):
@@ -212,7 +214,7 @@ extension AdviceTable {
     static func words(for code: ReplayRun.Failure.Code) -> String? {
         switch code {
         case .unreachable: "check --to, and that the server runs"
-        case .untrusted: "name the certificate of its CA with --ca FILE"
+        case .untrusted: "name the certificate of its CA with --upstream-ca FILE, or its own with --pin SHA256"
         case .silent: "check that --to is a port for clients that begin without TLS"
         case .notAuthorized: "check its password file, or create the account with --register"
         case .other, .interrupted: nil
@@ -364,7 +366,8 @@ extension AdviceTable {
             "use a certificate for the domain of the JIDs, not for the server's host name, or check the domain "
                 + "in the client's configuration"
         case .certificateUnknownIssuer:
-            "install the complete certificate chain on the server, or trust its issuer with --upstream-ca FILE"
+            "install the complete certificate chain on the server, or trust its issuer with --upstream-ca FILE, or the "
+                + "certificate with --pin SHA256"
         case .authorityNotTrusted: "trust xmpptap's certificate authority on the client: 'xmpptap ca export' prints it"
         case .certificateNotAccepted:
             "trust xmpptap's certificate authority on the client: 'xmpptap ca export' prints it; compare the "

@@ -12,8 +12,9 @@ extension LoginDiagnosis {
             "check the spelling of the domain and its DNS records (xmpptap doctor --upstream-domain), or name the server "
                 + "with --via HOST:PORT"
         case (.certificateUnknownIssuer, _):
-            "install the complete certificate chain on the server, or trust its issuer with --ca FILE"
-        case (.certificateRefused, _): "check the server's certificate and its chain"
+            "install the complete certificate chain on the server, or trust its issuer with --upstream-ca FILE"
+        case (.certificateRefused, _):
+            "check the server's certificate and its chain, or the fingerprint given with --pin"
         case (.tlsIncompatible, _): "update the older side"
         case (.tlsExpected, _): "use the server's port for STARTTLS (usually 5222), or use --direct-tls"
         case (.bindingMismatch, _):

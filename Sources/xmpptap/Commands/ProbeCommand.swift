@@ -26,7 +26,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
             Examples:
 
               xmpptap probe juliet@example.org
-              xmpptap probe juliet@example.org --password-file pass.txt --via localhost:5222 --ca root.pem
+              xmpptap probe juliet@example.org --password-file - --via localhost:5222 --upstream-ca root.pem
               xmpptap probe juliet@example.org today.xtap --password-file -
             """
     )
@@ -72,14 +72,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
     )
     var resolver: Endpoint?
 
-    @Option(
-        help: ArgumentHelp(
-            "PEM trust anchors for the server (default: the system's).",
-            valueName: "file"
-        ),
-        completion: .file()
-    )
-    var ca: String?
+    @OptionGroup var trust: ServerTrustOptions
 
     @Flag(help: "Use direct TLS (XEP-0368) instead of STARTTLS.")
     var directTls = false
@@ -205,7 +198,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         plan.bindsChannel = !noBinding
         plan.timeout = .seconds(Int64(timeout))
         plan.redaction = logPlan.redaction
-        if let ca { plan.tls.trust = .file(ca) }
+        plan.tls = try trust.verification()
         let probe = Probe(
             plan,
             run: tap.run,
@@ -216,7 +209,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         do {
             return try await probe.report(on: MultiThreadedEventLoopGroup.singleton, tell: tell)
         } catch let error as TLSContextError {
-            throw Failure.file("--ca: \(error)")
+            throw Failure.file("--upstream-ca: \(error)")
         } catch let error as ProbeError {
             throw Failure.network("--resolver: \(error)")
         } catch {

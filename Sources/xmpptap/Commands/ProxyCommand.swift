@@ -16,15 +16,15 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             Relays every byte between clients and their server. Logs SEND (client to server) and RECV (server to client). \
             With --rules, changes what passes.
 
-            Examples: proxy the server on this machine, and record everything in a capture; proxy the server of a \
-            domain, with TLS; change what passes.
+            Examples: proxy the server of an account, with TLS; proxy a server by its address, and record everything in a \
+            capture; change what passes.
 
+              xmpptap proxy juliet@example.org
               xmpptap proxy --upstream localhost:5222 --capture today.xtap
-              xmpptap proxy --upstream-domain example.org
-              xmpptap proxy --upstream localhost:5222 --rules filters/no-typing.pfw
+              xmpptap proxy juliet@example.org --rules filters/no-typing.pfw
 
-            Then connect a client to localhost port 15222. Without --upstream, clients are connected to a built-in \
-            server with two test accounts.
+            Then connect a client to localhost port 15222. Without an account and without --upstream, clients are \
+            connected to a built-in server with two test accounts.
             """
     )
 
@@ -43,6 +43,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         let proxyProtocol = try ProxyProtocolFlag.join(proxy.proxyProtocol, from: proxy.proxyProtocolFrom)
         let plan = try ProxyPlan(
             listen: proxy.listen,
+            target: proxy.target,
             upstream: proxy.upstream,
             domains: proxy.upstreamDomain,
             resolver: proxy.resolver,
@@ -58,6 +59,9 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             Console.complain("warning: --rules: with --tls passthrough, rules see nothing of sessions that use TLS")
         }
         for warning in plan.warnings + interceptPlan.warnings(plan) { Console.complain("warning: \(warning)") }
+        // The question about a certificate comes before logs and status line begin.
+        let check = try proxy.target.flatMap { try interceptPlan.check($0, proxy, proxyProtocol) }
+        let checked = try await check?.run()
         let tap = try TapRun(logPlan)
         var session = tap.options
         session.authenticator = authenticator
@@ -65,6 +69,8 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         session.onOversize = proxy.onOversize ?? .relay
         var limits = ProxyLimits(connections: ProcessLimits.sessions)
         interceptPlan.apply(to: &session)
+        // Clients begin as they like: xmpptap offers them STARTTLS itself.
+        if checked?.hasOnlyDirectTLS == true, session.clientTLS != .off { session.serverTLS = .direct }
         session.ping = ping
         #if DEBUG
             // For the test that shows what stream management comes to without.
@@ -85,6 +91,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
                 let interception = try interceptPlan.interception(
                     authorities: authority,
                     ephemeral: server?.authority,
+                    pin: checked?.pin,
                     limit: limits.authorities,
                     keyLog: keyLog,
                     clock: tap.clock
@@ -96,7 +103,18 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             }
         }
         let ready = Once()
-        let service = service(plan, proxyProtocol, session, ruleFiles, limits, interception, tap, server, ready)
+        let setup = try await tap.finishing {
+            try proxy.target.map { target in
+                try interceptPlan.clientSetup(
+                    target,
+                    checked ?? ServerCheck.Outcome(),
+                    authority,
+                    limit: limits.authorities,
+                    clock: tap.clock
+                )
+            }
+        }
+        let service = service(plan, proxyProtocol, session, ruleFiles, limits, interception, tap, server, setup, ready)
         if logPlan.isRequired {
             tap.logs.onFailure { [weak service] isFailing in
                 if isFailing {
@@ -183,6 +201,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         _ interception: (own: Interception?, ephemeral: Interception?),
         _ tap: TapRun,
         _ server: EphemeralServer?,
+        _ setup: ClientSetup?,
         _ ready: Once
     ) -> ProxyService {
         // Not used: every listener names its own server.
@@ -209,6 +228,9 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             dispatcher: tap.logs.dispatcher,
             logger: DiagnosticHandler.logger()
         ) { endpoint in
+            if let setup, plan.hasUsualServer(at: endpoint), welcome.isFirst() {
+                for line in setup.lines(at: endpoint) { Console.tell(line) }
+            }
             if let server, plan.isServed(at: endpoint), welcome.isFirst() {
                 for line in server.welcome(at: endpoint) { Console.tell(line) }
             }

@@ -23,7 +23,7 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
 
               xmpptap record-test login --to localhost:5222 --accounts accounts.txt --prepare
               xmpptap record-test login --to localhost --accounts accounts.txt --register
-              xmpptap record-test chat --to test.example.org --accounts accounts.txt --ca root.pem
+              xmpptap record-test chat --to test.example.org --accounts accounts.txt --upstream-ca root.pem
             """
     )
 
@@ -51,11 +51,7 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
     @Flag(help: "Create the accounts before each replay (XEP-0077).")
     var register = false
 
-    @Option(
-        help: ArgumentHelp("PEM trust anchors for the server (default: the system's).", valueName: "file"),
-        completion: .file()
-    )
-    var ca: String?
+    @OptionGroup var trust: ServerTrustOptions
 
     @Option(
         help: ArgumentHelp("Folder of the CAs, as for proxy.", valueName: "folder"),
@@ -103,7 +99,7 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
 
     private func record() async throws {
         var arguments = ["--upstream", "\(to)", "--listen", listen, "--capture", capture, "--log", "warn"]
-        if let ca { arguments += ["--upstream-ca", ca] }
+        arguments += trust.arguments
         if let caDir { arguments += ["--ca-dir", caDir] }
         Console.tell(AdviceTable.recordTest(authorities: caDir))
         try await ProxyCommand.parse(arguments).run()
@@ -116,7 +112,7 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
 
     /// The flags of the replay.
     private var options: [String] {
-        ["--to", "\(to)", "--accounts", accounts] + (ca.map { ["--ca", $0] } ?? []) + (register ? ["--register"] : [])
+        ["--to", "\(to)", "--accounts", accounts] + trust.arguments + (register ? ["--register"] : [])
             + (prepare ? ["--prepare"] : [])
     }
 

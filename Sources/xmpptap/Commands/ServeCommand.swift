@@ -75,11 +75,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
     )
     var unmatched = UnmatchedFlag(server: nil)
 
-    @Option(
-        help: ArgumentHelp("PEM trust anchors for that server (default: the system's).", valueName: "file"),
-        completion: .certificates
-    )
-    var upstreamCa: String?
+    @OptionGroup var trust: ServerTrustOptions
 
     @Option(help: ArgumentHelp("Noise file; repeatable.", valueName: "file"), completion: .file())
     var noise: [String] = []
@@ -160,7 +156,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
         var passwords: [JID: String] = [:]
         for account in try ReplayPlan.accounts(in: accounts) { passwords[account.live] = account.password }
         do {
-            let server = try LiveServer(endpoint, authority: upstreamCa, cryptography: cryptography)
+            let server = try LiveServer(endpoint, tls: trust.verification(), cryptography: cryptography)
             return ServeForwarding(server: server, passwords: passwords)
         } catch let error as TLSContextError {
             throw Failure.file("--upstream-ca: \(error)")

@@ -101,10 +101,9 @@ enum DemoSummary {
     /// What to type for a client and a server of the user's own. The clients are those that tests log in through xmpptap.
     private static func next(_ program: String) -> [String] {
         [
-            "Your own server: HOST is its address, DOMAIN the domain of its JIDs.",
-            "  \(program) ca create --domain DOMAIN",
+            "Your own server: DOMAIN is the domain of its JIDs.",
+            "  \(program) proxy USER@DOMAIN",
             "  \(program) ca export --domain DOMAIN > tap.pem",
-            "  \(program) proxy --upstream HOST",
             "Your own client connects to port 15222 of this machine and trusts tap.pem:",
             "  slixmpp      client.ca_certs = \"tap.pem\"; client.connect((\"127.0.0.1\", 15222))",
             "  go-sendxmpp  export SSL_CERT_FILE=tap.pem",

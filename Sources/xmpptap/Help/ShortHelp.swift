@@ -21,7 +21,8 @@ struct ShortHelp {
             "--json",
         ],
         "xmpptap probe": [
-            "--password-file", "--via", "--ca", "--direct-tls", "--no-binding", "--with", "--timeout", "--capture",
+            "--password-file", "--via", "--upstream-ca", "--direct-tls", "--no-binding", "--with", "--timeout",
+            "--capture",
             "--log", "--json",
         ],
         "xmpptap replay": [

@@ -24,7 +24,7 @@ struct ConfigOption: ParsableArguments {
 ///
 /// A line is a long flag, then a space or `=`, then its value to the end of the line. A value can begin with a quoted part:
 /// `"my tap.log",info`. Between `"` a backslash escapes the next character; `'` has no escapes. Empty lines and lines that
-/// begin with `#` are ignored.
+/// begin with `#` are ignored. An argument without a flag, such as an account, is typed on the command line.
 ///
 /// A flag on the command line replaces all lines of that flag in the file, also for flags that can be repeated.
 struct ConfigFile: Equatable {
@@ -48,8 +48,10 @@ struct ConfigFile: Equatable {
         for (number, content) in text.numberedRows {
             guard let first = content.first, first != "#" else { continue }
             guard content.hasPrefix("--"), content.count > 2 else {
+                let isWord = first != "-" && !content.contains(" ")
                 throw .usage(
                     "\(path):\(number): '\(content)' is not a long flag; write one flag per line, as in --log info"
+                        + (isWord ? ", and type what has no flag on the command line" : "")
                 )
             }
             let end = content.firstIndex { $0 == "=" || $0 == " " || $0 == "\t" } ?? content.endIndex

@@ -2,7 +2,8 @@
 enum ValueFlags {
     /// Flags that can be repeated, with some command.
     static let repeatable: Set = [
-        "--against", "--condition", "--head", "--limit", "--listen", "--log-to", "--noise", "--only-tags", "--port",
+        "--against", "--condition", "--head", "--limit", "--listen", "--log-to", "--noise", "--only-tags", "--pin",
+        "--port",
         "--proxy-protocol",
         "--proxy-protocol-from",
         "--rules", "--session", "--skip-tags", "--upstream-domain", "--value",

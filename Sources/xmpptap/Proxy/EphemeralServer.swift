@@ -67,20 +67,13 @@ struct EphemeralServer {
             let padding = String(repeating: " ", count: width - account.name.count)
             return "  \(account.name)@\(domain)\(padding)  password \(account.password)"
         }
-        let host =
-            switch endpoint.host {
-            case "127.0.0.1", "::1": "localhost"
-            // All addresses of this machine.
-            case "0.0.0.0", "::": "this machine's address,"
-            default: endpoint.host
-            }
         let first = accounts.first.map { "\($0.name)@\(domain)" } ?? domain
         let tls = authority == nil ? ", without TLS," : ""
         let trust = authority.map {
             ["for TLS the client must trust \($0.certificatePath), which is deleted when xmpptap ends"]
         }
         return ["no --upstream: connecting clients to the built-in server\(tls) with these accounts:"] + people + [
-            "point the client at \(host) port \(endpoint.port); its JID stays \(first)"
+            "point the client at \(endpoint.hostForClients) port \(endpoint.port); its JID stays \(first)"
         ] + (trust ?? [])
     }
 }

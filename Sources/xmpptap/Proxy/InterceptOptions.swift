@@ -80,8 +80,7 @@ struct InterceptOptions: ParsableArguments {
     )
     var tlsMin: TLSVersion?
 
-    @Option(file: "PEM trust anchors for the server, instead of the system's.", completion: .certificates)
-    var upstreamCa: String?
+    @OptionGroup var trust: ServerTrustOptions
 
     @Flag(help: "Accept any server certificate; for tests only.")
     var upstreamInsecure = false

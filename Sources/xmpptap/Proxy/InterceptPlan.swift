@@ -32,8 +32,9 @@ struct InterceptPlan {
                 value == nil ? "\(other) needs a certificate; add \(flag)" : "\(flag) needs a private key; add \(other)"
             )
         }
-        if options.upstreamInsecure, options.upstreamCa != nil {
-            throw .usage("--upstream-insecure disables the verification that --upstream-ca is for; leave one out")
+        try options.trust.check()
+        if options.upstreamInsecure, let flag = Self.first(of: ["--upstream-ca", "--pin"], in: options) {
+            throw .usage("--upstream-insecure disables the verification that \(flag) is for; leave one out")
         }
         if options.accounts != nil, options.channelBinding == .strip {
             throw .usage(
@@ -68,7 +69,8 @@ struct InterceptPlan {
         flags.first { flag in
             switch flag {
             case "--tls-min": options.tlsMin != nil
-            case "--upstream-ca": options.upstreamCa != nil
+            case "--upstream-ca": options.trust.anchors != nil
+            case "--pin": !options.trust.pin.isEmpty
             case "--upstream-insecure": options.upstreamInsecure
             case "--upstream-certificate": options.upstreamCertificate != nil
             case "--certificate": options.certificate != nil
@@ -82,7 +84,7 @@ struct InterceptPlan {
         }
     }
 
-    private static let aboutServers = ["--upstream-ca", "--upstream-insecure", "--upstream-certificate"]
+    private static let aboutServers = ["--upstream-ca", "--pin", "--upstream-insecure", "--upstream-certificate"]
 
     /// Refuses contradictions about the two legs.
     private static func checkLegs(_ options: InterceptOptions, allowRemote: Bool) throws(Failure) {
@@ -125,7 +127,7 @@ struct InterceptPlan {
             )
         }
         let upstreams = plan.listeners.compactMap { $0.upstream ?? plan.upstream }
-        if options.serverTls == .off, let far = upstreams.first(where: { $0.endpoint?.isLoopback != true }) {
+        if options.serverTls == .off, let far = upstreams.first(where: { $0.address?.isLoopback != true }) {
             warnings.append(
                 "--server-tls off: passwords and stanzas are sent to \(far) in clear text; anyone on the path can read them"
             )
@@ -138,16 +140,95 @@ struct InterceptPlan {
         try options?.keylog.map { path throws(Failure) in try KeyLogFile(path) }
     }
 
+    /// How TLS is spoken with servers.
+    private func serverLeg(_ options: InterceptOptions) throws(Failure) -> ServerLegTLS {
+        var server = try options.trust.verification()
+        server.minimumVersion = options.tlsMin ?? .tls12
+        server.isInsecure = options.upstreamInsecure
+        do {
+            server.identity = try Self.identity(options.upstreamCertificate, options.upstreamKey)
+        } catch {
+            throw .file("\(error)")
+        }
+        return server
+    }
+
+    /// The check of the server that clients of `target` are connected to; nil if TLS is not intercepted.
+    ///
+    /// - Parameter proxy: The flags about listening and servers.
+    func check(
+        _ target: ProxyTarget,
+        _ proxy: ProxyOptions,
+        _ proxyProtocol: ProxyProtocol
+    ) throws(Failure) -> ServerCheck? {
+        guard let options else { return nil }
+        return ServerCheck(
+            target: target,
+            server: proxy.upstream,
+            resolver: proxy.upstream == nil ? proxy.resolver : nil,
+            proxyHeader: proxyProtocol.sends,
+            way: options.serverTls == .off
+                ? .clear : options.serverTls == .direct || options.clientTls == .direct ? .direct : .any,
+            requiring: options.serverTls == .required
+                ? "--server-tls required"
+                : [.required, .direct].contains(options.clientTls) ? "--client-tls \(options.clientTls.rawValue)" : nil,
+            tls: try serverLeg(options)
+        )
+    }
+
+    /// The settings of the client. Creates the CA that the client must trust, if there is none.
+    ///
+    /// - Parameters:
+    ///   - outcome: Of the check of the server.
+    ///   - limit: As for ``interception(authorities:ephemeral:pin:limit:clock:)``.
+    func clientSetup(
+        _ target: ProxyTarget,
+        _ outcome: ServerCheck.Outcome,
+        _ authorities: AuthorityFolderOption,
+        limit: Int,
+        clock: RunClock
+    ) throws(Failure) -> ClientSetup {
+        // Without TLS on the server leg, clients have none either, unless it is the user who wants it off there.
+        guard let options, options.clientTls != .off, outcome.hasTLS || options.serverTls == .off else {
+            return ClientSetup(target: target, authority: nil, security: self.options == nil ? nil : "without TLS")
+        }
+        let security = options.clientTls == .direct ? "direct TLS" : nil
+        guard options.certificate == nil else {
+            return ClientSetup(target: target, authority: nil, security: security)
+        }
+        let folder = try authorities.resolved()
+        do throws(AuthorityError) {
+            let name = try CertificateName(target.domain.name)
+            let now = clock.now().time
+            let provider = provider(folder, limit: limit) { _ in }
+            let found = try provider.authority(covering: name, at: now)
+            if let found { try found.checkValidity(at: now) }
+            let made = found == nil ? try provider.makeAuthority(for: name, below: nil, at: now).authority : nil
+            let authority = found?.name ?? made?.name ?? name
+            let ready = ReadyAuthority(
+                name: authority,
+                certificate: folder.certificatePath(of: authority),
+                flag: folder.flag,
+                isNew: found == nil
+            )
+            return ClientSetup(target: target, authority: ready, security: security)
+        } catch {
+            throw Failure(error, in: folder)
+        }
+    }
+
     /// Reads the files named by the flags; nil if TLS is passed through.
     ///
     /// - Parameters:
     ///   - ephemeral: The CA of the built-in server, which also signs for the proxy in front of it.
+    ///   - pin: The certificate that the user accepted.
     ///   - limit: Number of CAs at which none is created on demand.
     ///   - keyLog: Gets the secrets of all connections.
     /// - Returns: The interception for the user's servers, and for the built-in server.
     func interception(
         authorities: AuthorityFolderOption,
         ephemeral: EphemeralAuthority?,
+        pin: CertificatePin? = nil,
         limit: Int,
         keyLog: KeyLogFile? = nil,
         clock: RunClock
@@ -159,12 +240,10 @@ struct InterceptPlan {
                     + "read and change the sessions, and clients cannot detect it"
             )
         }
-        var server = ServerLegTLS()
+        var server = try serverLeg(options)
+        if let pin { server.pins.append(pin) }
         var client = ClientLegTLS()
-        server.minimumVersion = options.tlsMin ?? .tls12
         client.minimumVersion = server.minimumVersion
-        server.isInsecure = options.upstreamInsecure
-        if let file = options.upstreamCa { server.trust = .file(file) }
         if let keyLog {
             server.keyLog = { keyLog.append($0) }
             client.keyLog = server.keyLog
@@ -175,7 +254,6 @@ struct InterceptPlan {
             plain.keyLog = server.keyLog
             let housed = try ephemeral?.interception(plain, client)
             guard !isBuiltInOnly else { return (housed, nil) }
-            server.identity = try Self.identity(options.upstreamCertificate, options.upstreamKey)
             let own = try Self.identity(options.certificate, options.key)
             return (
                 Interception(
@@ -210,8 +288,7 @@ struct InterceptPlan {
         return try TLSIdentity(certificateFile: certificate, keyFile: key)
     }
 
-    /// Issues certificates and creates the CAs they need: for the named domains, and without --allow-remote for the domain
-    /// of any verified server.
+    /// Issues certificates and creates the CAs they need.
     private func minter(
         _ option: AuthorityFolderOption,
         _ clock: RunClock,
@@ -219,6 +296,23 @@ struct InterceptPlan {
     ) throws(Failure) -> CertificateMinter {
         let folder = try option.resolved()
         for warning in AuthorityWarnings.all(folder, at: clock.now().time) { Console.complain("warning: \(warning)") }
+        return CertificateMinter(
+            provider(folder, limit: limit) { made in
+                Console.tell(
+                    "created a certificate authority for \(made.name) in \(folder.path); clients must trust it: "
+                        + "run 'xmpptap ca export --domain \(made.name)\(folder.flag)'"
+                )
+            }
+        )
+    }
+
+    /// The CAs of a folder, further ones made for the named domains and, without --allow-remote, for that of any verified
+    /// server.
+    private func provider(
+        _ folder: AuthorityFolder,
+        limit: Int,
+        whenMade: @escaping @Sendable (CertificateAuthority) -> Void
+    ) -> AuthorityProvider {
         var policy = AuthorityProvider.Policy()
         policy.domains = domains.compactMap { try? CertificateName($0) }
         policy.mayMakeAny = !allowRemote
@@ -226,13 +320,6 @@ struct InterceptPlan {
         let host = Console.hostName
         policy.suffixes = PublicSuffixes(ownName: host)
         policy.ownNames.insert(String(host.lowercased().prefix { $0 != "." }))
-        return CertificateMinter(
-            AuthorityProvider(folder, policy) { made in
-                Console.tell(
-                    "created a certificate authority for \(made.name) in \(folder.path); clients must trust it: "
-                        + "run 'xmpptap ca export --domain \(made.name)\(folder.flag)'"
-                )
-            }
-        )
+        return AuthorityProvider(folder, policy, whenMade: whenMade)
     }
 }

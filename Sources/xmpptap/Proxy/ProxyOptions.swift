@@ -5,6 +5,20 @@ internal import TapNetwork
 
 /// The flags about listening and servers.
 struct ProxyOptions: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp(
+            "Account or domain: finds its server, and checks it first.",
+            discussion: """
+                The server is looked up by DNS, unless --upstream says where it is. A certificate that cannot be verified is \
+                shown; on a terminal xmpptap asks whether to trust it, otherwise it ends. A certificate authority for the \
+                domain is created if there is none, and what to set in the client is printed. A resource is ignored.
+                """,
+            valueName: "account"
+        ),
+        transform: ProxyTarget.init
+    )
+    var target: ProxyTarget?
+
     @Option(
         help: ArgumentHelp(
             "Address to listen on; repeatable (default: 15222).",

@@ -14,6 +14,7 @@ struct ProxyPlan: Equatable {
     /// Resolves the flags.
     init(
         listen: [ListenSpec],
+        target: ProxyTarget? = nil,
         upstream endpoint: Endpoint?,
         domains: [Upstream.Domain] = [],
         resolver: Endpoint? = nil,
@@ -21,15 +22,29 @@ struct ProxyPlan: Equatable {
         allowRemote: Bool = false
     ) throws(Failure) {
         listeners = listen.isEmpty ? [ListenSpec()] : listen
+        let isEveryServed = listeners.allSatisfy { $0.upstream != nil }
+        if let target {
+            if let domain = domains.first {
+                throw .usage(
+                    "\(target.jid) names the domain; leave out --upstream-domain, or use a separate listener, as in "
+                        + "--listen PORT=domain:\(domain.name)"
+                )
+            }
+            guard !isEveryServed else {
+                throw .usage(
+                    "\(target.jid) has no effect: every --listen names its own server; leave out one or the other"
+                )
+            }
+        }
         if endpoint != nil, let domain = domains.first {
             throw .usage(
                 "--upstream and --upstream-domain exclude each other; leave one out, or use a separate listener, as in "
                     + "--listen PORT=domain:\(domain.name)"
             )
         }
-        let upstream: Upstream? = endpoint.map { .endpoint($0) } ?? (domains.isEmpty ? nil : .domains(domains))
+        let named: Upstream? = endpoint.map { .endpoint($0) } ?? (domains.isEmpty ? nil : .domains(domains))
+        let upstream = target?.upstream(at: endpoint) ?? named
         self.upstream = upstream
-        let isEveryServed = listeners.allSatisfy { $0.upstream != nil }
         needsServer = upstream == nil && !isEveryServed
         guard !needsServer || proxyProtocol.sends == nil else {
             throw .usage(
@@ -42,7 +57,7 @@ struct ProxyPlan: Equatable {
             warnings.append("\(flag) has no effect: every --listen names its own server")
         }
         let used = listeners.compactMap { $0.upstream ?? upstream }
-        if resolver != nil, !used.contains(where: { $0.endpoint == nil }) {
+        if resolver != nil, !used.contains(where: { $0.address == nil }) {
             warnings.append("--resolver has no effect: no server is looked up by domain")
         }
         if allowRemote, proxyProtocol.accepts, proxyProtocol.senders.isEmpty {
@@ -67,7 +82,11 @@ struct ProxyPlan: Equatable {
 
     /// Whether the built-in server serves the clients of the listener opened at `endpoint`.
     func isServed(at endpoint: Endpoint) -> Bool {
-        guard needsServer else { return false }
-        return (listeners.first { $0.port == endpoint.port } ?? listeners.first { $0.port == 0 })?.upstream == nil
+        needsServer && hasUsualServer(at: endpoint)
+    }
+
+    /// Whether the listener opened at `endpoint` names no server.
+    func hasUsualServer(at endpoint: Endpoint) -> Bool {
+        (listeners.first { $0.port == endpoint.port } ?? listeners.first { $0.port == 0 })?.upstream == nil
     }
 }

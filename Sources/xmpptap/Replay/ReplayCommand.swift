@@ -78,11 +78,7 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
     )
     var quiet: Int64 = 500_000_000
 
-    @Option(
-        help: ArgumentHelp("PEM trust anchors for the server (default: the system's).", valueName: "file"),
-        completion: .file()
-    )
-    var ca: String?
+    @OptionGroup var trust: ServerTrustOptions
 
     @Option(
         help: ArgumentHelp("Value for a placeholder of the capture; repeatable.", valueName: "name=@file"),
@@ -248,13 +244,13 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
         do {
             return try LiveServer(
                 to,
-                authority: ca,
+                tls: trust.verification(),
                 timeout: .nanoseconds(wait),
                 registers: register,
                 cryptography: OpenSSLCryptography()
             )
         } catch let error as TLSContextError {
-            throw Failure.file("--ca: \(error)")
+            throw Failure.file("--upstream-ca: \(error)")
         }
     }
 }

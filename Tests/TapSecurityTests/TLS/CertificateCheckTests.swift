@@ -174,6 +174,45 @@ import Testing
         )
     }
 
+    @Test func `a pinned certificate is accepted whatever is wrong with it, and no other of that server`() async throws
+    {
+        let own = try await TestCertificate(domain: "other.example")
+        let shown = try TLSIdentity(certificateFile: own.certificate, keyFile: own.key).certificate
+        func connect(_ pins: [CertificatePin], isInsecure: Bool = false) throws -> EnginePair {
+            var options = ServerLegTLS()
+            options.pins = pins
+            options.isInsecure = isInsecure
+            var pair = try EnginePair(
+                TLSEngine(TLSContext(options), to: ServerLegTarget(reference: ServerReference(domain: "example.org"))),
+                TLSEngine(
+                    TLSContext(ClientLegTLS()),
+                    for: ClientLegOffer(identity: TLSIdentity(certificateFile: own.certificate, keyFile: own.key))
+                )
+            )
+            pair.pump()
+            return pair
+        }
+        let wrong = try #require(CertificatePin(String(repeating: "0", count: 64)))
+        let right = try #require(CertificatePin(shown.fingerprintText))
+        #expect(CertificatePin(shown.fingerprint.hexadecimal) == right && "\(right)" == shown.fingerprintText)
+        let accepted = try connect([wrong, right])
+        #expect(accepted.client.state == .open && accepted.client.parameters()?.overlooked == [])
+        let refused = try connect([wrong])
+        #expect(faults(refused).map(\.name) == ["certificate-not-pinned"])
+        #expect(refused.client.state.fault?.words(peer: "the server").hasSuffix(shown.fingerprintText) == true)
+        #expect(
+            try connect([wrong], isInsecure: true).client.parameters()?.overlooked.map(\.name)
+                == faults(refused).map(\.name)
+        )
+        // A pin of a domain is none for others.
+        let same = CertificatePin(shown, for: try ServerReference(domain: "EXAMPLE.org"))
+        #expect(try connect([same]).client.state == .open)
+        let other = CertificatePin(shown, for: try ServerReference(domain: "example.net"))
+        #expect(
+            Set(faults(try connect([other])).map(\.name)) == ["certificate-self-signed", "certificate-wrong-name"]
+        )
+    }
+
     @Test func `a missing, empty or damaged file of trust anchors is reported by name`() throws {
         let folder = try TemporaryFolder()
         func error(_ file: String) -> String {

@@ -1,7 +1,8 @@
 """Runs a program on a terminal of its own, whose size and end the flags choose.
 
 Its output goes to standard output as it comes. With --close-at the terminal is closed as soon as that text has come, while the
-program goes on. SIGTERM is passed on. Exit code: the program's, or 128 and the signal's number.
+program goes on. With --reply the program's standard input and standard error are the terminal too, and the answer is typed as
+soon as that text has come. SIGTERM is passed on. Exit code: the program's, or 128 and the signal's number.
 """
 
 import argparse
@@ -19,6 +20,7 @@ parser.add_argument("--columns", type=int, required=True)
 parser.add_argument("--rows", type=int, required=True)
 parser.add_argument("--close-at", help="text at which the terminal is closed")
 parser.add_argument("--controlling", action="store_true", help="whether closing it raises SIGHUP")
+parser.add_argument("--reply", nargs=2, metavar=("TEXT", "ANSWER"), help="what is typed when a text has come")
 parser.add_argument("command", nargs="+")
 options = parser.parse_args()
 
@@ -33,12 +35,17 @@ def begin():
 
 
 program = subprocess.Popen(
-    options.command, stdin=subprocess.DEVNULL if not options.controlling else end, stdout=end, preexec_fn=begin
+    options.command,
+    stdin=end if options.controlling or options.reply else subprocess.DEVNULL,
+    stdout=end,
+    stderr=end if options.reply else None,
+    preexec_fn=begin,
 )
 signal.signal(signal.SIGTERM, lambda *_: program.terminate())
 os.close(end)
 seen = b""
 mark = options.close_at.encode() if options.close_at else None
+question = options.reply[0].encode() if options.reply else None
 while mark is None or mark not in seen:
     try:
         # Little at a time: the rest is still to be written when the terminal is closed.
@@ -47,7 +54,10 @@ while mark is None or mark not in seen:
         break
     if not part:
         break
-    seen = (seen + part)[-4096:] if mark else b""
+    seen = (seen + part)[-4096:]
+    if question and question in seen:
+        question = None
+        os.write(terminal, options.reply[1].encode() + b"\n")
     sys.stdout.buffer.write(part)
     sys.stdout.buffer.flush()
 os.close(terminal)

@@ -40,6 +40,6 @@ struct DemoSummaryTests {
     ])
     func `The commands are those that the user can type`(word: String?, program: String) {
         #expect(DemoSummary.program(called: word) == program)
-        #expect(DemoSummary.lines([], program: program).contains("  \(program) proxy --upstream HOST"))
+        #expect(DemoSummary.lines([], program: program).contains("  \(program) proxy USER@DOMAIN"))
     }
 }

@@ -46,6 +46,11 @@ struct ConfigFileTests {
         "What is no long flag is refused with file and line",
         arguments: [
             ("listen 15222", "t:1: 'listen 15222' is not a long flag; write one flag per line, as in --log info"),
+            (
+                "juliet@example.org",
+                "t:1: 'juliet@example.org' is not a long flag; write one flag per line, as in --log info, and type what has "
+                    + "no flag on the command line"
+            ),
             ("\n-v", "t:2: '-v' is not a long flag; write one flag per line, as in --log info"),
             ("--", "t:1: '--' is not a long flag; write one flag per line, as in --log info"),
             ("--config other", "t:1: --config is not allowed in a file; type it on the command line"),

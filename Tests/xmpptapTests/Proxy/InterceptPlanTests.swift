@@ -1,10 +1,12 @@
 import ArgumentParser
 import TapNetwork
+import TapSecurity
 import Testing
 
 @testable import xmpptap
 
 struct InterceptPlanTests {
+    static let pin = String(repeating: "0a", count: 32)
     private static let server = Endpoint(host: "example.org", port: 5222)
 
     /// The plan for these flags, before a server or the built-in one.
@@ -31,7 +33,7 @@ struct InterceptPlanTests {
     }
 
     @Test(arguments: [
-        ["--upstream-ca", "a"], ["--upstream-insecure"], ["--certificate", "a", "--key", "b"],
+        ["--upstream-ca", "a"], ["--pin", pin], ["--upstream-insecure"], ["--certificate", "a", "--key", "b"],
         ["--upstream-certificate", "a", "--upstream-key", "b"],
     ])
     func `What is about servers of one's own is refused before the built-in one`(flags: [String]) {
@@ -57,8 +59,33 @@ struct InterceptPlanTests {
         )
         #expect(
             refusal { try Self.plan(["--upstream-insecure", "--upstream-ca", "a"]) }
-                .hasPrefix("--upstream-insecure disables the verification")
+                .hasPrefix("--upstream-insecure disables the verification that --upstream-ca is for")
         )
+    }
+
+    @Test func `A pin excludes other ways to trust a server, and the earlier name of the trust anchors is known`()
+        throws
+    {
+        #expect(
+            refusal { try Self.plan(["--pin", Self.pin, "--upstream-insecure"]) }
+                == "--upstream-insecure disables the verification that --pin is for; leave one out"
+        )
+        for name in ["--upstream-ca", "--ca"] {
+            #expect(
+                refusal { try Self.plan(["--pin", Self.pin, name, "a"]) }
+                    == "--pin accepts one certificate whoever issued it: --upstream-ca has no effect; leave one out"
+            )
+        }
+        #expect(
+            refusal { try Self.plan(["--upstream-ca", "a", "--ca", "b"]) }
+                == "--ca is the earlier name of --upstream-ca; leave one out"
+        )
+        #expect(try InterceptOptions.parse(["--ca", "a"]).trust.verification().trust == .file("a"))
+        let pins = try InterceptOptions.parse(["--pin", Self.pin, "--pin", Self.pin.uppercased()]).trust.pin
+        #expect(pins.count == 2 && Set(pins).count == 1)
+        for text in ["", "0a", Self.pin + "0", String(repeating: "0g", count: 32)] {
+            #expect(throws: (any Error).self) { try InterceptOptions.parse(["--pin", text]) }
+        }
     }
 
     @Test func `Where other machines come in it has to be said what to do about TLS`() {
@@ -87,6 +114,7 @@ struct InterceptPlanTests {
             "--certificate has no effect with --client-tls off"
         ),
         (["--server-tls", "off", "--upstream-ca", "a"], false, "--upstream-ca has no effect with --server-tls off"),
+        (["--server-tls", "off", "--pin", pin], false, "--pin has no effect with --server-tls off"),
         (
             ["--server-tls", "off", "--upstream-insecure"], false,
             "--upstream-insecure has no effect with --server-tls off"

@@ -84,4 +84,41 @@ struct ProxyPlanTests {
         )
         #expect(try ProxyPlan(listen: [ListenSpec(port: 0), ListenSpec(port: 0)], upstream: nil).listeners.count == 2)
     }
+
+    @Test func `An account names the domain, and --upstream its server`() throws {
+        let account = try ProxyTarget("Juliet@Example.org/balcony")
+        #expect("\(account.jid)" == "Juliet@Example.org" && account.domain.ascii == "example.org")
+        #expect(try ProxyTarget("example.org").jid.local == nil)
+        let found = try ProxyPlan(listen: [], target: account, upstream: nil, resolver: server)
+        #expect(found.upstream == .domains([account.domain]) && found.upstream?.address == nil)
+        #expect(!found.needsServer && found.warnings.isEmpty)
+        let named = try ProxyPlan(listen: [], target: account, upstream: server, resolver: server)
+        #expect(named.upstream?.endpoint == nil && named.upstream?.address == server)
+        #expect(named.warnings == ["--resolver has no effect: no server is looked up by domain"])
+        // A listener with its own server is beside it.
+        let mixed = [ListenSpec(port: 1, upstream: .endpoint(server)), ListenSpec(port: 2)]
+        let plan = try ProxyPlan(listen: mixed, target: account, upstream: nil)
+        #expect(!plan.hasUsualServer(at: Endpoint(host: "::1", port: 1)))
+        #expect(plan.hasUsualServer(at: Endpoint(host: "::1", port: 2)))
+    }
+
+    @Test func `An account with contradicting flags is refused, and a malformed account with advice`() throws {
+        let account = try ProxyTarget("juliet@example.org")
+        let other = try Upstream.Domain("example.net")
+        #expect(
+            refusal { try ProxyPlan(listen: [], target: account, upstream: nil, domains: [other]) }
+                == "juliet@example.org names the domain; leave out --upstream-domain, or use a separate listener, as in "
+                + "--listen PORT=domain:example.net"
+        )
+        let listener = ListenSpec(port: 1, upstream: .endpoint(server))
+        #expect(
+            refusal { try ProxyPlan(listen: [listener], target: account, upstream: nil) }
+                == "juliet@example.org has no effect: every --listen names its own server; leave out one or the other"
+        )
+        for text in ["", "juliet@", "@example.org", "a b"] {
+            let words = refusal { try ProxyTarget(text) }
+            #expect(words.hasPrefix("\(text) is not an account or a domain (") && words.contains("juliet@example.org"))
+        }
+        #expect(refusal { try ProxyTarget("localhost:5222") }.hasSuffix("--upstream localhost:5222"))
+    }
 }

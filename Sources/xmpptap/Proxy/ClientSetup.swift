@@ -1,0 +1,59 @@
+internal import TapNetwork
+internal import TapSecurity
+internal import XMPPCore
+
+/// The settings of the client, in lines to copy.
+struct ClientSetup {
+    let target: ProxyTarget
+    /// The CA that the client must trust; nil if it is shown no certificate of xmpptap's.
+    let authority: ReadyAuthority?
+    /// How the client connects, in the words of clients' settings; nil if STARTTLS and direct TLS are possible.
+    let security: String?
+
+    /// The lines for the listener at `endpoint`.
+    func lines(at endpoint: Endpoint) -> [String] {
+        let account = target.jid.local == nil ? "user@\(target.jid)" : "\(target.jid)"
+        let security = security.map { ", \($0)" } ?? ""
+        var lines: [String] = []
+        if let authority, authority.isNew {
+            lines.append("created a certificate authority for \(authority.name) on this machine")
+        }
+        lines.append(
+            "point the client at \(endpoint.hostForClients) port \(endpoint.port)\(security); its JID stays \(account)"
+        )
+        guard let authority else { return lines }
+        let file = AuthorityFolder.word(authority.certificate)
+        lines.append("for TLS the client must trust \(authority.certificate):")
+        for client in ClientTrust.all {
+            let steps = client.steps(file: file, authority: "\(authority.name)")
+            // Clients that need more are in the output of 'ca export'.
+            guard !client.takesDER, steps.count == 1 else { continue }
+            lines.append("  \(client.name.padded(to: 12)) \(steps[0])")
+        }
+        lines.append("  \("others".padded(to: 12)) xmpptap ca export --domain \(authority.name)\(authority.flag)")
+        return lines
+    }
+}
+
+/// A CA that is there before the first client connects.
+struct ReadyAuthority {
+    let name: CertificateName
+    /// Path of its certificate.
+    let certificate: String
+    /// The `--ca-dir` argument for commands, if needed.
+    let flag: String
+    /// Whether it was created just now.
+    let isNew: Bool
+}
+
+extension Endpoint {
+    /// The host as a user types it in a client.
+    var hostForClients: String {
+        switch host {
+        case "127.0.0.1", "::1": "localhost"
+        // All addresses of this machine.
+        case "0.0.0.0", "::": "this machine's address,"
+        default: host
+        }
+    }
+}

@@ -1,0 +1,175 @@
+internal import Glibc
+internal import NIOCore
+internal import NIOPosix
+internal import TapCore
+internal import TapDiagnosis
+internal import TapNetwork
+internal import TapRecord
+internal import TapSecurity
+internal import XMPPCore
+
+/// Connects to the server of an account before the proxy listens, and has the user decide about a certificate that cannot be
+/// verified.
+struct ServerCheck {
+    let target: ProxyTarget
+    /// The server's address; nil looks the domain up.
+    let server: Endpoint?
+    let resolver: Endpoint?
+    let proxyHeader: ProxyProtocol.Version?
+    let way: Way
+    /// The flag by which sessions without TLS are refused, if any.
+    let requiring: String?
+    /// How the certificate is verified.
+    let tls: ServerLegTLS
+
+    /// How TLS begins on the server leg.
+    enum Way {
+        /// As the domain's records say; STARTTLS with an address.
+        case any
+        case direct
+        /// Not at all.
+        case clear
+    }
+
+    /// The result of the check.
+    struct Outcome {
+        var hasTLS = false
+        /// The domain has servers that begin with TLS, and no others.
+        var hasOnlyDirectTLS = false
+        /// The certificate that the user accepted.
+        var pin: CertificatePin?
+    }
+
+    func run() async throws -> Outcome {
+        let report = try await probe()
+        // Without its features, the server was not reached or does not serve the domain.
+        guard report.steps.contains(where: { $0.name == .offer }) else { throw failure(report) }
+        var outcome = Outcome(hasTLS: report.tls != nil)
+        if report.isDirect, case .announced = report.directService {
+            if case .announced = report.clearService {} else { outcome.hasOnlyDirectTLS = true }
+        }
+        let place = Self.place(report)
+        guard let parameters = report.tls, let certificate = parameters.certificate else {
+            // The flag has its warning.
+            guard way != .clear else { return outcome }
+            if let requiring {
+                throw Failure(
+                    status: .checkFailed,
+                    message:
+                        "the server of \(target.domain.name)\(place) offers no TLS, which \(requiring) needs; enable TLS "
+                        + "on the server, or leave \(requiring) out"
+                )
+            }
+            Console.complain(
+                "warning: the server of \(target.domain.name)\(place) offers no TLS: passwords and stanzas are sent to it "
+                    + "in clear text; enable TLS on the server"
+            )
+            return outcome
+        }
+        let way = report.isDirect ? "direct TLS" : "STARTTLS"
+        let connected = "the server of \(target.domain.name)\(place): \(way), \(parameters.version)"
+        guard !parameters.overlooked.isEmpty else {
+            let trust = tls.pins.isEmpty ? "verified" : "pinned"
+            Console.tell("\(connected), certificate \(trust), valid until \(certificate.notAfter.text)")
+            return outcome
+        }
+        if tls.isInsecure {
+            Console.tell("\(connected), certificate not verified")
+            return outcome
+        }
+        let reasons = parameters.overlooked.map(\.words).joined(separator: "; ")
+        Console.tell("cannot verify the certificate of the server of \(target.domain.name)\(place): \(reasons)")
+        for line in Self.facts(certificate) { Console.tell("  \(line)") }
+        guard tls.pins.isEmpty else {
+            throw Failure(
+                status: .checkFailed,
+                message: "the server's certificate is not the pinned one; \(AdviceTable.words(for: .comparePin))"
+            )
+        }
+        outcome.pin = try decide(certificate)
+        return outcome
+    }
+
+    /// The pin of a certificate that the user accepts.
+    private func decide(_ certificate: CertificateInfo) throws -> CertificatePin {
+        let pin = CertificatePin(certificate, for: try ServerReference(domain: target.domain.name))
+        guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else {
+            throw Failure(
+                status: .checkFailed,
+                message: "the server's certificate is not trusted; if the fingerprint is the server's, accept the "
+                    + "certificate with --pin \(pin), or trust its issuer with --upstream-ca FILE"
+            )
+        }
+        Console.tell("compare the fingerprint on the server: openssl x509 -in CERTIFICATE -noout -fingerprint -sha256")
+        Console.prompt("trust this certificate for this run? [y/N] ")
+        let answer = readLine() ?? ""
+        guard ["y", "yes"].contains(answer.lowercased()) else {
+            throw Failure(
+                status: .checkFailed,
+                message: "the server's certificate is not trusted, nothing was started; trust its issuer with "
+                    + "--upstream-ca FILE, or correct the certificate on the server"
+            )
+        }
+        Console.tell("trusted for this run; to skip the question the next time: --pin \(pin)")
+        return pin
+    }
+
+    /// The facts by which a certificate is recognised.
+    static func facts(_ certificate: CertificateInfo) -> [String] {
+        let names = certificate.names.all
+        let isOwn = certificate.issuer == certificate.subject
+        return [
+            "names        \(names.isEmpty ? "none" : names.joined(separator: ", "))",
+            "issuer       \(isOwn ? "itself, " : "")\(certificate.issuer)",
+            "valid        \(certificate.notBefore.text) to \(certificate.notAfter.text)",
+            "SHA-256      \(certificate.fingerprintText)",
+        ]
+    }
+
+    private func probe() async throws -> ProbeReport {
+        var plan = ProbePlan(account: target.jid)
+        plan.via = server
+        plan.resolver = resolver
+        plan.proxyHeader = proxyHeader
+        plan.isDirect = way == .direct
+        plan.usesTLS = way != .clear
+        plan.checksAlternative = false
+        plan.tls = tls
+        plan.advice = AdviceTable.words(for:)
+        let cryptography = OpenSSLCryptography()
+        // A separate run: the check does not count as a session, and is not logged.
+        let probe = Probe(
+            plan,
+            run: Run(cryptography: cryptography),
+            clock: RunClock(),
+            dispatcher: RecordDispatcher([]),
+            cryptography: cryptography
+        )
+        do {
+            return try await probe.report(on: MultiThreadedEventLoopGroup.singleton)
+        } catch let error as TLSContextError {
+            throw Failure.file("\(error)")
+        } catch let error as ProbeError {
+            throw Failure.network("--resolver: \(error)")
+        }
+    }
+
+    private func failure(_ report: ProbeReport) -> Failure {
+        let diagnosis = report.diagnosis
+        let step = report.steps.last { $0.outcome == .failed && $0.name != .certificate }
+        let finding = step?.lines.joined(separator: "; ") ?? diagnosis.map { "\($0.finding)" } ?? "no answer"
+        let isAboutCertificate = report.tls?.overlooked.isEmpty == false
+        let advice = isAboutCertificate ? nil : diagnosis.map { $0.advice ?? AdviceTable.words(for: $0.remedy) }
+        return Failure(
+            status: diagnosis?.isOfNetwork == true ? .network : .checkFailed,
+            message: "cannot use the server of \(target.domain.name)\(Self.place(report)): \(finding); "
+                + (advice ?? AdviceTable.words(for: .hostUnknown))
+        )
+    }
+
+    /// The address that was connected to, in brackets.
+    private static func place(_ report: ProbeReport) -> String {
+        let step = report.steps.last { $0.name == .connection && $0.outcome == .ok }
+        return step?.lines.first.map { " (\($0))" } ?? ""
+    }
+}
