@@ -76,22 +76,24 @@ public final class RecordReader {
     ///   - advice: The words for what to try, of logins that are read from their items; nil leaves them out.
     ///   - keys: Secrets of TLS in packets.
     ///   - redaction: What is hidden of packets and clients' logs; default secrets. Stored records are as they were recorded.
+    ///   - zone: The zone of times in clients' logs that name none; default UTC.
     /// - Throws: ``ReaderFault`` if a file cannot be read, is not a supported log, or was written by a newer program.
     public convenience init(
         _ paths: [String],
         advice: Advice? = nil,
         keys: KeyLog = KeyLog(),
-        redaction: RedactionPolicy = .secrets
+        redaction: RedactionPolicy = .secrets,
+        zone: LocalZone = .utc
     ) throws(ReaderFault) {
-        let decoding = Decoding(advice: advice, redaction: redaction)
+        let decoding = Decoding(advice: advice, redaction: redaction, zone: zone)
         let paths = try CaptureFolder.files(of: paths)
         var opened: [Part] = []
         for path in paths { opened.append(try Part(path: path, decoding, keys)) }
         // A client's log without days is of the day of the others: else nothing could be merged by time.
         if let began = opened.map(\.header.time).filter({ !ClientLogClock.lacksDay($0) }).min() {
             for (place, part) in opened.enumerated() where part.lacksDay {
-                let day = ClientLogClock.day(of: part.header.time, near: began)
-                opened[place] = try Part(path: paths[place], decoding, keys, day: day)
+                let midnight = ClientLogClock.midnight(of: part.header.time, near: began, in: zone)
+                opened[place] = try Part(path: paths[place], decoding, keys, midnight: midnight)
             }
         }
         try self.init(opened, advice)
@@ -109,7 +111,7 @@ public final class RecordReader {
         advice: Advice? = nil,
         redaction: RedactionPolicy = .secrets
     ) throws(ReaderFault) {
-        try self.init([Part(capture, Decoding(advice: advice, redaction: redaction))], advice)
+        try self.init([Part(capture, Decoding(advice: advice, redaction: redaction, zone: .utc))], advice)
     }
 
     private init(_ opened: [Part], _ advice: Advice?) throws(ReaderFault) {
@@ -349,13 +351,13 @@ private final class Part {
         case packets(PacketPart)
     }
 
-    /// - Parameter day: That of the first line of a client's log without days.
-    init(path: String, _ decoding: Decoding, _ keys: KeyLog, day: Timestamp? = nil) throws(ReaderFault) {
+    /// - Parameter midnight: That before the first line, for a client's log without days.
+    init(path: String, _ decoding: Decoding, _ keys: KeyLog, midnight: Timestamp? = nil) throws(ReaderFault) {
         let name = path == "-" ? "standard input" : path
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw ReaderFault(code: .cannotOpen(errno: errno), path: name) }
         var lines = LineReader(descriptor: descriptor, owned: path != "-", longestLine: RecordReader.longestLine)
-        (header, content) = try Self.beginning(&lines, name, decoding, keys, day)
+        (header, content) = try Self.beginning(&lines, name, decoding, keys, midnight)
         first = header
         self.lines = lines
         self.path = name
@@ -394,7 +396,7 @@ private final class Part {
         _ path: String,
         _ decoding: Decoding,
         _ keys: KeyLog,
-        _ day: Timestamp?
+        _ midnight: Timestamp?
     ) throws(ReaderFault) -> (RecordHeader, Content) {
         let signature = lines.beginning(Self.signature)
         if let format = PacketFormat(signature) {
@@ -407,7 +409,7 @@ private final class Part {
         }
         if let format = FileFormat.ofBytes(signature) { throw ReaderFault(code: .otherFormat(format), path: path) }
         do throws(ReaderFault) {
-            return try log(&lines, path, decoding, day)
+            return try log(&lines, path, decoding, midnight)
         } catch {
             guard error.code == .notOurs, let format = FileFormat.ofText(signature) else { throw error }
             throw ReaderFault(code: .otherFormat(format), path: path)
@@ -418,7 +420,7 @@ private final class Part {
         _ lines: inout LineReader,
         _ path: String,
         _ decoding: Decoding,
-        _ day: Timestamp?
+        _ midnight: Timestamp?
     ) throws(ReaderFault) -> (RecordHeader, Content) {
         switch lines.next(passesOver: false) {
         case .whole(let range):
@@ -426,13 +428,13 @@ private final class Part {
             guard !isOurs else {
                 return (try lines.withBytes(of: range) { line throws(ReaderFault) in try header(line, path) }, .records)
             }
-            let client = try ClientLogPart(first: range, &lines, path, decoding, day)
+            let client = try ClientLogPart(first: range, &lines, path, decoding, midnight)
             return (client.header, .clientLog(client))
         case .torn(let range):
             // A header that was being written when the program was killed is ours, and there is nothing behind it.
             let isOurs = lines.withBytes(of: range) { RecordHeader.beginsAsHeader($0) }
             guard !isOurs else { throw ReaderFault(code: .empty, path: path) }
-            let client = try ClientLogPart(first: range, &lines, path, decoding, day)
+            let client = try ClientLogPart(first: range, &lines, path, decoding, midnight)
             return (client.header, .clientLog(client))
         case .end: throw ReaderFault(code: .empty, path: path)
         case .tooLong: throw ReaderFault(code: .notOurs, path: path)

@@ -42,6 +42,8 @@ struct DemoTests {
         let run = try await XMPPTapBinary.run(["demo", "--log", "off", "--capture", capture])
         #expect(run.ending == .exited(0), "\(run.error)")
         #expect(!run.output.contains("SEND"))
+        let closing = try #require(run.error.split(separator: "\n").last)
+        #expect(closing.hasPrefix("capture \(capture), ") && closing.hasSuffix(" records: xmpptap explain \(capture)"))
         let records = folder.read("demo.xtap").split(separator: "\n")
         #expect(records.first?.contains(#""complete":true"#) == true)
         #expect(records.last?.contains(#""kind":"session""#) == true)

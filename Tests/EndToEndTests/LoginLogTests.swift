@@ -71,7 +71,10 @@ struct LoginLogTests {
         var xml: String
 
         init?(_ line: Substring) {
-            guard let match = line.wholeMatch(of: /\d\d:\d\d:\d\d\.\d{3} +(?:\[\d+(?: (.+?))?\] )?(SEND|RECV): (<.*)/)
+            guard
+                let match = line.wholeMatch(
+                    of: /(?:[\d-]{10}T)?[\d:]{8}\.\d{3}Z? +(?:\[\d+(?: (.+?))?\] )?(SEND|RECV): (<.*)/
+                )
             else { return nil }
             (who, direction, xml) = (match.1.map(String.init), String(match.2), String(match.3))
         }

@@ -21,6 +21,8 @@ struct PacketsTests {
         /// What sniff said that had the proxy's key log while it was written, and one that got it when all was over.
         var live: [LogRecord]
         var late: [LogRecord]
+        /// The last line that the first of them printed.
+        var closing: String
     }
 
     init() throws { folder = try TemporaryFolder() }
@@ -102,7 +104,12 @@ struct PacketsTests {
         try await scene.stop()
         try await capture.terminate()
         _ = try folder.write(folder.read("keys"), to: "late")
-        return try await Talk(log: scene.tap.records(), live: records(of: live), late: records(of: late))
+        return try await Talk(
+            log: scene.tap.records(),
+            live: records(of: live),
+            late: records(of: late),
+            closing: live.process.lines(of: .standardError).last ?? ""
+        )
     }
 
     @Test("Packets with the proxy's key log tell what its own log told", arguments: ["1_3", "1_2"])
@@ -143,6 +150,8 @@ struct PacketsTests {
         let stored = try await XMPPTapBinary.run(["read", folder.path(of: "soft.xtap"), "--redact", "bodies"])
         #expect(stored.ending == .exited(2) && stored.error.contains("a capture is redacted when it is recorded"))
         // The capture around a match has that, and the logins of its sessions, as they were shown.
+        let place = folder.path(of: "soft.xtap")
+        #expect(talk.closing.hasPrefix("capture \(place), ") && talk.closing.hasSuffix("xmpptap explain \(place)"))
         let soft = folder.read("soft.xtap").split(separator: "\n")
         #expect(soft.first?.contains(#""when":"body:soft","before":0,"after":0,"complete":false"#) == true)
         let kept = try LogRecord.all(in: folder.path(of: "soft.xtap"))

@@ -28,9 +28,12 @@ struct ReadTests {
         let info = try await XMPPTapBinary.run(["read", file])
         #expect(info.ending == .exited(0))
         #expect(info.error.isEmpty)
-        #expect(info.output == "17:22:42.102 info [1] net: hello\n17:22:43.102 info [2] SEND presence 11 B\n")
+        #expect(
+            info.output
+                == "2026-11-21T17:22:42.102Z info [1] net: hello\n2026-11-21T17:22:43.102Z info [2] SEND presence 11 B\n"
+        )
         let second = try await XMPPTapBinary.run(["read", file, "--session", "2", "--log", "off,send"])
-        #expect(second.output == "17:22:43.102 [2] SEND: <presence/>\n")
+        #expect(second.output == "2026-11-21T17:22:43.102Z [2] SEND: <presence/>\n")
         let ninth = try await XMPPTapBinary.run(["read", file, "--session", "9"])
         #expect(ninth.ending == .exited(1) && ninth.output.isEmpty)
         #expect(ninth.error == "xmpptap: --session 9: there is no such session; the first is 1, the last 2\n")
@@ -42,10 +45,74 @@ struct ReadTests {
         #expect(json.output.split(separator: "\n").map(String.init) == [Self.writtenHeader] + Self.records)
     }
 
+    @Test func `Lines have the local time, the day and the offset; JSON is in UTC, and such lines are read back`()
+        async throws
+    {
+        let file = try capture([Self.header] + Self.records)
+        func read(_ arguments: String...) async throws -> String {
+            // Summer time all year.
+            try await XMPPTapBinary.run(["read"] + arguments, environment: ["TZ": "EET-3"]).output
+        }
+        #expect(
+            try await read(file)
+                == "2026-11-21T20:22:42.102+03:00 info [1] net: hello\n"
+                + "2026-11-21T20:22:43.102+03:00 info [2] SEND presence 11 B\n"
+        )
+        #expect(
+            try await read(file, "--format", "compact").split(separator: "\n").prefix(1)
+                .allSatisfy { $0.hasPrefix("── 2026-11-21 +03:00 ──") }
+        )
+        #expect(try await read(file, "--since", "20:22:43").hasPrefix("2026-11-21T20:22:43.102+03:00 info [2]"))
+        #expect(try await read(file, "--since", "17:22:43Z").hasPrefix("2026-11-21T20:22:43.102+03:00 info [2]"))
+        #expect(try await read(file, "--sessions").contains("  2026-11-21T20:22:42+03:00  "))
+        #expect(try await read(file, "--json").contains(#""time":"2026-11-21T17:22:43.102000000Z""#))
+        let log = try #require(folder).write(
+            "2026-11-21T20:22:43.102+03:00 [2] SEND: <presence/>\n2026-11-21 20:22:44 x\n",
+            to: "local.log"
+        )
+        let again = try await read(log, "--json")
+        #expect(again.contains(#""time":"2026-11-21T17:22:43.102000000Z""#), "\(again)")
+        #expect(again.contains(#""time":"2026-11-21T17:22:44.000000000Z""#), "\(again)")
+    }
+
+    @Test func `A filter that can only mean a domain is a warning`() async throws {
+        let file = try capture([Self.header] + Self.records)
+        let read = try await XMPPTapBinary.run(["read", file, "--filter", "jid:romeo"])
+        #expect(read.ending == .exited(0) && read.output.isEmpty)
+        #expect(
+            read.error == "xmpptap: warning: filter: jid:romeo means the domain romeo; for an account write "
+                + "jid:romeo@DOMAIN or jid:romeo@<*>\n"
+        )
+        let log = try #require(folder).path(of: "filtered.log")
+        let demo = try await XMPPTapBinary.run(["demo", "--log", "off", "--log-to", "\(log),filter=with:romeo"])
+        #expect(demo.error.contains("filter: with:romeo means the domain romeo"), "\(demo.error)")
+    }
+
+    @Test func `explain tells a failed login from a recording that shows none, by its exit code`() async throws {
+        let folder = try #require(folder)
+        func explain(_ log: String) async throws -> ToolProcess.Ending {
+            try await XMPPTapBinary.run(["explain", folder.write(log, to: "client.log")]).ending
+        }
+        let streams = "xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'"
+        let header = "SEND: <stream:stream \(streams) to='x' version='1.0'>\n"
+        let sasl = "xmlns='urn:ietf:params:xml:ns:xmpp-sasl'"
+        let offer = "<mechanisms \(sasl)><mechanism>PLAIN</mechanism></mechanisms>"
+        let features = "RECV: <stream:features>\(offer)</stream:features>\n"
+        let login = "SEND: <auth \(sasl) mechanism='PLAIN'>AGEAYg==</auth>\n"
+        #expect(try await explain(header + features) == .exited(3))
+        #expect(try await explain(header + features + login) == .exited(3))
+        #expect(
+            try await explain(header + features + login + "RECV: <failure \(sasl)><not-authorized/></failure>\n")
+                == .exited(1)
+        )
+        let none = try await XMPPTapBinary.run(["explain", try capture([Self.header])])
+        #expect(none.ending == .exited(3) && none.error.contains("no sessions found"))
+    }
+
     @Test func `Times select records, and the sessions can be listed and counted`() async throws {
         let file = try capture([Self.header] + Self.records)
         let late = try await XMPPTapBinary.run(["read", file, "--since", "17:22:43"])
-        #expect(late.output == "17:22:43.102 info [2] SEND presence 11 B\n" && late.ending == .exited(0))
+        #expect(late.output == "2026-11-21T17:22:43.102Z info [2] SEND presence 11 B\n" && late.ending == .exited(0))
         let early = try await XMPPTapBinary.run(["read", file, "--until", "2026-11-21T17:22:43Z", "--json"])
         #expect(
             early.output.split(separator: "\n").map(String.init)
@@ -100,12 +167,12 @@ struct ReadTests {
         let torn = try capture([Self.header, Self.records[0]], end: "\n{\"sequence\":2,\"ti")
         let read = try await XMPPTapBinary.run(["read", torn])
         #expect(read.ending == .exited(0))
-        #expect(read.output == "17:22:42.102 info [1] net: hello\n")
+        #expect(read.output == "2026-11-21T17:22:42.102Z info [1] net: hello\n")
         #expect(read.error.hasPrefix("xmpptap: line 3 of \(torn) is incomplete: "))
         let damaged = try capture([Self.header, "{\"sequence\":true}", Self.records[0]])
         let rest = try await XMPPTapBinary.run(["read", damaged])
         #expect(rest.ending == .exited(3))
-        #expect(rest.output == "17:22:42.102 info [1] net: hello\n")
+        #expect(rest.output == "2026-11-21T17:22:42.102Z info [1] net: hello\n")
         #expect(rest.error.hasPrefix("xmpptap: line 2 of \(damaged) skipped: "))
         // Of many the first are named, and the others counted.
         let many = try capture([Self.header] + Array(repeating: "{}", count: 20) + [Self.records[0]])
@@ -185,10 +252,10 @@ struct ReadTests {
         let text = try await XMPPTapBinary.run(["read", whole])
         #expect(
             text.output.split(separator: "\n").map(String.init) == [
-                "17:10:42.102 info [1] net: hello", "17:11:42.102 info [2] net: hello",
-                "# 2026-11-21T17:20:42.000000000Z xmpptap 0.1.0 log info", "17:20:42.102 info [1] net: hello",
-                "# 2026-11-21T17:30:42.000000000Z xmpptap 0.1.0 log info", "17:30:42.102 info [3] net: hello",
-                "17:30:43.102 info [2] SEND presence 11 B",
+                "2026-11-21T17:10:42.102Z info [1] net: hello", "2026-11-21T17:11:42.102Z info [2] net: hello",
+                "# 2026-11-21T17:20:42.000Z xmpptap 0.1.0 log info", "2026-11-21T17:20:42.102Z info [1] net: hello",
+                "# 2026-11-21T17:30:42.000Z xmpptap 0.1.0 log info", "2026-11-21T17:30:42.102Z info [3] net: hello",
+                "2026-11-21T17:30:43.102Z info [2] SEND presence 11 B",
             ]
         )
     }
@@ -250,7 +317,10 @@ struct ReadTests {
         let read = try await XMPPTapBinary.run(["read", file])
         #expect(read.ending == .exited(0))
         #expect(read.error.isEmpty, "\(read.error)")
-        #expect(read.output == "17:22:43.102 info [2] SEND presence 11 B\n17:22:42.102 info [1] net: hello\n")
+        #expect(
+            read.output
+                == "2026-11-21T17:22:43.102Z info [2] SEND presence 11 B\n2026-11-21T17:22:42.102Z info [1] net: hello\n"
+        )
         let json = try await XMPPTapBinary.run(["read", file, "--json"])
         #expect(json.error.isEmpty)
         #expect(
@@ -258,7 +328,7 @@ struct ReadTests {
             "still complete, nothing added"
         )
         let first = try await XMPPTapBinary.run(["read", file, "--session", "1"])
-        #expect(first.output == "17:22:42.102 info [1] net: hello\n")
+        #expect(first.output == "2026-11-21T17:22:42.102Z info [1] net: hello\n")
     }
 
     @Test func `What was recorded at info has no XML, and that is said`() async throws {
@@ -275,7 +345,7 @@ struct ReadTests {
         for (name, text, message) in [
             ("other.txt", "hello\n", " is neither a log or capture of xmpptap nor a log of a client or server "),
             ("empty", "", " contains no records yet"),
-            ("tap.log", "17:22:42.102 info [1] net: hello\n", " is a text log without the XML of items; "),
+            ("tap.log", "2026-11-21T17:22:42.102Z info [1] net: hello\n", " is a text log without the XML of items; "),
             (
                 "newer.xtap", Self.header.replacing("\"xtap\":1", with: "\"xtap\":9") + "\n",
                 " was written by a newer xmpptap"
@@ -291,7 +361,7 @@ struct ReadTests {
         let path = try #require(XMPPTapBinary.path)
         let file = try capture([Self.header] + Self.records)
         let log = try await XMPPTapBinary.run(["read", file]).output
-        #expect(log.hasPrefix("17:22:42.102 info [1] net: hello\n"))
+        #expect(log.hasPrefix("2026-11-21T17:22:42.102Z info [1] net: hello\n"))
         let shell = try ToolProcess(
             "/bin/bash",
             [
@@ -329,20 +399,20 @@ struct ReadTests {
             try handle.close()
         }
         try append(Self.records)
-        try await waits(for: "17:22:43.102 info [2] SEND presence 11 B")
+        try await waits(for: "2026-11-21T17:22:43.102Z info [2] SEND presence 11 B")
         // What stands in the old file when the new one is begun is shown, too.
         let third = Self.records[1].replacing("\"sequence\":2", with: "\"sequence\":3").replacing(":43.", with: ":44.")
         let fourth = Self.records[1].replacing("\"sequence\":2", with: "\"sequence\":4").replacing(":43.", with: ":45.")
         try append([third])
         try FileManager.default.moveItem(atPath: file, toPath: "\(file).1")
         _ = try capture(["\(Self.header.dropLast()),\"records_before\":3}", fourth])
-        try await waits(for: "17:22:45.102 info [2] SEND presence 11 B")
+        try await waits(for: "2026-11-21T17:22:45.102Z info [2] SEND presence 11 B")
         read.process.signal(SIGINT)
         #expect(try await read.process.ending() == .exited(0))
         #expect(read.process.text(of: .standardError).isEmpty)
         #expect(
             read.process.lines(of: .standardOutput).filter { !$0.hasPrefix("#") }
-                == (43...45).map { "17:22:\($0).102 info [2] SEND presence 11 B" }
+                == (43...45).map { "2026-11-21T17:22:\($0).102Z info [2] SEND presence 11 B" }
         )
     }
 
@@ -354,7 +424,7 @@ struct ReadTests {
             ["-c", "\"$0\" read \"$1\" | head -1; echo ${PIPESTATUS[0]}", path, file]
         )
         #expect(try await shell.ending() == .exited(0))
-        #expect(shell.text(of: .standardOutput) == "17:22:42.102 info [1] net: hello\n0\n")
+        #expect(shell.text(of: .standardOutput) == "2026-11-21T17:22:42.102Z info [1] net: hello\n0\n")
         #expect(shell.text(of: .standardError).isEmpty)
     }
 

@@ -6,16 +6,23 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ReadmeTranscriptTests {
     @Test func `a transcript that leaves a line out without saying so is found`() {
-        let printed = ["17:22:42.102 info [1] SEND stream 12 B", "17:22:42.103 info [1] RECV stream 1.2 kB", "end"]
+        let printed = [
+            "2026-11-27T17:22:42.102Z info [1] SEND stream 12 B",
+            "2026-11-27T17:22:42.103+01:00 info [1] RECV stream 1.2 kB", "end",
+        ]
         func difference(_ lines: String...) -> String? { Transcript(lines: lines).difference(from: printed) }
         #expect(
-            difference("11:00:00.000 info [1] SEND stream 99 B", "11:00:00.000 info [1] RECV stream 9 B", "end") == nil
+            difference(
+                "2026-11-27T11:00:00.000Z info [1] SEND stream 99 B",
+                "2026-11-27T11:00:00.000Z info [1] RECV stream 9 B",
+                "end"
+            ) == nil
         )
-        #expect(difference("11:00:00.000 info [1] SEND …", "…", "end") == nil)
-        #expect(difference("…", "11:00:00.000 info [1] RECV stream 9 B", "…") == nil)
-        #expect(difference("11:00:00.000 info [1] SEND stream 99 B", "end") != nil)
-        #expect(difference("11:00:00.000 info [1] SEND stream 99 B") != nil)
-        #expect(difference("11:00:00.000 info [1] SEND features 99 B", "…") != nil)
+        #expect(difference("2026-11-27T11:00:00.000Z info [1] SEND …", "…", "end") == nil)
+        #expect(difference("…", "2026-11-27T11:00:00.000Z info [1] RECV stream 9 B", "…") == nil)
+        #expect(difference("2026-11-27T11:00:00.000Z info [1] SEND stream 99 B", "end") != nil)
+        #expect(difference("2026-11-27T11:00:00.000Z info [1] SEND stream 99 B") != nil)
+        #expect(difference("2026-11-27T11:00:00.000Z info [1] SEND features 99 B", "…") != nil)
         #expect(difference("…", "something else", "…") != nil)
     }
 

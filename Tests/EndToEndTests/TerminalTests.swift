@@ -99,7 +99,8 @@ struct TerminalTests {
         let commands = [
             "'\(program)' doctor --port \(try FreePort.next())", "'\(program)' ca show \(authorities)",
             "'\(program)' probe juliet@localhost --timeout 5 --via 127.0.0.1:\(try FreePort.next())",
-            "'\(program)' explain '\(capture)'",
+            "'\(program)' explain '\(capture)'", "'\(program)' read '\(capture)' --sessions",
+            "'\(program)' demo --log off",
         ]
         let environment = ["LC_ALL": "C.UTF-8", "NO_COLOR": "1"]
         for columns in [60, 80, 200] {
@@ -110,6 +111,14 @@ struct TerminalTests {
                     !screen.lines.isEmpty && screen.lines == screen.whole,
                     "\(command) at \(columns): \(screen.lines)"
                 )
+                if command.contains("--sessions") {
+                    let rule = String(repeating: "─", count: columns - 18)
+                    #expect(screen.lines.first?.hasSuffix("UTC \(rule)") == true, "\(screen.lines)")
+                    #expect(screen.lines[1].contains("SLOWEST IQ") == (columns == 200), "\(screen.lines)")
+                    #expect(screen.lines[1].contains("SENT  RECV  ERRORS") == (columns >= 80), "\(screen.lines)")
+                    let note = "not shown here: SLOWEST IQ, CLIENT"
+                    #expect(screen.lines.last?.hasPrefix(note) == (columns < 200), "\(screen.lines)")
+                }
                 guard command.contains(" explain ") else { continue }
                 let second = try #require(screen.lines.firstIndex { $0.hasPrefix("── 2 · juliet at ") })
                 #expect(screen.lines[second + 1].hasPrefix("✗  failed at sasl: "), "\(screen.lines)")
@@ -120,6 +129,32 @@ struct TerminalTests {
         #expect(ascii.lines.contains { $0.hasPrefix("!  failed at sasl: ") })
         #expect(ascii.lines.allSatisfy { $0.utf8.allSatisfy { $0 < 0x80 } }, "\(ascii.lines)")
         #expect(try await scene.binary.process.terminate() == .exited(0))
+    }
+
+    @Test func `Help goes through a pager on a terminal, and nowhere else`() async throws {
+        let folder = try #require(folder)
+        let program = try #require(XMPPTapBinary.path)
+        let pager = try folder.write("#!/bin/sh\nsed 's/^/> /'; echo \"options $LESS\"\n", to: "pager")
+        let hasty = try folder.write("#!/bin/sh\nhead -n 3\n", to: "hasty")
+        for file in [pager, hasty] {
+            try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: file)
+        }
+        for words in ["help tls", "help", "help proxy", "manual tls"] {
+            let paged = try await screen(80, "'\(program)' \(words)", environment: ["PAGER": pager, "TERM": "xterm"])
+            #expect(paged.lines.last == "options FRX" && paged.lines.contains { $0.hasPrefix("> ") }, "\(paged)")
+            let plain = try await XMPPTapBinary.run(
+                words.split(separator: " ").map(String.init),
+                environment: ["PAGER": pager]
+            )
+            #expect(plain.ending == .exited(0) && !plain.output.contains("> "))
+        }
+        for (variable, value) in [("PAGER", "cat"), ("TERM", "dumb"), ("PAGER", "/nowhere"), ("PAGER", hasty)] {
+            let environment = ["PAGER": pager, "NO_COLOR": "1"].merging([variable: value]) { $1 }
+            let command = "sh -c \"'\(program)' help performance; echo status \\$?\""
+            let shown = try await screen(80, command, environment: environment)
+            #expect(shown.lines.last == "status 0" && !shown.lines.contains { $0.hasPrefix("> ") }, "\(shown.lines)")
+            #expect(shown.lines.count > 20 || value == hasty, "\(shown.lines)")
+        }
     }
 
     /// A terminal in which a proxy before its built-in server runs.

@@ -84,7 +84,7 @@ struct Transcript {
         (/id="[^"]*"|id='[^']*'|id=\S+/, "id=ID"),
         (/for localhost [0-9a-f]{8}/, "for localhost ID"),
         (/go-sendxmpp\.[0-9a-f]+/, "go-sendxmpp.ID"),
-        (/\d{4}-\d\d-\d\dT[\d:.]+Z?/, "DATE"),
+        (/\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)?/, "DATE"),
         (/\d\d:\d\d:\d\d\.\d{3}/, "TIME"),
         (/(?:[0-9A-F]{2}:){3,}(?:[0-9A-F]{2})?/, "HASH"),
         (/\d+(?:\.\d+)? (?:µs|ms|s)\b/, "DURATION"),

@@ -16,9 +16,11 @@ public struct XMPPTapBinary: Sendable {
     ///
     /// - Parameters:
     ///   - arguments: what is typed after its name.
+    ///   - environment: added to what this process has; times are in UTC, unless it has TZ.
     ///   - input: what it reads on standard input; nothing by default.
     public init(_ arguments: [String], environment: [String: String] = [:], input: String = "") throws {
         guard let path = Self.path else { throw KitError("xmpptap is not built beside the test bundle") }
+        let environment = environment.merging(["TZ": "UTC0"]) { given, _ in given }
         process = try ToolProcess(path, arguments, environment: environment, input: input)
     }
 
@@ -40,10 +42,11 @@ public struct XMPPTapBinary: Sendable {
     /// Runs it to its end.
     public static func run(
         _ arguments: [String],
+        environment: [String: String] = [:],
         input: String = "",
         within limit: Duration = .seconds(60)
     ) async throws -> (ending: ToolProcess.Ending, output: String, error: String) {
-        let binary = try XMPPTapBinary(arguments, input: input)
+        let binary = try XMPPTapBinary(arguments, environment: environment, input: input)
         let ending = try await binary.process.ending(within: limit)
         return (ending, binary.process.text(of: .standardOutput), binary.process.text(of: .standardError))
     }

@@ -15,17 +15,17 @@ struct ClientLogPart {
     /// Reads as much as the format is learned from: up to ``ClientLogSource/learningLines`` lines, less if the file ends, or if a
     /// pipe has shown items and pauses.
     ///
-    /// - Parameter day: That of the first line, of a log without days.
+    /// - Parameter midnight: That before the first line, for a log without days.
     /// - Throws: ``ReaderFault`` if none of these lines shows an item, or reading fails.
     init(
         first: Range<Int>,
         _ lines: inout LineReader,
         _ path: String,
         _ decoding: Decoding,
-        _ day: Timestamp?
+        _ midnight: Timestamp?
     ) throws(ReaderFault) {
         let run = Run()
-        var source = ClientLogSource(run.secrets, decoding.redaction, day: day)
+        var source = ClientLogSource(run.secrets, decoding.redaction, zone: decoding.zone, midnight: midnight)
         runner = SourceRunner(run: run, options: decoding.applied(to: ClientLogSource.options))
         let beginning = Self.copy(first, lines)
         var line = beginning

@@ -22,7 +22,7 @@ struct ClientLogSource: Source {
     static let learningBytes = 8 << 20
 
     private let redactor: Redactor
-    private var clock = ClientLogClock()
+    private var clock: ClientLogClock
     private var fragmenter = LogFragmenter()
     /// Entries read before the format was learned; nil afterwards.
     private var backlog: [LogFragmenter.Entry]? = []
@@ -76,10 +76,15 @@ struct ClientLogSource: Source {
         return options
     }
 
-    /// A source whose secrets are numbered with others of its run; `day` is that of the first line of a log without days.
-    init(_ secrets: SecretRegistry, _ redaction: RedactionPolicy, day: Timestamp? = nil) {
+    /// Creates a source that numbers its secrets together with others of its run.
+    ///
+    /// - Parameters:
+    ///   - zone: That of times without a zone.
+    ///   - midnight: That before the first line, for a log without days.
+    init(_ secrets: SecretRegistry, _ redaction: RedactionPolicy, zone: LocalZone, midnight: Timestamp? = nil) {
         redactor = Redactor(policy: redaction, registry: secrets)
-        if let day { clock.begin(day) }
+        clock = ClientLogClock(zone: zone)
+        if let midnight { clock.begin(midnight: midnight) }
     }
 
     /// When the first line was written that names a time.

@@ -3,11 +3,12 @@ internal import TapRecord
 
 /// The time at the beginning of a line: `17:22:42.102`, with a day before it if the client writes one.
 struct ClientLogStamp {
-    /// The wall clock; without a day that of the first of January 1970. Of what has no zone it is what the client's clock
-    /// showed.
+    /// The wall clock; without a day that of the first of January 1970. Without a zone it is what the client's clock showed.
     let time: Timestamp
     /// The line names the day.
     let hasDay: Bool
+    /// The line names the zone.
+    let hasZone: Bool
 
     /// The range of the time in the line.
     let range: Range<Int>
@@ -83,7 +84,8 @@ struct ClientLogStamp {
         append(second, digits: 2, fraction.isEmpty ? 0x5A : 0x2E)
         if !fraction.isEmpty { text += fraction + [0x5A] }
         guard let local = Timestamp(rfc3339: text.span.bytes) else { return nil }
-        time = Timestamp(nanoseconds: local.nanoseconds &- Int64(zone) &* 60_000_000_000)
+        time = Timestamp(nanoseconds: local.nanoseconds &- Int64(zone ?? 0) &* 60_000_000_000)
+        hasZone = zone != nil
         self.hasDay = hasDay
     }
 
@@ -177,12 +179,14 @@ struct ClientLogStamp {
             return found.prefix(count)
         }
 
-        /// `+HH:MM` or `+HHMM` in minutes; 0 if there is none.
-        mutating func zone() -> Int {
-            guard let sign = rest.first, sign == 0x2B || sign == 0x2D else { return 0 }
+        /// `Z`, `+HH:MM` or `+HHMM` in minutes, behind a space or not, or ` UTC`; nil if there is none.
+        mutating func zone() -> Int? {
+            if take(0x20), rest.starts(with: "UTC".utf8) || rest.starts(with: "GMT".utf8) { return 0 }
+            if rest.first == 0x5A { return rest.dropFirst().first.map(LogLead.isAlphanumeric) != true ? 0 : nil }
+            guard let sign = rest.first, sign == 0x2B || sign == 0x2D else { return nil }
             rest = rest.dropFirst()
             let digits = rest.filter { $0 != 0x3A }.prefix { $0 >= 0x30 && $0 <= 0x39 }
-            guard digits.count >= 4 else { return 0 }
+            guard digits.count >= 4 else { return nil }
             let values = digits.prefix(4).map { Int($0 - 0x30) }
             let minutes = (values[0] * 10 + values[1]) * 60 + values[2] * 10 + values[3]
             return sign == 0x2B ? minutes : -minutes
@@ -194,25 +198,33 @@ struct ClientLogStamp {
 struct ClientLogClock {
     private static let day: Int64 = 86_400_000_000_000
 
+    private let zone: LocalZone
     private var first: Timestamp?
     private var last = Timestamp(nanoseconds: 0)
     /// Midnights passed, in a log without days.
     private var shift: Int64 = 0
 
-    /// What follows was written on this day or after.
+    /// Creates a clock for times in a zone, unless they name another.
+    init(zone: LocalZone) { self.zone = zone }
+
+    /// Sets the day in UTC of the lines that follow.
     mutating func begin(_ time: Timestamp) {
         shift = time.nanoseconds &- ((time.nanoseconds % Self.day) &+ Self.day) % Self.day
     }
 
+    /// Sets the day of the lines that follow by its beginning.
+    mutating func begin(midnight: Timestamp) { shift = midnight.nanoseconds }
+
     /// Whether the beginning of a log names no day.
     static func lacksDay(_ began: Timestamp) -> Bool { (0..<day).contains(began.nanoseconds) }
 
-    /// The day of a log that names none, beside a recording that began at `other`: the same one, or the next one where it would
-    /// have begun long before.
-    static func day(of time: Timestamp, near other: Timestamp) -> Timestamp {
-        let start = other.nanoseconds &- ((other.nanoseconds % day) &+ day) % day
-        let isNext = start &+ time.nanoseconds < other.nanoseconds &- day / 2
-        return Timestamp(nanoseconds: isNext ? start &+ day : start)
+    /// The midnight before a log that names no day, beside a recording that began at `other`: that before the recording, or the
+    /// next one if the log would have begun long before it.
+    static func midnight(of time: Timestamp, near other: Timestamp, in zone: LocalZone) -> Timestamp {
+        let clock = other.nanoseconds &+ zone.offset(at: other) &* 1_000_000_000
+        let start = clock &- ((clock % day) &+ day) % day
+        let isNext = start &+ time.nanoseconds < clock &- day / 2
+        return zone.time(of: Timestamp(nanoseconds: isNext ? start &+ day : start))
     }
 
     /// The first time seen; 1970 before.
@@ -221,7 +233,10 @@ struct ClientLogClock {
     /// The moment of a line; one without a time happened when the one before it did.
     mutating func instant(of stamp: ClientLogStamp?) -> Run.Instant {
         if let stamp {
-            var time = Timestamp(nanoseconds: stamp.time.nanoseconds &+ (stamp.hasDay ? 0 : shift))
+            var time =
+                stamp.hasDay
+                ? stamp.hasZone ? stamp.time : zone.time(of: stamp.time)
+                : Timestamp(nanoseconds: stamp.time.nanoseconds &+ shift)
             if !stamp.hasDay, first != nil, last.nanoseconds &- time.nanoseconds > Self.day / 2 {
                 shift &+= Self.day
                 time = Timestamp(nanoseconds: time.nanoseconds &+ Self.day)

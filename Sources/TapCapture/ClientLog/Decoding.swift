@@ -8,6 +8,8 @@ struct Decoding {
     let advice: Advice?
     /// What the records hide.
     let redaction: RedactionPolicy
+    /// The zone of times in clients' logs that name none.
+    let zone: LocalZone
 
     /// A source's options, with these.
     func applied(to options: SessionOptions) -> SessionOptions {

@@ -1,21 +1,31 @@
 internal import TapRecord
 
-/// A line of a text log of xmpptap, `17:22:42.102 [3 juliet@example.org/balcony] SEND: <…>`.
+/// A line of a text log of xmpptap, `2026-11-21T17:22:42.102Z [3 juliet@example.org/balcony] SEND: <…>`. Lines of older
+/// versions, and of logs without days, begin with `17:22:42.102`.
 enum TapLogLine {
-    /// The time in the comment at the head of the log, `# 2026-11-21T17:22:42.102000000Z xmpptap 0.1.0 log info`.
+    /// The time in the comment at the head of the log, `# 2026-11-21T17:22:42.102Z xmpptap 0.4.0 log info`.
     static func header(_ line: [UInt8]) -> Timestamp? {
         let words = line.prefix(100).split(separator: 0x20)
         guard words.count >= 5, words[0].elementsEqual("#".utf8), words[2].elementsEqual("xmpptap".utf8) else {
             return nil
         }
-        return Timestamp(rfc3339: String(decoding: words[1], as: UTF8.self))
+        guard let stamp = ClientLogStamp(Array(words[1])), stamp.hasDay, stamp.hasZone else { return nil }
+        return stamp.time
+    }
+
+    /// Whether a word is a time as text logs have it.
+    static func isStamp(_ word: ArraySlice<UInt8>) -> Bool {
+        let shape = word.map { $0 >= 0x30 && $0 <= 0x39 ? 0x30 : $0 == 0x2D ? 0x2B : $0 }
+        return ["00:00:00.000", "0000+00+00T00:00:00.000Z", "0000+00+00T00:00:00.000+00:00"].contains {
+            shape.elementsEqual($0.utf8)
+        }
     }
 
     /// A forwarded item: the session's number, the direction and the XML, unescaped. Nil for any other line, also for an item
     /// that was dropped or replaced.
     static func item(_ line: [UInt8]) -> (session: [UInt8], direction: Direction, item: [UInt8])? {
         let time = line.prefix { $0 != 0x20 }
-        guard time.map({ $0 >= 0x30 && $0 <= 0x39 ? 0x30 : $0 }).elementsEqual("00:00:00.000".utf8) else { return nil }
+        guard isStamp(time) else { return nil }
         let rest = line[time.endIndex...].dropFirst()
         let number = rest.dropFirst().prefix { $0 >= 0x30 && $0 <= 0x39 }
         guard rest.first == 0x5B, !number.isEmpty else { return nil }

@@ -20,7 +20,7 @@ final class LogLines: Sendable {
 
     /// The line with which a file begins, and goes on after an interruption.
     ///
-    /// In a text log it is a comment with the date, which its lines lack; standard output has none.
+    /// In a text log it is a comment; standard output has none.
     func header(_ opening: RecordWriter.Opening) -> [UInt8] {
         guard configuration.writesHeader else { return [] }
         if configuration.form != .json, configuration.destination == .standardOutput { return [] }
@@ -56,9 +56,9 @@ final class LogLines: Sendable {
         to line: inout LineBuffer
     ) {
         guard form != .json else { return header.append(to: &line) }
-        var timestamps = TimestampWriter()
+        var timestamps = TimestampWriter(zone: form.zone)
         line.append("# ")
-        timestamps.append(header.time, to: &line)
+        timestamps.appendStamp(header.time, to: &line)
         line.append(0x20)
         line.appendEscaped(header.tool)
         // Of a client's log it says already that it is one.
@@ -144,7 +144,8 @@ final class LogLines: Sendable {
         case .text(let style):
             var form = TextForm(style: style)
             form.append(record, content: nothing.span, .summary, to: &line)
-        case .compact(let style):
+        case .compact(var style):
+            style.namesDays = false
             var form = CompactForm(style: style)
             form.append(record, content: nothing.span, .summary, to: &line)
         }

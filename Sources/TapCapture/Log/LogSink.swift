@@ -32,6 +32,15 @@ public final class LogSink: LogOutput {
         case compact(CompactForm.Style)
         /// One JSON object a line.
         case json
+
+        /// The zone of the times.
+        var zone: LocalZone {
+            switch self {
+            case .text(let style): style.zone
+            case .compact(let style): style.zone
+            case .json: .utc
+            }
+        }
     }
 
     /// What is written, where and how.

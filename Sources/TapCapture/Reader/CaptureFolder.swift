@@ -36,7 +36,7 @@ enum CaptureFolder {
         return files
     }
 
-    /// Whether a name is that of a capture, also of a rotated (`x.xtap.1`) or compressed one.
+    /// Whether a name is that of a capture, also of a rotated (`x-0001.xtap`, `x.xtap.1` of older versions) or compressed one.
     static func isCapture(_ name: String) -> Bool {
         guard !name.hasPrefix(".") else { return false }
         var stem = name[...]
@@ -45,6 +45,6 @@ enum CaptureFolder {
         {
             stem = stem[..<dot]
         }
-        return [".xtap", ".xtap.gz", ".xtap.zst"].contains { stem.hasSuffix($0) }
+        return RecordWriter.Destination.captureEnding(of: String(stem)) != nil
     }
 }

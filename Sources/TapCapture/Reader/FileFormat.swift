@@ -45,12 +45,12 @@ public enum FileFormat: Sendable, Hashable, CaseIterable {
 
     /// Whether a line is one of a text log, or the comment at its head.
     private static func isTextLog(_ line: ArraySlice<UInt8>) -> Bool {
-        // `# 2026-11-21T17:22:42.102000000Z xmpptap 0.1.0 log info`
+        // `# 2026-11-21T17:22:42.102Z xmpptap 0.4.0 log info`
         let words = line.prefix(200).split(separator: 0x20)
         if words.count >= 5, words[0].elementsEqual("#".utf8), words[2].elementsEqual("xmpptap".utf8) { return true }
-        // `17:22:42.102 [3 juliet@example.org/balcony] SEND:`, `17:22:42.102 info [3] net:`
+        // `2026-11-21T17:22:42.102Z [3 juliet@example.org/balcony] SEND:`, `17:22:42.102 info [3] net:`
         let time = line.prefix { $0 != 0x20 }
-        guard time.map({ isDigit($0) ? 0x30 : $0 }).elementsEqual("00:00:00.000".utf8) else { return false }
+        guard TapLogLine.isStamp(time) else { return false }
         var rest = line[time.endIndex...].dropFirst()
         let word = rest.prefix { $0 != 0x20 }
         if Level.allCases.contains(where: { word.elementsEqual($0.name.utf8) }) {

@@ -2,8 +2,9 @@ internal import Glibc
 
 /// The files that a writer makes, one after the other.
 ///
-/// Of a path, `x.log` is being written, `x.log.1` is the newest full file and `x.log.N` the oldest. Numbered files keep their
-/// names, and the highest number is the newest.
+/// Of a path, `x.log` is being written, `x.log.1` is the newest full file and `x.log.N` the oldest, as with logrotate. Numbered
+/// files, and full files of a capture `x.xtap` (`x-0001.xtap`, `x-0002.xtap`), keep their names, which sort by time: the highest
+/// number is the newest.
 struct FileSeries {
     private(set) var destination: RecordWriter.Destination
     private let rotation: RecordWriter.Rotation?
@@ -26,12 +27,22 @@ struct FileSeries {
         return file
     }
 
-    /// Makes room for another file: numbered ones stay, a path is put aside as `.1`, after each older file has moved up by one
-    /// and the oldest has gone.
+    /// Makes room for another file: numbered ones stay, a path is put aside under the next number of a capture, or as `.1`, after
+    /// each older file has moved up by one and the oldest has gone.
     func shift() throws(WriterFault) {
         guard case .path(let path) = destination, let keep = rotation?.keep else { return }
         guard keep > 0 else {
             guard unlink(path) == 0 || errno == ENOENT else { throw WriterFault(.cannotRotate, path, errno) }
+            return
+        }
+        if let (stem, ending) = Self.capture(path) {
+            var numbers = Self.numbers(of: stem, ending)
+            let next = (numbers.last ?? 0) + 1
+            try move(path, RecordWriter.Destination.path(stem, next, ending), of: path)
+            numbers.append(next)
+            for number in numbers.prefix(max(0, numbers.count - keep)) {
+                unlink(RecordWriter.Destination.path(stem, number, ending))
+            }
             return
         }
         // Only parts without a gap below them need to move.
@@ -53,6 +64,13 @@ struct FileSeries {
         switch destination {
         case .standardOutput: return
         case .path(let path):
+            if let (stem, ending) = Self.capture(path) {
+                for number in rotation.keepAge == nil ? [] : Self.numbers(of: stem, ending) {
+                    let file = RecordWriter.Destination.path(stem, number, ending)
+                    if FileStatus(path: file).map(isOld) == true { unlink(file) }
+                }
+                return
+            }
             var place = 1
             while let file = FileStatus(path: "\(path).\(place)") {
                 if isOld(file) { unlink("\(path).\(place)") }
@@ -74,10 +92,43 @@ struct FileSeries {
     /// Removes the old files of all runs: those named as ours are up to the digits, which nobody has open for writing.
     private func pruneFolder(of stem: String, _ ending: String) {
         guard rotation?.keepAge != nil else { return }
-        let parts = stem.split(separator: "/", omittingEmptySubsequences: false)
-        let folder = parts.dropLast().joined(separator: "/") + "/"
-        let shape = Self.shape("\(parts.last ?? "")-1\(ending)")
-        guard let directory = opendir(folder) else { return }
+        let (folder, base) = Self.parts(stem)
+        let shape = Self.shape("\(base)-1\(ending)")
+        for name in Self.names(in: folder) where Self.shape(name) == shape {
+            guard let file = FileStatus(path: folder + name), isOld(file) else { continue }
+            let descriptor = Glibc.open(folder + name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+            guard descriptor >= 0 else { continue }
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { unlink(folder + name) }
+            close(descriptor)
+        }
+    }
+
+    /// The stem and the ending of a capture's name; nil of another.
+    private static func capture(_ path: String) -> (stem: String, ending: String)? {
+        RecordWriter.Destination.captureEnding(of: path).map { (String(path.dropLast($0.count)), $0) }
+    }
+
+    /// The numbers of the files `STEM-0001ENDING` that there are, in order.
+    private static func numbers(of stem: String, _ ending: String) -> [Int] {
+        let (folder, base) = parts(stem)
+        return names(in: folder).compactMap { name -> Int? in
+            guard name.hasPrefix("\(base)-"), name.hasSuffix(ending), name.count > base.count + 1 + ending.count else {
+                return nil
+            }
+            let number = Int(name.dropFirst(base.count + 1).dropLast(ending.count))
+            return number.flatMap { RecordWriter.Destination.path(base, $0, ending) == name ? $0 : nil }
+        }
+        .sorted()
+    }
+
+    /// The folder of a path, and its last part.
+    private static func parts(_ path: String) -> (folder: String, base: String) {
+        guard let slash = path.lastIndex(of: "/") else { return ("./", path) }
+        return (String(path[...slash]), String(path[path.index(after: slash)...]))
+    }
+
+    private static func names(in folder: String) -> [String] {
+        guard let directory = opendir(folder) else { return [] }
         defer { closedir(directory) }
         var names: [String] = []
         while let entry = readdir(directory) {
@@ -85,13 +136,7 @@ struct FileSeries {
                 withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
             )
         }
-        for name in names where Self.shape(name) == shape {
-            guard let file = FileStatus(path: folder + name), isOld(file) else { continue }
-            let descriptor = Glibc.open(folder + name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
-            guard descriptor >= 0 else { continue }
-            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { unlink(folder + name) }
-            close(descriptor)
-        }
+        return names
     }
 
     /// A name in which every digit is 0, and several of them behind the last hyphen are one.
@@ -107,7 +152,7 @@ struct FileSeries {
     /// - Returns: The name; nil for what is no path, or cannot be renamed.
     mutating func rename(to name: String) -> String? {
         guard case .path(let path) = destination else { return nil }
-        let ending = [".xtap", ".xtap.gz", ".xtap.zst"].first { name.hasSuffix($0) } ?? ""
+        let ending = RecordWriter.Destination.captureEnding(of: name) ?? ""
         for number in 1...9999 {
             let target = number == 1 ? name : "\(name.dropLast(ending.count))-\(number)\(ending)"
             // A link is refused where there is a file of the name; rename(2) would replace it.

@@ -8,6 +8,11 @@ extension RecordWriter {
         /// New files `STEM-0001ENDING`, `STEM-0002ENDING` and so on, the next number for each that is opened.
         case numbered(stem: String, ending: String)
 
+        /// The ending of a capture's name; nil of another name.
+        public static func captureEnding(of path: String) -> String? {
+            [".xtap", ".xtap.gz", ".xtap.zst"].first { path.hasSuffix($0) }
+        }
+
         /// The path of a numbered file, with four digits or more: a listing in order of names is in order of time.
         static func path(_ stem: String, _ number: Int, _ ending: String) -> String {
             let digits = String(number)
@@ -19,7 +24,7 @@ extension RecordWriter {
     public struct Rotation: Sendable, Hashable {
         /// The size in bytes that a file does not exceed, unless a single record does.
         public var size: UInt64
-        /// How many full files are kept beside the one being written: `.1` (the newest) to `.keep`; `Int.max` keeps all.
+        /// How many full files are kept beside the one being written; `Int.max` keeps all.
         public var keep: Int
         /// The age at which a file with a record gets no more; nil is any. The next record begins another file.
         public var age: Duration?

@@ -1,4 +1,4 @@
-internal import TapRecord
+public import TapRecord
 
 /// Draws sequence diagrams as an SVG image or an HTML page.
 public struct DiagramForm: Sendable {
@@ -11,9 +11,13 @@ public struct DiagramForm: Sendable {
     }
 
     private let document: Document
+    private let zone: LocalZone
 
-    /// Creates a form for a kind of document.
-    public init(_ document: Document) { self.document = document }
+    /// Creates a form for a kind of document, with times in a zone.
+    public init(_ document: Document, zone: LocalZone = .utc) {
+        self.document = document
+        self.zone = zone
+    }
 
     /// Returns a document with all diagrams below each other.
     ///
@@ -21,10 +25,10 @@ public struct DiagramForm: Sendable {
     ///   (default: none).
     public func draw(_ diagrams: [SequenceDiagram], note: String? = nil) -> String {
         guard document == .svg else {
-            var page = DiagramPage()
+            var page = DiagramPage(zone: zone)
             return page.draw(diagrams, note: note)
         }
-        var canvas = DiagramCanvas()
+        var canvas = DiagramCanvas(zone: zone)
         if let note { canvas.draw(note: note) }
         for diagram in diagrams { canvas.draw(diagram) }
         if let note { canvas.draw(note: note) }
@@ -45,7 +49,11 @@ struct DiagramCanvas: ~Copyable {
 
     private var body = ""
     private var y = 0
-    private var timestamps = TimestampWriter()
+    private var timestamps: TimestampWriter
+    /// The day of the rows above.
+    private var day: TimestampWriter.Day?
+
+    init(zone: LocalZone) { timestamps = TimestampWriter(zone: zone) }
 
     func finish() -> String {
         """
@@ -74,7 +82,11 @@ struct DiagramCanvas: ~Copyable {
 
     mutating func draw(_ diagram: SequenceDiagram) {
         y += 30
+        day = nil
         text(20, "session \(diagram.session), \(diagram.who)", weight: "bold", size: 14)
+        if let began = diagram.began, let words = beginDay(of: began) {
+            text(Self.width - 20, words, class: "faint", anchor: "end")
+        }
         y += 26
         let lanes: [SequenceDiagram.Lane] = diagram.hasTap ? [.client, .tap, .server] : [.client, .server]
         for lane in lanes {
@@ -122,7 +134,18 @@ struct DiagramCanvas: ~Copyable {
 
     // MARK: Rows
 
+    /// The day of a time and the zone, if it is another day than before.
+    private mutating func beginDay(of time: Timestamp) -> String? {
+        guard let day = timestamps.day(of: time), day != self.day else { return nil }
+        self.day = day
+        return LineBuffer.text { timestamps.appendDay(of: time, to: &$0) }
+    }
+
     private mutating func draw(_ row: SequenceDiagram.Row) {
+        if let words = beginDay(of: row.time) {
+            text(20, words, class: "faint", weight: "bold")
+            y += Self.step
+        }
         text(20, time(row.time), class: "faint")
         switch row.content {
         case .item(let item): draw(item)

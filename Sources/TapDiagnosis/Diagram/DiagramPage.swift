@@ -11,7 +11,11 @@ struct DiagramPage: ~Copyable {
     private static let mostLinks = 200
 
     private var page = ""
-    private var timestamps = TimestampWriter()
+    private var timestamps: TimestampWriter
+    /// The day of the rows above.
+    private var day: TimestampWriter.Day?
+
+    init(zone: LocalZone = .utc) { timestamps = TimestampWriter(zone: zone) }
 
     /// Returns the page of all diagrams, with a note above and below them.
     mutating func draw(_ diagrams: [SequenceDiagram], note: String?) -> String {
@@ -50,7 +54,11 @@ struct DiagramPage: ~Copyable {
 
     private mutating func draw(_ diagram: SequenceDiagram, _ number: Int, isOpen: Bool) {
         page += "<details class=\"s\" id=\"s\(number)\"\(isOpen ? " open=\"\"" : "")><summary>"
-        if let began = diagram.began { time(began) }
+        if let began = diagram.began {
+            let stamp = LineBuffer.text { timestamps.appendStamp(began, to: &$0) }
+            page += "<time>\(stamp)</time>"
+            day = timestamps.day(of: began)
+        }
         page += "session \(diagram.session), \(DiagramText.escaped(diagram.who)) "
         if let diagnosis = diagram.diagnosis {
             let cause = "\(diagnosis.loginStep.rawValue): \(diagnosis.finding)"
@@ -87,6 +95,10 @@ struct DiagramPage: ~Copyable {
     }
 
     private mutating func draw(_ row: SequenceDiagram.Row) {
+        if let day = timestamps.day(of: row.time), day != self.day {
+            self.day = day
+            page += "<p class=\"n\"><b>\(LineBuffer.text { timestamps.appendDay(of: row.time, to: &$0) })</b></p>\n"
+        }
         switch row.content {
         case .item(let item): draw(item, row.time)
         case .loginStep(let result, let words):

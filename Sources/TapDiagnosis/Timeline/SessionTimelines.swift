@@ -12,6 +12,8 @@ public struct SessionTimelines: Sendable {
         public let run: Int
         /// The time of the session's first record, in nanoseconds since the run began.
         public let began: Int64
+        /// The time of that record.
+        public let time: Timestamp
         /// The last record with a ``TapRecord/Record/jid`` or ``TapRecord/Record/user``, or else the first record.
         public fileprivate(set) var owner: Record
         /// The records of its login steps (``TapRecord/LoginStep``), in order.
@@ -49,7 +51,15 @@ public struct SessionTimelines: Sendable {
         let place = places[key, default: all.count]
         if place == all.count {
             places[key] = place
-            all.append(Timeline(number: record.session, run: runs.current, began: record.monotonic, owner: record))
+            all.append(
+                Timeline(
+                    number: record.session,
+                    run: runs.current,
+                    began: record.monotonic,
+                    time: record.time,
+                    owner: record
+                )
+            )
         }
         if record.jid != nil || record.user != nil { all[place].owner = record }
         switch record.code {

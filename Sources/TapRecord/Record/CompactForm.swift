@@ -3,6 +3,7 @@ internal import XMPPCore
 /// Writes records as rows of columns for a terminal, each cut to its width.
 ///
 /// ```
+/// ── 2026-11-27 +01:00 ───────────────────────────────────────────────────────────
 /// ── 1 · romeo@localhost/balcony ← 127.0.0.1:58884 → localhost:5222 ──────────────
 /// 11:30:25.387  ←  features          offers sasl (SCRAM-SHA-256 SCRAM-SHA-1 PLAIN)   257 B
 /// 11:30:25.400  ✓  login             SCRAM-SHA-256                         14 ms
@@ -12,38 +13,27 @@ internal import XMPPCore
 /// 11:30:28.512  ✗  iq error          service-unavailable: blocklist        74 µs     207 B  #7
 /// ```
 ///
+/// The first row of a day follows a line with the day and the offset from UTC, and so does that after a change of the offset.
 /// A login that goes well is folded to its outcome, rows that repeat are counted, and a request and its answer share a
 /// number in the place of their id. A text takes the columns of the figures that its row does not have. The session's column
 /// comes with the second session, and has its account where there is room. Nothing is lost by that: the other forms show all.
 /// It has to see all records of a log, in order. Texts from the wire are escaped (``LineBuffer/appendEscaped(_:)-(RawSpan)``).
 public struct CompactForm: ~Copyable, Sendable {
-    /// How the rows look.
-    public struct Style: Sendable, Hashable {
-        /// Columns of the terminal, 20 or more; default 100.
-        public var width = 100
-        /// Marks, levels and XML are coloured.
-        public var isColoured = false
-        /// Rows of a login are held back until its outcome is known; default true. Who shows records as they come asks with
-        /// ``CompactForm/unfold(at:to:)`` for those of a login that takes long.
-        public var foldsLogins = true
-        /// The terminal shows ASCII alone: marks and other characters are replaced by what it has; default false.
-        public var isASCII = false
-        /// The texts of messages stand beside what is said about them; default false.
-        public var showsBodies = false
-
-        /// Without colours, 100 columns.
-        public init() {}
-    }
-
     /// How the rows look; it may change from row to row.
     public var style: Style { didSet { grid = Grid(style.width) } }
 
     private var grid: Grid
-    private var timestamps = TimestampWriter()
+    private var timestamps: TimestampWriter
+    /// The day of the rows above.
+    private var day: TimestampWriter.Day?
     private var texts: TextForm
     private var sessions: [UInt64: SessionRows] = [:]
     /// Some of them, by the lowest bits of their numbers: those of most rows.
     private var usual = [SessionRows?](repeating: nil, count: 64)
+    /// The first open session of each account.
+    private var accounts: [[UInt8]: SessionRows] = [:]
+    /// Whether two sessions had the same account.
+    private var hasSharedAccounts = false
     /// The session of the row above.
     private var lastSession: UInt64 = 0
     /// Whether rows name their session, since there have been several.
@@ -63,8 +53,10 @@ public struct CompactForm: ~Copyable, Sendable {
     public init(style: Style = Style()) {
         self.style = style
         grid = Grid(style.width)
+        timestamps = TimestampWriter(zone: style.zone)
         var texts = TextForm.Style()
         texts.showsBodies = style.showsBodies
+        texts.shortensIDs = true
         self.texts = TextForm(style: texts)
     }
 
@@ -80,7 +72,7 @@ public struct CompactForm: ~Copyable, Sendable {
         let start = line.count
         defer { if style.isASCII { line.makeASCII(from: start) } }
         let session = record.session > 0 ? rows(of: record) : nil
-        session?.follow(record.jid)
+        if let session, session.follow(record.jid) { compareAccount(of: session) }
         let showsXML = shown.contains(.xml) && record.kind != .whitespace
         // Who asks for the XML or for more than summaries asks for the login's steps.
         if showsXML || record.level >= .verbose, let session { unfold(session, to: &line) }
@@ -90,10 +82,7 @@ public struct CompactForm: ~Copyable, Sendable {
             write(record, content, session, mark, pair, countsRepetitions: !showsXML, to: &line)
             if showsXML { appendXML(record, content, to: &line) }
         }
-        if record.code == Record.Code.sessionEnded {
-            sessions[record.session] = nil
-            usual[Int(record.session & 63)] = nil
-        }
+        if record.code == Record.Code.sessionEnded { forget(record.session) }
     }
 
     /// Appends the rows that are held back: of logins under way, and how often the last row was repeated.
@@ -138,6 +127,8 @@ public struct CompactForm: ~Copyable, Sendable {
         @exclusivity(unchecked) private(set) var jid: [UInt8] = []
         /// How many bytes the JID has before its resource, and where in them its `@` is.
         @exclusivity(unchecked) private(set) var own: (length: Int, at: Int?) = (0, nil)
+        /// Whether another open session has the same account.
+        @exclusivity(unchecked) var sharesAccount = false { didSet { cell.columns = 0 } }
         /// What rows show of the session, and the columns that it was formed for.
         @exclusivity(unchecked) var cell: (bytes: [UInt8], columns: Int) = ([], 0)
 
@@ -149,17 +140,43 @@ public struct CompactForm: ~Copyable, Sendable {
             self.isRelayed = isRelayed
         }
 
+        /// Its account's bare JID; empty while it has none.
+        var account: [UInt8] { Array(jid.prefix(own.length)) }
+
         /// Looks where the parts of the session's JID are, if it is another one.
-        func follow(_ jid: String?) {
+        ///
+        /// - Returns: Whether it is.
+        func follow(_ jid: String?) -> Bool {
             // Strings are equal that differ in their bytes, and so in their parts.
             let last = self.jid
-            guard jid?.withBytes({ !$0.equals(last.span) }) ?? !last.isEmpty else { return }
+            guard jid?.withBytes({ !$0.equals(last.span) }) ?? !last.isEmpty else { return false }
             let bytes = Array((jid ?? "").utf8)
             let bare = bytes.span.untilSlash
             own = (bare.count, bare.firstIndex(of: 0x40))
             self.jid = bytes
             cell.columns = 0
+            return true
         }
+    }
+
+    /// Finds another open session of the same account.
+    private mutating func compareAccount(of session: SessionRows) {
+        let account = session.account
+        guard !account.isEmpty else { return }
+        guard let other = accounts[account], other !== session else { return accounts[account] = session }
+        session.sharesAccount = true
+        other.sharesAccount = true
+        hasSharedAccounts = true
+    }
+
+    /// Forgets a session that has ended.
+    private mutating func forget(_ number: UInt64) {
+        if let session = sessions.removeValue(forKey: number), case let account = session.account,
+            accounts[account] === session
+        {
+            accounts[account] = nil
+        }
+        usual[Int(number & 63)] = nil
     }
 
     /// A row of a login, formed once it is known which columns there are.
@@ -187,6 +204,7 @@ public struct CompactForm: ~Copyable, Sendable {
     private mutating func begin(_ record: borrowing Record) -> SessionRows {
         if sessions.count >= Self.mostSessions {
             sessions.removeAll()
+            accounts.removeAll()
             usual = usual.map { _ in nil }
         }
         let isBeginning = record.code == Record.Code.sessionBegan
@@ -210,10 +228,18 @@ public struct CompactForm: ~Copyable, Sendable {
     }
 
     /// Writes the line with which the rows of a session begin.
-    private mutating func announce(_ rows: SessionRows, _ who: String?, to line: inout LineBuffer) {
+    ///
+    /// - Parameter time: That of the first of them.
+    private mutating func announce(
+        _ rows: SessionRows,
+        _ who: String?,
+        at time: Timestamp,
+        to line: inout LineBuffer
+    ) {
         guard !rows.isAnnounced else { return }
         rows.isAnnounced = true
         closeRepetition(to: &line)
+        beginDay(of: time, to: &line)
         let width = max(20, style.width)
         for beginning in [rows.beginning, rows.address] {
             row.removeAll()
@@ -230,10 +256,26 @@ public struct CompactForm: ~Copyable, Sendable {
             row.append(0x20)
             if Columns.fitting(row.utf8, into: width).bytes == row.count { break }
         }
+        appendRule(to: &line)
+    }
+
+    /// Writes the line with which the rows of a day begin, if the row to be written is of another one than that above.
+    private mutating func beginDay(of time: Timestamp, to line: inout LineBuffer) {
+        guard style.namesDays, grid.time > 0, let day = timestamps.day(of: time), day != self.day else { return }
+        self.day = day
+        row.removeAll()
+        row.append("── ")
+        timestamps.appendDay(of: time, to: &row)
+        row.append(0x20)
+        appendRule(to: &line)
+    }
+
+    /// Writes ``row``, and a line behind it to the edge of the terminal.
+    private func appendRule(to line: inout LineBuffer) {
         style.paint(.dim, to: &line)
         let start = line.count
         line.append(row)
-        let taken = line.cut(from: start, to: width)
+        let taken = line.cut(from: start, to: max(20, style.width))
         for _ in 0..<max(0, style.width - taken) { line.append("─") }
         style.unpaint(to: &line)
         line.endLine()
@@ -308,7 +350,7 @@ public struct CompactForm: ~Copyable, Sendable {
 
     /// The login went well: its outcome is enough.
     private mutating func fold(_ record: borrowing Record, _ session: SessionRows, to line: inout LineBuffer) {
-        announce(session, record.jid, to: &line)
+        announce(session, record.jid, at: session.held?.first { $0.isKept }?.cells.time ?? record.time, to: &line)
         for held in session.held ?? [] where held.isKept { append(held, to: &line) }
         if !hasSessionColumn { pairs.begin() }
         session.held = nil
@@ -327,8 +369,8 @@ public struct CompactForm: ~Copyable, Sendable {
     private mutating func unfold(_ session: SessionRows, to line: inout LineBuffer) {
         guard let held = session.held else { return }
         session.held = nil
-        guard !held.isEmpty else { return }
-        announce(session, nil, to: &line)
+        guard let first = held.first else { return }
+        announce(session, nil, at: first.cells.time, to: &line)
         for held in held { append(held, to: &line) }
     }
 
@@ -347,7 +389,7 @@ public struct CompactForm: ~Copyable, Sendable {
         countsRepetitions: Bool,
         to line: inout LineBuffer
     ) {
-        if let session, !session.isAnnounced { announce(session, record.jid, to: &line) }
+        if let session, !session.isAnnounced { announce(session, record.jid, at: record.time, to: &line) }
         let isChatter = countsRepetitions && RepeatedRow.isChatter(record, content)
         if isChatter {
             fill(record, content, session, pair)
@@ -419,35 +461,19 @@ public struct CompactForm: ~Copyable, Sendable {
         line.endLine()
     }
 
-    /// Which columns there is room for.
-    private struct Grid {
-        var time = 12
-        var kind = 14
-        var hasSession = true
-        var hasAccount = false
-        var hasPair = true
-        var hasTrip = true
-        var hasSize = true
-
-        init(_ width: Int) {
-            switch width {
-            case 100...: (kind, hasAccount) = (17, true)
-            case 76...: break
-            case 60...: hasSize = false
-            case 40...: (time, kind, hasPair, hasTrip, hasSize) = (8, 12, false, false, false)
-            default: (time, kind, hasSession, hasPair, hasTrip, hasSize) = (0, 10, false, false, false, false)
-            }
-        }
-    }
-
     private static let mostSessionColumns = 8
+    /// Columns of an account's name, and those of a resource beside it.
     private static let accountColumns = 8
+    private static let resourceColumns = 8
     private static let figureColumns = 8
+
+    /// The columns of an account: with its resource once two sessions have the same.
+    private var accountCell: Int { Self.accountColumns + (hasSharedAccounts ? Self.resourceColumns + 1 : 0) }
 
     /// The columns of a session's number and account, and the spaces behind them.
     private var sessionCell: Int {
         guard grid.hasSession else { return 0 }
-        return sessionColumns + 1 + (grid.hasAccount ? Self.accountColumns + 2 : 0)
+        return sessionColumns + 1 + (grid.hasAccount ? accountCell + 2 : 0)
     }
 
     /// What a row shows beside its account, kind and text.
@@ -472,6 +498,7 @@ public struct CompactForm: ~Copyable, Sendable {
 
     /// Appends a row up to its kind; gives the columns that takes.
     private mutating func beginRow(_ cells: Cells, _ session: SessionRows?, to line: inout LineBuffer) -> Int {
+        beginDay(of: cells.time, to: &line)
         lastSession = cells.session
         var taken = 3
         if grid.time > 0 {
@@ -560,11 +587,18 @@ public struct CompactForm: ~Copyable, Sendable {
         line.append(0x20)
         if grid.hasAccount {
             let account = line.count
+            var columns = 0
             if let session {
                 let jid = session.jid
                 line.appendEscaped(jid.span.extracting(0..<(session.own.at ?? session.own.length)).bytes)
+                columns = line.cut(from: account, to: Self.accountColumns)
+                if session.sharesAccount {
+                    let resource = line.count
+                    line.appendEscaped(jid.span.extracting(session.own.length...).bytes)
+                    columns += line.cut(from: resource, to: Self.resourceColumns + 1)
+                }
             }
-            line.append(spaces: Self.accountColumns + 2 - line.cut(from: account, to: Self.accountColumns))
+            line.append(spaces: accountCell + 2 - columns)
         }
         guard let session else { return }
         session.cell = ([], sessionCell)
@@ -687,7 +721,8 @@ public struct CompactForm: ~Copyable, Sendable {
         if record.isTruncated { text.append(" truncated") }
     }
 
-    /// `to juliet, `: the other side, where it is neither the account itself nor its server.
+    /// `to juliet/balcony  `: the other side, if it is neither the account itself nor its server. The resource tells the
+    /// clients of a contact apart, and the occupants of a room.
     private func appendPeer(
         _ record: borrowing Record,
         _ content: Span<UInt8>,
@@ -701,21 +736,24 @@ public struct CompactForm: ~Copyable, Sendable {
         var name = bare.count
         if let session, case let jid = session.jid, !jid.isEmpty {
             let account = jid.span.extracting(0..<session.own.length)
-            if bare.equals(account) { return }
+            if bare.equals(account) {
+                guard bare.count < peer.count, !peer.equals(jid.span) else { return }
+                // Another client of the account.
+                name = 0
+            }
             if let at = session.own.at {
                 let domain = account.extracting((at + 1)...)
                 if bare.equals(domain) { return }
                 // Of its own server, the name is enough.
-                if let at = bare.firstIndex(of: 0x40), bare.extracting((at + 1)...).equals(domain) { name = at }
+                if name > 0, let at = bare.firstIndex(of: 0x40), bare.extracting((at + 1)...).equals(domain) {
+                    name = at
+                }
             }
         }
         text.append(isSend ? "to " : "from ")
         text.appendEscaped(bare.extracting(0..<name).bytes)
-        // In a room it is who speaks, and an iq is for one client of the peer, which may not be there.
-        if content.slice(record.name ?? .empty).equals("iq") || content.slice(record.type ?? .empty).equals("groupchat")
-        {
-            text.appendEscaped(peer.extracting(bare.count...).bytes)
-        }
+        let resource = peer.extracting(bare.count...)
+        if !text.appendShortID(resource) { text.appendEscaped(resource.bytes) }
         text.append("  ")
     }
 
@@ -739,15 +777,5 @@ public struct CompactForm: ~Copyable, Sendable {
             XMLColours.append(piece, isColoured: colours, to: &line)
         }
         line.endLine()
-    }
-}
-
-extension CompactForm.Style {
-    fileprivate func paint(_ colour: Colour, to line: inout LineBuffer) {
-        if isColoured { line.append(colour.sequence) }
-    }
-
-    fileprivate func unpaint(to line: inout LineBuffer) {
-        if isColoured { line.append(Colour.end) }
     }
 }

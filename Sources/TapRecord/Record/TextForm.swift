@@ -3,14 +3,15 @@ internal import XMPPCore
 /// Writes records as lines for people.
 ///
 /// ```
-/// 17:22:42.102 [3] SEND: <stream:stream xmlns='jabber:client' …>
-/// 17:22:44.261 [3 1024@192.168.1.1/iOS_V1.0] RECV: <iq xmlns="jabber:client" type="result" …/>
-/// 17:22:44.262 info [3 1024@192.168.1.1/iOS_V1.0] RECV iq result 192.168.1.1 → iOS_V1.0 id=7 roster: 1 contact: a@b; 1.2 kB 38 ms
-/// 17:22:45.008 warn [3 1024@192.168.1.1/iOS_V1.0] net: the server is slow to read (log-congested)
+/// 2026-11-21T17:22:42.102Z [3] SEND: <stream:stream xmlns='jabber:client' …>
+/// 2026-11-21T17:22:44.261Z [3 1024@192.168.1.1/iOS_V1.0] RECV: <iq xmlns="jabber:client" type="result" …/>
+/// 2026-11-21T17:22:44.262Z info [3 1024@192.168.1.1/iOS_V1.0] RECV iq result 192.168.1.1 → iOS_V1.0 id=7 roster: 1 contact: a@b; 1.2 kB 38 ms
+/// 2026-11-21T17:22:45.008Z warn [3 1024@192.168.1.1/iOS_V1.0] net: the server is slow to read (log-congested)
 /// ```
 ///
 /// The first two are XMPPFramework's form: the item as it went over the wire. The others tell a event: an item by
-/// its head and its summary, or a remark of a part of the program. Every text from the wire is escaped (``LineBuffer/appendEscaped(_:)-(RawSpan)``);
+/// its head and its summary, or a remark of a part of the program. Each line has the day and the offset from UTC: lines are
+/// filtered, sorted and merged by other programs, and files are rotated. Every text from the wire is escaped (``LineBuffer/appendEscaped(_:)-(RawSpan)``);
 /// the only other escape sequences are the colours, which the form adds itself.
 public struct TextForm: ~Copyable, Sendable {
     /// How the lines look.
@@ -25,19 +26,24 @@ public struct TextForm: ~Copyable, Sendable {
         public var indentsXML = false
         /// The texts of messages stand beside what is said about them, as far as the record has them.
         public var showsBodies = false
+        /// Long ids in summaries are shown by their beginning; for rows.
+        var shortensIDs = false
+        /// The zone of the times; default UTC.
+        public var zone = LocalZone.utc
 
         /// The style of a file.
         public init() {}
     }
 
     let style: Style
-    private var timestamps = TimestampWriter()
+    private var timestamps: TimestampWriter
     /// A text in the making, kept for its memory.
     private var body: [UInt8] = []
 
     /// A form of that style.
     public init(style: Style = Style()) {
         self.style = style
+        timestamps = TimestampWriter(zone: style.zone)
     }
 
     /// Appends the lines of a record that are to be shown: the item, then the telling; `content` holds its texts.
@@ -86,7 +92,7 @@ public struct TextForm: ~Copyable, Sendable {
         isOwn: Bool = false,
         to line: inout LineBuffer
     ) {
-        timestamps.appendTimeOfDay(record.time, to: &line)
+        timestamps.appendStamp(record.time, to: &line)
         line.append(0x20)
         if withLevel {
             append(record.level.literal, colour: record.level.colour, to: &line)
@@ -140,6 +146,19 @@ public struct TextForm: ~Copyable, Sendable {
             start = index + 1
         }
         appendWire(who.extracting(start...), to: &line)
+    }
+
+    /// A summary or a value, whose ids may be shortened.
+    private func appendValue(_ text: Span<UInt8>, to line: inout LineBuffer) {
+        guard style.shortensIDs, text.count >= LineBuffer.longID else { return appendWire(text, to: &line) }
+        var start = 0
+        while start < text.count {
+            let end = text.firstIndex(of: 0x20, from: start) ?? text.count
+            let word = text.extracting(start..<end)
+            if !line.appendShortID(word) { line.appendEscaped(word.bytes) }
+            if end < text.count { line.append(0x20) }
+            start = end + 1
+        }
     }
 
     /// A text of the wire: escaped, and cut where that is asked for and it is long.
@@ -290,7 +309,7 @@ extension TextForm {
                 appendName(entry.name, to: &line)
                 line.append(0x20)
             }
-            appendWire(value.utf8.span, to: &line)
+            appendValue(value.utf8.span, to: &line)
         }
     }
 
@@ -353,7 +372,7 @@ extension TextForm {
     private func appendSummary(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
         guard let words = record.summaryText ?? payload(record, content) else { return false }
         line.append(0x20)
-        words.withBytes { appendWire($0, to: &line) }
+        words.withBytes { appendValue($0, to: &line) }
         return true
     }
 

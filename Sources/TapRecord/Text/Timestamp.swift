@@ -38,6 +38,14 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     /// The day in UTC: `2026-11-21`.
     public var day: String { String(text.prefix(10)) }
 
+    /// RFC 3339 to the millisecond, in a zone; see ``TimestampWriter/appendStamp(_:to:)``.
+    public func stamp(in zone: LocalZone) -> String {
+        LineBuffer.text { line in
+            var writer = TimestampWriter(zone: zone)
+            writer.appendStamp(self, to: &line)
+        }
+    }
+
     /// Whole seconds since 1970, rounded towards the past, and the nanoseconds beyond them.
     var parts: (seconds: Int64, fraction: UInt64) {
         let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
@@ -126,36 +134,73 @@ private struct CivilDate {
 
 /// Writes times into lines; remembers the last second and millisecond, which most lines share with the one before.
 public struct TimestampWriter: ~Copyable, Sendable {
+    /// A day of a zone, and its distance from UTC then.
+    public struct Day: Sendable, Hashable {
+        /// Days since 1970-01-01.
+        fileprivate let number: Int64
+        /// Seconds east of UTC.
+        fileprivate let offset: Int64
+
+        /// `Z` or `+01:00`; offsets of seconds, as in the nineteenth century, are cut.
+        fileprivate func appendOffset(to line: inout LineBuffer) {
+            let minutes = offset / 60
+            guard minutes != 0 else { return line.append(0x5A) }
+            line.append(minutes < 0 ? 0x2D : 0x2B)
+            line.append(decimal: minutes.magnitude / 60, width: 2)
+            line.append(0x3A)
+            line.append(decimal: minutes.magnitude % 60, width: 2)
+        }
+    }
+
+    private let zone: LocalZone
     private var second: Int64 = .min
     /// Within the second.
     private var millisecond: UInt64 = .max
-    /// `2026-11-21T17:22:42`, of that second, and `.102` behind it once a time of day was written.
-    private var text = LineBuffer(capacity: 23)
+    /// `2026-11-21T17:22:42`, of that second, and `.102+01:00` behind it once one of its milliseconds was written.
+    private var text = LineBuffer(capacity: 29)
+    /// The quarter of an hour that the offset was asked for.
+    private var quarter: Int64 = .min
+    private var day = Day(number: .min, offset: 0)
 
-    /// A writer that remembers nothing yet.
-    public init() {}
+    /// A writer that remembers nothing yet, of times in a zone.
+    public init(zone: LocalZone = .utc) { self.zone = zone }
 
-    /// Appends RFC 3339 in UTC, always with nine digits: `2026-11-21T17:22:42.102000000Z`.
+    /// Appends RFC 3339, always with nine digits: `2026-11-21T17:22:42.102000000Z`.
     public mutating func append(_ time: Timestamp, to line: inout LineBuffer) {
         let fraction = begin(time)
         line.append(bytes: beginning)
         line.append(0x2E)
         line.append(decimal: fraction, width: 9)
-        line.append(0x5A)
+        day.appendOffset(to: &line)
     }
 
-    /// Appends the time of day in UTC to the millisecond, cut and not rounded: `17:22:42.102`.
+    /// Appends RFC 3339 to the millisecond, cut and not rounded: `2026-11-21T17:22:42.102+01:00`. Without a day it is
+    /// `17:22:42.102`.
+    public mutating func appendStamp(_ time: Timestamp, to line: inout LineBuffer) {
+        guard time.hasDay else { return appendTimeOfDay(time, to: &line) }
+        rememberMillisecond(of: time)
+        line.append(bytes: text.span)
+    }
+
+    /// Appends the time of day to the millisecond, cut and not rounded: `17:22:42.102`.
     public mutating func appendTimeOfDay(_ time: Timestamp, to line: inout LineBuffer) {
-        let (seconds, fraction) = time.parts
-        remember(seconds)
-        let millisecond = fraction / 1_000_000
-        if millisecond != self.millisecond {
-            self.millisecond = millisecond
-            text.truncate(to: 19)
-            text.append(0x2E)
-            text.append(decimal: millisecond, width: 3)
-        }
+        rememberMillisecond(of: time)
         line.append(bytes: text.span.extracting(11..<23))
+    }
+
+    /// The day of a time, and the offset then; nil without a day.
+    public mutating func day(of time: Timestamp) -> Day? {
+        guard time.hasDay else { return nil }
+        _ = begin(time)
+        return day
+    }
+
+    /// Appends the day of a time and the zone: `2026-11-21 +01:00`, `2026-11-21 UTC`; nothing without a day.
+    public mutating func appendDay(of time: Timestamp, to line: inout LineBuffer) {
+        guard let day = day(of: time) else { return }
+        line.append(bytes: text.span.extracting(0..<10))
+        line.append(0x20)
+        if day.offset / 60 == 0 { line.append("UTC") } else { day.appendOffset(to: &line) }
     }
 
     /// Has ``beginning`` be of this time; gives the nanoseconds beyond it.
@@ -171,12 +216,30 @@ public struct TimestampWriter: ~Copyable, Sendable {
         get { text.span.extracting(0..<19) }
     }
 
+    private mutating func rememberMillisecond(of time: Timestamp) {
+        let millisecond = begin(time) / 1_000_000
+        guard millisecond != self.millisecond else { return }
+        self.millisecond = millisecond
+        text.truncate(to: 19)
+        text.append(0x2E)
+        text.append(decimal: millisecond, width: 3)
+        day.appendOffset(to: &text)
+    }
+
     private mutating func remember(_ seconds: Int64) {
         guard seconds != second else { return }
         second = seconds
         millisecond = .max
-        let days = seconds >= 0 ? seconds / 86_400 : (seconds - 86_399) / 86_400
-        let ofDay = UInt64(seconds - days * 86_400)
+        let quarter = seconds / 900
+        if quarter != self.quarter {
+            self.quarter = quarter
+            let (nanoseconds, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+            day = Day(number: day.number, offset: overflow ? 0 : zone.offset(at: Timestamp(nanoseconds: nanoseconds)))
+        }
+        let local = seconds + day.offset
+        let days = local >= 0 ? local / 86_400 : (local - 86_399) / 86_400
+        day = Day(number: days, offset: day.offset)
+        let ofDay = UInt64(local - days * 86_400)
         let date = CivilDate(daysSince1970: days)
         text.removeAll()
         text.append(decimal: UInt64(date.year), width: 4)

@@ -36,7 +36,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
 
     @Argument(
         help: ArgumentHelp(
-            "Captures, JSON logs, client logs or packets; the last is written.",
+            "Captures, folders of them, logs or packets; the last is written.",
             valueName: "file"
         ),
         completion: .recordings(and: "scs", "html")
@@ -87,7 +87,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
         var ending: Failure?
         try OutputText.replace(output) { draft throws(Failure) in
             do {
-                let reader = try RecordReader(inputs, advice: AdviceTable.words(for:), keys: keys)
+                let reader = try RecordReader(inputs, advice: AdviceTable.words(for:), keys: keys, zone: .system)
                 let plan = ReadPlan(
                     files: inputs,
                     log: isJSON ? nil : LogSpec(level: .verbose),

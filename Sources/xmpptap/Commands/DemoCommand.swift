@@ -37,9 +37,11 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
         // A log in JSON is read by a program, which has no use for the summary.
         let isForPeople = plan.logs.allSatisfy { $0.path != nil || $0.form != .json }
         let program = DemoSummary.program(called: ProgramArguments.all.first)
-        for line in DemoSummary.lines(steps, program: program) {
+        let style = isForPeople ? OutputStyle.ofOutput(.never) : .plain
+        for line in DemoSummary.lines(steps, program: program, style: style) {
             if isForPeople { Console.print(line) } else { Console.tell(line) }
         }
+        tap.logs.tellCapture()
         guard isWhole else { throw Failure.reported(.file) }
     }
 

@@ -25,14 +25,14 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
 
               xmpptap diff yesterday.xtap today.xtap
               xmpptap diff gajim.xtap profanity.log --session 2:1
-              xmpptap diff monday.xtap.1 monday.xtap --against tuesday.xtap.1 tuesday.xtap
+              xmpptap diff monday-0001.xtap monday.xtap --against tuesday-0001.xtap tuesday.xtap
               xmpptap diff --learn run1.xtap run2.xtap run3.xtap
               xmpptap diff login.xtap today.xtap --noise login.noise --junit report.xml
             """
     )
 
     @Argument(
-        help: ArgumentHelp("Two captures, logs or files of packets; with --learn two or more.", valueName: "file"),
+        help: ArgumentHelp("Two captures, folders of them, logs or packets; more with --learn.", valueName: "file"),
         completion: .recordings
     )
     var files: [String]

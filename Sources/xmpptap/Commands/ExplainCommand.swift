@@ -10,8 +10,10 @@ struct ExplainCommand: ParsableCommand, Configurable {
         discussion: """
             Shows of each session whether its login failed, why, and what to try, then why the session ended, and the \
             login step by step. The steps are recorded at level verbose and in captures; a complete capture is decoded \
-            again by this version. The exit code is 1 if no session completed its login (not with \
-            --subscriptions), or if a session of --session was not found.
+            again by this version.
+
+            The exit code is 0 if a session completed its login, 1 if none did and a login failed, and 3 if the files show \
+            neither; 1 as well if a session of --session was not found. With --subscriptions no login is needed.
 
             Takes all files that "xmpptap read" takes, among them the logs of clients and servers with the sent and \
             received XML.
@@ -27,7 +29,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
     )
 
     @Argument(
-        help: ArgumentHelp("Capture, log, or packets.", valueName: "file"),
+        help: ArgumentHelp("Capture, log, packets, or a folder of captures.", valueName: "file"),
         completion: .recordings
     )
     var files: [String]
@@ -119,7 +121,13 @@ struct ExplainCommand: ParsableCommand, Configurable {
             let report = TimelineReport(timelines: story, style: .ofOutput(colour.color))
             for line in report.lines() { Console.print(line) }
         }
-        try stored.end(wanted, isWell: story.all.contains(where: \.isReady))
+        let isReady = story.all.contains(where: \.isReady)
+        try stored.end(wanted, isWell: isReady || story.all.allSatisfy { $0.diagnosis == nil })
+        // Neither a success nor a failure: a script must not take it for one of them.
+        guard isReady else {
+            guard !story.all.isEmpty else { throw Failure.reported(.file) }
+            throw Failure.file("no verdict: the files show neither a login that succeeded nor one that failed")
+        }
     }
 
     private func explain(subscriptions: String) throws {

@@ -46,7 +46,7 @@ struct ManualCommand: ParsableCommand {
             guard topic == nil else { throw Failure.usage("--man writes all pages; leave '\(topic ?? "")' out") }
             return try ManPages.write(CommandDefinition.program(dump: Invocation.definitions), to: man)
         }
-        guard let topic else { return Console.print(Self.overview) }
+        guard let topic else { return Pager.show(Self.overview) }
         guard let page = ManualPage.named(topic) else { throw Self.unknown(topic) }
         let paint = Paint.forOutput()
         let text = TerminalText(width: Self.width) { text, style in
@@ -56,7 +56,7 @@ struct ManualCommand: ParsableCommand {
             case .plain: text
             }
         }
-        Console.print(text.lines(of: page).joined(separator: "\n"))
+        Pager.show(text.lines(of: page).joined(separator: "\n"))
     }
 
     private static let name = "manual"

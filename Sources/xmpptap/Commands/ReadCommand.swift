@@ -10,7 +10,7 @@ struct ReadCommand: ParsableCommand, Configurable {
             Prints files as the live log would have shown them, at any level recorded in them: JSON logs and captures, \
             text logs with the XML of items, a client's own log (SEND: and RECV:), Smack's and Prosody's debug logs, and \
             packets (pcap, pcapng). Files of different kinds are merged by time. Name all rotated files of a run, in \
-            any order; "-" is standard input.
+            any order, or their folder; "-" is standard input.
 
             Examples:
 
@@ -18,7 +18,7 @@ struct ReadCommand: ParsableCommand, Configurable {
               xmpptap read today.xtap --sessions
               xmpptap read today.xtap --follow --filter message
               xmpptap read today.xtap --since 17:20 --until 17:25
-              xmpptap read tap.jsonl.1 tap.jsonl --session 3 --log verbose
+              xmpptap read today-*.xtap today.xtap --session 3 --log verbose
               xmpptap read today.xtap --log verbose --filter 'message and body~"(?i)invoice"'
               xmpptap read yesterday.xtap --reanalyse --log verbose
               xmpptap read night.pcap --keylog keys.txt
@@ -27,7 +27,7 @@ struct ReadCommand: ParsableCommand, Configurable {
     )
 
     @Argument(
-        help: ArgumentHelp("Capture, log, or packets.", valueName: "file"),
+        help: ArgumentHelp("Capture, log, packets, or a folder of captures.", valueName: "file"),
         completion: .recordings
     )
     var files: [String]
@@ -40,7 +40,10 @@ struct ReadCommand: ParsableCommand, Configurable {
     @Option(
         help: ArgumentHelp(
             "Show only records of this time or later.",
-            discussion: "A time (2026-11-21T17:22:42Z), a time of day in UTC (17:22), or a time before now (-10m).",
+            discussion: """
+                A time (2026-11-21T17:22:42Z), a time of day (17:22), or a time before now (-10m). Without Z or an offset \
+                it is local.
+                """,
             valueName: "time"
         ),
         transform: TimeBound.parse
@@ -129,7 +132,8 @@ struct ReadCommand: ParsableCommand, Configurable {
                 files,
                 advice: AdviceTable.words(for:),
                 keys: keylog.keys(),
-                redaction: redaction.policy(showsBodies: form.bodies)
+                redaction: redaction.policy(showsBodies: form.bodies == true),
+                zone: .system
             )
             try redaction.check(reader)
             if follow {
@@ -218,7 +222,7 @@ struct ReadCommand: ParsableCommand, Configurable {
             redaction: redaction
         ) { report.note($0) }
         stored.remark(on: choice.sessions)
-        let lines = report.lines(isJSON: json, width: Console.width)
+        let lines = report.lines(isJSON: json, style: .ofOutput(form.colour.color))
         if lines.isEmpty { Console.complain("no sessions found") }
         for line in lines { Console.print(line) }
         try stored.end(choice.sessions)

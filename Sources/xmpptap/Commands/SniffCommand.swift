@@ -79,7 +79,7 @@ struct SniffCommand: ParsableCommand, Configurable {
         guard keylog.keylog != nil || !embedKeys else {
             throw Failure.usage("--embed-keys is used only with --keylog; add it")
         }
-        let policy = try redaction.policy(showsBodies: form.bodies)
+        let policy = try redaction.policy(showsBodies: form.bodies == true)
         let trigger = try trigger.trigger(of: self.capture)
         let keys = try keylog.followed()
         let capture = try openCapture(keys)

@@ -71,7 +71,7 @@ struct TailCommand: AsyncParsableCommand, Configurable {
                 ("filter", filter.filter?.text), ("level", printer.level.name),
                 ("session", session.first.map { "\($0)" }),
                 // The texts of messages are in their XML.
-                ("content", form.bodies ? "all" : nil),
+                ("content", printer.showsBodies ? "all" : nil),
             ]
             let request = ControlClient.Request("GET", "/records", query: query)
             try await client.follow(request) { event throws(ControlClientError) in try printer.print(event) }

@@ -48,6 +48,7 @@ struct XMPPTap: AsyncParsableCommand {
         if arguments.first == Completions.request { await Completions.prepare(arguments) }
         do {
             var command = try Invocation.command(arguments)
+            TypedWarnings.print()
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
@@ -56,7 +57,9 @@ struct XMPPTap: AsyncParsableCommand {
             end(with: .success)
         } catch {
             let ending = Ending(error, arguments: arguments)
-            if !ending.answer.isEmpty { Console.print(ending.answer) }
+            if !ending.answer.isEmpty {
+                if arguments.first == "help" { Pager.show(ending.answer) } else { Console.print(ending.answer) }
+            }
             if !ending.complaint.isEmpty { Console.complain(ending.complaint) }
             end(with: ending.status)
         }

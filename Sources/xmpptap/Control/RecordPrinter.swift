@@ -6,6 +6,9 @@ struct RecordPrinter: ~Copyable {
     /// The least severe level of the records that it needs.
     var level: Level { filter.level }
 
+    /// Whether it shows the texts of messages.
+    let showsBodies: Bool
+
     private let filter: LogFilter
     /// With neither form records are printed as they come, in JSON.
     private var text: TextForm?
@@ -15,9 +18,12 @@ struct RecordPrinter: ~Copyable {
     /// - Parameters:
     ///   - level: The level to show; nil is what the log shows by default.
     ///   - form: How; nil is as the log does by default.
-    init(level: Level?, form: LogDestination.Form?, colour: ColourChoice = .auto, showsBodies: Bool = false) {
+    ///   - showsBodies: Whether it shows the texts of messages; nil is as the log does by default.
+    init(level: Level?, form: LogDestination.Form?, colour: ColourChoice = .auto, showsBodies: Bool? = nil) {
         let surroundings = Surroundings.current
         let form = form ?? surroundings.usualForm
+        let showsBodies = showsBodies ?? form.usuallyShowsBodies(in: surroundings)
+        self.showsBodies = showsBodies
         filter = LogFilter(level.map { LogSpec(level: $0) } ?? form.usualSpec(in: surroundings))
         let isColoured = colour.isColoured(in: surroundings)
         switch form {
@@ -28,6 +34,7 @@ struct RecordPrinter: ~Copyable {
             // Records are shown as they come.
             style.foldsLogins = false
             style.showsBodies = showsBodies
+            style.zone = .system
             style.isASCII = surroundings.isTerminal && !Console.hasUTF8
             compact = CompactForm(style: style)
         case .text, .pretty:
@@ -37,6 +44,7 @@ struct RecordPrinter: ~Copyable {
             style.isColoured = isColoured
             style.indentsXML = form == .pretty
             style.showsBodies = showsBodies
+            style.zone = .system
             text = TextForm(style: style)
         }
     }

@@ -8,38 +8,48 @@ struct TextTable {
     var numeric: Set<Int> = []
     /// Columns that are cut where a line would be wider than it may be, the last one first.
     var flexible: [Int] = []
+    /// Columns that are left out if a line would be wider than it may be, the first one first.
+    var optional: [Int] = []
+    /// The columns that a flexible one keeps, unless it needs fewer; default 10.
+    var narrowest: [Int: Int] = [:]
     /// Columns of which the end is what matters, such as paths: they are cut at the beginning.
     var cutAtStart: Set<Int> = []
 
     /// The colour of a cell by its column and its text; nil is none.
     var colour: (Int, String) -> Colour? = { _, _ in nil }
 
-    private static let narrowest = 10
-
     /// The lines, without control characters, at most `width` columns wide where that can be; nil cuts nothing.
     func lines(width: Int?) -> [String] { lines(OutputStyle(width: width)) }
 
     /// The lines, without control characters, at most as wide as the terminal where that can be.
     func lines(_ style: OutputStyle) -> [String] {
-        let width = style.width
         let rows = ([header] + rows).map { $0.map(Console.escaped) }
         var widths = header.indices.map { column in rows.map { Columns.count($0[column]) }.max() ?? 0 }
-        if let width {
-            for column in flexible.reversed() {
-                let surplus = widths.reduce(0, +) + 2 * (widths.count - 1) - width
-                if surplus > 0 { widths[column] = max(min(Self.narrowest, widths[column]), widths[column] - surplus) }
+        var shown = Array(header.indices)
+        if let width = style.width {
+            var surplus: Int { shown.reduce(0) { $0 + widths[$1] } + 2 * (shown.count - 1) - width }
+            func least(_ column: Int) -> Int {
+                flexible.contains(column) ? min(narrowest[column] ?? 10, widths[column]) : widths[column]
+            }
+            for column in optional where shown.reduce(0, { $0 + least($1) }) + 2 * (shown.count - 1) > width {
+                shown.removeAll { $0 == column }
+            }
+            for column in flexible.reversed() where shown.contains(column) && surplus > 0 {
+                widths[column] = max(least(column), widths[column] - surplus)
             }
         }
+        let hidden = header.indices.filter { !shown.contains($0) }.map { header[$0] }
+        let note = hidden.isEmpty ? [] : ["not shown here: \(hidden.joined(separator: ", "))"]
         return rows.enumerated().map { number, row in
             // Spaces at the end of a line are nothing to see.
-            let last = row.lastIndex { !$0.isEmpty } ?? 0
-            let cells = row.indices.prefix(last + 1).map { column in
+            let last = shown.last { !row[$0].isEmpty } ?? 0
+            let cells = shown.prefix { $0 <= last }.map { column in
                 let text = cell(row[column], widths[column], column)
                 let shown = column == last ? String(text.reversed().drop { $0 == " " }.reversed()) : text
                 return style.paint(shown, number == 0 ? .dim : colour(column, row[column]))
             }
             return style.drawn(cells.joined(separator: "  "))
-        }
+        } + note.flatMap { style.wrapped($0) }.map { style.paint($0, .dim) }
     }
 
     private func cell(_ text: String, _ width: Int, _ column: Int) -> String {

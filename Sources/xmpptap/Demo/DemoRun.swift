@@ -83,15 +83,21 @@ struct DemoRun {
 enum DemoSummary {
     /// One line per step with its duration, then the commands for the user's own client and server.
     ///
-    /// - Parameter program: What the user calls xmpptap by.
-    static func lines(_ steps: [DemoStep], program: String = "xmpptap") -> [String] {
+    /// - Parameters:
+    ///   - program: The name or path by which the user calls xmpptap.
+    ///   - style: How long a line may be.
+    static func lines(_ steps: [DemoStep], program: String = "xmpptap", style: OutputStyle = .plain) -> [String] {
         let width = steps.map(\.title.count).max() ?? 0
         var earlier = 0.0
-        let rows = steps.map { step in
+        let rows = steps.flatMap { step in
             let time = duration(step.time - earlier)
             earlier = step.time
-            let indent = String(repeating: " ", count: max(0, 7 - time.count))
-            return "  \(indent)\(time)  \(step.title.padded(to: width))  \(step.detail)"
+            let space = String(repeating: " ", count: max(0, 7 - time.count))
+            let head = "  \(space)\(time)  \(step.title.padded(to: width))  "
+            let indent = Columns.count(head)
+            return style.wrapped(step.detail, indent: indent).enumerated().map { number, line in
+                (number == 0 ? head : String(repeating: " ", count: indent)) + line
+            }
         }
         return ["", "Steps of the client, and how long each took:"] + rows + [
             "A complete session through xmpptap in \(duration(earlier)).", "",

@@ -182,7 +182,7 @@ struct DiffRun: Sendable {
         var damage = DamageReport()
         defer { damage.end() }
         do throws(ReaderFault) {
-            let reader = try RecordReader(side.files, keys: KeyLog(side.keys))
+            let reader = try RecordReader(side.files, keys: KeyLog(side.keys), zone: .system)
             reader.passesOver = isPassedOver
             while let entry = try reader.next() {
                 switch entry {

@@ -45,6 +45,7 @@ enum ExitStatus: Int32, CaseIterable {
     /// The comparison, check, probe or explained session failed.
     case checkFailed = 1
     case usage = 2
+    /// A file cannot be read or written, or lacks what was asked for.
     case file = 3
     /// A network or DNS error, or no running proxy.
     case network = 4

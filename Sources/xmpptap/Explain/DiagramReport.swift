@@ -57,5 +57,5 @@ struct DiagramReport {
         }
     }
 
-    func drawn() -> String { DiagramForm(document).draw(diagrams.all, note: remark) }
+    func drawn() -> String { DiagramForm(document, zone: .system).draw(diagrams.all, note: remark) }
 }

@@ -15,9 +15,8 @@ struct SubscriptionReport {
             if !lines.isEmpty { lines.append("") }
             let title = "\(pair.first) and \(pair.second)"
             lines.append(style.width == nil ? Console.escaped(title) : style.rule(title))
-            var time = TimestampWriter()
             for event in events {
-                let stamp = LineBuffer.text { time.appendTimeOfDay(event.time, to: &$0) }
+                let stamp = event.time.stamp(in: .system)
                 let ofRun = history.runCount > 1 ? " of run \(event.run)" : ""
                 let text = "\(event.account): \(event.change.states) (\(event.reason))"
                 lines += rows("\(stamp) [\(event.session)\(ofRun)] ", text)

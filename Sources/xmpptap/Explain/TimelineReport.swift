@@ -58,14 +58,15 @@ struct TimelineReport {
             let ready = session.steps.last { $0.details?[LoginStep.code]?.text == LoginStep.Name.ready.rawValue }
             let time = ready?.roundTrip.map { " after \(LineBuffer.duration($0))" } ?? ""
             all.append(Statement(mark: .done, text: "ready\(time)", colour: .green))
-        } else if session.end?.details?[Record.Detail.closeReason]?.text == "unrecorded",
-            let last = session.steps.last(where: { $0.details?[LoginStep.outcomeDetail]?.text == "ok" }),
-            let step = last.details?[LoginStep.code]?.text
-        {
+        } else if session.end?.details?[Record.Detail.closeReason]?.text ?? "unrecorded" == "unrecorded" {
+            let last = session.steps.last { $0.details?[LoginStep.outcomeDetail]?.text == "ok" }
+            let place = last?.details?[LoginStep.code].map { ", after \($0.text)" } ?? ""
             // Nothing shows who is to blame, or whether anything went wrong.
-            all.append(Statement(mark: .told, text: "the recording ends here, after \(step): no verdict"))
+            all.append(Statement(mark: .told, text: "the recording ends here\(place): no verdict"))
         }
-        all.append(Statement(mark: .told, text: session.end.map(ending) ?? "its end is not in the file"))
+        // Clients' logs may have no times.
+        let began = session.time.nanoseconds == 0 ? "" : "began \(session.time.stamp(in: .system)), "
+        all.append(Statement(mark: .told, text: began + (session.end.map(ending) ?? "its end is not in the file")))
         return all
     }
 

@@ -281,11 +281,16 @@ final class OpenLogs: Sendable {
     /// Prints the path of the capture and the command that explains it.
     func tellCapture() {
         guard let capture, sinks.indices.contains(capture.place) else { return }
-        let counters = sinks[capture.place].sink.counters
-        let files = capture.path.shellWords(isRotated: counters.rotations > 0)
+        let (name, sink) = sinks[capture.place]
+        Self.tellCapture(name, capture.path, sink.counters)
+    }
+
+    /// Prints the name of a capture and the command that explains it.
+    static func tellCapture(_ name: String, _ path: CapturePath, _ counters: RecordWriter.Counters) {
+        let files = path.shellWords(isRotated: counters.rotations > 0)
         let records = Plural.of(Int(clamping: counters.records), "record")
         let advice = counters.records > 0 ? ": xmpptap explain \(files)" : ""
-        Console.tell("capture \(sinks[capture.place].name), \(records)\(advice)")
+        Console.tell("capture \(name), \(records)\(advice)")
     }
 
     /// The configuration of a log's sink.
@@ -318,6 +323,7 @@ final class OpenLogs: Sendable {
         style.isColoured = log.isColoured
         style.indentsXML = log.form == .pretty
         style.showsBodies = log.showsBodies
+        style.zone = .system
         let form: LogSink.Form
         switch log.form {
         case .json: form = .json
@@ -327,6 +333,7 @@ final class OpenLogs: Sendable {
             style.isColoured = log.isColoured
             style.foldsLogins = !log.isLive
             style.showsBodies = log.showsBodies
+            style.zone = .system
             style.isASCII = log.isTerminal && !Console.hasUTF8
             form = .compact(style)
         }

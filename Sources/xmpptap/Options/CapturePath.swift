@@ -78,7 +78,10 @@ struct CapturePath {
         if isPerSession { return pieces.map(Self.quoted).joined(separator: "*") }
         guard case .numbered(let stem, let ending) = destination else {
             let name = Self.quoted(name(session: 0))
-            return isRotated ? "\(name) \(name).*" : name
+            guard isRotated else { return name }
+            let path = self.name(session: 0)
+            guard let ending = RecordWriter.Destination.captureEnding(of: path) else { return "\(name).* \(name)" }
+            return "\(Self.quoted(String(path.dropLast(ending.count))))-[0-9]*\(ending) \(name)"
         }
         return "\(Self.quoted(stem))-*\(ending)"
     }

@@ -69,10 +69,16 @@ extension LogDestination {
 extension RecordFilter {
     static func typed(_ text: String) throws(Failure) -> RecordFilter {
         do throws(FilterFault) {
-            return try RecordFilter(text)
+            return try checked(text)
         } catch {
             throw .usage(error.description)
         }
+    }
+
+    private static func checked(_ text: String) throws(FilterFault) -> RecordFilter {
+        let filter = try RecordFilter(text)
+        for warning in filter.warnings { TypedWarnings.append("filter: \(warning)") }
+        return filter
     }
 
     /// What stands before `,filter=`, and the filter behind it.
@@ -80,7 +86,7 @@ extension RecordFilter {
         let mark = ",filter="
         guard let range = text.firstRange(of: mark) else { return (text, nil) }
         do throws(FilterFault) {
-            return (String(text[..<range.lowerBound]), try RecordFilter(String(text[range.upperBound...])))
+            return (String(text[..<range.lowerBound]), try checked(String(text[range.upperBound...])))
         } catch {
             throw .usage("\(flag)filter=: \(error)")
         }

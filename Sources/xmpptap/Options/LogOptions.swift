@@ -171,12 +171,15 @@ struct FormOptions: ParsableArguments {
     @OptionGroup var colour: ColourOption
 
     @Flag(
+        inversion: .prefixedNo,
         help: ArgumentHelp(
             "Show the texts of messages in rows and lines.",
-            discussion: "Only on standard output. Texts that --redact has hidden stay hidden."
+            discussion: """
+                Default: in rows (compact) on a terminal. Only on standard output. Texts that --redact has hidden stay hidden.
+                """
         )
     )
-    var bodies = false
+    var bodies: Bool?
 }
 
 /// `--color`.

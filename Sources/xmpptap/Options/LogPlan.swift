@@ -9,8 +9,8 @@ struct LogRequest {
     /// The form of standard output; nil is the usual one.
     var form: LogDestination.Form?
     var colour = ColourChoice.auto
-    /// Whether standard output shows the texts of messages.
-    var showsBodies = false
+    /// Whether standard output shows the texts of messages; nil is as usual.
+    var showsBodies: Bool?
     var logTo: [LogDestination] = []
     var capture: String?
     var trigger: CaptureTrigger?
@@ -133,13 +133,13 @@ struct LogPlan: Equatable {
         try Self.refuseOneFileForTwo(logs)
         for index in logs.indices where logs[index].path == nil {
             logs[index].isTerminal = surroundings.isTerminal
-            logs[index].showsBodies = request.showsBodies
+            logs[index].showsBodies = request.showsBodies ?? logs[index].form.usuallyShowsBodies(in: surroundings)
             logs[index].isColoured = request.colour.isColoured(in: surroundings) && logs[index].form != .json
         }
         try RedactionPolicy.refuseContradiction(
             request.redact,
             showsSecrets: request.showsSecrets,
-            showsBodies: request.showsBodies
+            showsBodies: request.showsBodies == true
         )
         guard !request.isRequired || !logs.isEmpty else {
             throw .usage("--log-required needs a log; add --log-to or --capture")
@@ -187,4 +187,7 @@ extension LogDestination.Form {
         case .text, .pretty: LogSpec(level: .info, send: surroundings.isTerminal, receive: surroundings.isTerminal)
         }
     }
+
+    /// Whether standard output shows the texts of messages, unless a flag says so: only to the people at a terminal.
+    func usuallyShowsBodies(in surroundings: Surroundings) -> Bool { self == .compact && surroundings.isTerminal }
 }

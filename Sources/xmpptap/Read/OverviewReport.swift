@@ -13,7 +13,7 @@ struct RecordChoice {
 
     /// The times of a recording that begins with a header; nil is all of them.
     func times(in header: RecordHeader) -> Range<Timestamp>? {
-        TimeBound.range(since: since, until: until, beginning: header.time, now: RunClock().now().time)
+        TimeBound.range(since: since, until: until, beginning: header.time, now: RunClock().now().time, in: .system)
     }
 
     func includes(_ line: RecordLine, in times: Range<Timestamp>?) -> Bool {
@@ -54,10 +54,10 @@ struct OverviewReport {
         }
     }
 
-    /// The lines; tables are at most `width` columns wide where that can be, nil cuts nothing.
-    func lines(isJSON: Bool, width: Int?) -> [String] {
+    /// The lines; on a terminal, tables are as wide as that.
+    func lines(isJSON: Bool, style: OutputStyle) -> [String] {
         switch subject {
-        case .sessions: isJSON ? overview.all.map(json) : table(width)
+        case .sessions: isJSON ? overview.all.map(json) : table(style)
         case .statistics: isJSON ? [statistics.json] : statistics.lines
         }
     }
@@ -65,17 +65,39 @@ struct OverviewReport {
     // MARK: Sessions
 
     /// A moment for people; a client's log without times has none.
-    private static func day(_ time: Timestamp) -> String {
-        time.nanoseconds == 0 ? "-" : "\(time.text.prefix(19))Z"
+    fileprivate static func moment(_ time: Timestamp) -> String {
+        time.nanoseconds == 0 ? "-" : time.stamp(in: .system).replacing(#/\.\d{3}/#, with: "")
     }
 
-    private func table(_ width: Int?) -> [String] {
+    /// The days of moments and the zone, each once, in order.
+    private static func days(_ times: [Timestamp]) -> [String] {
+        var writer = TimestampWriter(zone: .system)
+        var days: [String] = []
+        for time in times.filter(\.hasDay).sorted() {
+            let day = LineBuffer.text { writer.appendDay(of: time, to: &$0) }
+            if day != days.last { days.append(day) }
+        }
+        return days
+    }
+
+    /// A moment on a terminal, below a line with the days: with its month and day if there are several.
+    private static func clock(_ time: Timestamp, _ days: [String]) -> String {
+        let stamp = moment(time)
+        guard time.hasDay else { return stamp }
+        guard days.count > 1 else { return String(stamp.dropFirst(11).prefix(8)) }
+        return String(stamp.dropFirst(5).prefix(14)).replacing("T", with: " ")
+    }
+
+    private func table(_ style: OutputStyle) -> [String] {
         guard !overview.all.isEmpty else { return [] }
+        let isOnTerminal = style.width != nil
+        let days = isOnTerminal ? Self.days(overview.all.map(\.began)) : []
         let hasRuns = overview.runCount > 1
         let rows = overview.all.map { session in
             (hasRuns ? ["\(session.run)"] : []) + [
                 "\(session.number)", session.jid.map { session.loginFailure == nil ? $0 : "~\($0)" } ?? "-",
-                session.remote ?? "-", Self.day(session.began), LineBuffer.duration(session.duration),
+                session.remote ?? "-", days.isEmpty ? Self.moment(session.began) : Self.clock(session.began, days),
+                LineBuffer.duration(session.duration),
                 session.loginFailure ?? session.closeReason ?? "-", "\(session.sent.stanzas)",
                 "\(session.received.stanzas)", "\(session.errors)",
                 session.slowest.map { "\(LineBuffer.duration($0.roundTrip)) \($0.summary.map { "\($0)" } ?? "")" }
@@ -83,15 +105,22 @@ struct OverviewReport {
             ]
         }
         let columns = [
-            "SESSION", "JID", "CLIENT", "BEGAN", "LASTED", "ENDED", "SENT", "RECEIVED", "ERRORS", "SLOWEST IQ",
+            "SESSION", "JID", "CLIENT", "BEGAN", "LASTED", "ENDED", "SENT", isOnTerminal ? "RECV" : "RECEIVED",
+            "ERRORS",
+            "SLOWEST IQ",
         ]
+        let title =
+            days.isEmpty ? [] : [style.rule(days.count == 1 ? days[0] : "\(days[0]) to \(days[days.count - 1])")]
         let shift = hasRuns ? 1 : 0
-        return TextTable(
+        let table = TextTable(
             header: (hasRuns ? ["RUN"] : []) + columns,
             rows: rows,
             numeric: Set([0, 6, 7, 8].map { $0 + shift } + [0]),
-            flexible: [1, 2, 9].map { $0 + shift }
-        ).lines(width: width)
+            flexible: [1, 5, 2, 9].map { $0 + shift },
+            optional: [9, 2, 7, 6, 4, 8, 3].map { $0 + shift },
+            narrowest: [1 + shift: 18]
+        )
+        return title + table.lines(style)
     }
 
     private func json(_ session: SessionOverview.Session) -> String {
@@ -127,7 +156,9 @@ extension RecordStatistics {
     /// The figures, for people.
     fileprivate var lines: [String] {
         func size(_ bytes: UInt64) -> String { LineBuffer.text { $0.append(size: bytes) } }
-        let span = first.flatMap { first in last.map { " from \(first.text.prefix(19))Z to \($0.text.prefix(19))Z" } }
+        let span = first.flatMap { first in
+            last.map { " from \(OverviewReport.moment(first)) to \(OverviewReport.moment($0))" }
+        }
         var lines = [Plural.of(Int(clamping: records), "record") + (span ?? "")]
         let rows = kinds.map { kind, figures in
             [

@@ -30,7 +30,7 @@ struct ReadPlan {
         filter: RecordFilter? = nil,
         form: LogDestination.Form? = nil,
         colour: ColourChoice = .auto,
-        showsBodies: Bool = false,
+        showsBodies: Bool? = nil,
         sessions: Set<UInt64>,
         times: Range<Timestamp>? = nil,
         header: RecordHeader,
@@ -51,7 +51,7 @@ struct ReadPlan {
             filter: filter,
             isTerminal: isTerminal,
             isColoured: colour.isColoured(in: surroundings) && form != .json,
-            showsBodies: showsBodies,
+            showsBodies: showsBodies ?? form.usuallyShowsBodies(in: surroundings),
             isLive: isLive,
             flag: "--log"
         )

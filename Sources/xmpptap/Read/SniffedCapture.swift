@@ -7,6 +7,7 @@ internal import TapSecurity
 struct SniffedCapture {
     private let sink: LogSink
     private let name: String
+    private let path: CapturePath
 
     /// Opens the file of `--capture`.
     ///
@@ -27,7 +28,8 @@ struct SniffedCapture {
         name = path
         var configuration = OpenLogs.configuration(log)
         configuration.writer.appends = false
-        configuration.destination = CapturePath(path, time: header.time).destination
+        self.path = CapturePath(path, time: header.time)
+        configuration.destination = self.path.destination
         configuration.isPartial = true
         let run = LoggedRun(
             tool: TapRun.tool,
@@ -46,11 +48,12 @@ struct SniffedCapture {
     /// Writes a record.
     func take(_ record: RecordLine) { sink.write(record) }
 
-    /// Writes all records and closes the file.
+    /// Writes all records, closes the file, and prints its name and the command that explains it.
     ///
     /// - Throws: A ``Failure`` if records were lost.
     func close() throws(Failure) {
         let lost = sink.close(within: .seconds(60))
+        OpenLogs.tellCapture(name, path, sink.counters)
         guard lost.isEmpty else { throw .file("--capture: \(lost.records) records could not be written to \(name)") }
     }
 }

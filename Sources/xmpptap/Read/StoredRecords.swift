@@ -29,7 +29,13 @@ struct StoredRecords {
         let policy = try redaction?.policy(showsBodies: false) ?? .secrets
         let reader: RecordReader
         do throws(ReaderFault) {
-            reader = try RecordReader(files, advice: AdviceTable.words(for:), keys: keys, redaction: policy)
+            reader = try RecordReader(
+                files,
+                advice: AdviceTable.words(for:),
+                keys: keys,
+                redaction: policy,
+                zone: .system
+            )
         } catch {
             throw Failure(error)
         }

@@ -3,8 +3,10 @@ internal import TapRecord
 /// A moment as typed for `--since` and `--until`: a time, a time of day, or so long before now.
 enum TimeBound: Hashable {
     case time(Timestamp)
-    /// Nanoseconds since midnight in UTC, as in the text log.
-    case timeOfDay(Int64)
+    /// A time without a zone: the time in UTC at which a clock there shows the same.
+    case clock(Timestamp)
+    /// Nanoseconds since midnight, and the minutes east of UTC; nil is local.
+    case timeOfDay(Int64, offset: Int64?)
     /// Nanoseconds before now.
     case ago(Int64)
 
@@ -14,11 +16,10 @@ enum TimeBound: Hashable {
         if text.hasPrefix("-") {
             return .ago(try TimeSpan.parse(String(text.dropFirst()), atMost: 366 * day))
         }
-        if let time = clock(text[...]) { return .timeOfDay(time) }
-        guard let time = instant(text) else {
-            throw .usage("write a time as in 2026-11-21T17:22:42Z, a time of day in UTC as in 17:22, or -10m")
+        guard let bound = timeOfDay(text) ?? instant(text) else {
+            throw .usage("write a time as in 2026-11-21T17:22:42Z, a time of day as in 17:22, or -10m")
         }
-        return .time(time)
+        return bound
     }
 
     /// The range of times between two bounds, of which the second is excluded.
@@ -26,19 +27,30 @@ enum TimeBound: Hashable {
     /// - Parameters:
     ///   - beginning: When the recording began: a time of day is one of that day, and as an end the next one.
     ///   - now: The wall clock.
-    static func range(since: TimeBound?, until: TimeBound?, beginning: Timestamp, now: Timestamp) -> Range<Timestamp>? {
+    ///   - zone: The zone of times that name none.
+    static func range(
+        since: TimeBound?,
+        until: TimeBound?,
+        beginning: Timestamp,
+        now: Timestamp,
+        in zone: LocalZone
+    ) -> Range<Timestamp>? {
         guard since != nil || until != nil else { return nil }
         func resolve(_ bound: TimeBound, after start: Timestamp?) -> Timestamp {
             switch bound {
             case .time(let time): return time
+            case .clock(let clock): return zone.time(of: clock)
             case .ago(let span): return Timestamp(nanoseconds: now.nanoseconds &- span)
-            case .timeOfDay(let time):
-                let origin = beginning.nanoseconds
-                let midnight = origin &- ((origin % day) + day) % day
-                let found = Timestamp(nanoseconds: midnight &+ time)
+            case .timeOfDay(let time, let minutes):
+                let shift = minutes.map { $0 &* 60_000_000_000 }
+                let origin = beginning.nanoseconds &+ (shift ?? zone.offset(at: beginning) &* 1_000_000_000)
+                var clock = Timestamp(nanoseconds: origin &- ((origin % day) + day) % day &+ time)
+                var found: Timestamp {
+                    shift.map { Timestamp(nanoseconds: clock.nanoseconds &- $0) } ?? zone.time(of: clock)
+                }
                 guard let start, found <= start else { return found }
-                let days = (start.nanoseconds &- found.nanoseconds) / day + 1
-                return Timestamp(nanoseconds: found.nanoseconds &+ days &* day)
+                clock.nanoseconds &+= ((start.nanoseconds &- found.nanoseconds) / day &+ 1) &* day
+                return found
             }
         }
         let first = since.map { resolve($0, after: nil) } ?? Timestamp(nanoseconds: .min)
@@ -46,24 +58,39 @@ enum TimeBound: Hashable {
         return first..<max(first, last)
     }
 
+    /// `17:22`, with `Z` or an offset such as `+01:00` behind it or not.
+    private static func timeOfDay(_ text: String) -> TimeBound? {
+        var rest = text[...]
+        let offset = takeOffset(&rest)
+        return clock(rest).map { .timeOfDay($0, offset: offset) }
+    }
+
     /// `2026-11-21`, with a time of day behind `T` or a space, and `Z` or an offset such as `+01:00` behind that.
-    private static func instant(_ text: String) -> Timestamp? {
+    private static func instant(_ text: String) -> TimeBound? {
         let date = text.prefix(10)
         guard let midnight = Timestamp(rfc3339: "\(date)T00:00:00Z") else { return nil }
         var rest = text.dropFirst(10)
-        guard !rest.isEmpty else { return midnight }
+        guard !rest.isEmpty else { return .clock(midnight) }
         guard let separator = rest.popFirst(), separator == "T" || separator == " " else { return nil }
-        var offset: Int64 = 0
-        if rest.last == "Z" {
-            rest.removeLast()
-        } else if let sign = rest.lastIndex(where: { $0 == "+" || $0 == "-" }) {
-            let zone = rest[rest.index(after: sign)...]
-            guard zone.count == 5, let minutes = clock(zone) else { return nil }
-            offset = rest[sign] == "+" ? minutes : -minutes
-            rest = rest[..<sign]
-        }
+        let offset = takeOffset(&rest)
         guard let time = clock(rest) else { return nil }
-        return Timestamp(nanoseconds: midnight.nanoseconds &+ time &- offset)
+        let shown = Timestamp(nanoseconds: midnight.nanoseconds &+ time)
+        guard let offset else { return .clock(shown) }
+        return .time(Timestamp(nanoseconds: shown.nanoseconds &- offset &* 60_000_000_000))
+    }
+
+    /// Removes `Z` or an offset such as `+01:00` from the end of a text; gives it in minutes, nil if there is none.
+    private static func takeOffset(_ text: inout Substring) -> Int64? {
+        if text.last == "Z" {
+            text.removeLast()
+            return 0
+        }
+        guard let sign = text.lastIndex(where: { $0 == "+" || $0 == "-" }) else { return nil }
+        let zone = text[text.index(after: sign)...]
+        guard zone.count == 5, let time = clock(zone) else { return nil }
+        let minutes = time / 60_000_000_000
+        defer { text = text[..<sign] }
+        return text[sign] == "+" ? minutes : -minutes
     }
 
     /// Nanoseconds since midnight of `17:22`, `17:22:42` or `17:22:42.102`.

@@ -55,10 +55,9 @@ enum RuleFiles {
 
     /// The time of day in the time zone of this machine.
     static func localTime(_ time: Timestamp) -> RuleLocalTime {
-        var seconds = time_t(time.nanoseconds / 1_000_000_000)
-        var parts = tm()
-        localtime_r(&seconds, &parts)
-        return RuleLocalTime(minute: Int(parts.tm_hour * 60 + parts.tm_min), weekday: Int(parts.tm_wday))
+        let minutes = (time.nanoseconds / 1_000_000_000 + LocalZone.system.offset(at: time)) / 60
+        // The first of January 1970 was a Thursday.
+        return RuleLocalTime(minute: Int(minutes % 1440), weekday: Int((minutes / 1440 + 4) % 7))
     }
 
     /// A file that a rule file names, relative to the current directory.

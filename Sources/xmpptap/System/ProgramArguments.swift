@@ -8,13 +8,16 @@ enum ProgramArguments {
     /// before the environment is changed.
     static let all = access("/proc/self/cmdline", R_OK) == 0 ? CommandLine.arguments : onStack()
 
+    /// The variables of the environment, as programs that are started get them; nil if there are none.
+    static var environment: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>? {
+        dlsym(nil, "environ")?.load(as: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?.self)
+    }
+
     /// The words where the kernel puts them, in front of the environment: their number, pointers to them, a null pointer.
     ///
     /// Source: System V ABI, AMD64 supplement §3.4.1 (the same on AArch64); empty where that is not found.
     private static func onStack() -> [String] {
-        guard let symbol = dlsym(nil, "environ"),
-            let environment = symbol.load(as: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?.self)
-        else { return [] }
+        guard let environment else { return [] }
         // An environment that has been changed is elsewhere: the first one is above the stacks of all threads.
         var here = 0
         let isFirst = withUnsafePointer(to: &here) { UInt(bitPattern: $0) < UInt(bitPattern: environment) }

@@ -428,7 +428,7 @@ struct ClientLogTests {
     }
 
     @Test func `Times pass midnight and never go back`() throws {
-        var clock = ClientLogClock()
+        var clock = ClientLogClock(zone: .utc)
         let times = ["23:59:59.500", "23:59:59.400", "00:00:01.000", "00:00:02"].map { text in
             clock.instant(of: ClientLogStamp(Array("\(text) x".utf8))).monotonic
         }
@@ -442,6 +442,23 @@ struct ClientLogTests {
         ] {
             #expect(ClientLogStamp(Array(text.utf8))?.time == Timestamp(rfc3339: expected), "\(text)")
         }
+        for (text, expected) in [
+            ("2026-11-21 18:18:29,580 x", "2026-11-21T17:18:29.580Z"),
+            ("2026-07-21T18:18:29 x", "2026-07-21T16:18:29Z"),
+            ("2026-11-21T18:18:29Z x", "2026-11-21T18:18:29Z"), ("2026-11-21 18:18:29 UTC x", "2026-11-21T18:18:29Z"),
+            ("2026-11-21T18:18:29.1-02:00 x", "2026-11-21T20:18:29.1Z"),
+            ("2026-11-21 18:18:29 +0000 x", "2026-11-21T18:18:29Z"), ("18:18:29 x", "1970-01-01T18:18:29Z"),
+        ] {
+            var clock = ClientLogClock(zone: .berlin)
+            let time = clock.instant(of: ClientLogStamp(Array(text.utf8))).time
+            #expect(time == Timestamp(rfc3339: expected), "\(text)")
+        }
+        let recording = try #require(Timestamp(rfc3339: "2026-11-21T23:30:00Z"))
+        let clockTime = try #require(Timestamp(rfc3339: "1970-01-01T00:30:00Z"))
+        #expect(
+            ClientLogClock.midnight(of: clockTime, near: recording, in: .berlin)
+                == Timestamp(rfc3339: "2026-11-21T23:00:00Z")
+        )
         for text in ["", "DEBUG x", "12:30 x", "2026-13-40 99:99:99", "1:2:3"] {
             #expect(ClientLogStamp(Array(text.utf8)) == nil, "\(text)")
         }

@@ -118,7 +118,13 @@ struct PacketPipelineTests {
 
     private static func part(_ file: [UInt8], _ keys: KeyLog? = nil) throws -> PacketPart {
         let bytes = InputBytes(descriptor: open("/dev/null", O_RDONLY), owned: true, first: file)
-        return try PacketPart(.pcap, bytes, "x.pcap", Decoding(advice: nil, redaction: .secrets), keys ?? KeyLog())
+        return try PacketPart(
+            .pcap,
+            bytes,
+            "x.pcap",
+            Decoding(advice: nil, redaction: .secrets, zone: .utc),
+            keys ?? KeyLog()
+        )
     }
 
     /// The records as lines of JSON, up to so many.

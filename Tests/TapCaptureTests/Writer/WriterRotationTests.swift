@@ -226,6 +226,24 @@ import Testing
         }
     }
 
+    @Test func `Full files of a capture have numbers that sort by time, and the oldest go first`() throws {
+        let folder = try Folder()
+        let foreign = ["x-1.xtap", "x-old.xtap", "xx-0001.xtap"]
+        for name in foreign { try folder.write("theirs\n", name) }
+        for (first, keep) in [(101, Int.max), (113, 12)] {
+            let writer = try RecordWriter(folder.file("x.xtap"), rotation: .init(size: 50, keep: keep))
+            for number in first..<(first + 12) { writer.append("record \(number) of twenty bytes\n") }
+            writer.close()
+        }
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+        let full = (12...23).map { "x-00\($0).xtap" }
+        #expect(names == full + ["x-1.xtap", "x-old.xtap", "x.xtap", "xx-0001.xtap"])
+        for (name, number) in zip(full + ["x.xtap"], 112...124) {
+            #expect(try folder.lines(name).contains("record \(number) of twenty bytes"), "\(name)")
+        }
+        for name in foreign { #expect(try folder.text(name) == "theirs\n") }
+    }
+
     @Test func aFileWithoutARecordIsRemovedOnRequest() throws {
         let folder = try Folder()
         try folder.write("old\n", "old.log")

@@ -254,6 +254,20 @@ struct RecordFilterTests {
         }
     }
 
+    @Test func `An address without a domain is valid, and a warning says what it means`() throws {
+        let filter = try RecordFilter("message and (jid:romeo or not with:Juliet-2)")
+        #expect(
+            filter.warnings == [
+                "jid:romeo means the domain romeo; for an account write jid:romeo@DOMAIN or jid:romeo@<*>",
+                "with:Juliet-2 means the domain Juliet-2; for an account write with:Juliet-2@DOMAIN or with:Juliet-2@<*>",
+            ]
+        )
+        for text in ["jid:romeo@<*>", "jid:romeo@x", "from:localhost", "to:example.net", "type:chat", "with:<*>@x"] {
+            #expect(try RecordFilter(text).warnings.isEmpty, "\(text)")
+        }
+        #expect(try Self.shown("jid:juliet@<*>") == Self.shown("jid:juliet@example.org"))
+    }
+
     @Test func `Nesting has a limit`() throws {
         func nested(_ depth: Int) -> String {
             String(repeating: "(", count: depth) + "message" + String(repeating: ")", count: depth)

@@ -49,6 +49,24 @@ import TapRecord
         return reader
     }
 
+    @Test(arguments: [DiagramForm.Document.svg, .html])
+    func `A drawing has the day and the zone of its times`(document: DiagramForm.Document) throws {
+        var diagram = SequenceDiagram(session: 1)
+        for (second, told) in Self.failed().told.enumerated() {
+            var record = told.record
+            // The last second of the 21st, in Berlin.
+            record.time = Timestamp(nanoseconds: 1_795_301_999_000_000_000 + Int64(min(second, 1)) * 1_000_000_000)
+            diagram.note(record, content: told.content.span)
+        }
+        let text = try Self.read(DiagramForm(document, zone: .berlin).draw([diagram])).text
+        let began = document == .svg ? "2026-11-21 +01:00" : "2026-11-21T23:59:59.000+01:00"
+        let first = try #require(text.firstRange(of: began))
+        let next = try #require(text.firstRange(of: "2026-11-22 +01:00"))
+        #expect(first.lowerBound < next.lowerBound)
+        #expect(text.firstRange(of: "00:00:00.000").map { $0.lowerBound > next.lowerBound } == true)
+        #expect(text.ranges(of: "2026-11-2").count == 2)
+    }
+
     @Test func aLoginThatFailedIsDrawnWithItsDiagnosis() throws {
         let image = try Self.read(DiagramForm(.svg).draw([Self.diagram(Self.failed())]))
         #expect(image.counts["svg"] == 1)

@@ -12,8 +12,18 @@ import XMPPCore
         private let filter: LogFilter
         private var sequence: UInt64 = 0
 
-        init(_ spec: String = "info", width: Int = 80, isColoured: Bool = false, showsBodies: Bool = false) throws {
+        init(
+            _ spec: String = "info",
+            width: Int = 80,
+            isColoured: Bool = false,
+            showsBodies: Bool = false,
+            days zone: LocalZone? = nil
+        )
+            throws
+        {
             var style = CompactForm.Style()
+            style.namesDays = zone != nil
+            style.zone = zone ?? .utc
             style.showsBodies = showsBodies
             style.width = width
             style.isColoured = isColoured
@@ -94,6 +104,38 @@ import XMPPCore
                 $0.hasPrefix("17:22:44.262  ") ? String($0.dropFirst(14)) : String($0)
             }
         }
+    }
+
+    @Test func `The first row of a day, and of another offset, is below a line with both`() throws {
+        var log = try Log(width: 40, days: .berlin)
+        for (time, words) in [
+            ("2026-10-24T21:59:59.9Z", "a"), ("2026-10-24T22:00:00Z", "b"), ("2026-10-25T00:59:00Z", "c"),
+            ("2026-10-25T01:00:00Z", "d"), ("2026-10-25T02:00:00Z", "e"),
+        ] {
+            var sample = Sample(.note)
+            sample.record.time = try #require(Timestamp(rfc3339: time))
+            sample.record.message = "\(words)"
+            log.add(sample)
+        }
+        #expect(
+            log.rows().map { $0.split(separator: " ").joined(separator: " ") } == [
+                "── 2026-10-24 +02:00 ───────────────────", "23:59:59 · session a",
+                "── 2026-10-25 +02:00 ───────────────────", "00:00:00 · session b", "02:59:00 · session c",
+                "── 2026-10-25 +01:00 ───────────────────", "02:00:00 · session d", "03:00:00 · session e",
+            ]
+        )
+    }
+
+    @Test func `The line of the day is before that of a session, once`() throws {
+        var log = try Log(days: .utc)
+        log.login()
+        log.note(Record.Code.sessionReady, "ready", at: 25)
+        log.login(2)
+        log.note(Record.Code.sessionReady, "ready", 2, at: 25)
+        let rules = log.rows().filter { $0.hasPrefix("──") }.map {
+            String($0.filter { $0 != "─" }.dropFirst().dropLast())
+        }
+        #expect(rules.first == "2026-11-21 UTC" && rules.count == 3, "\(rules)")
     }
 
     @Test func `A login that goes well is its outcome`() throws {
@@ -211,7 +253,7 @@ import XMPPCore
                     "←  iq result      ok                           152 µs     5 B  #2",
                     "✗  iq error       service-unavailable          152 µs     5 B  #1",
                     "←  iq result      from juliet/chamber  ok      152 µs     5 B",
-                    "→  message chat   to a@b.example  body 24 B              10 B",
+                    "→  message chat   to a@b.example/c  body 24 B            10 B",
                     "←  groupchat      from room@muc/nick  body 3 B           10 B",
                 ]
         )
@@ -311,17 +353,63 @@ import XMPPCore
         say(2, "\u{E9}@y/r", &log)
         let rows = log.rows().filter { !$0.hasPrefix("── ") }
         let starts: [String] = [
-            "←  message chat      from e\u{301}  x",
-            "2 e\u{301}e\u{301}        ←  message chat      from e\u{301}  x",
-            "2 \u{E9}\u{E9}        ←  message chat      from e\u{301}  x",
-            "2 e\u{301}         ←  message chat      from e\u{301}@x  x",
-            "2 ←  message chat   from e\u{301}@x  x",
-            "2 e\u{301}         ←  message chat      from e\u{301}@x  x",
-            "10 x         ←  message chat      from e\u{301}@x  x",
-            " 2 \u{E9}         ←  message chat      from e\u{301}@x  x",
+            "←  message chat      from e\u{301}/r  x",
+            "2 e\u{301}e\u{301}        ←  message chat      from e\u{301}/r  x",
+            "2 \u{E9}\u{E9}        ←  message chat      from e\u{301}/r  x",
+            "2 e\u{301}         ←  message chat      from e\u{301}@x/r  x",
+            "2 ←  message chat   from e\u{301}@x/r  x",
+            "2 e\u{301}         ←  message chat      from e\u{301}@x/r  x",
+            "10 x         ←  message chat      from e\u{301}@x/r  x",
+            " 2 \u{E9}         ←  message chat      from e\u{301}@x/r  x",
         ]
         #expect(rows.count == starts.count)
         for (row, start) in zip(rows, starts) { #expect(Array(row.utf8).starts(with: Array(start.utf8)), "\(row)") }
+    }
+
+    @Test func `Two sessions of one account have their resource, and so has another client of the own account`() throws
+    {
+        var log = try Log(width: 100)
+        for (index, jid) in ["romeo@x/orchard", "juliet@x/balcony", "romeo@x/phone"].enumerated() {
+            let session = UInt64(index) + 1
+            log.item(.send, "<message/>", "message", "chat", to: "nurse@x", summary: "x", session: session) {
+                $0.jid = jid
+            }
+        }
+        for sender in ["romeo@x/orchard", "romeo@x/phone", "romeo@x"] {
+            log.item(.recv, "<message/>", "message", "chat", from: sender, summary: "x") { $0.jid = "romeo@x/orchard" }
+        }
+        let rows = log.rows().filter { !$0.hasPrefix("── ") }.map {
+            $0.replacing(#/ +\d+ B$/#, with: "")
+        }
+        #expect(
+            rows == [
+                "→  message chat      to nurse  x", "2 juliet    →  message chat      to nurse  x",
+                "3 romeo/phone        →  message chat      to nurse  x", "1 romeo/orchard      ←  message chat      x",
+                "1 romeo/orchard      ←  message chat      from /phone  x",
+                "1 romeo/orchard      ←  message chat      x",
+            ]
+        )
+    }
+
+    @Test(arguments: [
+        ("receipt for 3f4c69dd-607c-4ec5-9216-60f8c44c0bdc, active", "receipt for 3f4c69dd…, active"),
+        ("receipt for 3F4C69DD-607C-4EC5-9216-60F8C44C0BDC", "receipt for 3F4C69DD…"),
+        ("item (sLSbQsSoOUQIADd737b45fd5fc9edc76)", "item (sLSbQsSo…)"), ("short id a1b2c3d4e5", "short id a1b2c3d4e5"),
+        ("offers SCRAM-SHA-256-PLUS TLS_AES_256_GCM_SHA384", "offers SCRAM-SHA-256-PLUS TLS_AES_256_GCM_SHA384"),
+        ("urn:xmpp:jingle:apps:file-transfer:5", "urn:xmpp:jingle:apps:file-transfer:5"),
+        ("romeo2345678901234567890@localhost", "romeo2345678901234567890@localhost"),
+        ("photo_20261121_1234567890123.jpg", "photo_20261121_1234567890123.jpg"),
+        ("incomprehensibilities-everywhere", "incomprehensibilities-everywhere"), ("", ""),
+    ])
+    func `Long ids are shown by their beginning`(summary: String, shown: String) throws {
+        var log = try Log(width: 200)
+        log.item(.recv, "<message/>", "message", "chat", summary: Prose(summary))
+        let row = try #require(log.rows().last).replacing(#/ +\d+ B$/#, with: "")
+        #expect(row.hasSuffix(shown.isEmpty ? "message chat" : "  \(shown)"), "\(row)")
+        var sample = Sample(.stanza)
+        sample.item(.recv, "<message/>", name: "message")
+        sample.record.summary = Prose(summary)
+        #expect(try sample.text("info").contains(summary), "lines keep them")
     }
 
     @Test func `A text takes the place of figures that its row lacks, and the line of a session ends with what fits`()

@@ -7,7 +7,7 @@ import XMPPCore
     @Test func aStanzaIsToldInOneLine() throws {
         #expect(
             try Sample.roster.text("info")
-                == "17:22:44.262 info [3 1024@192.168.1.1/iOS_V1.0] RECV iq result 192.168.1.1 → iOS_V1.0 id=7 "
+                == "2026-11-21T17:22:44.262Z info [3 1024@192.168.1.1/iOS_V1.0] RECV iq result 192.168.1.1 → iOS_V1.0 id=7 "
                 + "roster: 2 contacts: a@b, c@d; 1.2 kB 38 ms\n"
         )
     }
@@ -18,11 +18,11 @@ import XMPPCore
         sample.item(.send, "<stream:stream xmlns='jabber:client' to='192.168.1.1'>", name: "stream")
         #expect(
             try sample.text("off,send")
-                == "17:22:44.262 [3] SEND: <stream:stream xmlns='jabber:client' to='192.168.1.1'>\n"
+                == "2026-11-21T17:22:44.262Z [3] SEND: <stream:stream xmlns='jabber:client' to='192.168.1.1'>\n"
         )
         #expect(
             try Sample.roster.text("off,recv")
-                == "17:22:44.262 [3 1024@192.168.1.1/iOS_V1.0] RECV: <iq type=\"result\"/>\n"
+                == "2026-11-21T17:22:44.262Z [3 1024@192.168.1.1/iOS_V1.0] RECV: <iq type=\"result\"/>\n"
         )
     }
 
@@ -41,11 +41,11 @@ import XMPPCore
         sample.item(.send, "<auth/>", name: "auth")
         sample.record.sasl = ["mechanism": "PLAIN", "user": "romeo"]
         #expect(
-            try sample.text("info") == "17:22:44.262 info [3 ~romeo] SEND auth PLAIN, user romeo; 7 B\n"
+            try sample.text("info") == "2026-11-21T17:22:44.262Z info [3 ~romeo] SEND auth PLAIN, user romeo; 7 B\n"
         )
         sample.record.user = nil
         sample.record.sasl = nil
-        #expect(try sample.text("info") == "17:22:44.262 info [3] SEND auth 7 B\n")
+        #expect(try sample.text("info") == "2026-11-21T17:22:44.262Z info [3] SEND auth 7 B\n")
     }
 
     @Test func whoeverItIsOfCannotEndTheBrackets() throws {
@@ -55,7 +55,7 @@ import XMPPCore
         sample.item(.send, "<auth/>", name: "auth")
         #expect(
             try sample.text("off,send")
-                == "17:22:44.262 [3 ~a\\u{5d} RECV: <b/>\\u{5d} [::1]] SEND: <auth/>\n"
+                == "2026-11-21T17:22:44.262Z [3 ~a\\u{5d} RECV: <b/>\\u{5d} [::1]] SEND: <auth/>\n"
         )
     }
 
@@ -66,7 +66,9 @@ import XMPPCore
             sample.record.from = from.map { sample.put($0) }
             sample.record.to = to.map { sample.put($0) }
             let text = try sample.text("info")
-            return String(text.dropFirst("17:22:44.262 info [3 1024@192.168.1.1/iOS_V1.0] ".count).dropLast())
+            return String(
+                text.dropFirst("2026-11-21T17:22:44.262Z info [3 1024@192.168.1.1/iOS_V1.0] ".count).dropLast()
+            )
         }
         #expect(try told(.send, "iq") == "SEND iq iOS_V1.0 → 1024@192.168.1.1 4 B")
         #expect(try told(.recv, "iq") == "RECV iq 1024@192.168.1.1 → iOS_V1.0 4 B")
@@ -83,9 +85,9 @@ import XMPPCore
         var sample = Sample(.stanza)
         sample.record.session = 3
         sample.item(.send, "<iq/>", name: "iq")
-        #expect(try sample.text("info") == "17:22:44.262 info [3] SEND iq 5 B\n")
+        #expect(try sample.text("info") == "2026-11-21T17:22:44.262Z info [3] SEND iq 5 B\n")
         sample.record.to = sample.put("localhost")
-        #expect(try sample.text("info") == "17:22:44.262 info [3] SEND iq → localhost 5 B\n")
+        #expect(try sample.text("info") == "2026-11-21T17:22:44.262Z info [3] SEND iq → localhost 5 B\n")
     }
 
     @Test(arguments: [
@@ -101,7 +103,7 @@ import XMPPCore
         sample.record.payloadName = sample.put(name)
         sample.record.payloadNamespace = namespace
         sample.record.payloadURI = sample.put(uri)
-        #expect(try sample.text("info") == "17:22:44.262 info [3] SEND iq \(word); 5 B\n")
+        #expect(try sample.text("info") == "2026-11-21T17:22:44.262Z info [3] SEND iq \(word); 5 B\n")
     }
 
     @Test func anErrorIsToldWithItsCondition() throws {
@@ -140,7 +142,7 @@ import XMPPCore
             sample.record.message = "two parsers read this item differently"
             #expect(
                 try sample.text("info")
-                    == "17:22:44.262 warn [3 1024@192.168.1.1/iOS_V1.0] session: two parsers read this item differently "
+                    == "2026-11-21T17:22:44.262Z warn [3 1024@192.168.1.1/iOS_V1.0] session: two parsers read this item differently "
                     + "(\(word), reads-differently)\n"
             )
         }
@@ -167,7 +169,7 @@ import XMPPCore
         sample.record.details?["leg"] = "client"
         #expect(
             try sample.text("info")
-                == "17:22:44.262 info [3 1024@192.168.1.1/iOS_V1.0] session: \(message) (leg client)\n"
+                == "2026-11-21T17:22:44.262Z info [3 1024@192.168.1.1/iOS_V1.0] session: \(message) (leg client)\n"
         )
         let json = sample.json()
         for entry in details.entries { #expect(json.contains("\"\(entry.name)\":\"\(entry.value.text)\"")) }
@@ -181,15 +183,15 @@ import XMPPCore
         sample.record.code = "session-ended"
         #expect(
             try sample.text("info")
-                == "17:22:44.262 info [3 1024@192.168.1.1/iOS_V1.0] session: closed by the client "
+                == "2026-11-21T17:22:44.262Z info [3 1024@192.168.1.1/iOS_V1.0] session: closed by the client "
                 + "(2.3 s; sent stanzas 4)\n"
         )
 
         var note = Sample(.note, .warn, part: .net)
         note.record.code = "log-disk-full"
-        #expect(try note.text("info") == "17:22:44.262 warn net: log-disk-full\n")
+        #expect(try note.text("info") == "2026-11-21T17:22:44.262Z warn net: log-disk-full\n")
         note.record.message = "cannot write"
-        #expect(try note.text("info") == "17:22:44.262 warn net: cannot write (log-disk-full)\n")
+        #expect(try note.text("info") == "2026-11-21T17:22:44.262Z warn net: cannot write (log-disk-full)\n")
 
         var fault = Sample(.error, .error)
         fault.record.session = 5
@@ -200,7 +202,7 @@ import XMPPCore
         fault.record.bytes = Array("<a></b\u{1B}>".utf8)
         #expect(
             try fault.text("error")
-                == "17:22:44.262 error [5] session: the end tag fits no start tag (SEND, mismatched-tag, not-well-formed): "
+                == "2026-11-21T17:22:44.262Z error [5] session: the end tag fits no start tag (SEND, mismatched-tag, not-well-formed): "
                 + "<a></b\\u{1b}>\n"
         )
     }
@@ -211,12 +213,15 @@ import XMPPCore
         sample.record.direction = .recv
         sample.record.offset = 4096
         sample.record.length = 1460
-        #expect(try sample.text("trace") == "17:22:44.262 trace [3] RECV chunk 1.5 kB at 4096\n")
+        #expect(try sample.text("trace") == "2026-11-21T17:22:44.262Z trace [3] RECV chunk 1.5 kB at 4096\n")
         var bytes = sample
         bytes.record.kind = .bytes
         bytes.record.isTruncated = true
         bytes.record.digest = "00ff"
-        #expect(try bytes.text("trace") == "17:22:44.262 trace [3] RECV bytes 1.5 kB at 4096 truncated digest=00ff\n")
+        #expect(
+            try bytes.text("trace")
+                == "2026-11-21T17:22:44.262Z trace [3] RECV bytes 1.5 kB at 4096 truncated digest=00ff\n"
+        )
     }
 
     @Test func aRecordIsOneLineAndNothingOfItActsOnATerminal() throws {
@@ -241,7 +246,7 @@ import XMPPCore
         var sample = Sample(.whitespace)
         sample.record.session = 3
         sample.item(.send, "\n", name: "")
-        #expect(try sample.text("verbose") == "17:22:44.262 info [3] SEND whitespace 1 B\n")
+        #expect(try sample.text("verbose") == "2026-11-21T17:22:44.262Z info [3] SEND whitespace 1 B\n")
         #expect(try sample.text("off,send") == "")
     }
 
@@ -249,8 +254,8 @@ import XMPPCore
         var sample = Sample(.declaration, .verbose)
         sample.record.session = 3
         sample.item(.send, "<?xml version='1.0'?>", name: "")
-        #expect(try sample.text("verbose") == "17:22:44.262 [3] SEND: <?xml version='1.0'?>\n")
-        #expect(try sample.text("info,send") == "17:22:44.262 [3] SEND: <?xml version='1.0'?>\n")
+        #expect(try sample.text("verbose") == "2026-11-21T17:22:44.262Z [3] SEND: <?xml version='1.0'?>\n")
+        #expect(try sample.text("info,send") == "2026-11-21T17:22:44.262Z [3] SEND: <?xml version='1.0'?>\n")
         #expect(try sample.text("info") == "")
     }
 
@@ -272,7 +277,7 @@ import XMPPCore
         let body = String(repeating: "日", count: 4000)
         sample.item(.send, "<message>\(body)</message>", name: "message")
         let text = try sample.text("off,send", style: style)
-        #expect(text.hasPrefix("17:22:44.262 [3] SEND: <message>日日"))
+        #expect(text.hasPrefix("2026-11-21T17:22:44.262Z [3] SEND: <message>日日"))
         #expect(text.hasSuffix("日日</message>\n"))
         #expect(text.contains("日 … 10 kB cut here; see the file … 日"))
         #expect(!text.contains("\\x"))
@@ -291,7 +296,7 @@ import XMPPCore
         sample.record.level = .warn
         let text = try sample.text("warn,recv", style: style)
         #expect(text.contains("] \u{1B}[32mRECV\u{1B}[0m: <iq"))
-        #expect(text.contains("17:22:44.262 \u{1B}[33mwarn\u{1B}[0m [3 "))
+        #expect(text.contains("2026-11-21T17:22:44.262Z \u{1B}[33mwarn\u{1B}[0m [3 "))
         #expect(!(try sample.text("warn,recv").contains("\u{1B}")))
     }
 }
@@ -303,7 +308,7 @@ import XMPPCore
         var sample = Sample(.stanza)
         sample.record.session = 3
         sample.item(.recv, xml, name: "iq")
-        return String(try sample.text("off,recv", style: style).dropFirst("17:22:44.262 [3] RECV:\n".count))
+        return String(try sample.text("off,recv", style: style).dropFirst("2026-11-21T17:22:44.262Z [3] RECV:\n".count))
     }
 
     @Test func elementsGetLinesAndTextsStayWhole() throws {

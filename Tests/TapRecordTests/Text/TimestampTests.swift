@@ -85,7 +85,47 @@ import Testing
         #expect(text(1_795_281_762_102_000_000) == "17:22:42.102")
     }
 
+    @Test(arguments: [
+        ("2026-11-21T17:22:42.102999Z", "2026-11-21T18:22:42.102+01:00", "2026-11-21 +01:00"),
+        ("2026-10-24T22:00:00Z", "2026-10-25T00:00:00.000+02:00", "2026-10-25 +02:00"),
+        ("2026-10-25T00:59:59.999Z", "2026-10-25T02:59:59.999+02:00", "2026-10-25 +02:00"),
+        ("2026-10-25T01:00:00Z", "2026-10-25T02:00:00.000+01:00", "2026-10-25 +01:00"),
+        ("1970-01-01T17:22:42.5Z", "17:22:42.500", ""),
+    ])
+    func `Local times have the day and the offset, unless the day is unknown`(time: String, stamp: String, day: String)
+        throws
+    {
+        let time = try #require(Timestamp(rfc3339: time))
+        var writer = TimestampWriter(zone: .berlin)
+        // The writer remembers another time.
+        _ = line { writer.appendStamp(Timestamp(nanoseconds: time.nanoseconds - 1), to: &$0) }
+        #expect(line { writer.appendStamp(time, to: &$0) } == stamp)
+        #expect(line { writer.appendDay(of: time, to: &$0) } == day)
+        #expect(day.isEmpty || line { writer.appendTimeOfDay(time, to: &$0) } == stamp.dropFirst(11).prefix(12))
+        #expect(line { TimestampWriter.utc(time, to: &$0) } == (time.hasDay ? "\(time.text.prefix(23))Z" : stamp))
+    }
+
+    @Test(arguments: [
+        ("2026-11-21T18:22:42Z", "2026-11-21T17:22:42Z"), ("2026-07-21T18:22:42Z", "2026-07-21T16:22:42Z"),
+        // Shown twice, the first is meant; not shown at all, it is after the change.
+        ("2026-10-25T02:30:00Z", "2026-10-25T00:30:00Z"), ("2026-10-25T03:00:00Z", "2026-10-25T02:00:00Z"),
+        ("2026-03-29T01:59:00Z", "2026-03-29T00:59:00Z"), ("2026-03-29T03:00:00Z", "2026-03-29T01:00:00Z"),
+        ("1970-01-01T17:22:42Z", "1970-01-01T17:22:42Z"),
+    ])
+    func `The time at which a local clock shows a time is found`(clock: String, time: String) throws {
+        let shown = try #require(Timestamp(rfc3339: clock))
+        #expect(LocalZone.berlin.time(of: shown) == Timestamp(rfc3339: time))
+    }
+
     @Test func timesAreOrdered() {
         #expect(Timestamp(nanoseconds: -1) < Timestamp(nanoseconds: 0))
+    }
+}
+
+extension TimestampWriter {
+    /// The stamp of a time in UTC.
+    fileprivate static func utc(_ time: Timestamp, to line: inout LineBuffer) {
+        var writer = TimestampWriter()
+        writer.appendStamp(time, to: &line)
     }
 }

@@ -24,6 +24,16 @@ struct DemoSummaryTests {
         )
     }
 
+    @Test func `Long details wrap on a terminal, and are whole elsewhere`() {
+        let detail =
+            "TLS 1.3, TLS_AES_256_GCM_SHA384; certificate for localhost, issued by xmpptap CA for localhost 0a1b2c3d"
+        let steps = [DemoStep(title: "tls", detail: detail, time: 0.0034)]
+        #expect(DemoSummary.lines(steps).contains("   3.4 ms  tls  \(detail)"))
+        let rows = DemoSummary.lines(steps, style: OutputStyle(width: 60)).dropFirst(2).prefix { !$0.hasPrefix("A ") }
+        #expect(rows.count == 3 && rows.allSatisfy { $0.count <= 60 }, "\(rows)")
+        #expect(rows.joined(separator: " ").split(separator: " ").joined(separator: " ") == "3.4 ms tls \(detail)")
+    }
+
     @Test func `The commands for the user's own client and server can be parsed`() throws {
         let lines = DemoSummary.lines([]).filter { $0.hasPrefix("  xmpptap ") }
         // Without the file that is written.

@@ -29,7 +29,9 @@ struct CapturePathTests {
     @Test func `The files of a run are words for a shell`() {
         #expect(path("a b.xtap").shellWords(isRotated: false) == "'a b.xtap'")
         #expect(path("it's.xtap").shellWords(isRotated: false) == "'it'\\''s.xtap'")
-        #expect(path("a.xtap").shellWords(isRotated: true) == "a.xtap a.xtap.*")
+        #expect(path("a.xtap").shellWords(isRotated: true) == "a-[0-9]*.xtap a.xtap")
+        #expect(path("a b.xtap.gz").shellWords(isRotated: true) == "'a b'-[0-9]*.xtap.gz 'a b.xtap.gz'")
+        #expect(path("a.txt").shellWords(isRotated: true) == "a.txt.* a.txt")
         #expect(path("/tmp").shellWords(isRotated: false) == "/tmp/xmpptap-20261121T172242Z-*.xtap")
         #expect(path("x/%t-%s-%j.xtap").shellWords(isRotated: true) == "x/20261121T172242Z-*-*.xtap")
     }

@@ -37,6 +37,15 @@ struct LogPlanTests {
             #expect(throws: Failure.self) { try LogPlan(LogRequest(showsBodies: true, redact: policy), in: terminal) }
         }
         #expect(throws: Never.self) { try LogPlan(LogRequest(showsBodies: true, redact: .secrets), in: terminal) }
+        // Rows on a terminal show them by default, and nothing else does.
+        for (form, isAsked, surroundings, isShown) in [
+            (nil, nil, terminal, true), (nil, false, terminal, false), (.text, nil, terminal, false),
+            (nil, nil, pipe, false), (.compact, nil, pipe, false),
+        ] as [(LogDestination.Form?, Bool?, Surroundings, Bool)] {
+            let request = LogRequest(form: form, showsBodies: isAsked, logTo: [LogDestination(path: "a")])
+            #expect(try LogPlan(request, in: surroundings).logs.map(\.showsBodies) == [isShown, false])
+        }
+        #expect(throws: Never.self) { try LogPlan(LogRequest(redact: .bodies), in: terminal) }
     }
 
     @Test func `What was said counts, off is no log, and each log has its own form and level`() throws {

@@ -14,6 +14,8 @@ struct FilterParser {
 
     /// Parses the values of conditions that rules have too.
     private(set) var rules = RuleParser(defaultChain: .both) { _ in .missing }
+    /// Conditions that are valid but probably a mistake.
+    private(set) var warnings: [String] = []
     private var reader: RuleReader
 
     init(_ text: String) { reader = RuleReader(text, at: RulePlace(file: "filter", line: 1)) }
@@ -115,9 +117,21 @@ struct FilterParser {
         guard !isWord else { throw start.fault("\(name) without a value", "expected \(term.usage)", at: ahead) }
         let sign = try self.sign(term)
         var value = try self.value(term)
+        warnOfDomain(term, value.rest)
         let found = try read(term, sign, &value)
         try value.end()
         return found
+    }
+
+    /// Warns of an address that is probably an account's name without its domain: it is a domain.
+    private mutating func warnOfDomain(_ term: FilterWords.Name, _ address: Substring) {
+        guard [.with, .from, .to, .jid, .fromExactly, .toExactly].contains(term), address != "localhost",
+            !address.isEmpty, address.allSatisfy({ $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" })
+        else { return }
+        warnings.append(
+            "\(term.rawValue):\(address) means the domain \(address); for an account write "
+                + "\(term.rawValue):\(address)@DOMAIN or \(term.rawValue):\(address)@<*>"
+        )
     }
 
     private func unknown(_ name: String, _ typed: String, _ start: RuleReader) -> RuleFault {

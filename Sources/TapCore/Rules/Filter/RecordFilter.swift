@@ -20,6 +20,9 @@ public struct RecordFilter: Sendable {
     /// any of them.
     public let literals: [[UInt8]]?
 
+    /// Conditions that are valid but probably a mistake, a sentence each.
+    public let warnings: [String]
+
     private let expression: FilterExpression
     private let rules: RuleSet
     private let reader = Reader()
@@ -45,6 +48,7 @@ public struct RecordFilter: Sendable {
             var parser = FilterParser(text)
             expression = try parser.parse()
             rules = RuleSet(parser.rules)
+            warnings = parser.warnings
         } catch {
             throw FilterFault(error)
         }

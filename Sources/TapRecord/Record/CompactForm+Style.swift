@@ -1,0 +1,54 @@
+extension CompactForm {
+    /// How the rows look.
+    public struct Style: Sendable, Hashable {
+        /// Columns of the terminal, 20 or more; default 100.
+        public var width = 100
+        /// Marks, levels and XML are coloured.
+        public var isColoured = false
+        /// Rows of a login are held back until its outcome is known; default true. Who shows records as they come asks with
+        /// ``CompactForm/unfold(at:to:)`` for those of a login that takes long.
+        public var foldsLogins = true
+        /// The terminal shows ASCII alone: marks and other characters are replaced by what it has; default false.
+        public var isASCII = false
+        /// The texts of messages stand beside what is said about them; default false.
+        public var showsBodies = false
+        /// The zone of the times; default UTC.
+        public var zone = LocalZone.utc
+        /// The first row of each day follows a line with the day; default true.
+        public var namesDays = true
+
+        /// Without colours, 100 columns.
+        public init() {}
+    }
+
+    /// Which columns there is room for.
+    struct Grid {
+        var time = 12
+        var kind = 14
+        var hasSession = true
+        var hasAccount = false
+        var hasPair = true
+        var hasTrip = true
+        var hasSize = true
+
+        init(_ width: Int) {
+            switch width {
+            case 100...: (kind, hasAccount) = (17, true)
+            case 76...: break
+            case 60...: hasSize = false
+            case 40...: (time, kind, hasPair, hasTrip, hasSize) = (8, 12, false, false, false)
+            default: (time, kind, hasSession, hasPair, hasTrip, hasSize) = (0, 10, false, false, false, false)
+            }
+        }
+    }
+}
+
+extension CompactForm.Style {
+    func paint(_ colour: Colour, to line: inout LineBuffer) {
+        if isColoured { line.append(colour.sequence) }
+    }
+
+    func unpaint(to line: inout LineBuffer) {
+        if isColoured { line.append(Colour.end) }
+    }
+}

@@ -1,0 +1,81 @@
+internal import Glibc
+
+/// The program in which people read long texts on a terminal.
+enum Pager {
+    /// Shows a text in the pager that `PAGER` names, else in less; elsewhere than on a terminal, and if there is none, prints it.
+    static func show(_ text: String) {
+        guard let command, run(command, Array("\(text)\n".utf8)) else { return Console.print(text) }
+    }
+
+    /// What a shell runs; nil if the text is printed.
+    private static var command: String? {
+        guard Console.isTerminal, Console.environment("TERM") != "dumb" else { return nil }
+        if let pager = Console.environment("PAGER") { return "exec \(pager)" }
+        // Without it the shell is silent, and the text is printed.
+        return "command -v less >/dev/null || exit \(notFound); exec less"
+    }
+
+    /// The status of a shell that found no such program.
+    private static let notFound: Int32 = 127
+
+    /// Has a pager show the text.
+    ///
+    /// - Returns: Whether it did. A user who quits it early has read enough.
+    private static func run(_ command: String, _ text: [UInt8]) -> Bool {
+        // As git does: quit if the text fits on a screen, keep colours, leave the text on the screen.
+        setenv("LESS", "FRX", 0)
+        var ends: [Int32] = [0, 0]
+        guard pipe(&ends) == 0 else { return false }
+        // Else the pager would wait for itself to close the end that is written to.
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        defer { if ends[1] >= 0 { close(ends[1]) } }
+        // Ctrl-C is for the pager.
+        let (oldInterrupt, oldQuit) = (signal(SIGINT, SIG_IGN), signal(SIGQUIT, SIG_IGN))
+        defer {
+            signal(SIGINT, oldInterrupt)
+            signal(SIGQUIT, oldQuit)
+        }
+        let pager = start(command, reading: ends[0])
+        close(ends[0])
+        guard let pager else { return false }
+        write(text, to: ends[1])
+        close(ends[1])
+        ends[1] = -1
+        var status: Int32 = 0
+        while waitpid(pager, &status, 0) < 0, errno == EINTR {}
+        return status & 0x7F != 0 || status >> 8 & 0xFF != notFound
+    }
+
+    /// Starts a shell that runs the command; nil if that fails.
+    private static func start(_ command: String, reading input: Int32) -> pid_t? {
+        var actions = posix_spawn_file_actions_t()
+        var attributes = posix_spawnattr_t()
+        posix_spawn_file_actions_init(&actions)
+        posix_spawnattr_init(&attributes)
+        defer {
+            posix_spawn_file_actions_destroy(&actions)
+            posix_spawnattr_destroy(&attributes)
+        }
+        posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for number in [SIGINT, SIGQUIT, SIGPIPE] { sigaddset(&signals, number) }
+        posix_spawnattr_setsigdefault(&attributes, &signals)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+        var arguments: [UnsafeMutablePointer<CChar>?] = ["sh", "-c", command].map { (word: String) in strdup(word) }
+        arguments.append(nil)
+        defer { for argument in arguments { free(argument) } }
+        var child: pid_t = 0
+        let environment = ProgramArguments.environment
+        guard posix_spawn(&child, "/bin/sh", &actions, &attributes, &arguments, environment) == 0 else { return nil }
+        return child
+    }
+
+    private static func write(_ text: [UInt8], to descriptor: Int32) {
+        var rest = text[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count > 0 { rest = rest.dropFirst(count) } else if errno != EINTR { return }
+        }
+    }
+}
