@@ -60,12 +60,12 @@ public final class RecordReader {
     private var tracks: [Track] = []
     /// The track that was read last.
     private var current: Track?
-    @exclusivity(unchecked) private var continuity = Continuity()
+    private var continuity = Continuity()
     /// What comes after what was given out last.
     private var held: Entry?
     private var isStopping = false
     /// The packets of the one file that is read, behind its header: nothing but their records is left.
-    @exclusivity(unchecked) private var onlyPackets: PacketPart?
+    private var onlyPackets: PacketPart?
 
     /// Opens files and reads their first headers.
     ///

@@ -134,8 +134,16 @@ extension Span where Element == UInt8 {
     }
 
     /// Whether these bytes are `text`, whatever the case of ASCII letters.
+    @inlinable
+    @inline(__always)
     package func equalsIgnoringCase(_ text: StaticString) -> Bool {
         guard text.utf8CodeUnitCount == count, text.hasPointerRepresentation else { return false }
+        return isSameIgnoringCase(text)
+    }
+
+    /// The same of a text that is as long.
+    @usableFromInline
+    func isSameIgnoringCase(_ text: StaticString) -> Bool {
         for index in 0..<count {
             let (one, other) = (self[index], text.utf8Start[index])
             guard one != other else { continue }

@@ -176,6 +176,7 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     }
 
     /// Whether stanzas of this namespace are the stream's own content: client, server or component.
+    @inline(__always)
     public var isContent: Bool {
         switch self {
         case .client, .server, .componentAccept, .componentConnect: true
@@ -184,10 +185,12 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     }
 
     /// Whether no protocol known here defines its names.
+    @inline(__always)
     public var isUnknown: Bool { self == .other || self == .none }
 
     /// Whether elements of it may have names that no protocol defines: those of unknown namespaces, and what stanzas contain
     /// in the namespace of the stream.
+    @inline(__always)
     public var hasUnknownNames: Bool { isUnknown || isContent }
 
     /// Whether elements of this namespace authenticate: SASL of RFC 6120, SASL2 of XEP-0388 and its earlier form.

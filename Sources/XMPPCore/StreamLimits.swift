@@ -50,4 +50,13 @@ public struct StreamLimits: Sendable, Hashable {
     public static let authenticated = StreamLimits()
     /// The limits before authentication: 64 KiB an item, so that a stranger costs little memory.
     public static let unauthenticated = StreamLimits(itemBytes: 64 << 10)
+    /// No limits, for items that were accepted or recorded before.
+    public static let unlimited = StreamLimits(
+        itemBytes: .max,
+        tagBytes: .max,
+        depth: .max,
+        attributes: .max,
+        nameBytes: .max,
+        namespaces: .max
+    )
 }

@@ -34,12 +34,13 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         for _ in 0..<3 {
             for item in items {
                 let bytes = Array(item.utf8)
-                let arena = ElementArena()
-                context.begin(arena)
+                context.begin()
                 for index in bytes.indices {
                     #expect(context.feed(bytes.span.extracting(index..<(index + 1))) == nil)
                     #expect(context.isFinished == (index == bytes.count - 1), "\(item) at \(index)")
                 }
+                let arena = ElementArena()
+                context.finish(into: arena)
                 #expect(Element(arena: arena, index: 0) == (try parse(item)), "\(item)")
             }
         }
@@ -53,8 +54,7 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
                 guard case .item(.element) = event.kind, let context = ParserContext(root: decoder.declarations) else {
                     continue
                 }
-                let arena = ElementArena()
-                context.begin(arena)
+                context.begin()
                 let bytes = decoder.bytes
                 #expect(context.feed(bytes.extracting(0..<(bytes.count - 1))) == nil)
                 #expect(!context.isFinished)

@@ -171,18 +171,9 @@ enum LogItemRepair {
 
 /// Whether a session can read what a log shows: a fault of a log is the log's, and not a peer's.
 enum LogItemCheck {
-    private static let limits = StreamLimits(
-        itemBytes: .max,
-        tagBytes: .max,
-        depth: .max,
-        attributes: .max,
-        nameBytes: .max,
-        namespaces: .max
-    )
-
     /// Returns the fault of an item behind a header; nil if there is none. With an empty header, the item is one.
     static func fault(_ item: [UInt8], behind header: [UInt8]) -> (code: ScanFault.Code?, words: String)? {
-        var decoder = StreamDecoder(limits: limits)
+        var decoder = StreamDecoder(limits: .unlimited)
         decoder.append(header.span)
         while decoder.next() != nil {}
         decoder.append(item.span)

@@ -109,11 +109,8 @@ final class InputBytes {
         } while found < count
             && Compression.allCases.contains { found < $0.signature.count && $0.signature.starts(with: beginning) }
         hasBegun = true
-        if let transcoder = UTF16Transcoder(beginning: beginning) {
-            self.transcoder = transcoder
-            first = self.transcoder?.take(beginning.dropFirst(2)) ?? []
-            return first.isEmpty ? transcode(place, count) : takeFirst(place, count)
-        }
+        first = beginning.withMemoryRebound(to: UInt8.self) { beginTranscoding($0.span) }[...]
+        if transcoder != nil { return first.isEmpty ? transcode(place, count) : takeFirst(place, count) }
         guard let compression = Compression(beginning: beginning), let decompressor = Decompressor(compression) else {
             return found
         }
@@ -122,11 +119,18 @@ final class InputBytes {
         return decompress(decompressor, place, count)
     }
 
+    /// Returns the UTF-8 of the beginning of a text in UTF-16; nothing of any other.
+    private func beginTranscoding(_ beginning: Span<UInt8>) -> [UInt8] {
+        transcoder = UTF16Transcoder(beginning: beginning)
+        return transcoder?.take(beginning.extracting(2...)) ?? []
+    }
+
     private func transcode(_ place: UnsafeMutableRawPointer, _ count: Int) -> Int {
         while first.isEmpty {
             let found = readFile(place, count)
             guard found > 0 else { return found }
-            first = transcoder?.take(UnsafeRawBufferPointer(start: place, count: found)[...]) ?? []
+            let bytes = UnsafeRawBufferPointer(start: place, count: found)
+            first = bytes.withMemoryRebound(to: UInt8.self) { transcoder?.take($0.span) ?? [] }[...]
         }
         return takeFirst(place, count)
     }

@@ -1,3 +1,5 @@
+internal import XMPPCore
+
 /// Makes UTF-8 of text in UTF-16 that begins with a byte order mark, as Windows writes logs. An unpaired surrogate becomes U+FFFD.
 struct UTF16Transcoder {
     private let isBigEndian: Bool
@@ -5,7 +7,7 @@ struct UTF16Transcoder {
     private var rest: [UInt8] = []
 
     /// Nil if the bytes do not begin with a mark of UTF-16.
-    init?(beginning: UnsafeRawBufferPointer) {
+    init?(beginning: Span<UInt8>) {
         guard beginning.count >= 2 else { return nil }
         switch (beginning[0], beginning[1]) {
         case (0xFE, 0xFF): isBigEndian = true
@@ -15,8 +17,9 @@ struct UTF16Transcoder {
     }
 
     /// The UTF-8 of the characters that end within these bytes.
-    mutating func take(_ bytes: Slice<UnsafeRawBufferPointer>) -> ArraySlice<UInt8> {
-        let all = rest + bytes
+    mutating func take(_ bytes: Span<UInt8>) -> [UInt8] {
+        var all = rest
+        all.append(bytes)
         var units: [UInt16] = []
         units.reserveCapacity(all.count / 2)
         for index in stride(from: 0, to: all.count - 1, by: 2) {
@@ -28,6 +31,6 @@ struct UTF16Transcoder {
             units.removeLast()
             rest = Array(all[(units.count * 2)...])
         }
-        return Array(String(decoding: units, as: UTF16.self).utf8)[...]
+        return Array(String(decoding: units, as: UTF16.self).utf8)
     }
 }

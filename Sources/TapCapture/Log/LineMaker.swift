@@ -38,11 +38,11 @@ public struct LineMaker: ~Copyable {
     }
 }
 
-/// Makes lines of records as they come. Of one thread, so exclusive access is not checked.
+/// Makes lines of records as they come. Of one thread.
 final class LineBatch: RecordConsumer {
-    @exclusivity(unchecked) private var text = LineBuffer(capacity: 0)
-    @exclusivity(unchecked) private var ends: [Int] = []
-    @exclusivity(unchecked) private var maker: LineMaker
+    private var text = LineBuffer(capacity: 0)
+    private var ends: [Int] = []
+    private var maker: LineMaker
 
     init(_ maker: consuming LineMaker) { self.maker = maker }
 

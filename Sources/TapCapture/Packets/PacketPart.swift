@@ -11,8 +11,8 @@ final class PacketPart {
     /// What stands for the header that such a file does not have.
     let header: RecordHeader
     private let input: PacketInput
-    @exclusivity(unchecked) private var decoder: PacketDecoder
-    @exclusivity(unchecked) private var source: PacketSource
+    private var decoder: PacketDecoder
+    private var source: PacketSource
     private let keys: KeyLog
     private let tally: SessionTally
     /// The interface, where it is none of a file.
@@ -22,8 +22,8 @@ final class PacketPart {
     private var untold = 0
     private var isRecording = true
     private var runner: SourceRunner
-    @exclusivity(unchecked) private var pipeline: PacketPipeline?
-    @exclusivity(unchecked) private var hasBegun = false
+    private var pipeline: PacketPipeline?
+    private var hasBegun = false
     /// How several threads read, until they do.
     private var reading: (workers: Int, makers: LineMaker.Factory?)?
     private let records = RecordBatch()

@@ -72,12 +72,11 @@ final class PacketPipeline {
     }
 
     private let rounds: [Handoff<Round>]
-    // Of who asks for records, and of nobody else: exclusive access is not checked at each of them.
-    @exclusivity(unchecked) private var lanes: [Lane]
+    private var lanes: [Lane]
     /// Which lane's step is being given out.
-    @exclusivity(unchecked) private var current: Int?
-    @exclusivity(unchecked) private var sequence: UInt64 = 0
-    @exclusivity(unchecked) private var hasEnded = false
+    private var current: Int?
+    private var sequence: UInt64 = 0
+    private var hasEnded = false
 
     /// What comes of a worker, and how far it was given out.
     fileprivate struct Lane {
@@ -148,7 +147,7 @@ final class PacketPipeline {
     }
 
     private static func read(_ input: PacketInput, _ queues: [Handoff<Round>]) {
-        let found = FoundSegments(parts: queues.count)
+        var found = FoundSegments(parts: queues.count)
         while !input.hasEnded {
             input.readOn { found.take($0, $1) }
             guard found.isFull, !input.hasEnded else { continue }
@@ -158,18 +157,18 @@ final class PacketPipeline {
         for queue in queues { queue.finish() }
     }
 
-    /// The segments that the reader has found since it handed some out. Of one thread, so exclusive access is not checked.
-    private final class FoundSegments {
-        @exclusivity(unchecked) private var decoder = PacketDecoder()
-        @exclusivity(unchecked) private var parts: [Round]
-        @exclusivity(unchecked) private var count = 0
-        @exclusivity(unchecked) private var bytes = 0
+    /// The segments that the reader has found since it handed some out.
+    private struct FoundSegments {
+        private var decoder = PacketDecoder()
+        private var parts: [Round]
+        private var count = 0
+        private var bytes = 0
 
         init(parts: Int) { self.parts = (0..<parts).map { _ in Round() } }
 
         var isFull: Bool { count >= PacketPipeline.roundSegments || bytes >= PacketPipeline.roundBytes }
 
-        func take(_ entry: PacketEntry, _ packet: Span<UInt8>) {
+        mutating func take(_ entry: PacketEntry, _ packet: Span<UInt8>) {
             switch entry {
             case .keys(let lines):
                 for index in parts.indices { parts[index].keys.append((parts[index].entries.count, lines)) }
@@ -187,7 +186,7 @@ final class PacketPipeline {
         }
 
         /// - Returns: False where nobody takes them any more.
-        func push(to queues: [Handoff<Round>], isLast: Bool) -> Bool {
+        mutating func push(to queues: [Handoff<Round>], isLast: Bool) -> Bool {
             for (index, queue) in queues.enumerated() {
                 let sizes = (entries: parts[index].entries.count, bytes: parts[index].bytes.count)
                 var round = Round()

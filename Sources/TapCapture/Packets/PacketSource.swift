@@ -324,11 +324,11 @@ final class PacketConnection {
     private var waiting: [(occurrence: Occurrence, at: Run.Instant)] = []
     private var waitingBytes = 0
     /// When something came of it.
-    @exclusivity(unchecked) private(set) var lastSeen: Run.Instant?
+    private(set) var lastSeen: Run.Instant?
     /// Whether bytes of a direction are handed on to a session as they come.
-    @exclusivity(unchecked) private var isOpen = (send: false, recv: false)
+    private var isOpen = (send: false, recv: false)
     /// What runs the session, for who hands bytes on to it.
-    @exclusivity(unchecked) var runner: SessionRunner?
+    var runner: SessionRunner?
     /// The number of its session, once it is one.
     var session: UInt64? { if case .session(let number) = state { number } else { nil } }
 

@@ -4,10 +4,10 @@ internal import Glibc
 /// A pcap file, in either byte order and with times in microseconds or nanoseconds, read by libpcap.
 final class PcapFile: PacketReader {
     private let bytes: InputBytes
-    @exclusivity(unchecked) private var handle: PcapHandle
-    @exclusivity(unchecked) private var hasEnded = false
+    private var handle: PcapHandle
+    private var hasEnded = false
     /// Where the next packet's header stands: that of the file has 24 bytes, and that of a packet 16.
-    @exclusivity(unchecked) private var place: UInt64 = 24
+    private var place: UInt64 = 24
 
     private static let bufferSize = 256 << 10
 

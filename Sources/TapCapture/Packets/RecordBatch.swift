@@ -1,28 +1,20 @@
 internal import TapCore
 internal import TapRecord
 
-/// Records that are made in one place and given out in another, each once: without a copy, which would count a reference
-/// more of each of a record's texts.
+/// Records that are made in one place and given out in another, each once, without a copy: a copy retains each of the record's texts.
 ///
 /// Sendable: one thread fills it, and then another empties it.
 final class RecordBatch: RecordConsumer, @unchecked Sendable {
-    @exclusivity(unchecked) private var place: UnsafeMutablePointer<RecordLine>
-    @exclusivity(unchecked) private var capacity: Int
-    /// Records that were put in.
-    @exclusivity(unchecked) private(set) var count = 0
-    /// Records that were given out.
-    @exclusivity(unchecked) private(set) var given = 0
+    /// A record that was given out leaves nil.
+    private var lines: [RecordLine?] = []
+    /// Number of records that were given out.
+    private(set) var given = 0
 
-    /// A batch with room for so many at first.
-    init(capacity: Int = 16) {
-        self.capacity = max(16, capacity)
-        place = .allocate(capacity: self.capacity)
-    }
+    /// A batch with room for `capacity` records at first.
+    init(capacity: Int = 16) { lines.reserveCapacity(max(16, capacity)) }
 
-    deinit {
-        (place + given).deinitialize(count: count - given)
-        place.deallocate()
-    }
+    /// Number of records that were appended.
+    var count: Int { lines.count }
 
     func take(_ records: WaitingRecords, content: Span<UInt8>) {
         append(RecordLine(records.takeFirst(), content: content))
@@ -30,32 +22,20 @@ final class RecordBatch: RecordConsumer, @unchecked Sendable {
 
     func take(_ line: consuming RecordLine) { append(line) }
 
-    /// Puts one in behind the others.
-    func append(_ line: consuming RecordLine) {
-        if count == capacity { grow() }
-        (place + count).initialize(to: line)
-        count += 1
-    }
+    /// Appends a record.
+    func append(_ line: consuming RecordLine) { lines.append(line) }
 
-    private func grow() {
-        let larger = UnsafeMutablePointer<RecordLine>.allocate(capacity: capacity * 2)
-        (larger + given).moveInitialize(from: place + given, count: count - given)
-        place.deallocate()
-        place = larger
-        capacity *= 2
-    }
-
-    /// Gives out the next one, after a change; nil where there is none.
+    /// Gives out the next record, after a change; nil if there is none.
     func next(_ change: (inout RecordLine) -> Void = { _ in }) -> RecordLine? {
-        guard given < count else { return nil }
-        change(&place[given])
+        guard given < lines.count, var line = lines[given].take() else { return nil }
         given += 1
-        return (place + given - 1).move()
+        change(&line)
+        return line
     }
 
-    /// Empties the batch, of which all were given out, to be filled again.
+    /// Empties the batch, to be filled again.
     func clear() {
-        (place + given).deinitialize(count: count - given)
-        (count, given) = (0, 0)
+        lines.removeAll(keepingCapacity: true)
+        given = 0
     }
 }

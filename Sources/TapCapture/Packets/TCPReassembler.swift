@@ -62,22 +62,21 @@ struct TCPReassembler {
         func hash(into hasher: inout Hasher) { hasher.combine(hash) }
     }
 
-    /// A direction. A class, as the connection is: they are changed where they are, and never copied. What asks for them is
-    /// one thread's, so exclusive access is not checked at run time.
+    /// A direction. A class, as the connection is: they are changed where they are, and never copied.
     private final class Side {
         /// The sequence number of its beginning; nil where that was not captured.
-        @exclusivity(unchecked) var first: UInt32?
+        var first: UInt32?
         /// The next byte's sequence number; nil before the first segment.
-        @exclusivity(unchecked) var next: UInt32?
-        @exclusivity(unchecked) var waiting: [(sequence: UInt32, bytes: [UInt8], cut: Int)] = []
-        @exclusivity(unchecked) var waitingBytes = 0
+        var next: UInt32?
+        var waiting: [(sequence: UInt32, bytes: [UInt8], cut: Int)] = []
+        var waitingBytes = 0
         /// The packet and the time at which the first of them began to wait.
-        @exclusivity(unchecked) var since: (packet: UInt64, time: Timestamp)?
+        var since: (packet: UInt64, time: Timestamp)?
         /// What the other end has acknowledged.
-        @exclusivity(unchecked) var acknowledged: UInt32?
+        var acknowledged: UInt32?
         /// Where its end stands.
-        @exclusivity(unchecked) var end: UInt32?
-        @exclusivity(unchecked) var hasEnded = false
+        var end: UInt32?
+        var hasEnded = false
     }
 
     private final class Connection {
@@ -87,12 +86,12 @@ struct TCPReassembler {
         let server: PacketEndpoint
         let send = Side()
         let recv = Side()
-        @exclusivity(unchecked) var packets: UInt64 = 0
-        @exclusivity(unchecked) var lastPacket: UInt64 = 0
+        var packets: UInt64 = 0
+        var lastPacket: UInt64 = 0
         /// Nobody wants its bytes.
-        @exclusivity(unchecked) var isForgotten = false
-        @exclusivity(unchecked) var isClosed = false
-        @exclusivity(unchecked) var reader: PacketConnection?
+        var isForgotten = false
+        var isClosed = false
+        var reader: PacketConnection?
 
         init(number: Number, key: Key, client: PacketEndpoint) {
             self.number = number

@@ -236,7 +236,7 @@ final class OutputFile {
             let before = size
             refreshSize()
             if size < before { _ = compressor.finish() }
-            guard let compressed = compressor.compress(bytes) else { return .failed(errno: ENOMEM) }
+            guard let compressed = compressor.compress(bytes.bytes) else { return .failed(errno: ENOMEM) }
             waiting = compressed[...]
             waitingFor = bytes.count
         }

@@ -100,8 +100,8 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     }
 
     private let monitor = Monitor()
-    /// Exclusive by the lock.
-    @exclusivity(unchecked) private var state = State()
+    /// Accessed under the lock of ``monitor``.
+    private var state = State()
     private let options: RecordWriter.Options
     private let congested = Atomic<Bool>(false)
 

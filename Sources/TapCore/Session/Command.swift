@@ -94,7 +94,7 @@ struct CommandQueue: ~Copyable {
     /// - Parameter domain: The domain at which names of users are meant.
     @inline(__always)
     mutating func append(_ record: consuming Record, by redactor: Redactor, at domain: String?) {
-        redactor.redact(record, at: domain, into: records.addPlace())
+        records.append(record, by: redactor, at: domain)
         append(.record)
     }
 
@@ -136,78 +136,56 @@ struct CommandQueue: ~Copyable {
     }
 }
 
-/// Records that wait, each put in and taken out once: without a copy, which would count a reference more of each of a record's
-/// texts. Confined to the thread of its session.
-///
-/// The run-time check of exclusive access would be made several times for each record; ``isInUse`` is what it would find.
+/// Records that wait, each appended and removed once, without a copy: a copy retains each of the record's texts. Confined to the
+/// thread of its session.
 public final class WaitingRecords {
-    /// True during ``useFirst(_:)``: no record may be added or taken meanwhile.
-    @exclusivity(unchecked) private var isInUse = false
-    @exclusivity(unchecked) private var place: UnsafeMutablePointer<RedactedRecord>?
-    @exclusivity(unchecked) private var capacity = 0
-    @exclusivity(unchecked) private var first = 0
-    @exclusivity(unchecked) private var end = 0
+    private struct Queue {
+        /// A record that was removed leaves nil.
+        var records: [RedactedRecord?] = []
+        var first = 0
+
+        /// Ends the program if no record waits.
+        mutating func useFirst(_ body: (inout RedactedRecord) -> Void) {
+            records[first]?.use(body)
+            _ = takeFirst()
+        }
+
+        /// Ends the program if no record waits.
+        mutating func takeFirst() -> RedactedRecord? {
+            let record = records[first].take()
+            first += 1
+            if first == records.count { reset() }
+            return record
+        }
+
+        private mutating func reset() {
+            first = 0
+            records.removeAll(keepingCapacity: records.capacity <= WaitingRecords.keptCapacity)
+        }
+    }
+
+    private var queue = Queue()
 
     /// Room that a session keeps.
     private static let keptCapacity = 2
 
-    deinit {
-        guard let place else { return }
-        (place + first).deinitialize(count: end - first)
-        place.deallocate()
+    /// Appends what the redactor makes of a record.
+    func append(_ record: consuming Record, by redactor: Redactor, at domain: String?) {
+        queue.records.append(redactor.redact(record, at: domain))
     }
 
-    /// Where the next record goes, which the caller puts there at once.
-    @inline(__always)
-    func addPlace() -> UnsafeMutablePointer<RedactedRecord> {
-        precondition(!isInUse, "a record was added while another was used")
-        defer { end += 1 }
-        return (end < capacity ? place ?? grow() : grow()) + end
-    }
+    /// Calls `body` with the first record, which is removed afterwards. There must be one.
+    ///
+    /// `inout`, since a record that is borrowed from an array would be copied. Another call during `body` ends the program.
+    public func useFirst(_ body: (inout RedactedRecord) -> Void) { queue.useFirst(body) }
 
-    private func grow() -> UnsafeMutablePointer<RedactedRecord> {
-        let larger = UnsafeMutablePointer<RedactedRecord>.allocate(capacity: max(Self.keptCapacity, 2 * capacity))
-        if let place {
-            (larger + first).moveInitialize(from: place + first, count: end - first)
-            place.deallocate()
-        }
-        place = larger
-        capacity = max(Self.keptCapacity, 2 * capacity)
-        return larger
-    }
-
-    /// Has `body` use the first record, which there must be, where it is, and lets go of it. `inout`, since what is behind a
-    /// pointer would be copied to be borrowed. No record may be added meanwhile.
-    public func useFirst(_ body: (inout RedactedRecord) -> Void) {
-        precondition(!isInUse, "a record was taken while another was used")
-        guard let place, first < end else { preconditionFailure("no record waits") }
-        isInUse = true
-        body(&place[first])
-        isInUse = false
-        (place + first).deinitialize(count: 1)
-        first += 1
-        if first == end { reset() }
-    }
-
-    /// Takes the first record, which there must be.
+    /// Removes the first record. There must be one.
     public func takeFirst() -> RedactedRecord {
-        precondition(!isInUse, "a record was taken while another was used")
-        guard let place, first < end else { preconditionFailure("no record waits") }
-        let record = (place + first).move()
-        first += 1
-        if first == end { reset() }
+        guard let record = queue.takeFirst() else { preconditionFailure("the record was removed before") }
         return record
     }
+}
 
-    @inline(__always)
-    private func reset() {
-        (first, end) = (0, 0)
-        if capacity > Self.keptCapacity { shrink() }
-    }
-
-    private func shrink() {
-        place?.deallocate()
-        place = nil
-        capacity = 0
-    }
+extension RedactedRecord {
+    fileprivate mutating func use(_ body: (inout RedactedRecord) -> Void) { body(&self) }
 }

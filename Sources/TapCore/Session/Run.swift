@@ -142,8 +142,8 @@ public final class SessionTools {
     var elements = ElementReader()
     /// What their scanners have seen, for that reader.
     let outline = ItemOutline()
-    /// Where summaries are made. All of it is one thread's, so exclusive access is not checked.
-    @exclusivity(unchecked) var summary = LineBuffer(capacity: 256)
+    /// Where summaries are made.
+    var summary = LineBuffer(capacity: 256)
     /// Removes secrets from records.
     public let redactor: Redactor
 

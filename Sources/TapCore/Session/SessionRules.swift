@@ -3,8 +3,7 @@ import XMPPCore
 
 /// What a session has of rules: those that are asked, what they remember, and the items that they let wait.
 ///
-/// A class that a session has only where there are rules: of others it is one empty reference. Only its session has it,
-/// so that access to what each stanza touches is not checked.
+/// A class, so that a session without rules has one empty reference.
 final class SessionRules {
     /// The longest that an item is held for a person, in nanoseconds.
     static let holdTime: Int64 = 60_000_000_000
@@ -14,13 +13,13 @@ final class SessionRules {
     private(set) var set: RuleSet
     /// The rules of before, the oldest first.
     private(set) var earlier: [EarlierRules] = []
-    @exclusivity(unchecked) var state: RuleState
+    var state: RuleState
     let clientAddress: String?
     private let localTime: ((Timestamp) -> RuleLocalTime)?
     /// The ruling on the item at hand, until it is recorded.
-    @exclusivity(unchecked) var ruling: ItemRuling?
+    var ruling: ItemRuling?
     /// Rules were asked about the item at hand.
-    @exclusivity(unchecked) var isJudged = false
+    var isJudged = false
     /// Reads what goes out instead of an item.
     var checker = ItemChecker()
     /// The shape of the leg on which a direction leaves.

@@ -10,8 +10,8 @@ public final class SessionRunner {
 
     /// Every access is made within this file after a look at ``use``. The run-time check of exclusive access would be made several
     /// times for each command.
-    @exclusivity(unchecked) private var storage: Session
-    @exclusivity(unchecked) private var use = Use.nobody
+    private var storage: Session
+    private var use = Use.nobody
 
     /// Runs a session.
     public init(_ session: consuming Session) { storage = session }

@@ -114,23 +114,23 @@ public struct CompactForm: ~Copyable, Sendable {
         /// Whether ``beginning`` is the way of a session that is relayed.
         let isRelayed: Bool
         /// Who logs in, until that is known for certain.
-        @exclusivity(unchecked) var user: String?
+        var user: String?
         /// Whether its line has been written.
-        @exclusivity(unchecked) var isAnnounced = false
+        var isAnnounced = false
         /// Rows of the login; nil once they are written.
-        @exclusivity(unchecked) var held: [HeldRow]? = []
+        var held: [HeldRow]? = []
         /// Which of them has the features that the server offered last.
-        @exclusivity(unchecked) var features: Int?
+        var features: Int?
         /// When the client began to authenticate.
-        @exclusivity(unchecked) var authenticationBegan: Int64?
+        var authenticationBegan: Int64?
         /// The session's full JID, as the last record has it; empty where it has none.
-        @exclusivity(unchecked) private(set) var jid: [UInt8] = []
+        private(set) var jid: [UInt8] = []
         /// How many bytes the JID has before its resource, and where in them its `@` is.
-        @exclusivity(unchecked) private(set) var own: (length: Int, at: Int?) = (0, nil)
+        private(set) var own: (length: Int, at: Int?) = (0, nil)
         /// Whether another open session has the same account.
-        @exclusivity(unchecked) var sharesAccount = false { didSet { cell.columns = 0 } }
+        var sharesAccount = false { didSet { cell.columns = 0 } }
         /// What rows show of the session, and the columns that it was formed for.
-        @exclusivity(unchecked) var cell: (bytes: [UInt8], columns: Int) = ([], 0)
+        var cell: (bytes: [UInt8], columns: Int) = ([], 0)
 
         init(_ number: UInt64, began: Int64, beginning: String, address: String, isRelayed: Bool) {
             self.number = number

@@ -24,16 +24,6 @@ extension Redactor {
         return redacted
     }
 
-    /// The same, which puts the record at `place`, where there is none: it is moved once, and not three times.
-    package func redact(
-        _ record: consuming Record,
-        at domain: String?,
-        into place: UnsafeMutablePointer<RedactedRecord>
-    ) {
-        place.initialize(to: RedactedRecord(record))
-        hide(in: &place.pointee.record, at: domain)
-    }
-
     private func hide(in record: inout Record, at domain: String?) {
         if policy == .metadata { hidePeople(in: &record, at: domain) }
         // Most records hold nothing but what has passed by and been looked at.

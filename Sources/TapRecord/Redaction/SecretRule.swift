@@ -96,32 +96,47 @@ struct SecretRules: Sendable {
         .init("passphrase", .password), .init("passcode", .password), .init("credential", .key),
     ]
 
+    /// Rules by length and first letter of their names.
     private let named: [[SecretRule]]
-    private let unnamed: [SecretRule]
-
-    private static let longest = 31
+    /// Rules without a name, by the raw values of their namespaces.
+    private let unnamed: [SecretRule?]
+    /// A bit for the length of each attribute that is a secret on every element.
+    private let attributeLengths: UInt64
 
     init(_ rules: [SecretRule]) {
-        var named = [[SecretRule]](repeating: [], count: Self.longest + 1)
+        var named = [[SecretRule]](repeating: [], count: 32 << 5)
+        var unnamed = [SecretRule?](repeating: nil, count: 256)
         for rule in rules {
-            if let name = rule.name { named[min(name.utf8CodeUnitCount, Self.longest)].append(rule) }
+            if let name = rule.name {
+                named[Self.slot(name.utf8CodeUnitCount, name.utf8Start[0])].append(rule)
+            } else if let namespace = rule.namespace.map({ Int($0.rawValue) }) {
+                unnamed[namespace] = unnamed[namespace] ?? rule
+            }
         }
         self.named = named
-        unnamed = rules.filter { $0.name == nil }
+        self.unnamed = unnamed
+        attributeLengths = Self.attributes.reduce(0) { $0 | 1 &<< UInt64($1.name.utf8CodeUnitCount) }
     }
+
+    /// Index of the rules whose names begin with this letter, in either case.
+    @inline(__always)
+    private static func slot(_ count: Int, _ first: UInt8) -> Int { min(count, 31) << 5 | Int(first & 31) }
 
     /// The rule for an element: one of its name and namespace, else one of its name, else one of its namespace.
     ///
     /// Names of secrets are compared without case if no rule has the name as it is written.
     func find(_ name: Span<UInt8>, _ namespace: Namespace) -> SecretRule? {
-        let rules = named[min(name.count, Self.longest)]
+        let other = unnamed[Int(namespace.rawValue)]
+        guard !name.isEmpty else { return other }
+        let rules = named[Self.slot(name.count, name[0])]
+        guard !rules.isEmpty else { return other }
         var found: SecretRule?
         for rule in rules {
             guard let ruleName = rule.name, name.equals(ruleName) else { continue }
             if rule.namespace == namespace { return rule }
             if rule.namespace == nil { found = rule }
         }
-        return found ?? Self.findIgnoringCase(name, namespace, rules) ?? unnamed.first { $0.namespace == namespace }
+        return found ?? Self.findIgnoringCase(name, namespace, rules) ?? other
     }
 
     private static func findIgnoringCase(
@@ -142,8 +157,9 @@ struct SecretRules: Sendable {
     }
 
     /// What an attribute of that local name is on every element; nil where it is no secret by itself.
-    static func find(attribute name: Span<UInt8>) -> SecretRule.Attribute? {
-        for attribute in attributes where name.equalsIgnoringCase(attribute.name) { return attribute }
+    func find(attribute name: Span<UInt8>) -> SecretRule.Attribute? {
+        guard attributeLengths &>> UInt64(min(name.count, 63)) & 1 == 1 else { return nil }
+        for attribute in Self.attributes where name.equalsIgnoringCase(attribute.name) { return attribute }
         return nil
     }
 }

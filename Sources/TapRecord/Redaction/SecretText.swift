@@ -117,6 +117,7 @@ struct SecretText {
 
     /// Puts the finds of a word in order, and joins those that overlap or touch.
     private mutating func merge(from first: Int) {
+        if SpanUnion.areSeparate(finds.count - first, { finds[first + $0].range }) { return }
         let ofWord = Array(finds[first...])
         let unions = SpanUnion.join(ofWord.map(\.range))
         finds.replaceSubrange(first..., with: unions.map { Find(range: $0.range, kind: ofWord[$0.longest].kind) })

@@ -3,6 +3,20 @@
 /// Secrets may overlap: an attribute that is a secret may contain a URL that is another, and a part that cannot be cut out of
 /// its text hides all of the text. A placeholder replaces the union of such spans, so that no part of any is shown.
 enum SpanUnion {
+    /// Whether spans are in ascending order with something between them, as nearly all are: their unions are the spans.
+    @inline(__always)
+    static func areSeparate(_ count: Int, _ span: (Int) -> Range<Int>) -> Bool {
+        guard count > 0 else { return true }
+        var end = span(0).upperBound
+        guard !span(0).isEmpty else { return false }
+        for index in 1..<max(1, count) {
+            let next = span(index)
+            guard next.lowerBound > end, !next.isEmpty else { return false }
+            end = next.upperBound
+        }
+        return true
+    }
+
     /// Returns the unions in ascending order, each with the index of the longest span in it, the first of several.
     static func join(_ spans: [Range<Int>]) -> [(range: Range<Int>, longest: Int)] {
         let order = spans.indices.sorted { (spans[$0].lowerBound, $0) < (spans[$1].lowerBound, $1) }

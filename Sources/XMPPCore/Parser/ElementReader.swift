@@ -8,6 +8,8 @@
 public struct ElementReader: ~Copyable {
     private var reader = ItemReader()
     private var arena = ElementArena()
+    /// Filled by each item, and then exchanged for those of the arena.
+    private var contents = ElementArena.Contents()
     private var decoded: [UInt8] = []
 
     /// A reader without an item.
@@ -23,41 +25,36 @@ public struct ElementReader: ~Copyable {
     /// The element that is the last event of `decoder`, which is whole; nil where it is not one.
     public mutating func read(_ decoder: borrowing StreamDecoder) -> Element? {
         guard let outline = decoder.outline else { return read(decoder.bytes, in: decoder) }
-        takeArena()
         // The outline goes with the element and leaves its memory for the next one.
-        outline.pointee.take(into: &arena.contents.pointee)
-        let contents = arena.contents
-        contents.pointee.resetBytes()
+        let mustDecode = outline.take(into: &contents)
+        contents.resetBytes()
         let item = decoder.bytes
-        guard !contents.pointee.isTooWide(itemBytes: item.count) else { return nil }
-        _ = append(item, contents)
-        for index in 0..<contents.pointee.nodes.count {
-            let node = contents.pointee.nodes[index]
+        guard !contents.isTooWide(itemBytes: item.count) else { return nil }
+        _ = contents.append(item)
+        for index in 0..<contents.nodes.count {
+            let node = contents.nodes[index]
             if node.isText {
                 guard needsDecoding(item, node.name) else { continue }
                 decoded.removeAll(keepingCapacity: true)
                 AttributeValue.decodeText(item.slice(node.name), into: &decoded)
-                contents.pointee.nodes[index].name = append(decoded.span, contents)
+                contents.setText(decoded, ofNode: index)
             } else if node.namespace == .other {
                 decoded.removeAll(keepingCapacity: true)
                 let name =
                     node.isInherited ? NamespaceName(inherited: node.uri) : NamespaceName(declared: node.uri)
                 decoder.appendURI(of: name, to: &decoded)
-                contents.pointee.nodes[index].uri = append(decoded.span, contents)
+                contents.setURI(decoded, ofNode: index)
             }
         }
-        if outline.pointee.needsDecoding { decodeAttributes(item, contents) }
-        return Element(arena: arena, index: 0)
+        if mustDecode { decodeAttributes(item) }
+        return takeElement()
     }
 
-    private mutating func decodeAttributes(
-        _ item: Span<UInt8>,
-        _ contents: UnsafeMutablePointer<ElementArena.Contents>
-    ) {
-        for index in 0..<contents.pointee.attributes.count where contents.pointee.attributes[index].needsDecoding {
+    private mutating func decodeAttributes(_ item: Span<UInt8>) {
+        for index in 0..<contents.attributes.count where contents.attributes[index].needsDecoding {
             decoded.removeAll(keepingCapacity: true)
-            AttributeValue.decode(item.slice(contents.pointee.attributes[index].value), into: &decoded)
-            contents.pointee.attributes[index].value = append(decoded.span, contents)
+            AttributeValue.decode(item.slice(contents.attributes[index].value), into: &decoded)
+            contents.setValue(decoded, ofAttribute: index)
         }
     }
 
@@ -68,66 +65,66 @@ public struct ElementReader: ~Copyable {
     }
 
     private mutating func fill(_ item: Span<UInt8>) -> Element? {
-        takeArena()
-        arena.reset(itemBytes: item.count)
-        let contents = arena.contents
-        while !contents.pointee.isTooWide, let token = reader.next(item) {
+        contents.reset(itemBytes: item.count)
+        while !contents.isTooWide, let token = reader.next(item) {
             switch token {
-            case .start: begin(item, contents)
+            case .start: begin(item)
             case .text(let range):
                 if needsDecoding(item, range) {
                     decoded.removeAll(keepingCapacity: true)
                     AttributeValue.decodeText(item.slice(range), into: &decoded)
-                    addText(decoded.span, contents)
+                    contents.addText(decoded)
                 } else {
-                    addText(item.slice(range), contents)
+                    contents.addText(item.slice(range))
                 }
-            case .section(let range, _): addSection(item.slice(range), contents)
-            case .end: contents.pointee.end()
+            case .section(let range, _): addSection(item.slice(range))
+            case .end: contents.end()
             case .fault: return nil
             }
         }
-        guard reader.depth == 0, !contents.pointee.isTooWide, contents.pointee.nodes.count > 0 else { return nil }
+        guard reader.depth == 0, !contents.isTooWide, contents.nodes.count > 0 else { return nil }
+        return takeElement()
+    }
+
+    /// The element of the contents, in an arena that no other element refers to.
+    private mutating func takeElement() -> Element {
+        if !isKnownUniquelyReferenced(&arena) { arena = ElementArena() }
+        arena.exchange(&contents)
         return Element(arena: arena, index: 0)
     }
 
-    /// Has an arena that no element refers to any more.
-    private mutating func takeArena() {
-        if !isKnownUniquelyReferenced(&arena) { arena = ElementArena() }
-    }
-
-    private mutating func begin(_ item: Span<UInt8>, _ contents: UnsafeMutablePointer<ElementArena.Contents>) {
+    private mutating func begin(_ item: Span<UInt8>) {
         let namespace = reader.namespace
         var uri = ByteRange.empty
         if namespace == .other {
             decoded.removeAll(keepingCapacity: true)
             reader.appendNamespaceURI(to: &decoded)
-            uri = append(decoded.span, contents)
+            uri = contents.append(decoded)
         } else {
-            uri = contents.pointee.append(namespace.uri.utf8Start, namespace.uri.utf8CodeUnitCount)
+            uri = namespace.withURI { contents.append($0) }
         }
-        contents.pointee.begin(name: append(item.slice(reader.name), contents), uri: uri, namespace: namespace)
+        let name = contents.append(item.slice(reader.name))
+        contents.begin(name: name, uri: uri, namespace: namespace)
         for index in 0..<reader.attributeCount {
             let attribute = reader.attribute(index, item)
             guard !attribute.isDeclaration else { continue }
-            decoded.removeAll(keepingCapacity: true)
-            if attribute.namespace != .none { reader.appendNamespaceURI(ofAttribute: index, item, to: &decoded) }
-            let uri = append(decoded.span, contents)
+            var uri = ByteRange.empty
+            if attribute.namespace != .none {
+                decoded.removeAll(keepingCapacity: true)
+                reader.appendNamespaceURI(ofAttribute: index, item, to: &decoded)
+                uri = contents.append(decoded)
+            }
             var value = ByteRange.empty
             if attribute.needsDecoding {
                 decoded.removeAll(keepingCapacity: true)
                 AttributeValue.decode(item.slice(attribute.value), into: &decoded)
-                value = append(decoded.span, contents)
+                value = contents.append(decoded)
             } else {
-                value = append(item.slice(attribute.value), contents)
+                value = contents.append(item.slice(attribute.value))
             }
-            contents.pointee.addAttribute(
-                ElementArena.Attribute(
-                    name: append(item.slice(attribute.name), contents),
-                    uri: uri,
-                    value: value,
-                    namespace: attribute.namespace
-                )
+            let name = contents.append(item.slice(attribute.name))
+            contents.addAttribute(
+                ElementArena.Attribute(name: name, uri: uri, value: value, namespace: attribute.namespace)
             )
         }
     }
@@ -144,10 +141,7 @@ public struct ElementReader: ~Copyable {
     }
 
     /// A CDATA section knows no references; its line ends become line feeds (XML 1.0 §2.11).
-    private mutating func addSection(
-        _ text: Span<UInt8>,
-        _ contents: UnsafeMutablePointer<ElementArena.Contents>
-    ) {
+    private mutating func addSection(_ text: Span<UInt8>) {
         decoded.removeAll(keepingCapacity: true)
         for index in text.indices {
             guard text[index] == 0x0D else {
@@ -156,22 +150,6 @@ public struct ElementReader: ~Copyable {
             }
             if index + 1 == text.count || text[index + 1] != 0x0A { decoded.append(0x0A) }
         }
-        addText(decoded.span, contents)
-    }
-
-    private func append(_ bytes: Span<UInt8>, _ contents: UnsafeMutablePointer<ElementArena.Contents>) -> ByteRange {
-        bytes.withUnsafeBufferPointer { buffer in
-            guard let base = buffer.baseAddress else {
-                return ByteRange(contents.pointee.bytes.count, contents.pointee.bytes.count)
-            }
-            return contents.pointee.append(base, buffer.count)
-        }
-    }
-
-    private func addText(_ bytes: Span<UInt8>, _ contents: UnsafeMutablePointer<ElementArena.Contents>) {
-        bytes.withUnsafeBufferPointer { buffer in
-            guard let base = buffer.baseAddress, !buffer.isEmpty else { return }
-            contents.pointee.addText(base, buffer.count)
-        }
+        contents.addText(decoded)
     }
 }

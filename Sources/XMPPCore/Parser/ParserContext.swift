@@ -8,28 +8,49 @@ final class ParserContext {
     /// The declarations of the root, as written in its tag; what the pool looks for.
     let root: [UInt8]
 
+    /// At an address that stays, which libxml2 hands to each callback. Nothing else refers to it.
     private let state: UnsafeMutablePointer<State>
 
     /// A URI by libxml2's interned pointer, which stays what it is as long as the context lives.
     private struct KnownURI: BitwiseCopyable {
         var pointer: UnsafePointer<xmlChar>
         var namespace: Namespace
-        /// The item in whose arena `range` is.
+        /// The item in whose contents `range` is.
         var item: Int
         var range: ByteRange
     }
 
-    private struct State {
+    private struct State: ~Copyable {
         var context: xmlParserCtxtPtr?
-        /// Of the item that is being parsed.
-        var arena: UnsafeMutablePointer<ElementArena.Contents>?
+        /// Of the item that is being parsed, if there is one.
+        var contents = ElementArena.Contents()
+        var isFilling = false
         var depth = 0
         /// Number of the item.
         var item = 0
         var finishedItems = 0
         var failure: StanzaParser.Failure?
         /// At most ``mostURIs``: looking through more would cost more than finding the namespace again.
-        var uris = RawList<KnownURI>(capacity: 16)
+        var uris = UniqueArray<KnownURI>()
+
+        /// Returns the namespace of a URI, and the range of its bytes in the contents.
+        mutating func resolve(_ uri: UnsafePointer<xmlChar>?) -> (ByteRange, Namespace) {
+            guard let uri else { return (.empty, .none) }
+            for index in 0..<uris.count where uris[index].pointer == uri {
+                if uris[index].item != item {
+                    uris[index].range = contents.append(ParserContext.span(uri, ParserContext.length(uri)))
+                    uris[index].item = item
+                }
+                return (uris[index].range, uris[index].namespace)
+            }
+            let text = ParserContext.span(uri, ParserContext.length(uri))
+            let range = contents.append(text)
+            let namespace = Namespace(uri: text)
+            if uris.count < ParserContext.mostURIs {
+                uris.append(KnownURI(pointer: uri, namespace: namespace, item: item, range: range))
+            }
+            return (range, namespace)
+        }
     }
 
     private static let mostURIs = 64
@@ -58,7 +79,6 @@ final class ParserContext {
             if let document = context.pointee.myDoc { xmlFreeDoc(document) }
             xmlFreeParserCtxt(context)
         }
-        state.pointee.uris.deallocate()
         state.deinitialize(count: 1)
         state.deallocate()
     }
@@ -68,17 +88,25 @@ final class ParserContext {
 
     /// Parses one whole element into `arena`; nil is success.
     func parse(_ item: Span<UInt8>, into arena: ElementArena) -> StanzaParser.Failure? {
-        begin(arena)
-        defer { state.pointee.arena = nil }
+        begin(itemBytes: item.count)
         if let failure = feed(item) { return failure }
-        return isFinished ? nil : StanzaParser.Failure(code: 0, message: "not one whole element")
+        guard isFinished else { return StanzaParser.Failure(code: 0, message: "not one whole element") }
+        finish(into: arena)
+        return nil
     }
 
-    /// Begins an item, whose element is put into `arena`.
-    func begin(_ arena: ElementArena) {
-        state.pointee.arena = arena.contents
+    /// Begins an item of so many bytes.
+    func begin(itemBytes: Int = .max) {
+        state.pointee.contents.reset(itemBytes: itemBytes)
+        state.pointee.isFilling = true
         state.pointee.item &+= 1
         state.pointee.finishedItems = 0
+    }
+
+    /// Puts the element of the item, which ``isFinished``, into an arena that no element refers to.
+    func finish(into arena: ElementArena) {
+        state.pointee.isFilling = false
+        arena.exchange(&state.pointee.contents)
     }
 
     /// Hands libxml2 a piece of the item.
@@ -121,20 +149,20 @@ final class ParserContext {
         _ values: UnsafeMutablePointer<UnsafePointer<xmlChar>?>?
     ) {
         state.pointee.depth &+= 1
-        guard state.pointee.depth > 1, let arena = state.pointee.arena else { return }
-        guard !arena.pointee.isTooWide else { return refuse(state, 0, tooWide) }
-        let (uriRange, namespace) = resolve(state, uri, arena)
-        let nameRange = arena.pointee.append(name, length(name))
-        arena.pointee.begin(name: nameRange, uri: uriRange, namespace: namespace)
+        guard state.pointee.depth > 1, state.pointee.isFilling else { return }
+        guard !state.pointee.contents.isTooWide else { return refuse(state, 0, tooWide) }
+        let (uriRange, namespace) = state.pointee.resolve(uri)
+        let nameRange = state.pointee.contents.append(span(name, length(name)))
+        state.pointee.contents.begin(name: nameRange, uri: uriRange, namespace: namespace)
         guard let values else { return }
         for index in 0..<attributeCount {
             // Five pointers each: local name, prefix, URI, value, end of value (not terminated).
             let entry = values + index &* 5
             guard let name = entry[0], let start = entry[3], let end = entry[4] else { continue }
-            let (uriRange, namespace) = resolve(state, entry[2], arena)
-            let nameRange = arena.pointee.append(name, length(name))
-            let value = arena.pointee.append(start, max(0, end - start))
-            arena.pointee.addAttribute(
+            let (uriRange, namespace) = state.pointee.resolve(entry[2])
+            let nameRange = state.pointee.contents.append(span(name, length(name)))
+            let value = state.pointee.contents.append(span(start, max(0, end - start)))
+            state.pointee.contents.addAttribute(
                 ElementArena.Attribute(name: nameRange, uri: uriRange, value: value, namespace: namespace)
             )
         }
@@ -143,7 +171,7 @@ final class ParserContext {
     private static func end(_ state: UnsafeMutablePointer<State>) {
         state.pointee.depth &-= 1
         guard state.pointee.depth >= 1 else { return }
-        state.pointee.arena?.pointee.end()
+        if state.pointee.isFilling { state.pointee.contents.end() }
         if state.pointee.depth == 1 { state.pointee.finishedItems &+= 1 }
     }
 
@@ -154,7 +182,7 @@ final class ParserContext {
     ) {
         guard state.pointee.depth > 1 else { return refuse(state, 0, "text outside the element") }
         // A CDATA section may hold nothing, which is no text.
-        if count > 0 { state.pointee.arena?.pointee.addText(text, count) }
+        if count > 0, state.pointee.isFilling { state.pointee.contents.addText(span(text, count)) }
     }
 
     /// A CDATA section, or a piece of one. libxml2's push parser leaves the line ends in it as they came (XML 1.0 §2.11
@@ -170,30 +198,11 @@ final class ParserContext {
         characters(state, text + start, count &- start)
     }
 
-    /// The namespace of a URI, and where the arena of the current item has its bytes.
-    private static func resolve(
-        _ state: UnsafeMutablePointer<State>,
-        _ uri: UnsafePointer<xmlChar>?,
-        _ arena: UnsafeMutablePointer<ElementArena.Contents>
-    ) -> (ByteRange, Namespace) {
-        guard let uri else { return (.empty, .none) }
-        let item = state.pointee.item
-        for index in 0..<state.pointee.uris.count {
-            let known = state.pointee.uris[index]
-            guard known.pointer == uri else { continue }
-            if known.item != item {
-                state.pointee.uris[index].range = arena.pointee.append(uri, length(uri))
-                state.pointee.uris[index].item = item
-            }
-            return (state.pointee.uris[index].range, known.namespace)
-        }
-        let count = length(uri)
-        let range = arena.pointee.append(uri, count)
-        let namespace = Namespace(uri: UnsafeBufferPointer(start: uri, count: count).span)
-        if state.pointee.uris.count < mostURIs {
-            state.pointee.uris.append(KnownURI(pointer: uri, namespace: namespace, item: item, range: range))
-        }
-        return (range, namespace)
+    /// Bytes of libxml2, valid during the callback that has them.
+    @_lifetime(immortal)
+    private static func span(_ text: UnsafePointer<xmlChar>, _ count: Int) -> Span<UInt8> {
+        let span = UnsafeBufferPointer(start: text, count: count).span
+        return _overrideLifetime(span, copying: ())
     }
 
     private static func length(_ text: UnsafePointer<xmlChar>) -> Int {

@@ -22,9 +22,8 @@ public final class StanzaParser {
     private static let dictionaryLimit = 20_000
     private static let poolSize = 4
 
-    // libxml2 calls back into contexts and arenas and never into the parser, so exclusive access is not checked at run time.
-    @exclusivity(unchecked) private var pool: [ParserContext] = []
-    @exclusivity(unchecked) private var arena = ElementArena()
+    private var pool: [ParserContext] = []
+    private var arena = ElementArena()
 
     /// A parser without contexts; they are made as streams come.
     public init() {}
@@ -41,7 +40,6 @@ public final class StanzaParser {
     /// `<stream` and `>` in the header, as ``StreamDecoder/declarations`` has them.
     public func parse(_ item: Span<UInt8>, root: [UInt8]) throws(Failure) -> Element {
         if !isKnownUniquelyReferenced(&arena) { arena = ElementArena() }
-        arena.reset(itemBytes: item.count)
         let context = try takeContext(root)
         let failure = context.parse(item, into: arena)
         if let failure {

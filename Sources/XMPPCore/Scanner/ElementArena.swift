@@ -1,8 +1,7 @@
 /// The flat storage of one parsed item: nodes in document order, attributes, and the bytes of all names and values.
 ///
-/// Filled by libxml2's callbacks through a plain pointer, which costs next to nothing over parsing itself where arrays
-/// and objects would double it. Never changed once an ``Element`` of it is out: the parser takes a fresh arena if any
-/// element still refers to the old one.
+/// A reader fills ``Contents`` and exchanges them for those of the arena. They never change while an ``Element`` refers to the
+/// arena: the reader takes a new arena then.
 final class ElementArena {
     struct Node: BitwiseCopyable {
         /// Index of the enclosing node, -1 for the item itself.
@@ -31,68 +30,48 @@ final class ElementArena {
         var needsDecoding = false
     }
 
-    /// What the callbacks fill. Lives as long as the arena.
-    let contents: UnsafeMutablePointer<Contents>
+    private var contents = Contents()
 
-    init() {
-        contents = .allocate(capacity: 1)
-        contents.initialize(to: Contents())
-    }
+    /// Exchanges the contents for others. No element may refer to the arena.
+    func exchange(_ others: inout Contents) { swap(&contents, &others) }
 
-    deinit {
-        contents.pointee.deallocate()
-        contents.deinitialize(count: 1)
-        contents.deallocate()
-    }
-
-    /// Empties the arena for an item of so many bytes.
-    func reset(itemBytes: Int) { contents.pointee.reset(itemBytes: itemBytes) }
-
-    func node(_ index: Int) -> Node { contents.pointee.nodes[index] }
-    func attribute(_ index: Int) -> Attribute { contents.pointee.attributes[index] }
+    func node(_ index: Int) -> Node { contents.nodes[index] }
+    func attribute(_ index: Int) -> Attribute { contents.attributes[index] }
 
     /// The bytes of a range that this arena gave out, as text.
-    func text(_ range: ByteRange) -> String {
-        String(decoding: contents.pointee.bytes.buffer(range.range), as: UTF8.self)
-    }
+    func text(_ range: ByteRange) -> String { String(decoding: bytes(range), as: UTF8.self) }
 
-    /// The bytes of a range that this arena gave out.
+    /// The bytes of a range that this arena gave out, valid as long as the arena.
     @inline(__always)
-    func bytes(_ range: ByteRange) -> UnsafeBufferPointer<UInt8> { contents.pointee.bytes.buffer(range.range) }
+    func bytes(_ range: ByteRange) -> UnsafeBufferPointer<UInt8> { contents.bytes.unsafeBuffer(range.range) }
 
     @inline(__always)
     func equals(_ range: ByteRange, _ text: StaticString) -> Bool {
         range.count == text.utf8CodeUnitCount && bytes(range).span.equals(text)
     }
 
-    struct Contents {
-        private(set) var nodes = RawList<Node>(capacity: 16)
-        private(set) var attributes = RawList<Attribute>(capacity: 16)
+    struct Contents: ~Copyable {
+        private(set) var nodes = UniqueArray<Node>()
+        private(set) var attributes = UniqueArray<Attribute>()
         /// What names, values and texts stand in.
-        private(set) var bytes = RawList<UInt8>(capacity: 512)
+        private(set) var bytes = UniqueArray<UInt8>()
         private(set) var openNode: Int32 = -1
         private var textNode: Int32 = -1
         /// Bytes of the URIs of all elements and attributes, as if each had its own, but for those of the table.
         private var uriBytes = 0
         private var uriLimit = Int.max
 
-        func deallocate() {
-            nodes.deallocate()
-            attributes.deallocate()
-            bytes.deallocate()
-        }
-
         mutating func reset(itemBytes: Int = .max) {
             uriBytes = 0
             uriLimit = Self.uriLimit(itemBytes: itemBytes)
-            nodes.removeAll()
-            attributes.removeAll()
-            bytes.removeAll()
+            nodes.removeAll(keepingCapacity: 1024)
+            attributes.removeAll(keepingCapacity: 1024)
+            resetBytes()
             openNode = -1
             textNode = -1
         }
 
-        mutating func resetBytes() { bytes.removeAll() }
+        mutating func resetBytes() { bytes.removeAll(keepingCapacity: 64 << 10) }
 
         /// Whether the namespaces, spelled out at each element, would be many times the item: a prefix of one letter can
         /// stand for 64 KiB, thousands of times. That must not be copied, written anew or compared.
@@ -107,11 +86,22 @@ final class ElementArena {
         }
 
         @inline(__always)
-        mutating func append(_ pointer: UnsafePointer<UInt8>, _ count: Int) -> ByteRange {
+        mutating func append(_ more: Span<UInt8>) -> ByteRange {
             let start = bytes.count
-            bytes.append(pointer, count)
+            bytes.append(copying: more)
             return ByteRange(start, bytes.count)
         }
+
+        mutating func append(_ more: [UInt8]) -> ByteRange { append(more.span) }
+
+        /// Replaces a text by a decoded one.
+        mutating func setText(_ text: [UInt8], ofNode index: Int) { nodes[index].name = append(text) }
+
+        /// Replaces the place of a URI by the URI.
+        mutating func setURI(_ uri: [UInt8], ofNode index: Int) { nodes[index].uri = append(uri) }
+
+        /// Replaces a value by a decoded one.
+        mutating func setValue(_ value: [UInt8], ofAttribute index: Int) { attributes[index].value = append(value) }
 
         @inline(__always)
         mutating func begin(name: ByteRange, uri: ByteRange, namespace: Namespace, isInherited: Bool = false) {
@@ -157,10 +147,13 @@ final class ElementArena {
             nodes.append(Node(parent: openNode, end: index &+ 1, name: range, isText: true))
         }
 
+        /// Adds decoded character data, joined to that which came just before.
+        mutating func addText(_ text: [UInt8]) { addText(text.span) }
+
         /// Adds character data, joined to that which came just before.
-        mutating func addText(_ pointer: UnsafePointer<UInt8>, _ count: Int) {
-            guard openNode >= 0 else { return }
-            let range = append(pointer, count)
+        mutating func addText(_ text: Span<UInt8>) {
+            guard openNode >= 0, !text.isEmpty else { return }
+            let range = append(text)
             if textNode >= 0 {
                 nodes[Int(textNode)].name.end = range.end
                 return

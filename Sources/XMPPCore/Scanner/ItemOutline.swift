@@ -6,37 +6,65 @@
 /// whose bytes came in several reads with another stream's between them nothing is left, and the reader goes through its
 /// bytes again; so it does where an item holds what an outline does not tell (CDATA sections, prefixed attributes).
 public final class ItemOutline {
-    /// Reached by a plain pointer, since it is written at every tag.
-    let state: UnsafeMutablePointer<State>
+    private var state = State()
 
     /// An outline of nothing.
-    public init() {
-        state = .allocate(capacity: 1)
-        state.initialize(to: State())
+    public init() {}
+
+    /// Begins an item; gives the word by which its scanner knows later whether the outline is still its own.
+    func beginItem() -> UInt64 { state.beginItem() }
+
+    /// The tag at `start` of `window` opens an element, if the outline is still of `item`.
+    func open(_ tag: borrowing Tag, at start: Int, of window: Span<UInt8>, _ name: NamespaceName, in item: UInt64) {
+        if state.item == item { state.open(tag, at: start, of: window, name) }
     }
 
-    deinit {
-        state.pointee.contents.deallocate()
-        state.deinitialize(count: 1)
-        state.deallocate()
+    /// The tag from `start` to `end` closes the innermost element, if the outline is still of `item`.
+    @inline(__always)
+    func close(at start: Int, end: Int, of item: UInt64) {
+        if state.item == item { state.close(at: start, end: end) }
     }
 
-    struct State {
+    /// The item holds something that is not in the outline, if that is still of `item`.
+    func giveUp(_ item: UInt64) {
+        if state.item == item { state.isPartial = true }
+    }
+
+    /// Whether all of `item` is in the outline.
+    func isWhole(_ item: UInt64) -> Bool {
+        state.item == item && !state.isPartial && state.contents.openNode < 0 && state.contents.nodes.count > 0
+    }
+
+    /// Exchanges the outline for `contents`; after that there is none until the next item.
+    ///
+    /// - Returns: Whether the value of an attribute is not what is written.
+    func take(into contents: inout ElementArena.Contents) -> Bool {
+        swap(&state.contents, &contents)
+        state.isPartial = true
+        return state.needsDecoding
+    }
+
+    /// Number of nodes.
+    fileprivate var nodeCount: Int { state.contents.nodes.count }
+
+    /// A node.
+    fileprivate func node(_ index: Int) -> ElementArena.Node { state.contents.nodes[index] }
+
+    private struct State: ~Copyable {
         /// Nodes whose names, values and texts are offsets in the item; those of a text are as written.
         var contents = ElementArena.Contents()
         /// Which item it is of; 0 is none.
-        private(set) var item: UInt64 = 0
+        var item: UInt64 = 0
         /// The item holds something that is not in the outline.
         var isPartial = false
         /// The value of an attribute is not what is written.
-        private(set) var needsDecoding = false
+        var needsDecoding = false
         /// Offset behind the last tag.
         private var tagEnd = 0
 
         /// Elements, attributes and texts kept of an item.
         private static let mostNodes = 1 << 16
 
-        /// Begins an item; gives the word by which its scanner knows later whether the outline is still its own.
         mutating func beginItem() -> UInt64 {
             contents.reset()
             item &+= 1
@@ -46,13 +74,6 @@ public final class ItemOutline {
             return item
         }
 
-        /// Gives the outline away; after that there is none until the next item.
-        mutating func take(into contents: inout ElementArena.Contents) {
-            swap(&self.contents, &contents)
-            isPartial = true
-        }
-
-        /// The tag at `start` of `item` opens an element.
         mutating func open(_ tag: borrowing Tag, at start: Int, of item: Span<UInt8>, _ name: NamespaceName) {
             // The rest is not needed, and may be millions of elements.
             guard !isPartial else { return }
@@ -68,7 +89,7 @@ public final class ItemOutline {
                 isInherited = true
             }
             contents.begin(name: tag.localName, uri: uri, namespace: name.namespace, isInherited: isInherited)
-            let attributes = tag.attributes.elements
+            let attributes = tag.attributes.span
             for index in attributes.indices {
                 let attribute = attributes[index]
                 if attribute.isDeclaration { continue }
@@ -90,7 +111,6 @@ public final class ItemOutline {
             if contents.nodes.count &+ contents.attributes.count > Self.mostNodes { isPartial = true }
         }
 
-        /// The tag from `start` to `end` closes the innermost element.
         @inline(__always)
         mutating func close(at start: Int, end: Int) {
             guard !isPartial else { return }
@@ -134,13 +154,12 @@ extension StreamDecoder {
     /// - Returns: whether `body` was called with all; false also where the decoder has no outline of the item.
     public func forEachChild(_ body: (OutlinedChild) -> Bool) -> Bool {
         guard let outline else { return false }
-        let nodes = outline.pointee.contents.nodes
         var index = 1
-        while index < nodes.count {
-            let node = nodes[index]
+        while index < outline.nodeCount {
+            let node = outline.node(index)
             let end = max(Int(node.end), index + 1)
             if !node.isText {
-                let content = Self.content(index, end, nodes)
+                let content = outline.content(index, end)
                 let child = OutlinedChild(
                     name: node.name,
                     namespace: node.namespace,
@@ -154,20 +173,23 @@ extension StreamDecoder {
         return true
     }
 
+}
+
+extension ItemOutline {
     /// What the element holds whose node is at `index`, and all of it before `end`.
-    private static func content(_ index: Int, _ end: Int, _ nodes: RawList<ElementArena.Node>) -> OutlinedChild.Content
-    {
-        if let text = text(index, end, nodes) { return .text(text) }
-        let inner = nodes[index + 1]
-        guard !inner.isText, inner.end == end, inner.namespace == nodes[index].namespace, inner.namespace != .other,
-            let text = text(index + 1, end, nodes)
+    fileprivate func content(_ index: Int, _ end: Int) -> OutlinedChild.Content {
+        if let text = text(index, end) { return .text(text) }
+        let inner = node(index + 1)
+        guard !inner.isText, inner.end == end, inner.namespace == node(index).namespace, inner.namespace != .other,
+            let text = text(index + 1, end)
         else { return .other }
         return .element(name: inner.name, text: text)
     }
 
     /// The text of an element without elements: one run, or none.
-    private static func text(_ index: Int, _ end: Int, _ nodes: RawList<ElementArena.Node>) -> ByteRange? {
+    private func text(_ index: Int, _ end: Int) -> ByteRange? {
         if end == index + 1 { return .empty }
-        return end == index + 2 && nodes[index + 1].isText ? nodes[index + 1].name : nil
+        guard end == index + 2, case let inner = node(index + 1), inner.isText else { return nil }
+        return inner.name
     }
 }

@@ -56,15 +56,6 @@ public struct ItemReader: ~Copyable {
     private var hasEndPending = false
     private var isFaulted = true
 
-    private static let limits = StreamLimits(
-        itemBytes: .max,
-        tagBytes: .max,
-        depth: .max,
-        attributes: .max,
-        nameBytes: .max,
-        namespaces: .max
-    )
-
     /// A reader without an item.
     public init() {}
 
@@ -173,7 +164,7 @@ public struct ItemReader: ~Copyable {
     }
 
     private mutating func readTag(_ item: Span<UInt8>) -> Token {
-        guard case .complete = tag.read(item, at: cursor, limits: Self.limits) else { return fault() }
+        guard case .complete = tag.read(item, at: cursor, limits: .unlimited) else { return fault() }
         tagRange = ByteRange(cursor, tag.end)
         cursor = tag.end
         guard tag.kind != .end else { return close() }

@@ -5,7 +5,8 @@
 /// Bytes that are needed later are copied when a declaration comes into force, so the tag it stood in may go: every
 /// prefix, and each URI that is not in the table of known ones.
 struct NamespaceScope: ~Copyable {
-    private struct Binding: BitwiseCopyable {
+    /// Not private: other modules destroy scopes that are part of their types.
+    struct Binding: BitwiseCopyable {
         /// In the arena.
         var prefix = ByteRange.empty
         /// In the arena; empty for a known namespace.
@@ -22,7 +23,7 @@ struct NamespaceScope: ~Copyable {
     /// Stands for no namespace.
     static let unbound: Int32 = -1
 
-    private var bindings = ReusedArray<Binding>()
+    private var bindings = UniqueArray<Binding>()
     private var arena: [UInt8] = []
 
     /// A declaration since this was last set to false holds a character that no URI can hold.
@@ -32,7 +33,7 @@ struct NamespaceScope: ~Copyable {
     var count: Int { bindings.count }
 
     mutating func removeAll() {
-        bindings.removeAll()
+        bindings.removeAll(keepingCapacity: 64)
         arena.removeAll(keepingCapacity: true)
     }
 

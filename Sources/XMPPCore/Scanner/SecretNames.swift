@@ -101,11 +101,20 @@ public enum SecretNames {
     /// Whether a name may be a credential's in any spelling, as `apikey`, `api-key` and `x_ApiKey` are.
     ///
     /// Asked of names that no protocol defines: those of unknown namespaces and of unknown children of stanzas.
-    package static func mayBeCredential(_ name: Span<UInt8>) -> Bool {
-        var letters: UInt32 = 0
-        for index in name.indices { letters |= 1 &<< UInt32(name[index] & 31) }
-        guard letters & commonLetters != 0 else { return false }
-        return containsRoot(name, letters)
+    package static func mayBeCredential(_ name: Span<UInt8>) -> Bool { sieve.mayBeCredential(name) }
+
+    /// Whether RFC 6120 or RFC 6121 define the child of a stanza. Nearly every child that is in the stream's namespace is one of
+    /// these.
+    @inline(__always)
+    fileprivate static func isChildOfStanzas(_ name: Span<UInt8>) -> Bool {
+        switch name.count {
+        case 4: name.equals("body") || name.equals("show")
+        case 5: name.equals("error")
+        case 6: name.equals("status") || name.equals("thread")
+        case 7: name.equals("subject")
+        case 8: name.equals("priority")
+        default: false
+        }
     }
 
     /// What every name of a credential contains, without case and separators.
@@ -115,18 +124,6 @@ public enum SecretNames {
 
     /// Each root has one of these letters: c, k, p, u, w. `body` and `message` have none of them.
     private static let commonLetters: UInt32 = 1 << 3 | 1 << 11 | 1 << 16 | 1 << 21 | 1 << 23
-
-    /// The roots, each with a bit for each letter.
-    private static let rootLetters: [(root: StaticString, letters: UInt32)] = roots.map { root in
-        (root, root.description.utf8.reduce(0) { $0 | 1 << UInt32($1 & 31) })
-    }
-
-    private static func containsRoot(_ name: Span<UInt8>, _ letters: UInt32) -> Bool {
-        for (root, rootLetters) in rootLetters where letters & rootLetters == rootLetters {
-            for start in name.indices where begins(name, at: start, with: root) { return true }
-        }
-        return false
-    }
 
     /// Whether a root begins at `start`, whatever stands between its letters that is not a letter.
     private static func begins(_ name: Span<UInt8>, at start: Int, with root: StaticString) -> Bool {
@@ -181,6 +178,8 @@ public enum SecretNames {
         private let elements: Bits
         private let attributes: Bits
         private let namespaces: (UInt64, UInt64)
+        /// The roots of credentials' names, each with a bit for each letter.
+        private let roots: [(root: StaticString, letters: UInt32)]
         /// The ``Tag/nameBit(count:first:last:)`` of each attribute in the catalogue.
         let attributeBits: UInt64
 
@@ -193,6 +192,9 @@ public enum SecretNames {
                 if namespace.rawValue < 64 { bits.0 |= bit } else { bits.1 |= bit }
             }
             namespaces = bits
+            roots = SecretNames.roots.map { root in
+                (root, root.description.utf8.reduce(0) { $0 | 1 << UInt32($1 & 31) })
+            }
             attributeBits = SecretNames.attributes.reduce(0) { bits, name in
                 let count = name.utf8CodeUnitCount
                 return bits | Tag.nameBit(count: count, first: name.utf8Start[0], last: name.utf8Start[count - 1])
@@ -207,6 +209,23 @@ public enum SecretNames {
             guard elements.mayContain(name) else { return false }
             for candidate in SecretNames.elements where name.equalsIgnoringCase(candidate.name) {
                 if candidate.namespace == nil || candidate.namespace == namespace { return true }
+            }
+            return false
+        }
+
+        /// Whether the name of an element that no protocol defines may be a credential's.
+        @inline(__always)
+        func mayBeCredential(element name: Span<UInt8>, _ namespace: Namespace) -> Bool {
+            guard namespace.hasUnknownNames else { return false }
+            return !(namespace.isContent && SecretNames.isChildOfStanzas(name)) && mayBeCredential(name)
+        }
+
+        func mayBeCredential(_ name: Span<UInt8>) -> Bool {
+            var letters: UInt32 = 0
+            for index in name.indices { letters |= 1 &<< UInt32(name[index] & 31) }
+            guard letters & SecretNames.commonLetters != 0 else { return false }
+            for (root, rootLetters) in roots where letters & rootLetters == rootLetters {
+                for start in name.indices where SecretNames.begins(name, at: start, with: root) { return true }
             }
             return false
         }

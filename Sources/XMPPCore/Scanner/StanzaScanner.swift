@@ -27,7 +27,7 @@ public struct StanzaScanner: ~Copyable {
     }
 
     /// An open element. Its name is looked at again when it ends.
-    private struct Open: BitwiseCopyable {
+    struct Open: BitwiseCopyable {
         /// Offset of the qualified name: in the window, or, once that part of the window has gone, in `names`.
         var nameStart: Int32 = 0
         var nameCount: Int32 = 0
@@ -77,14 +77,12 @@ public struct StanzaScanner: ~Copyable {
     private var hasDiscarded = false
     private var tag = Tag()
     private var scope = NamespaceScope()
-    private var open = ReusedArray<Open>()
+    private var open = UniqueArray<Open>()
     /// The names of open elements that are in the window no more, outermost first.
     private var names: [UInt8] = []
     private let secrets = SecretNames.sieve
     /// Told of every tag of an item, where there is one.
     let outline: ItemOutline?
-    /// Its state, which costs no count of references.
-    let outlineState: UnsafeMutablePointer<ItemOutline.State>?
     /// The word for the current item in the outline.
     private(set) var outlinedItem: UInt64 = 0
 
@@ -95,7 +93,6 @@ public struct StanzaScanner: ~Copyable {
     init(limits: StreamLimits = .unauthenticated, outline: ItemOutline? = nil) {
         self.limits = limits.clamped
         self.outline = outline
-        outlineState = outline?.state
     }
 
     /// What is known so far of the item that is not complete yet, or never will be; empty between items, and once the
@@ -177,7 +174,7 @@ public struct StanzaScanner: ~Copyable {
             names.append(window.extracting(start..<(start &+ Int(open[index].nameCount))))
         }
         hasDiscarded = true
-        if let outlineState, outlineState.pointee.item == outlinedItem { outlineState.pointee.isPartial = true }
+        outline?.giveUp(outlinedItem)
         cursor &-= count
         return count
     }
@@ -256,7 +253,7 @@ extension StanzaScanner {
 
     /// Forgets the stream: no declaration, name or element of it is known to the next one.
     private mutating func resetEpoch() {
-        open.removeAll()
+        open.removeAll(keepingCapacity: 64)
         names.removeAll(keepingCapacity: true)
         scope.removeAll()
         declarations = []
@@ -347,9 +344,7 @@ extension StanzaScanner {
 
     @inline(__always)
     private mutating func close(_ top: Open, at start: Int, end: Int) -> Signal {
-        if let outlineState, outlineState.pointee.item == outlinedItem {
-            outlineState.pointee.close(at: start, end: end)
-        }
+        outline?.close(at: start, end: end, of: outlinedItem)
         if top.isNameStored { names.removeLast(names.count &- Int(top.nameStart)) }
         open.truncate(to: open.count &- 1)
         guard open.count > 0 else {
@@ -398,7 +393,10 @@ extension StanzaScanner {
                 head.payloadNamespace = scope.name(binding)
             }
         }
-        if let outlineState { note(binding, at: start, of: window, isItem: depth == 1, in: outlineState) }
+        if let outline {
+            if depth == 1 { outlinedItem = outline.beginItem() }
+            outline.open(tag, at: start, of: window, scope.name(binding), in: outlinedItem)
+        }
         cursor = tag.end
         if tag.kind == .empty {
             scope.leave(to: bindings)
@@ -413,19 +411,6 @@ extension StanzaScanner {
         }
         state = .content
         return .more
-    }
-
-    @inline(__always)
-    private mutating func note(
-        _ binding: Int32,
-        at start: Int,
-        of window: Span<UInt8>,
-        isItem: Bool,
-        in outline: UnsafeMutablePointer<ItemOutline.State>
-    ) {
-        if isItem { outlinedItem = outline.pointee.beginItem() }
-        guard outline.pointee.item == outlinedItem else { return }
-        outline.pointee.open(tag, at: start, of: window, scope.name(binding))
     }
 
     private mutating func noteDifference() {
@@ -530,7 +515,7 @@ extension StanzaScanner {
             }
         }
         if tag.hasReference || secrets.contains(element: name, head.namespace.namespace)
-            || head.kind == .nonza && head.namespace.namespace.hasUnknownNames && SecretNames.mayBeCredential(name)
+            || head.kind == .nonza && secrets.mayBeCredential(element: name, head.namespace.namespace)
         {
             head.mayHoldSecret = true
         }
@@ -624,7 +609,7 @@ extension StanzaScanner {
             // Text that goes on in a section may hold what neither of the two parts shows.
             head.mayHoldSecret = true
             cursor = start &+ 9
-            if let outlineState, outlineState.pointee.item == outlinedItem { outlineState.pointee.isPartial = true }
+            outline?.giveUp(outlinedItem)
             return .more
         default: return .fault(.documentType, at: start)
         }

@@ -195,11 +195,9 @@ public struct StreamDecoder: ~Copyable {
     }
 
     /// The outline of the last event's item, if all of it is there.
-    var outline: UnsafeMutablePointer<ItemOutline.State>? {
-        guard let state = scanner.outlineState, state.pointee.item == scanner.outlinedItem, !state.pointee.isPartial,
-            state.pointee.contents.openNode < 0, state.pointee.contents.nodes.count > 0
-        else { return nil }
-        return state
+    var outline: ItemOutline? {
+        guard let outline = scanner.outline, outline.isWhole(scanner.outlinedItem) else { return nil }
+        return outline
     }
 
     /// Copies the declarations in force: at an item those of the stream header.

@@ -30,7 +30,7 @@ struct Tag: ~Copyable {
     var colon: Int32 = -1
     /// Offset behind the `>`.
     var end = 0
-    var attributes = ReusedArray<Attribute>()
+    var attributes = UniqueArray<Attribute>()
     var hasDeclarations = false
     /// The value of an attribute holds a reference.
     var hasReference = false
@@ -70,7 +70,7 @@ struct Tag: ~Copyable {
 
     /// Takes the tag apart whose `<` is at `start`. The bytes may end before it does.
     mutating func read(_ bytes: Span<UInt8>, at start: Int, limits: StreamLimits) -> Outcome {
-        attributes.removeAll()
+        attributes.removeAll(keepingCapacity: 64)
         hasDeclarations = false
         hasReference = false
         hasNumericReference = false
@@ -381,7 +381,7 @@ extension Tag {
         if hasReference { return true }
         let name = bytes.extracting(localName.range)
         if secrets.contains(element: name, namespace) { return true }
-        if namespace.hasUnknownNames, SecretNames.mayBeCredential(name) { return true }
+        if secrets.mayBeCredential(element: name, namespace) { return true }
         let isUnknown = namespace.isUnknown
         let mayBeNamed = isUnknown || hasPrefixedAttributes || seenNames & secrets.attributeBits != 0
         for index in 0..<attributes.count {
@@ -408,7 +408,7 @@ extension Tag.Attribute {
     @inline(__always)
     func isNamedAsSecret(_ bytes: Span<UInt8>, _ secrets: SecretNames.Sieve, isUnknown: Bool) -> Bool {
         let name = bytes.extracting(localName)
-        return secrets.contains(attribute: name) || (isUnknown || colon >= 0) && SecretNames.mayBeCredential(name)
+        return secrets.contains(attribute: name) || (isUnknown || colon >= 0) && secrets.mayBeCredential(name)
     }
 
     /// Whether the value may hold a key in a URL.

@@ -111,7 +111,7 @@ enum OutputText {
 
         func write(_ bytes: [UInt8]) throws(Failure) {
             guard let compressor else { return try writeThrough(bytes) }
-            guard let compressed = bytes.withUnsafeBytes({ compressor.compress($0) }) else {
+            guard let compressed = compressor.compress(bytes.span.bytes) else {
                 throw .file("cannot write \(path): \(String(cString: strerror(ENOMEM)))")
             }
             try writeThrough(compressed)

@@ -8,6 +8,10 @@ import Testing
 
 private let isZstdThere = Compression.zstd.isAvailable
 
+extension Compressor {
+    fileprivate func compress(_ bytes: [UInt8]) -> [UInt8]? { compress(bytes.span.bytes) }
+}
+
 /// Files that are compressed while they are written, and read as if they were not.
 @Suite("Compressed files")
 struct CompressionTests {
@@ -49,7 +53,7 @@ struct CompressionTests {
     ) throws -> [UInt8] {
         let compressor = try #require(Compressor(compression))
         let bytes = Array(text.utf8)
-        return try #require(bytes.withUnsafeBytes { compressor.compress($0) }) + end(compressor)
+        return try #require(compressor.compress(bytes)) + end(compressor)
     }
 
     private struct Found: Equatable {
@@ -219,7 +223,7 @@ struct CompressionTests {
         var middle: [UInt8] = []
         for number in [2, 3] as [UInt64] {
             let bytes = Array(Self.record(number, String(repeating: "\(number)äöü", count: 50)).utf8)
-            middle += try #require(bytes.withUnsafeBytes { compressor.compress($0) })
+            middle += try #require(compressor.compress(bytes))
         }
         let flushed = middle.count
         middle += compressor.finish()
@@ -275,7 +279,7 @@ struct CompressionTests {
     func twice() throws {
         let inner = try Self.member(Self.header, .gzip)
         let compressor = try #require(Compressor(.gzip))
-        let outer = try #require(inner.withUnsafeBytes { compressor.compress($0) }) + compressor.finish()
+        let outer = try #require(compressor.compress(inner)) + compressor.finish()
         #expect(try Self.read(outer).fault == .otherFormat(.gzip))
     }
 
@@ -330,7 +334,7 @@ struct CompressionTests {
         let pcap = PacketBuilder.pcap([(1_700_000_000_000_000_000, packet)])
         let packets = try Self.read(pcap)
         let compressor = try #require(Compressor(compression))
-        let flushed = try #require(pcap.withUnsafeBytes { compressor.compress($0) })
+        let flushed = try #require(compressor.compress(pcap))
         #expect(try Self.read(flushed + compressor.finish()) == packets)
         #expect(try Self.read(flushed).damage == [.packets(.compressed(.truncated(at: UInt64(flushed.count))))])
         let garbage = [UInt8](repeating: 0xFF, count: 8)

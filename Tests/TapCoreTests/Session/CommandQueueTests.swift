@@ -5,7 +5,7 @@ import Testing
 @testable import TapRecord
 
 @Suite struct CommandQueueTests {
-    private static func record(_ sequence: UInt64) -> Record {
+    fileprivate static func record(_ sequence: UInt64) -> Record {
         Record(
             sequence: sequence,
             time: Timestamp(nanoseconds: 0),
@@ -29,7 +29,16 @@ import Testing
         }
         await #expect(processExitsWith: .failure) {
             let queue = CommandQueueTests.filled(2)
-            queue.records.useFirst { _ in _ = queue.records.addPlace() }
+            let redactor = Redactor(policy: .secrets, registry: SecretRegistry())
+            queue.records.useFirst { _ in
+                queue.records.append(CommandQueueTests.record(2), by: redactor, at: nil)
+            }
+        }
+        await #expect(processExitsWith: .failure) {
+            _ = CommandQueue().records.takeFirst()
+        }
+        await #expect(processExitsWith: .failure) {
+            CommandQueue().records.useFirst { _ in }
         }
         let queue = Self.filled(2)
         queue.records.useFirst { #expect($0.record.sequence == 0) }

@@ -13,6 +13,7 @@ import Testing
             }
             let unions = SpanUnion.join(spans)
             #expect(Set(unions.flatMap(\.range)) == Set(spans.flatMap { $0 }))
+            #expect(SpanUnion.areSeparate(spans.count) { spans[$0] } == (unions.map(\.range) == spans))
             for (one, next) in zip(unions, unions.dropFirst()) { #expect(one.range.upperBound < next.range.lowerBound) }
             for (range, longest) in unions {
                 let inside = spans.filter { !$0.isEmpty && range.contains($0.lowerBound) }

@@ -1,8 +1,8 @@
 import XMPPCore
 
 // What a start tag says: which rule holds, which attributes are secrets, what becomes of the text to come.
-extension Redactor {
-    func enter(_ item: Span<UInt8>) {
+extension RedactionWalk {
+    mutating func enter(_ item: Span<UInt8>) {
         let name = item.slice(reader.name)
         let outer = frames.last
         let outerGuard = outer?.guardKind
@@ -11,7 +11,7 @@ extension Redactor {
             frames.append(Frame(text: .secret(kind), guardKind: kind, isLocked: true))
             return
         }
-        let rule = SecretRules.table.find(name, reader.namespace)
+        let rule = rules.find(name, reader.namespace)
         var frame = Frame(text: outerGuard.map { .guarded($0) } ?? .shown, guardKind: outerGuard)
         var hidden = outerGuard
         switch rule?.content ?? .inherited {
@@ -86,7 +86,7 @@ extension Redactor {
     }
 
     /// Hides the value of an attribute that is no secret, where more than secrets is hidden; whether it did.
-    private func hideValue(_ attribute: ItemReader.Attribute, _ item: Span<UInt8>) -> Bool {
+    private mutating func hideValue(_ attribute: ItemReader.Attribute, _ item: Span<UInt8>) -> Bool {
         let name = item.slice(attribute.name)
         let value = meaning(attribute, item)
         switch ContentPolicy.value(of: name, reader.namespace, policy) {
@@ -103,7 +103,7 @@ extension Redactor {
     // MARK: Attributes
 
     /// Hides what is secret among the attributes; returns where a `node` stands that is not.
-    private func noteAttributes(_ item: Span<UInt8>, _ rule: SecretRule?, hidden: SecretKind?) -> ByteRange? {
+    private mutating func noteAttributes(_ item: Span<UInt8>, _ rule: SecretRule?, hidden: SecretKind?) -> ByteRange? {
         var node: ByteRange?
         for index in 0..<reader.attributeCount {
             let attribute = reader.attribute(index, item)
@@ -135,7 +135,7 @@ extension Redactor {
         return name.equals("publish") || name.equals("items") || name.equals("pubsub")
     }
 
-    private func hideAttributes(_ item: Span<UInt8>, as kind: SecretKind) {
+    private mutating func hideAttributes(_ item: Span<UInt8>, as kind: SecretKind) {
         for index in 0..<reader.attributeCount {
             let attribute = reader.attribute(index, item)
             if attribute.isDeclaration || attribute.namespace == .xml { continue }
@@ -148,20 +148,22 @@ extension Redactor {
         _ namespace: Namespace,
         _ rule: SecretRule?
     ) -> SecretRule.Attribute.Part? {
-        for attribute in rule?.attributes ?? [] where name.equalsIgnoringCase(attribute.name) { return attribute.part }
-        if let attribute = SecretRules.find(attribute: name) { return attribute.part }
+        if let rule {
+            for attribute in rule.attributes where name.equalsIgnoringCase(attribute.name) { return attribute.part }
+        }
+        if let attribute = rules.find(attribute: name) { return attribute.part }
         guard namespace == .other || namespace == .none && reader.namespace.isUnknown else { return nil }
         return CredentialName.kind(ofAttribute: name).map { .whole($0) }
     }
 
     /// What an attribute means; valid until the next.
-    private func meaning(_ attribute: ItemReader.Attribute, _ item: Span<UInt8>) -> WireText {
+    private mutating func meaning(_ attribute: ItemReader.Attribute, _ item: Span<UInt8>) -> WireText {
         value.removeAll()
         value.append(text: attribute.value, of: item)
         return value
     }
 
-    private func attribute(_ wanted: StaticString, _ item: Span<UInt8>) -> [UInt8]? {
+    private mutating func attribute(_ wanted: StaticString, _ item: Span<UInt8>) -> [UInt8]? {
         for index in 0..<reader.attributeCount {
             let attribute = reader.attribute(index, item)
             guard attribute.namespace == .none, item.slice(attribute.name).equals(wanted) else { continue }
@@ -174,7 +176,7 @@ extension Redactor {
 
     /// A header of HTTP that carries a credential: `Authorization`, `Cookie` and their kin; of an upload slot every one
     /// but `Expires`, since no other is public (XEP-0363 §5).
-    private func isSecretHeader(_ item: Span<UInt8>) -> Bool {
+    private mutating func isSecretHeader(_ item: Span<UInt8>) -> Bool {
         let isSlot = reader.namespace == .httpUpload
         guard let name = attribute("name", item) else { return isSlot }
         let text = Self.lowered(name)
@@ -183,7 +185,7 @@ extension Redactor {
     }
 
     /// What kind of secret a form's field is; nil is none.
-    private func fieldKind(_ item: Span<UInt8>) -> SecretKind? {
+    private mutating func fieldKind(_ item: Span<UInt8>) -> SecretKind? {
         let type = attribute("type", item).map(Self.lowered)
         let name = attribute("var", item) ?? []
         let kind = CredentialName.kind(of: name)
@@ -201,7 +203,7 @@ extension Redactor {
     }
 
     /// The node to which a push notification is published is a secret; it was passed on the way here.
-    private func hideNode(_ item: Span<UInt8>) {
+    private mutating func hideNode(_ item: Span<UInt8>) {
         for index in frames.indices.reversed() {
             guard let node = frames[index].node else { continue }
             value.removeAll()
