@@ -53,7 +53,7 @@ struct LogFileTests {
         let process = try proxy(after: "ulimit -f 8", ["--log", "off", "--log-to", "\(log),format=json,verbose"])
         let client = try PlainSocket(port: try await port(of: process))
         try await client.openStream()
-        for number in 0..<40 { try ask(client, "q\(number)") }
+        for number in 0..<40 { try await ask(client, "q\(number)") }
         // The log is not whole, and whoever runs this in a script should know.
         let ending = try await process.terminate()
         #expect(ending == .exited(3))
@@ -88,13 +88,13 @@ struct LogFileTests {
         let client = try PlainSocket(port: port)
         try await client.openStream()
         do {
-            for number in 0..<1000 { try ask(client, "q\(number)") }
+            for number in 0..<1000 { try await ask(client, "q\(number)") }
             Issue.record("the session goes on")
         } catch {
             #expect(client.received.contains("<resource-constraint"))
         }
         let later = try PlainSocket(port: port)
-        #expect(throws: KitError.self) { try await later.openStream() }
+        await #expect(throws: KitError.self) { try await later.openStream() }
         #expect(later.received.contains("<resource-constraint"))
         #expect(
             process.lines(of: .standardError).contains(
@@ -109,7 +109,7 @@ struct LogFileTests {
         }
         let again = try PlainSocket(port: port)
         try await again.openStream()
-        try ask(again, "again")
+        try await ask(again, "again")
         #expect(try await process.terminate() == .exited(0))
     }
 
@@ -122,7 +122,7 @@ struct LogFileTests {
         let client = try PlainSocket(port: port)
         do {
             try await client.openStream()
-            for number in 0..<100_000 { try ask(client, "q\(number)") }
+            for number in 0..<100_000 { try await ask(client, "q\(number)") }
             Issue.record("the session goes on")
         } catch {
             #expect(client.received.contains("<resource-constraint"))
@@ -133,7 +133,7 @@ struct LogFileTests {
         }
         let again = try PlainSocket(port: port)
         try await again.openStream()
-        try ask(again, "again")
+        try await ask(again, "again")
         #expect(try await process.terminate() == .exited(0))
     }
 
@@ -148,7 +148,7 @@ struct LogFileTests {
         ])
         let client = try PlainSocket(port: try await proxy.port())
         try await client.openStream()
-        for _ in 0..<8 { try ask(client, String(repeating: "x", count: 30_000)) }
+        for _ in 0..<8 { try await ask(client, String(repeating: "x", count: 30_000)) }
         proxy.process.signal(SIGTERM)
         try await Task.sleep(for: .milliseconds(500))
         #expect(proxy.process.isRunning, "the log is still being written")
@@ -237,7 +237,7 @@ struct LogFileTests {
     }
 
     /// Asks the built-in server something that it answers before a login.
-    private func ask(_ client: PlainSocket, _ id: String) throws {
+    private func ask(_ client: PlainSocket, _ id: String) async throws {
         try await client.write("<iq type='get' id='\(id)'><query xmlns='jabber:iq:register'/></iq>")
         try await client.read(until: "id='\(id)'")
     }

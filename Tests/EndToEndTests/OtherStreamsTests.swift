@@ -94,12 +94,15 @@ struct OtherStreamsTests {
             listen: zip(users, ports).map { "\($0.domain):5269=127.0.0.1:\($1)" }
                 + servers.map { "127.0.0.1:0=127.0.0.1:\($0.port)" }
         )
-        let clients = try zip(users, tap.ports[2...]).map { user, port in
-            try await PlainClient(user, port: port, resource: "r")
+        var clients: [PlainClient] = []
+        for (user, port) in zip(users, tap.ports[2...]) {
+            clients.append(try await PlainClient(user, port: port, resource: "r"))
         }
         try await clients[0].socket.write("<message to='\(users[1].jid)/r' id='m1'><body>Ho!</body></message>")
         try await clients[1].socket.read(until: "<body>Ho!</body>")
-        try await clients[1].socket.write("<message to='\(users[0].jid)/r' id='m2'><body>Who is there?</body></message>")
+        try await clients[1].socket.write(
+            "<message to='\(users[0].jid)/r' id='m2'><body>Who is there?</body></message>"
+        )
         try await clients[0].socket.read(until: "<body>Who is there?</body>")
         for client in clients { try await client.leave() }
         try await tap.stop()

@@ -1,34 +1,60 @@
+import Dispatch
+import Glibc
 import TapTestKit
 
 /// A TCP connection to a port of 127.0.0.1, for what no client would ever send.
 ///
-/// It never blocks: a test that holds a thread of Swift's pool keeps the peers of other tests from answering.
-final class PlainSocket {
-    private let connection: RawConnection
+/// It blocks threads of its queue only. Swift's pool has as many threads as the machine has cores: a test that blocked one would keep
+/// the peers of other tests from answering.
+final class PlainSocket: @unchecked Sendable {  // Sendable: one test uses it, one call after the other.
+    private let descriptor: Int32
+    private let queue = DispatchQueue(label: "socket")
     private(set) var received = ""
 
-    init(port: UInt16) throws { connection = try RawConnection(port: port) }
+    init(port: UInt16) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        let outcome = LoopbackAddress.with(port) { connect(descriptor, $0, $1) }
+        guard outcome == 0 else {
+            throw KitError("cannot connect to port \(port): \(String(cString: strerror(errno)))")
+        }
+        var patience = timeval(tv_sec: 60, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+    }
 
-    func write(_ text: String) async throws {
-        let bytes = Array(text.utf8)
-        let count = try await connection.write(bytes, patience: .seconds(60))
-        guard count == bytes.count else {
-            throw KitError("the peer took \(count) of \(bytes.count) bytes: \(text.prefix(200))")
+    deinit { close(descriptor) }
+
+    private func perform(_ body: @escaping @Sendable () throws -> Void) async throws {
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            queue.async { continuation.resume(with: Result { try body() }) }
         }
     }
 
-    /// Reads until `text` has come, or to the end where that is nil.
-    func read(until text: String? = nil) async throws {
+    func write(_ text: String) async throws { try await perform { try self.send(text) } }
+
+    /// Reads until `text` has come, or to the end if it is nil.
+    func read(until text: String? = nil) async throws { try await perform { try self.receive(until: text) } }
+
+    private func send(_ text: String) throws {
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes {
+                Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else { throw KitError("cannot send: \(String(cString: strerror(errno)))") }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    private func receive(until text: String?) throws {
+        var chunk = [UInt8](repeating: 0, count: 65536)
         while text.map({ !received.contains($0) }) ?? true {
-            let (bytes, end) = try await connection.read(within: .seconds(60)) { !$0.isEmpty }
-            received += String(decoding: bytes, as: UTF8.self)
-            switch end {
-            case .enough: continue
-            case .finished:
+            let count = recv(descriptor, &chunk, chunk.count, 0)
+            if count == 0 {
                 guard let text else { return }
                 throw KitError("the connection ended before \(text) came: \(received.suffix(500))")
-            case .reset, .silent: throw KitError("no \(text ?? "end") came, but \(end): \(received.suffix(500))")
             }
+            guard count > 0 else { throw KitError("no \(text ?? "end") came: \(received.suffix(500))") }
+            received += String(decoding: chunk[..<count], as: UTF8.self)
         }
     }
 

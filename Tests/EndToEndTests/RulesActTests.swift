@@ -159,36 +159,38 @@ struct RulesActTests {
         let rules = try folder.write(Self.faults, to: "faults.pfw")
         let tap = try await Tap(upstream: server.port, arguments: ["--rules", rules])
         let romeo = try await PlainClient(.romeo, tap, resource: "orchard")
-        func enter(_ resource: String) throws -> PlainClient { try await PlainClient(.juliet, tap, resource: resource) }
+        func enter(_ resource: String) async throws -> PlainClient {
+            try await PlainClient(.juliet, tap, resource: resource)
+        }
         func say(_ body: String, _ client: PlainClient, to resource: String = "orchard", of account: Account = .romeo)
-            throws
+            async throws
         {
             try await client.socket.write(
                 "<message to='\(account.jid)/\(resource)' type='chat'><body>\(body)</body></message>"
             )
         }
 
-        let cut = try enter("cut")
-        try say("before", cut)
-        try say("cut", cut)
-        #expect(throws: KitError.self, "no reset") { try await cut.socket.read() }
+        let cut = try await enter("cut")
+        try await say("before", cut)
+        try await say("cut", cut)
+        await #expect(throws: KitError.self, "no reset") { try await cut.socket.read() }
 
-        let closed = try enter("closed")
-        try say("close", closed)
+        let closed = try await enter("closed")
+        try await say("close", closed)
         // Prosody ends its direction when it sees the end of the other.
         try await closed.socket.read()
 
-        let stalled = try enter("stalled")
+        let stalled = try await enter("stalled")
         let began = ContinuousClock.now
-        try say("stall", stalled)
-        try say("behind it", stalled)
+        try await say("stall", stalled)
+        try await say("behind it", stalled)
         // The other direction goes on.
-        try say("whatever", romeo, to: "stalled", of: .juliet)
+        try await say("whatever", romeo, to: "stalled", of: .juliet)
         try await stalled.socket.read(until: "<body>of the first</body>")
         try await romeo.socket.read(until: "<body>behind it</body>")
         #expect(ContinuousClock.now - began >= .milliseconds(1500))
 
-        let lost = try enter("lost")
+        let lost = try await enter("lost")
         try await lost.socket.write("<enable xmlns='urn:xmpp:sm:3'/>")
         try await lost.socket.read(until: "<enabled")
         try await lost.socket.write("<r xmlns='urn:xmpp:sm:3'/><presence/><r xmlns='urn:xmpp:sm:3'/>")
@@ -205,10 +207,10 @@ struct RulesActTests {
         #expect(refused.received.contains("<failure xmlns='urn:xmpp:sasl:2'><temporary-auth-failure"))
 
         // What waits behind a delayed stanza is judged when the client has ended its stream already.
-        let leaving = try enter("leaving")
-        let other = try enter("other")
-        try say("delay", other, to: "leaving", of: .juliet)
-        try say("late", other, to: "leaving", of: .juliet)
+        let leaving = try await enter("leaving")
+        let other = try await enter("other")
+        try await say("delay", other, to: "leaving", of: .juliet)
+        try await say("late", other, to: "leaving", of: .juliet)
         try await other.socket.write("<iq type='get' id='behind'><ping xmlns='urn:xmpp:ping'/></iq>")
         try await other.socket.read(until: "'behind'")
         try await leaving.leave()

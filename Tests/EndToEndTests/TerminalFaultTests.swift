@@ -88,7 +88,7 @@ struct TerminalFaultTests {
         )
     }
 
-    private static func ping(_ client: PlainClient, _ id: String) throws {
+    private static func ping(_ client: PlainClient, _ id: String) async throws {
         try await client.socket.write("<iq type='get' id='\(id)' to='localhost'><ping xmlns='urn:xmpp:ping'/></iq>")
         try await client.socket.read(until: "id='\(id)'")
     }
@@ -103,9 +103,9 @@ struct TerminalFaultTests {
         )
         let first = try await Self.client(of: proxy)
         _ = try await proxy.line(of: .standardError, within: .seconds(60)) { $0 == "closed" }
-        for number in 0..<20 { try Self.ping(first, "p\(number)") }
+        for number in 0..<20 { try await Self.ping(first, "p\(number)") }
         let second = try await Self.client(of: proxy)
-        try Self.ping(second, "again")
+        try await Self.ping(second, "again")
         let said = "xmpptap: --log: cannot write standard output: the terminal was closed"
         _ = try await proxy.line(of: .standardError, within: .seconds(60)) { $0.hasPrefix(said) }
         proxy.signal(SIGTERM)
@@ -123,9 +123,9 @@ struct TerminalFaultTests {
             ]
         )
         let first = try await Self.client(of: proxy)
-        for number in 0..<20 { try Self.ping(first, "p\(number)") }
+        for number in 0..<20 { try await Self.ping(first, "p\(number)") }
         let second = try await Self.client(of: proxy)
-        try Self.ping(second, "again")
+        try await Self.ping(second, "again")
         proxy.signal(SIGTERM)
         #expect(try await proxy.ending(within: .seconds(60)) == .exited(0))
     }

@@ -238,7 +238,7 @@ struct TerminalTests {
             }
     }
 
-    private static func ping(_ client: PlainClient) throws {
+    private static func ping(_ client: PlainClient) async throws {
         let id = UUID().uuidString
         try await client.socket.write("<iq type='get' id='\(id)' to='localhost'><ping xmlns='urn:xmpp:ping'/></iq>")
         try await client.socket.read(until: id)
@@ -254,7 +254,7 @@ struct TerminalTests {
         }
         for (columns, rows) in [(40, 24), (30, 6), (120, 24), (60, 10)] {
             try await pane.resize(columns, rows)
-            try Self.ping(#require(client))
+            try await Self.ping(#require(client))
             try await pane.wait("status at \(columns) columns") {
                 Self.hasStatus($0, "1 session · ") && $0.last.map { $0.count < columns } == true
             }
@@ -262,11 +262,11 @@ struct TerminalTests {
         // There is no room for it, and the rows go on.
         for (columns, rows) in [(20, 10), (60, 2)] {
             try await pane.resize(columns, rows)
-            try Self.ping(#require(client))
+            try await Self.ping(#require(client))
             try await pane.wait("rows at \(columns) columns") { !$0.contains { $0.contains("session · ") } }
         }
         try await pane.resize(120, 24)
-        try Self.ping(#require(client))
+        try await Self.ping(#require(client))
         try await pane.wait("status again") { Self.hasStatus($0, "1 session · ") }
         try await client?.leave()
         // The session ends with the connection.
@@ -288,7 +288,7 @@ struct TerminalTests {
         let pane = try await Pane(120, 24, environment: "TERM=dumb")
         let client = try await pane.client()
         try await pane.wait("session") { $0.contains { $0.contains("✓  ready") } }
-        try Self.ping(client)
+        try await Self.ping(client)
         let lines = try await pane.wait("ping") { $0.contains { $0.contains("ping") } }
         #expect(!lines.contains { $0.contains("stanzas/s") }, "\(lines)")
         try await pane.tmux("kill-server")
@@ -300,13 +300,13 @@ struct TerminalTests {
         try await pane.wait("session") { Self.hasStatus($0, "1 session · ") }
         // Of one column, it has taken the beginning of the line out of reach before anybody knows.
         try await pane.resize(1, 1)
-        try Self.ping(client)
+        try await Self.ping(client)
         try await pane.resize(120, 24)
-        try Self.ping(client)
+        try await Self.ping(client)
         try await pane.wait("status") { $0.last?.hasPrefix("1 session · ") == true }
         try await pane.tmux("kill-server")
         for _ in 0..<20 {
-            try Self.ping(client)
+            try await Self.ping(client)
             try await Task.sleep(for: .milliseconds(50))
         }
         #expect(!pane.hasEnded)

@@ -18,11 +18,11 @@ struct WhyTests {
     /// Runs clients one after the other, and gives the diagnosis on each.
     private func diagnoses(
         _ tap: Tap,
-        _ clients: [(PlainSocket) throws -> Void]
+        _ clients: [(PlainSocket) async throws -> Void]
     ) async throws -> [LogRecord] {
         for client in clients {
             let socket = try PlainSocket(port: tap.port)
-            try client(socket)
+            try await client(socket)
             try? await socket.write("</stream:stream>")
             try? await socket.read()
         }
@@ -119,7 +119,7 @@ struct WhyTests {
     }
 
     @Test func `Registration of a name that is taken, and where nobody may register`() async throws {
-        func register(_ name: String) -> (PlainSocket) throws -> Void {
+        func register(_ name: String) -> (PlainSocket) async throws -> Void {
             { socket in
                 try await socket.openStream()
                 try await socket.write(

@@ -40,6 +40,8 @@ struct ClientLogSource: Source {
     /// Items so far, and those that could not be read.
     private var items: UInt64 = 0
     private var unread: UInt64 = 0
+    /// Items are missing: some could not be read, or a filter left them out.
+    private var lacksItems = false
     /// Why the first of them could not be read.
     private var firstUnread: String?
     /// Lines so far.
@@ -152,6 +154,7 @@ struct ClientLogSource: Source {
             flush()
             beginOwn()
             clock.begin(time)
+            if line.firstRange(of: Array(" filter ".utf8)) != nil { lacksItems = true }
             return true
         }
         if let item = TapLogLine.item(line) {
@@ -263,7 +266,11 @@ struct ClientLogSource: Source {
         items += 1
         unread += 1
         firstUnread = firstUnread ?? why
+        lacksItems = true
         tell(.warn, "unreadable-item", Prose(why), open[session]?.number ?? 0)
+        for number in open[session].map({ [$0.number] }) ?? open.values.map(\.number).sorted() {
+            tell(.input(.incomplete), number, at: now)
+        }
     }
 
     private mutating func tell(_ level: Level, _ code: String, _ message: Prose, _ session: UInt64) {
@@ -331,6 +338,7 @@ struct ClientLogSource: Source {
             count += 1
             open[session] = Open(number: count, at: at)
             tell(.began(writer.beginning), count, at: at)
+            if lacksItems { tell(.input(.incomplete), count, at: at) }
             if isEntangled {
                 // Who has answered whom is not known.
                 tell(.input(.joined()), count, at: at)

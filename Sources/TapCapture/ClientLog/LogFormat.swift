@@ -23,6 +23,8 @@ struct LogFormat {
     private var directions: [[UInt8]: Direction?] = [:]
     /// Words in front of items of one side only, and of both.
     private var wordUses: [[UInt8]: Votes] = [:]
+    /// Words that do not tell a direction, whatever items stood behind them so far.
+    private var sharedWords: Set<[UInt8]> = []
     /// For shapes that both sides share: the place whose value gives the direction, and its values. Some programs print a number.
     private var places: [[UInt8]: (place: [UInt8], values: [[UInt8]: Direction])] = [:]
     /// Requests without an answer so far, in a log without direction words.
@@ -69,6 +71,7 @@ struct LogFormat {
             guard let direction = votes.direction, let lead = leads[shape] else { continue }
             for word in Set(lead.words) { wordUses[word, default: Votes()].add(direction) }
         }
+        learnSharedWords(Array(leads.values))
         learnOrientation(leads, strong, weak)
         for (shape, lead) in leads {
             if let votes = strong[shape] {
@@ -108,6 +111,22 @@ struct LogFormat {
             return (place, values.compactMapValues(\.direction))
         }
         return nil
+    }
+
+    /// Words that stand in front of items whose usual words are opposed, or in front of all items, say nothing of a direction: a
+    /// level, or the name of the program.
+    private mutating func learnSharedWords(_ leads: [LogLead]) {
+        var uses: [[UInt8]: (count: Int, votes: Votes)] = [:]
+        for lead in leads {
+            let direction = LogWords.direction(lead.words)
+            for word in Set(lead.words) {
+                uses[word, default: (0, Votes())].count += 1
+                if let direction { uses[word]?.votes.add(direction) }
+            }
+        }
+        for (word, use) in uses where use.votes.isMixed || leads.count > 1 && use.count == leads.count {
+            sharedWords.insert(word)
+        }
     }
 
     /// Whether the usual words mean the other direction here: the writer is the server.
@@ -162,7 +181,8 @@ struct LogFormat {
     private func byWords(_ lead: LogLead) -> Direction? {
         var votes = Votes()
         for word in Set(lead.words) {
-            guard let uses = wordUses[word], !uses.isMixed, let direction = uses.direction else { continue }
+            guard !sharedWords.contains(word), let uses = wordUses[word], !uses.isMixed, let direction = uses.direction
+            else { continue }
             votes.add(direction)
         }
         if let direction = votes.direction { return direction }

@@ -91,7 +91,7 @@ public final class LogSink: LogOutput {
         }
 
         /// Every record up to verbose is in it.
-        var isWhole: Bool { isCapture && !isPartial && trigger == nil }
+        var isWhole: Bool { isCapture && !isPartial && trigger == nil && filter == nil }
     }
 
     /// The least severe level that the log shows.

@@ -8,8 +8,7 @@ public final class SessionRunner {
     /// The current user of the session's memory.
     private enum Use { case nobody, caller, performer }
 
-    /// Every access is made within this file after a look at ``use``. The run-time check of exclusive access would be made several
-    /// times for each command.
+    /// Every access is made within this file after a check of ``use``.
     private var storage: Session
     private var use = Use.nobody
 

@@ -214,7 +214,7 @@ public struct SequenceDiagram: Sendable {
             item.to = .tap
         } else if let action = record.action {
             item.mark = record.rule.map { "\(action) \($0)" } ?? action
-            item.isStopped = ["dropped", "bounced", "blackholed"].contains { action.hasPrefix($0) }
+            item.isStopped = ["dropped", "refused", "cut", "half-closed", "reset"].contains { action.hasPrefix($0) }
             if item.isStopped { item.to = .tap }
         }
         return item

@@ -47,7 +47,9 @@ extension RedactionWalk {
                 frame = Frame(text: .secret(.httpHeader), guardKind: .httpHeader, isLocked: true)
             }
         case .field:
-            if let kind = fieldKind(item) { frame = Frame(text: .guarded(kind), guardKind: kind) }
+            if let kind = fieldKind(item) ?? registrationKind(item) {
+                frame = Frame(text: .guarded(kind), guardKind: kind)
+            }
         case .value:
             if let kind = outerGuard {
                 frame = Frame(text: .secret(kind), guardKind: kind, isLocked: true)
@@ -201,6 +203,18 @@ extension RedactionWalk {
         guard kind != nil, let type else { return kind }
         return type.span.equals("boolean") || type.span.equals("fixed") ? nil : kind
     }
+
+    /// The kind of secret in a form's field whose meaning is unknown, if the form is that of a registration (XEP-0077 §3.1).
+    private mutating func registrationKind(_ item: Span<UInt8>) -> SecretKind? {
+        guard frames.contains(where: \.guardsUnknown), let name = attribute("var", item) else { return nil }
+        return Self.publicFields.contains { name.span.equals($0) } ? nil : .formSecret
+    }
+
+    /// The fields of XEP-0077 §14.1 that are no secrets, and what names the form.
+    private static let publicFields: [StaticString] = [
+        "FORM_TYPE", "username", "nick", "name", "first", "last", "email", "address", "city", "state", "zip", "phone",
+        "url", "date", "misc", "text",
+    ]
 
     /// The node to which a push notification is published is a secret; it was passed on the way here.
     private mutating func hideNode(_ item: Span<UInt8>) {

@@ -15,39 +15,46 @@ extension String {
 /// ``appendJSONString(_:)-(RawSpan)``.
 ///
 /// It cannot be copied, so that no append asks who else has the bytes.
-public struct LineBuffer: ~Copyable, Sendable {
-    private var storage: UniqueArray<UInt8>
+public struct LineBuffer: ~Copyable, @unchecked Sendable {
+    /// How many bytes there are.
+    public private(set) var count = 0
 
-    /// Number of bytes.
-    public var count: Int { storage.count }
+    /// The bytes, and behind ``count`` room for more.
+    private var storage: UnsafeMutablePointer<UInt8>?
 
-    /// Number of bytes that fit without another allocation.
-    var capacity: Int { storage.capacity }
+    /// How many bytes there is room for.
+    private(set) var capacity = 0
 
     /// Above this capacity ``removeAll()`` gives the memory back: one huge stanza must not be paid for ever after.
     private static let keptCapacity = 1 << 18
 
     /// An empty buffer with room for `capacity` bytes.
     public init(capacity: Int = 1024) {
-        storage = UniqueArray(capacity: capacity)
+        grow(to: capacity)
     }
 
+    deinit { storage?.deallocate() }
+
+    private var buffer: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: storage, count: count) }
+
     /// A copy of what has been appended so far.
-    public var bytes: [UInt8] { utf8.withUnsafeBufferPointer { Array($0) } }
+    public var bytes: [UInt8] { Array(buffer) }
 
     /// Appends a copy of what has been appended so far to `output`.
-    public func copy(to output: inout [UInt8]) { output.append(utf8) }
+    public func copy(to output: inout [UInt8]) { output.append(contentsOf: buffer) }
 
     /// Appends a copy of these bytes to `output`. The range must be within the buffer.
     public func copy(_ range: Range<Int>, to output: inout [UInt8]) {
-        output.append(utf8.extracting(range))
+        // Unsafe buffers check their ranges in debug builds only.
+        precondition(range.lowerBound >= 0 && range.upperBound <= count, "a range beyond the buffer's end")
+        output.append(contentsOf: UnsafeBufferPointer(rebasing: buffer[range]))
     }
 
     /// What has been appended, which is UTF-8, as a string.
-    public var text: String { utf8.string() }
+    public var text: String { String(decoding: buffer, as: UTF8.self) }
 
     /// The byte appended last.
-    var last: UInt8? { isEmpty ? nil : storage[count &- 1] }
+    var last: UInt8? { buffer.last }
 
     /// Whether nothing has been appended.
     public var isEmpty: Bool { count == 0 }
@@ -68,30 +75,30 @@ public struct LineBuffer: ~Copyable, Sendable {
     /// The bytes, borrowed until the next change, which are UTF-8.
     var utf8: Span<UInt8> {
         @_lifetime(borrow self)
-        get { storage.span }
+        get { _overrideLifetime(buffer.span, borrowing: self) }
     }
 
     /// Whether what stands behind `start` is ASCII: a column a byte.
     @inline(__always)
     func isPlain(from start: Int) -> Bool {
-        guard start >= 0, start < count else { return true }
-        let bytes = span.extracting(start...)
-        let length = bytes.byteCount
+        guard let storage, start >= 0, start < count else { return true }
+        let bytes = UnsafeRawPointer(storage + start)
+        let length = count &- start
         // In words; the last may overlap the one before. Most cells of a row are shorter than a word: two halves of one.
         if length >= 8 {
             var offset = 0
             while offset < length &- 8 {
-                if bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self) & 0x8080_8080_8080_8080 != 0 {
+                if bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self) & 0x8080_8080_8080_8080 != 0 {
                     return false
                 }
                 offset &+= 8
             }
-            return bytes.unsafeLoadUnaligned(fromByteOffset: length &- 8, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
+            return bytes.loadUnaligned(fromByteOffset: length &- 8, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
         }
         if length >= 4 {
             return
-                (bytes.unsafeLoadUnaligned(as: UInt32.self)
-                | bytes.unsafeLoadUnaligned(fromByteOffset: length &- 4, as: UInt32.self)) & 0x8080_8080 == 0
+                (bytes.loadUnaligned(as: UInt32.self)
+                | bytes.loadUnaligned(fromByteOffset: length &- 4, as: UInt32.self)) & 0x8080_8080 == 0
         }
         for place in start..<count where storage[place] >= 0x80 { return false }
         return true
@@ -99,7 +106,7 @@ public struct LineBuffer: ~Copyable, Sendable {
 
     /// Takes back the spaces at the end.
     mutating func trimSpaces() {
-        while last == 0x20 { storage.truncate(to: count &- 1) }
+        while last == 0x20 { count &-= 1 }
     }
 
     /// Takes out `words` where they stand at `place`; whether they did.
@@ -114,24 +121,56 @@ public struct LineBuffer: ~Copyable, Sendable {
     /// Takes out `fewer` bytes at `place`; nothing if there are not so many.
     mutating func remove(_ fewer: Int, at place: Int) {
         let end = place + fewer
-        guard fewer > 0, place >= 0, end <= count else { return }
-        storage.removeSubrange(place..<end)
+        guard let storage, fewer > 0, place >= 0, end <= count else { return }
+        (storage + place).update(from: storage + end, count: count - end)
+        count -= fewer
     }
 
     /// Empties the buffer and keeps its memory for the next line, unless it has grown out of proportion.
-    public mutating func removeAll() { storage.removeAll(keepingCapacity: Self.keptCapacity) }
+    public mutating func removeAll() {
+        count = 0
+        guard capacity > Self.keptCapacity else { return }
+        storage?.deallocate()
+        storage = nil
+        capacity = 0
+    }
 
     /// Takes back everything appended after the buffer was `count` bytes long; a larger `count` changes nothing.
-    public mutating func truncate(to count: Int) { storage.truncate(to: count) }
+    public mutating func truncate(to count: Int) {
+        self.count = max(0, min(count, self.count))
+    }
 
     /// Replaces a byte wherever it stands from the place `start` on.
     mutating func replace(_ byte: UInt8, by other: UInt8, from start: Int) {
+        guard let storage else { return }
         for place in max(0, start)..<max(0, start, count) where storage[place] == byte { storage[place] = other }
+    }
+
+    /// Makes room for `more` bytes, growing by doubling.
+    @inline(__always)
+    private mutating func reserve(_ more: Int) {
+        if capacity &- count < more { grow(to: max(count + more, capacity * 2)) }
+    }
+
+    private mutating func grow(to larger: Int) {
+        guard larger > 0 else { return }
+        let new = UnsafeMutablePointer<UInt8>.allocate(capacity: larger)
+        if let storage {
+            new.moveInitialize(from: storage, count: count)
+            storage.deallocate()
+        }
+        storage = new
+        capacity = larger
     }
 
     /// Appends one byte.
     @inline(__always)
-    public mutating func append(_ byte: UInt8) { storage.append(byte) }
+    public mutating func append(_ byte: UInt8) {
+        reserve(1)
+        guard let storage else { return }
+        storage[count] = byte
+        count &+= 1
+    }
 
     /// Appends a literal.
     @inline(__always)
@@ -200,9 +239,10 @@ public struct LineBuffer: ~Copyable, Sendable {
 
     /// Appends up to `capacity` bytes that `body` writes to raw memory, returning how many it wrote.
     ///
-    /// The loops of this folder write through this: no bounds check per byte. More bytes than `capacity` end the program.
+    /// The loops of this folder write through this: no bounds check per byte.
     @inline(__always)
     mutating func append(atMost capacity: Int, _ body: (UnsafeMutablePointer<UInt8>) -> Int) {
-        if let free = storage.unsafeFree(capacity) { storage.commit(body(free), of: capacity) }
+        reserve(capacity)
+        if let storage { count &+= body(storage + count) }
     }
 }

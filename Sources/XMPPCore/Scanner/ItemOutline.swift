@@ -6,7 +6,9 @@
 /// whose bytes came in several reads with another stream's between them nothing is left, and the reader goes through its
 /// bytes again; so it does where an item holds what an outline does not tell (CDATA sections, prefixed attributes).
 public final class ItemOutline {
-    private var state = State()
+    /// No method calls anything that comes back to the outline. With checks of exclusive access at each tag, to read a tree took 12,587
+    /// instructions a stanza instead of 10,293.
+    @exclusivity(unchecked) private var state = State()
 
     /// An outline of nothing.
     public init() {}

@@ -104,16 +104,19 @@ struct ExplainCommand: ParsableCommand, Configurable {
             case .header(let header): story.note(header)
             case .record(let line):
                 story.note(line.record)
-                if line.record.code == Record.Code.logUnderstoodInPart, let words = line.record.message {
-                    doubts.append("\(words)")
-                }
+                let isRemark = [Record.Code.logUnderstoodInPart, Record.Code.loginLoop].contains(line.record.code)
+                if isRemark, let words = line.record.message { doubts.append("\(words)") }
             case .damage, .gap: break
             }
             drawing?.take(entry)
         }
         stored.remark(on: wanted)
         for doubt in doubts { Console.complain(doubt) }
-        if story.all.isEmpty, session.isEmpty { Console.complain("no sessions found") }
+        if story.all.isEmpty, session.isEmpty {
+            Console.complain(
+                "no sessions found; logs of xmpptap show them from level verbose on, captures (--capture FILE) always"
+            )
+        }
         if let drawing {
             Console.print(drawing.drawn())
             if let remark = drawing.remark { Console.complain(remark) }

@@ -240,8 +240,8 @@ import TapRecord
             "SET=@from=paris@example.com",
             "from='paris@example.com' is not the session's JID (juliet@example.net/balcony); the server would close the stream (invalid-from)"
         ),
-        ("SET=@to=$<body#>", "to='a & b' is not a JID"),
-        ("REPLACE=<message from='juliet@example.net' to='$<body#>'/>", "to='a & b' is not a JID"),
+        ("SET=@to=$<body#>", "the new value of to is not a JID"),
+        ("REPLACE=<message from='juliet@example.net' to='$<body#>'/>", "the new value of to is not a JID"),
         ("REPLACE=<presence/>", "an edit must not turn <message> into <presence>"),
         ("INJECT=<x>$<body#>$<body#></x>", "109 bytes, the receiver accepts at most 100"),
     ])

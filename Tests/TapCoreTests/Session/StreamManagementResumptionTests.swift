@@ -278,7 +278,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(answer.contains("item-not-found") == hasDiverged)
     }
 
-    @Test func `each request to resume has a search of its own, and late answers are ignored`() {
+    @Test func `each request to resume is searched anew, and late answers are ignored`() {
         var second = Self.restarted(hasDiverged: true)
         let other = "<resume \(sm) h='1' previd='i2'/>"
         #expect(Self.send(other, &second).isEmpty)

@@ -1,5 +1,6 @@
 import TapNetwork
 import Testing
+import XMPPCore
 
 @testable import xmpptap
 

@@ -271,7 +271,7 @@ private final class UserMarks: Sendable {
         users.withLock { users in
             if now != nil {
                 guard users[user] != nil || users.count < RuleTables.mostUsers,
-                    (users[user]?.count ?? 0) < RuleState.mostMarks
+                    (users[user]?.count ?? 0) < RuleState.mostMarks || users[user]?[name] != nil
                 else { return }
             }
             users[user, default: [:]][name] = now
