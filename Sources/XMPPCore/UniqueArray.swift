@@ -77,23 +77,6 @@ package struct UniqueArray<Element: BitwiseCopyable>: ~Copyable {
         }
     }
 
-    /// Memory behind the elements with room for `capacity` more, for loops that a check per element would slow down. What is written
-    /// there is appended by ``commit(_:of:)``. Nil if there is no memory.
-    @inlinable
-    @inline(__always)
-    package mutating func unsafeFree(_ capacity: Int) -> UnsafeMutablePointer<Element>? {
-        reserve(capacity)
-        return base.map { $0 + storedCount }
-    }
-
-    /// Appends elements that were written to ``unsafeFree(_:)``. More than its `capacity` end the program.
-    @inlinable
-    @inline(__always)
-    package mutating func commit(_ written: Int, of capacity: Int) {
-        precondition(written >= 0 && written <= capacity && capacity <= storedCapacity &- storedCount, "written too far")
-        storedCount &+= written
-    }
-
     /// Makes room for `more` elements, growing by doubling.
     @inlinable
     @inline(__always)

@@ -221,7 +221,7 @@ struct LogFileTests {
         let folder = try #require(folder)
         let hidden = try await XMPPTapBinary.run(["demo", "--log", "off", "--capture", folder.path(of: "hidden")])
         #expect(hidden.ending == .exited(0))
-        #expect(hidden.error.isEmpty)
+        #expect(hidden.error.hasPrefix("capture ") && hidden.error.split(separator: "\n").count == 1)
         #expect(folder.read("hidden").contains("[redacted:sasl-"))
         let shown = try await XMPPTapBinary.run([
             "demo", "--log", "off", "--capture", folder.path(of: "shown"), "--no-redact",

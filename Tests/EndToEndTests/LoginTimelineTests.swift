@@ -62,7 +62,7 @@ struct LoginTimelineTests {
         #expect(lines[1].hasPrefix("  ready after "), "\(told)")
         #expect(lines[2].hasSuffix(": closed by the client (closed)"), "\(told)")
         let failure = lines[(second + 1)...].prefix(4).map { $0.split { $0 == " " || $0 == ":" }.first ?? "" }
-        #expect(failure == ["failed", "cause", "try", "ended"], "\(told)")
+        #expect(failure == ["failed", "cause", "try", "began"], "\(told)")
         #expect(steps(Array(lines[second...])).last?.hasPrefix("sasl failed, not-authorized") == true, "\(told)")
 
         let (one, _) = try await explain(tap.capture, "--session", "2", isReady: false)

@@ -308,7 +308,7 @@ struct ReadTests {
             "xmpptap: 1 record is missing before \(file): in a file of the run that was not named, or that no longer exists\n"
         #expect(read.error == told)
         #expect(read.output.hasPrefix(Self.writtenHeader.replacing("true", with: "false") + "\n"))
-        #expect(try await XMPPTapBinary.run(["explain", file]).error == told)
+        #expect(try await XMPPTapBinary.run(["explain", file]).error.hasPrefix(told))
     }
 
     @Test func `Lines of two sessions that changed places are no loss`() async throws {

@@ -22,16 +22,11 @@ import Testing
         #expect(array.span.count == 1000 && array.span[998] == 998)
     }
 
-    @Test func `Spans and written elements are appended behind the others`() {
+    @Test func `Spans are appended behind the other elements`() {
         var array = Self.filled(3)
         array.append(copying: [10, 11].span)
         array.append(copying: Span())
-        if let free = array.unsafeFree(4) {
-            free[0] = 20
-            free[1] = 21
-            array.commit(2, of: 4)
-        }
-        #expect(Self.values(array) == [0, 1, 2, 10, 11, 20, 21])
+        #expect(Self.values(array) == [0, 1, 2, 10, 11])
     }
 
     @Test func `Removed elements leave the others in order`() {
@@ -77,18 +72,6 @@ import Testing
         await #expect(processExitsWith: .failure) {
             var array = UniqueArrayTests.filled(4)
             array.removeSubrange(3..<5)
-        }
-        await #expect(processExitsWith: .failure) {
-            var array = UniqueArrayTests.filled(4)
-            if array.unsafeFree(2) != nil { array.commit(3, of: 2) }
-        }
-        await #expect(processExitsWith: .failure) {
-            var array = UniqueArrayTests.filled(4)
-            if array.unsafeFree(2) != nil { array.commit(-1, of: 2) }
-        }
-        await #expect(processExitsWith: .failure) {
-            var array = UniqueArrayTests.filled(4)
-            array.commit(1000, of: 1000)
         }
     }
 }

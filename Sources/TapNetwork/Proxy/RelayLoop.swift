@@ -33,11 +33,6 @@ final class RelayLoop {
     private var drivers: [ObjectIdentifier: SessionDriver] = [:]
     /// Sessions that have read in this turn of the event loop, and have not looked at it yet.
     private var due: [SessionDriver] = []
-    /// Bytes that sessions have read since the last turn.
-    private var bytesRead = 0
-    private var pacing = ReadPacing()
-    /// Sessions that are read again when a moment is over.
-    private var resting: [SessionDriver] = []
     /// Sessions that do not read because a sink has no room.
     private var stalled: [SessionDriver] = []
     private var freedMemory = FreedMemory()
@@ -134,33 +129,11 @@ final class RelayLoop {
                 if let read = driver.readTime.take() { relayLatency.add(now &- read) }
             }
             for driver in batch { driver.look() }
-            pace(batch, sent: now)
-        }
-    }
-
-    private func pace(_ batch: [SessionDriver], sent: Int64) {
-        let bytes = bytesRead
-        bytesRead = 0
-        guard batch.allSatisfy({ $0.turnsOneWay >= ReadPacing.streamingTurns }) else {
-            return pacing.endDialogue(at: sent)
-        }
-        let now = context.clock.now().monotonic
-        guard pacing.endStreaming(sessions: batch.count, bytes: bytes, sent: sent, at: now) else { return }
-        for driver in batch { driver.rest() }
-        resting += batch
-        // A moment that has begun ends for all.
-        guard resting.count == batch.count else { return }
-        eventLoop.assumeIsolated().scheduleTask(in: ReadPacing.moment) { [self] in
-            let rested = resting
-            resting.removeAll(keepingCapacity: true)
-            pacing.endMoment(at: context.clock.now().monotonic)
-            for driver in rested { driver.endRest() }
         }
     }
 
     /// Counts bytes that a session has read.
     func count(_ direction: Direction, _ bytes: Int) {
-        bytesRead += bytes
         context.metrics.count(direction, bytes)
     }
 

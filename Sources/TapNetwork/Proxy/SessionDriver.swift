@@ -61,11 +61,6 @@ final class SessionDriver {
     private var isDue = false
     /// When the first bytes were read that pass with the next ``pass()``, in nanoseconds of the run.
     var readTime: Int64?
-    /// How often one connection was read, in turns of the event loop, since the other was.
-    private(set) var turnsOneWay = 0
-    private var lastRead = Leg.client
-    /// The connection that is not read for a moment.
-    private var resting: Leg?
     var isAdmitted = false
     /// While the stage is closing: when the connections are looked at next, in nanoseconds of the run, and whether they end
     /// by a reset.
@@ -173,8 +168,6 @@ final class SessionDriver {
 
     /// All that was to be read has been read.
     func readCompleted(_ leg: Leg) {
-        turnsOneWay = leg == lastRead ? turnsOneWay &+ 1 : 0
-        lastRead = leg
         guard stage == .relaying, !isPerforming, !isDue else { return }
         isDue = true
         loop.schedule(self)
@@ -297,16 +290,6 @@ final class SessionDriver {
         updateReading()
     }
 
-    /// Stops reading the connection that was read last, until ``endRest()``.
-    func rest() {
-        resting = lastRead
-        updateReading(lastRead)
-    }
-
-    func endRest() {
-        if let leg = resting.take() { updateReading(leg) }
-    }
-
     func updateReading() {
         guard stage != .over else { return }
         if !isStalled, stage == .relaying, loop.records.isCongested {
@@ -323,7 +306,7 @@ final class SessionDriver {
             case .awaitingDomain: !isStalled && leg == .client
             case .connecting, .over: false
             case .relaying:
-                !isStalled && !isPaused && resting != leg && handler(leg.other).isWritable
+                !isStalled && !isPaused && handler(leg.other).isWritable
                     && (leg == .client ? wantsBytes.client : wantsBytes.server)
             // A close with bytes unread would be a reset, and what was written last would be lost with it.
             case .closing: true

@@ -50,7 +50,7 @@ import Testing
             body(writer, number)
         }
         #expect(writer.close().isEmpty)
-        let parts = (1...99).reversed().map { folder.file("x.xtap.\($0)") }.filter {
+        let parts = (1...99).map { folder.file("x-\($0 < 10 ? "000" : "00")\($0).xtap") }.filter {
             FileManager.default.fileExists(atPath: $0)
         }
         return (parts + [folder.file("x.xtap")], try #require(writer.counters.chain))

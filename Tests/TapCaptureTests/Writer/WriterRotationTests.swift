@@ -231,7 +231,13 @@ import Testing
         let foreign = ["x-1.xtap", "x-old.xtap", "xx-0001.xtap"]
         for name in foreign { try folder.write("theirs\n", name) }
         for (first, keep) in [(101, Int.max), (113, 12)] {
-            let writer = try RecordWriter(folder.file("x.xtap"), rotation: .init(size: 50, keep: keep))
+            // A process that another test starts has the lock of the first writer's file until it executes its program.
+            var writer: RecordWriter?
+            let isOpen = eventually {
+                writer = try? RecordWriter(folder.file("x.xtap"), rotation: .init(size: 50, keep: keep))
+                return writer != nil
+            }
+            guard isOpen, let writer else { return Issue.record("x.xtap stays in use") }
             for number in first..<(first + 12) { writer.append("record \(number) of twenty bytes\n") }
             writer.close()
         }

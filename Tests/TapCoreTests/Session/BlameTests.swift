@@ -83,7 +83,7 @@ struct BlameTests {
         harness.leave()
         let found = try #require(harness.diagnoses.first)
         #expect(found.cause == .alteredByTap && found.side == .tap, "\(found.message)")
-        #expect(found.finding.description.hasPrefix("test.pfw:4 \(words); then: "), "\(found.finding)")
+        #expect(found.finding.description.hasPrefix("test.pfw:3 \(words); then: "), "\(found.finding)")
         #expect(found.isProxyTheCause == (isCertain ? true : nil))
     }
 

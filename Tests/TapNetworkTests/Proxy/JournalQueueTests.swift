@@ -18,9 +18,11 @@ struct JournalQueueTests {
     /// A file that is locked, as by another process, until ``release()``.
     private final class LockedFile: Sendable {
         let path: String
+        private let folder: TemporaryFolder
         private let descriptor: Int32
 
         init(_ folder: TemporaryFolder) throws {
+            self.folder = folder
             path = try folder.write("", to: "resumption")
             descriptor = open(path, O_RDWR | O_CLOEXEC)
             #expect(flock(descriptor, LOCK_EX) == 0)

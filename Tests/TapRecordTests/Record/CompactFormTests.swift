@@ -309,8 +309,8 @@ import XMPPCore
             "2 ←  iq result      roster: 2 contacts, rome…  152 µs     5 B  #1"
         ),
         (
-            120, "1 romeo     ✓  ready             romeo@localhost/balcony                                25 ms",
-            "2 romeo     ←  iq result         roster: 2 contacts, romeo and juliet                  152 µs     5 B  #1"
+            120, "1 romeo/balcony      ✓  ready             romeo@localhost/balcony                       25 ms",
+            "2 romeo/balcony      ←  iq result         roster: 2 contacts, romeo and juliet         152 µs     5 B  #1"
         ),
     ])
     func `Sessions that log in together have their column, and their account where there is room`(

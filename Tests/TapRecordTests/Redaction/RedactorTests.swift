@@ -133,7 +133,7 @@ struct Shown {
         "<iq type='result' id='1'><query xmlns='jabber:iq:register'><instructions>Choose</instructions><registered/>"
             + "<username>bill</username><email>bill@globe.example</email><password/>"
             + "<x xmlns='jabber:x:data' type='form'><title>Join</title><field type='text-single' label='Name' var='username'>"
-            + "<required/><value>bill</value></field><field var='passing-grade'><value>3</value></field></x>"
+            + "<required/><value>bill</value></field></x>"
             + "<x xmlns='jabber:x:oob'><url>https://globe.example/register</url></x></query></iq>",
         "<iq type='result' id='1'><x xmlns='jabber:x:data' type='result'><item><field var='a'><value>1</value></field></item>"
             + "<reported><field var='a' type='text-single'/></reported></x></iq>",

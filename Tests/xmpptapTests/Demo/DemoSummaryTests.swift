@@ -40,7 +40,7 @@ struct DemoSummaryTests {
         let commands: [[String]] = lines.map { command in
             command.prefix { $0 != ">" }.split(separator: " ").dropFirst().map(String.init)
         }
-        #expect(commands.count == 3)
+        #expect(commands.count == 2)
         for command in commands { _ = try Invocation.command(command) }
     }
 

@@ -18,7 +18,8 @@ struct ValueFlagsTests {
                 if isRepeatable { repeatable.insert(String(found.1)) } else { single.insert(String(found.1)) }
             }
         }
-        #expect(single.subtracting(repeatable) == ValueFlags.single)
+        // The earlier name of --upstream-ca is not in the help.
+        #expect(single.subtracting(repeatable).union(["--ca"]) == ValueFlags.single)
         #expect(repeatable == ValueFlags.repeatable)
     }
 

@@ -7,7 +7,8 @@ import Testing
 
 @Suite struct KeyLogFileTests {
     @Test func `Lines are appended without waiting for the disk, and all are in the file after a flush`() throws {
-        let path = try TemporaryFolder().path(of: "keys")
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "keys")
         let queue = DispatchQueue(label: "test")
         let file = try KeyLogFile(path, writingOn: queue)
         // The disk takes nothing.
@@ -21,10 +22,12 @@ import Testing
         let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
         let expected = (0..<4).flatMap { thread in (0..<100).map { "CLIENT_RANDOM \(thread) \($0)" } }
         #expect(lines.map(String.init).sorted() == expected.sorted())
+        withExtendedLifetime(folder) {}
     }
 
     @Test func `Lines beyond the limit are lost while the disk takes nothing, and later ones are written`() throws {
-        let path = try TemporaryFolder().path(of: "keys")
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "keys")
         let queue = DispatchQueue(label: "test")
         let file = try KeyLogFile(path, writingOn: queue)
         queue.suspend()
@@ -36,5 +39,6 @@ import Testing
         file.flush(within: .seconds(60))
         let text = try String(contentsOfFile: path, encoding: .utf8)
         #expect(text.utf8.count == KeyLogFile.capacity + 2 && text.hasSuffix("a\nb\n"))
+        withExtendedLifetime(folder) {}
     }
 }

@@ -401,7 +401,11 @@ import TapRecord
         var timeout = L.opened("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls>")
         timeout.abort(.connectionTimeout, "No login within 30 s (limit login).")
         timeout.leave()
-        Self.expect(timeout, .tlsRequired, at: .startTLS, by: .client, rule: "RFC 6120 §5.3.1")
+        let found = timeout.diagnoses.first
+        #expect(found?.cause == .tlsRequired && found?.loginStep == .startTLS && found?.side == .client)
+        // The limit may have been too short.
+        #expect(found?.isProxyTheCause == nil && found?.rule == "RFC 6120 §5.3.1")
+        #expect(found?.finding.description.hasSuffix(", and xmpptap closed the session at its time limit") == true)
     }
 
     @Test func `clear text on a port that expects TLS is not blamed on the server`() {

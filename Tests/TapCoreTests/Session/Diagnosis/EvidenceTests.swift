@@ -41,6 +41,7 @@ struct EvidenceTests {
     @Test func `A silent server of a relayed session is said to be silent`() {
         var harness = L.opened(L.mechanisms("PLAIN"))
         harness.send(L.plain)
+        harness.wait(LoginDiagnoser.patience)
         harness.leave()
         #expect(harness.diagnoses.map(\.cause) == [.serverSilent])
     }
@@ -72,6 +73,7 @@ struct EvidenceTests {
         var harness = L.opened(L.mechanisms("PLAIN"))
         harness.send(L.plain)
         harness.recv(L.features(L.mechanisms("PLAIN")))
+        harness.wait(LoginDiagnoser.patience)
         harness.leave()
         let finding = harness.diagnoses.first?.finding.description
         #expect(finding == "the server sent its features again instead of an answer")
