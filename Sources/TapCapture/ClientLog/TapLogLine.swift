@@ -13,19 +13,11 @@ enum TapLogLine {
         return stamp.time
     }
 
-    /// Whether a word is a time as text logs have it.
-    static func isStamp(_ word: ArraySlice<UInt8>) -> Bool {
-        let shape = word.map { $0 >= 0x30 && $0 <= 0x39 ? 0x30 : $0 == 0x2D ? 0x2B : $0 }
-        return ["00:00:00.000", "0000+00+00T00:00:00.000Z", "0000+00+00T00:00:00.000+00:00"].contains {
-            shape.elementsEqual($0.utf8)
-        }
-    }
-
     /// A forwarded item: the session's number, the direction and the XML, unescaped. Nil for any other line, also for an item
     /// that was dropped or replaced.
     static func item(_ line: [UInt8]) -> (session: [UInt8], direction: Direction, item: [UInt8])? {
         let time = line.prefix { $0 != 0x20 }
-        guard isStamp(time) else { return nil }
+        guard FileFormat.isStamp(time) else { return nil }
         let rest = line[time.endIndex...].dropFirst()
         let number = rest.dropFirst().prefix { $0 >= 0x30 && $0 <= 0x39 }
         guard rest.first == 0x5B, !number.isEmpty else { return nil }

@@ -50,7 +50,7 @@ public enum FileFormat: Sendable, Hashable, CaseIterable {
         if words.count >= 5, words[0].elementsEqual("#".utf8), words[2].elementsEqual("xmpptap".utf8) { return true }
         // `2026-11-21T17:22:42.102Z [3 juliet@example.org/balcony] SEND:`, `17:22:42.102 info [3] net:`
         let time = line.prefix { $0 != 0x20 }
-        guard TapLogLine.isStamp(time) else { return false }
+        guard isStamp(time) else { return false }
         var rest = line[time.endIndex...].dropFirst()
         let word = rest.prefix { $0 != 0x20 }
         if Level.allCases.contains(where: { word.elementsEqual($0.name.utf8) }) {
@@ -60,6 +60,14 @@ public enum FileFormat: Sendable, Hashable, CaseIterable {
         guard rest.first == 0x5B, !number.isEmpty else { return false }
         let end = rest[number.endIndex...]
         return end.first == 0x20 || end.starts(with: "] ".utf8)
+    }
+
+    /// Whether a word is a time as text logs have it.
+    static func isStamp(_ word: ArraySlice<UInt8>) -> Bool {
+        let shape = word.map { $0 >= 0x30 && $0 <= 0x39 ? 0x30 : $0 == 0x2D ? 0x2B : $0 }
+        return ["00:00:00.000", "0000+00+00T00:00:00.000Z", "0000+00+00T00:00:00.000+00:00"].contains {
+            shape.elementsEqual($0.utf8)
+        }
     }
 
     private static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }

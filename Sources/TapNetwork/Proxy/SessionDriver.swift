@@ -50,8 +50,6 @@ final class SessionDriver {
     /// The certificate that was found for the client, until it has accepted it.
     var shown: ShownCertificate?
     private(set) var isPerforming = false
-    /// A command has to be completed elsewhere before others are performed. Meanwhile ``isPerforming`` stays true.
-    var isPaused = false
     var isStalled = false
     /// Which legs the session lets be read.
     private var wantsBytes = (client: true, server: true)
@@ -175,7 +173,7 @@ final class SessionDriver {
 
     /// Relays bytes unchanged.
     func pass() {
-        guard stage == .relaying, !isPaused else { return }
+        guard stage == .relaying else { return }
         client.flush()
         server.flush()
     }
@@ -250,7 +248,6 @@ final class SessionDriver {
         isPerforming = true
         var (source, performer) = (self, self)
         runner.run(&source, by: &performer)
-        guard !isPaused else { return updateReading() }
         isPerforming = false
         client.flush()
         server.flush()
@@ -258,14 +255,6 @@ final class SessionDriver {
         updateReading()
         setAlarm()
         conclude()
-    }
-
-    /// Performs the commands that have waited for one.
-    func endPause() {
-        guard isPaused, stage != .over else { return }
-        isPaused = false
-        isPerforming = false
-        perform()
     }
 
     /// Has the session looked at when an item goes on that a rule lets wait: delays are shorter than the loop's interval.
@@ -306,7 +295,7 @@ final class SessionDriver {
             case .awaitingDomain: !isStalled && leg == .client
             case .connecting, .over: false
             case .relaying:
-                !isStalled && !isPaused && handler(leg.other).isWritable
+                !isStalled && handler(leg.other).isWritable
                     && (leg == .client ? wantsBytes.client : wantsBytes.server)
             // A close with bytes unread would be a reset, and what was written last would be lost with it.
             case .closing: true

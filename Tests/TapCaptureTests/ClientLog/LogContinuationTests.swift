@@ -200,8 +200,7 @@ struct LogContinuationTests {
             let text = (0..<40).map { _ in pieces.randomElement(using: &generator) ?? "" }.joined()
             let path = try folder.write(text, to: "x.log")
             guard let reader = try? RecordReader([path]) else { continue }
-            let source = CaptureSource(reader)
-            while let entry = try source.next() {
+            while let entry = try reader.next() {
                 guard case .record(let line) = entry else { continue }
                 #expect(line.record.code != Record.Code.loginFailed, "\(text)")
             }

@@ -81,7 +81,7 @@ import Testing
         let (paths, head) = try log(20) { writer, number in
             guard number == 10 else { return }
             writer.flush()
-            rename(folder.file("x.xtap"), folder.file("x.xtap.1"))
+            rename(folder.file("x.xtap"), folder.file("x-0001.xtap"))
             writer.reopen()
             #expect(eventually { FileManager.default.fileExists(atPath: folder.file("x.xtap")) })
         }

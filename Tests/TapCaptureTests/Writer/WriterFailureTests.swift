@@ -390,8 +390,8 @@ private final class SmallDisk {
         writer.rename(to: folder.file("y.log"))
         gate.signal()
         #expect(writer.close().isEmpty)
-        let lines = try folder.lines("y.log")
-        #expect(lines == ["header", "one"], "\(lines)")
+        let written = try folder.lines("y.log")
+        #expect(written == ["header", "one", ""], "\(written)")
     }
 
     @Test func `a writer whose file cannot be opened later says so once, and discards what it gets`() throws {

@@ -237,7 +237,10 @@ import Testing
                 writer = try? RecordWriter(folder.file("x.xtap"), rotation: .init(size: 50, keep: keep))
                 return writer != nil
             }
-            guard isOpen, let writer else { return Issue.record("x.xtap stays in use") }
+            guard isOpen, let writer else {
+                Issue.record("x.xtap stays in use")
+                return
+            }
             for number in first..<(first + 12) { writer.append("record \(number) of twenty bytes\n") }
             writer.close()
         }
