@@ -11,7 +11,7 @@ extension Session {
             info.version = text(head.version, direction)
             if let to = text(head.to, direction) { info.domain = to }
             // Stream management belongs to a stream: one that begins anew has none.
-            if event.epoch > 1, info.opened == nil { streamManagement = nil }
+            if event.epoch > 1, info.opened == nil, streamManagement?.waiting == nil { streamManagement = nil }
             if let from = text(head.from, direction) { info.from = from }
             info.kind =
                 switch directions[direction].decoder.contentNamespace {
