@@ -38,7 +38,7 @@ public final class Run: Sendable {
     }
 
     /// Knows sessions of earlier runs that cannot be resumed; nil if there is none.
-    package let journal: (any ResumptionJournal)?
+    public let journal: (any ResumptionJournal)?
 
     /// The numbers of this run's secrets.
     public let secrets: SecretRegistry

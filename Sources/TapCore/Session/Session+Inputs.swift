@@ -232,8 +232,9 @@ extension Session {
         }
     }
 
-    /// Goes on with a direction that was held.
+    /// Goes on with a direction that was held, unless a request to resume still waits: it has not passed.
     mutating func release(_ direction: Direction) {
+        if direction == .send, streamManagement?.waiting != nil { return }
         if let items = directions[direction].takeBuffered() { enqueue(.send(direction.destination, items)) }
         directions[direction].release()
     }

@@ -27,7 +27,7 @@ extension Session {
         guard !directions[direction].isCutThrough, !directions[direction].isOpaque else { return }
         if directions[direction].isHeld { release(direction) }
         guard !options.storesAlways, !hasDiverged, !rulesAlter(direction),
-            !directions[direction].isDelayed
+            !directions[direction].isDelayed, !directions[direction].isHeld
         else { return }
         directions[direction].enterCutThrough()
         note(
@@ -68,6 +68,7 @@ extension Session {
             rules[direction].item?.endWait(why)
             return
         }
+        if direction == .send { endWaiting() }
         // It is read in its stream, which nobody follows any more.
         if direction == .recv { readRoster() }
         let position = directions[direction].decoder.position

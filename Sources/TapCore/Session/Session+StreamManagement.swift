@@ -30,6 +30,9 @@ final class StreamManagement {
         var isOver = false
     }
 
+    /// Whether nothing was enabled or requested.
+    var isIdle: Bool { waiting == nil && translator.isOff }
+
     init(_ options: SessionOptions) { translator = StreamManagementTranslator(translates: options.translatesCounts) }
 
     /// A stanza passes as it came.
@@ -141,7 +144,7 @@ extension Session {
             direction,
             previous: previous
         )
-        self.streamManagement = streamManagement.translator.isOff ? nil : streamManagement
+        self.streamManagement = streamManagement.isIdle ? nil : streamManagement
         reading = .streamManagement(translation)
         if translation.answer != nil { return .answer }
         return translation.bytes.map { .replace(EditedItem(bytes: $0, words: translation.words)) }
@@ -216,6 +219,12 @@ extension Session {
         streamManagement.isInJournal = isInJournal
     }
 
+    /// Lets a request to resume go on without an answer.
+    mutating func endWaiting() {
+        streamManagement?.waiting?.isOver = true
+        _ = goesOnResuming()
+    }
+
     /// Looks again at a request to resume whose wait is over.
     mutating func goesOnResuming() -> Bool {
         guard let streamManagement, let waiting = streamManagement.waiting, waiting.isOver else { return false }
@@ -228,6 +237,7 @@ extension Session {
         }
         release(.send)
         handle(waiting.event, .send)
+        settleMode(.send)
         return true
     }
 

@@ -50,6 +50,8 @@ final class SessionDriver {
     /// The certificate that was found for the client, until it has accepted it.
     var shown: ShownCertificate?
     private(set) var isPerforming = false
+    /// A command has to be completed elsewhere before others are performed. Meanwhile ``isPerforming`` stays true.
+    var isPaused = false
     var isStalled = false
     /// Which legs the session lets be read.
     private var wantsBytes = (client: true, server: true)
@@ -173,7 +175,7 @@ final class SessionDriver {
 
     /// Relays bytes unchanged.
     func pass() {
-        guard stage == .relaying else { return }
+        guard stage == .relaying, !isPaused else { return }
         client.flush()
         server.flush()
     }
@@ -248,6 +250,7 @@ final class SessionDriver {
         isPerforming = true
         var (source, performer) = (self, self)
         runner.run(&source, by: &performer)
+        guard !isPaused else { return updateReading() }
         isPerforming = false
         client.flush()
         server.flush()
@@ -255,6 +258,14 @@ final class SessionDriver {
         updateReading()
         setAlarm()
         conclude()
+    }
+
+    /// Performs the commands that have waited for one.
+    func endPause() {
+        guard isPaused, stage != .over else { return }
+        isPaused = false
+        isPerforming = false
+        perform()
     }
 
     /// Has the session looked at when an item goes on that a rule lets wait: delays are shorter than the loop's interval.
@@ -295,7 +306,7 @@ final class SessionDriver {
             case .awaitingDomain: !isStalled && leg == .client
             case .connecting, .over: false
             case .relaying:
-                !isStalled && handler(leg.other).isWritable
+                !isStalled && !isPaused && handler(leg.other).isWritable
                     && (leg == .client ? wantsBytes.client : wantsBytes.server)
             // A close with bytes unread would be a reset, and what was written last would be lost with it.
             case .closing: true

@@ -278,6 +278,32 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(answer.contains("item-not-found") == hasDiverged)
     }
 
+    /// What a client and a server may send while a request to resume waits; none of it may take its place.
+    private enum Meanwhile: CaseIterable {
+        case ready, serverEnds, clientEnds, undecodable, compressed
+    }
+
+    @Test(arguments: Meanwhile.allCases)
+    private func `a request to resume is relayed, whatever else happens while it waits`(meanwhile: Meanwhile) {
+        var second = Self.restarted(hasDiverged: false)
+        let resume = "<resume \(sm) h='1' previd='i1'/>"
+        let start = second.toServer.count
+        #expect(Self.send(resume + Self.message(1), &second).isEmpty)
+        switch meanwhile {
+        case .ready: second.recv("<resumed \(sm) h='0' previd='i1'/>" + Self.message(1))
+        case .serverEnds: second.end(.server, .finished)
+        case .clientEnds: second.end(.client, .finished)
+        case .undecodable: second.recv("<a><b></a>")
+        case .compressed: second.recv("<compressed xmlns='http://jabber.org/protocol/compress'/>")
+        }
+        second.answerSearch()
+        let passed = String(decoding: second.toServer[start...], as: UTF8.self)
+        #expect(passed == resume + Self.message(1))
+        second.end(.client, .finished)
+        second.end(.server, .finished)
+        #expect(second.closed == false)
+    }
+
     @Test func `each request to resume is searched anew, and late answers are ignored`() {
         var second = Self.restarted(hasDiverged: true)
         let other = "<resume \(sm) h='1' previd='i2'/>"

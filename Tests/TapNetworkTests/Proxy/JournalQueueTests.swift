@@ -86,9 +86,10 @@ struct JournalQueueTests {
         let other = try await proxy.openPair()
         try await other.client.send("<presence/>")
         try await other.server.wait("the presence") { $0.text.hasSuffix("<presence/>") }
+        #expect(client.now.text == toClient && server.now.text == toServer)
+        file.release()
         try await client.expect(injected, after: toClient.utf8.count)
         try await server.expect("<presence/>", after: toServer.utf8.count)
-        file.release()
         // A proxy that begins anew knows that the session cannot be resumed.
         let next = try await ProxyFixture(run: Run(journal: file.journal))
         let again = try await next.pair()

@@ -254,7 +254,8 @@ private struct SessionSubject: ~Copyable {
                 step.perform()
                 session.handle(.computed(step), at: now)
             case .close: isOver = true
-            case .tls, .injected, .displace, .read, .shape, .finish: break
+            case .searchJournal(let marks): session.handle(.searchedJournal(marks, isFound: false), at: now)
+            case .addToJournal, .tls, .injected, .displace, .read, .shape, .finish: break
             }
         }
     }
