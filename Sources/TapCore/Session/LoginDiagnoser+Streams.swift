@@ -54,7 +54,7 @@ extension LoginDiagnoser {
             return diagnosis(
                 .conflict,
                 condition,
-                "another login uses the same resource\(said)",
+                info.reason ?? "another login uses the same resource",
                 rule: "RFC 6120 §4.9.3.3"
             )
         case .invalidNamespace, .badNamespacePrefix:

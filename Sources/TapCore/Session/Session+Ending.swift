@@ -36,7 +36,8 @@ extension Session {
         case "conflict":
             info.closeReason = .conflict
             let resource = info.jid.flatMap { Address($0).resource }.map { tools.redactor.disclose(name: $0) }
-            info.reason = "another login uses the same resource\(resource.map { " \($0)" } ?? "")"
+            info.reason =
+                "another login uses the same resource\(resource.map { " \($0)" } ?? "")\(said.map { ": \($0.clause)" } ?? "")"
         case "connection-timeout":
             let unheard = unheard(by: direction)
             info.closeReason = unheard?.closeReason ?? .idle
