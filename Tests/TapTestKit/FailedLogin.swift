@@ -66,8 +66,10 @@ package enum FailedLogin {
     }
 
     /// A session that has authenticated, up to the features behind.
-    package static func authenticated(_ content: String) -> SessionHarness {
-        var harness = opened(mechanisms("PLAIN"))
+    package static func authenticated(_ content: String, options: SessionOptions = SessionOptions(level: .trace))
+        -> SessionHarness
+    {
+        var harness = opened(mechanisms("PLAIN"), options: options)
         harness.send(plain)
         harness.recv(sasl("success"))
         harness.send(header)

@@ -16,7 +16,7 @@ extension LoginDiagnoser {
                 condition: name
             )
         }
-        if direction == .recv, let fault = info.enableFault {
+        if direction == .recv, !notes.hasGap, let fault = info.enableFault(for: name) {
             return LoginDiagnosis(.earlyEnable, at: reached, fault, condition: name)
         }
         // Prosody closes a stream for which it has no features.
@@ -82,7 +82,8 @@ extension LoginDiagnoser {
             found.remedy = .compareLogs
             return found
         case .notAuthorized where isAuthenticated:
-            return diagnosis(.missingBind, condition, "the client sent stanzas before it bound a resource")
+            guard hasSentBeforeBinding else { return other(name, direction) }
+            return diagnosis(.missingBind, condition, "the client sent stanzas before it bound a resource\(said)")
         case .notWellFormed, .badFormat, .invalidXML, .restrictedXML, .unsupportedEncoding:
             let other = direction == .recv ? "client" : "server"
             let words: Prose = "\(who) rejected the \(other)'s stream as malformed\(said)"
@@ -98,6 +99,11 @@ extension LoginDiagnoser {
     private var offersNothing: Bool {
         info.kind == .client && notes.hasServerHeader && info.authentication == .none && info.mechanisms.isEmpty
             && notes.attempts.isEmpty && notes.offer?.offersTLS != true && notes.serverVersion != nil
+    }
+
+    /// Whether the client is known to have sent an element after its login, but no request for resource binding.
+    private var hasSentBeforeBinding: Bool {
+        !notes.hasGap && steps.last { $0.name == .bind }.map { $0.later.sent > 0 } == true
     }
 
     private var isAuthenticated: Bool { info.authentication == .succeeded }
@@ -140,8 +146,8 @@ extension LoginDiagnoser {
             side: Self.blamesItself(name) ? Self.sender(direction) : blamed(by: direction),
             rule: StreamErrorCondition(rawValue: name)?.section
         )
-        // These name no fault (RFC 6120 §4.9.3.18, §4.9.3.21).
-        if [.undefinedCondition, .reset].contains(StreamErrorCondition(rawValue: name)) {
+        // These name no fault (RFC 6120 §4.9.3.16, §4.9.3.21), and an account that is deleted is not authorized any more (§4.9.3.12).
+        if [.undefinedCondition, .reset, .notAuthorized].contains(StreamErrorCondition(rawValue: name)) {
             found.side = .unknown
             found.remedy = .compareLogs
         }

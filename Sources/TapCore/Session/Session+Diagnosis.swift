@@ -72,25 +72,35 @@ extension Session {
             isObserved: options.isObserved
         )
         let isUnreadable = directions.send.isUnreadable || directions.recv.isUnreadable
-        return judge.diagnosis(isUnreadable: isUnreadable).map { Self.attribute($0, to: login.acted) }
+        return judge.diagnosis(isUnreadable: isUnreadable).map { attribute($0, to: login.acted) }
     }
 
-    /// Attributes a failure to what a rule or the user did to the login. A server's own verdict on credentials stands, unless what
-    /// it received was changed.
-    private static func attribute(
-        _ found: LoginDiagnosis,
-        to acted: (words: Prose, isCertain: Bool)?
-    ) -> LoginDiagnosis {
-        guard let acted, found.side != .tap, found.condition == nil || acted.isCertain else { return found }
-        var altered = LoginDiagnosis(
-            .alteredByTap,
-            at: found.loginStep,
-            "\(acted.words); then: \(found.finding)",
-            condition: found.condition
-        )
+    /// Attributes a failure to what a rule or the user did to the login. A side's error condition stands, unless what that side
+    /// received was changed.
+    private func attribute(_ found: LoginDiagnosis, to acted: [Direction: LoginObserver.Deed]) -> LoginDiagnosis {
+        guard found.side != .tap else { return found }
+        var deeds = Direction.allCases.compactMap { acted[$0] }
+        if found.condition != nil {
+            var received = Direction.send
+            if case .error(_, .send) = info.ending { received = .recv }
+            deeds = [acted[received]].compactMap { $0 }.filter(\.isCertain)
+        }
+        if let deed = deeds.first(where: \.isCertain) {
+            return LoginDiagnosis(
+                .alteredByTap,
+                at: found.loginStep,
+                "\(deed.words); then: \(found.finding)",
+                condition: found.condition
+            )
+        }
+        guard let deed = deeds.first else { return found }
         // A delay may have had no effect.
-        if !acted.isCertain { altered.isProxyTheCause = nil }
-        return altered
+        var delayed = found
+        delayed.finding = "\(found.finding); before that, \(deed.words)"
+        delayed.side = .unknown
+        delayed.isProxyTheCause = nil
+        delayed.remedy = .usual(.alteredByTap)
+        return delayed
     }
 
     /// Takes note of what rules did to an item of the login.
@@ -109,7 +119,9 @@ extension Session {
         }
         let name = Self.shownName(directions.bytes(direction).slice(event.head.name))
         let rule = ruling.rule.map { "\($0)" } ?? "a rule"
-        login.observe(.acted("\(rule) \(deed) \(name.map { "<\($0)/>" } ?? "an element")", isCertain: isCertain))
+        login.observe(
+            .acted("\(rule) \(deed) \(name.map { "<\($0)/>" } ?? "an element")", direction, isCertain: isCertain)
+        )
     }
 
     /// Counts an item of the login, and remembers the last element of the server.

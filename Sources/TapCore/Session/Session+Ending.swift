@@ -58,10 +58,7 @@ extension Session {
             info.closeReason = .streamError
             info.reason = said
         }
-        guard direction == .recv, let early = info.enableFault, condition != "conflict", condition != "system-shutdown"
-        else {
-            return
-        }
+        guard direction == .recv, let early = info.enableFault(for: condition) else { return }
         info.reason = info.reason.map { "\($0); \(early)" } ?? early
     }
 

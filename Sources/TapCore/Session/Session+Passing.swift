@@ -68,7 +68,8 @@ extension Session {
             rules[direction].item?.endWait(why)
             return
         }
-        if direction == .send { endWaiting() }
+        // Like an item that a rule delays, it has a record of its own.
+        if direction == .send, endWaiting(why) { return }
         // It is read in its stream, which nobody follows any more.
         if direction == .recv { readRoster() }
         let position = directions[direction].decoder.position

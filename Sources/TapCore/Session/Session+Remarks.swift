@@ -147,7 +147,7 @@ extension Session {
 
     /// Notes about the session as a whole.
     mutating func finishRecords() {
-        contentSource = .none
+        if queue.isEmpty { contentSource = .none }
         if let rules { noteUnsent(rules) }
         info.unanswered = requests.count + requests.forgotten
         negotiation.close()

@@ -26,8 +26,10 @@ final class StreamManagement {
         /// The marks that are searched in the journal; empty while another session's counts are awaited.
         let marks: [[UInt8]]
         let deadline: Int64
-        /// It waits no longer.
+        /// Whether the wait has ended.
         var isOver = false
+        /// Why the direction is not decoded after this element; nil if it is.
+        var opacity: DirectionRelay.Opacity?
     }
 
     /// Whether nothing was enabled or requested.
@@ -219,10 +221,13 @@ extension Session {
         streamManagement.isInJournal = isInJournal
     }
 
-    /// Lets a request to resume go on without an answer.
-    mutating func endWaiting() {
+    /// Ends the wait of a request to resume, since its direction is not decoded after it; false if none waits.
+    mutating func endWaiting(_ why: DirectionRelay.Opacity) -> Bool {
+        guard streamManagement?.waiting != nil else { return false }
         streamManagement?.waiting?.isOver = true
-        _ = goesOnResuming()
+        streamManagement?.waiting?.opacity = why
+        directions.send.hasInput = true
+        return true
     }
 
     /// Looks again at a request to resume whose wait is over.
@@ -237,7 +242,11 @@ extension Session {
         }
         release(.send)
         handle(waiting.event, .send)
-        settleMode(.send)
+        guard let opacity = waiting.opacity else {
+            settleMode(.send)
+            return true
+        }
+        if !endWaiting(opacity) { turnOpaque(.send, opacity) }
         return true
     }
 

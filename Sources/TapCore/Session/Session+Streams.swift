@@ -150,6 +150,7 @@ extension Session {
             return finish(.resume, .failed(condition: condition))
         }
         if isNamed("enabled", event, direction), let enabled = parse(direction) {
+            info.enableFault = nil
             noteResumable(enabled)
             noteOtherPlace(enabled)
         }
@@ -162,14 +163,14 @@ extension Session {
     private mutating func noteEnable() {
         let fault: Prose
         if negotiation.isBinding {
-            fault = "the client requested stream management before the result of resource binding (XEP-0198 §3)"
+            fault = "the client requested stream management before the result of resource binding"
         } else if info.features.contains("bind"), !info.features.contains(where: { $0.hasPrefix("sm:") }) {
-            fault = "the client requested stream management, which the server does not offer (XEP-0198 §3)"
+            fault = "the client requested stream management, which the server does not offer"
         } else {
             return
         }
         info.enableFault = fault
-        note(code: LoginCause.earlyEnable.rawValue, fault, direction: .send)
+        note(code: LoginCause.earlyEnable.rawValue, "\(fault) (XEP-0198 §3)", direction: .send)
     }
 
     /// Stanzas flow: bytes pass as they come from now on, under the limits of a session that has authenticated.

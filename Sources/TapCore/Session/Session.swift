@@ -85,7 +85,7 @@ public struct Session: ~Copyable {
     /// TLS that is being negotiated on the legs; nil before and after.
     public internal(set) var tls: TLSNegotiation?
 
-    private var queue = CommandQueue()
+    private(set) var queue = CommandQueue()
     /// Which direction is looked at first: of bytes that passed before any were looked at, those that came first may have caused the
     /// others.
     var leading = Direction.recv

@@ -124,6 +124,17 @@ public struct SessionInfo: Sendable {
 
     init(began: Run.Instant) { self.began = began }
 
+    /// The fault of the client's request for stream management, if the server may have sent this stream error because of it:
+    /// other conditions have a meaning of their own (RFC 6120 §4.9.3).
+    func enableFault(for condition: String) -> Prose? {
+        switch StreamErrorCondition(rawValue: condition) {
+        case .badFormat, .invalidXML, .notAuthorized, .policyViolation, .undefinedCondition, .unsupportedStanzaType,
+            nil:
+            enableFault
+        default: nil
+        }
+    }
+
     mutating func count(_ kind: StanzaHead.Kind, _ direction: Direction) {
         switch direction {
         case .send: sent.count(kind)

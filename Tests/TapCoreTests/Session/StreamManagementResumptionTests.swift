@@ -299,6 +299,10 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         second.answerSearch()
         let passed = String(decoding: second.toServer[start...], as: UTF8.self)
         #expect(passed == resume + Self.message(1))
+        for line in second.told where line.record.direction == .recv {
+            let texts = "\(line.text(line.record.name) ?? "") \(line.xml ?? "")"
+            #expect(!texts.contains("resume "), "\(texts)")
+        }
         second.end(.client, .finished)
         second.end(.server, .finished)
         #expect(second.closed == false)

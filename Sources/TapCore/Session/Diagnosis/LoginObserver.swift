@@ -99,7 +99,7 @@ final class LoginObserver {
         /// An element of the server; nil if its name is not one that can be shown.
         case answer(String?)
         /// A rule, or the user, held, changed or stopped an item; `isCertain` if that changed what the other side received.
-        case acted(Prose, isCertain: Bool)
+        case acted(Prose, Direction, isCertain: Bool)
         /// The first bytes of the server belong to another protocol.
         case serverSpeaks(String)
         /// This side sent an XML declaration within its stream.
@@ -148,8 +148,8 @@ final class LoginObserver {
     private(set) var hasGap = false
     /// The name of the server's last element.
     private(set) var lastAnswer: String?
-    /// What a rule or the user did to an item of the login first; what changed the login comes before what delayed it.
-    private(set) var acted: (words: Prose, isCertain: Bool)?
+    /// The first change that a rule or the user made to the login, or else the first delay.
+    private(set) var acted: [Direction: Deed] = [:]
     private(set) var serverProtocol: String?
     private(set) var secondDeclaration: Direction?
     private(set) var demandsTLS = false
@@ -165,6 +165,14 @@ final class LoginObserver {
     private(set) var ownFailure: Prose?
     private(set) var isServerUnproven = false
     private(set) var hasMissedAccount = false
+
+    /// What a rule or the user did to an item of the login.
+    struct Deed {
+        /// As a clause.
+        let words: Prose
+        /// Whether it changed what the other side received.
+        let isCertain: Bool
+    }
 
     /// Features as far as a login depends on them.
     struct Offer {
@@ -209,8 +217,11 @@ final class LoginObserver {
         case .serverSpeaks(let name): serverProtocol = name
         case .gap: hasGap = true
         case .answer(let name): lastAnswer = name
-        case .acted(let words, let isCertain):
-            if acted == nil || isCertain && acted?.isCertain == false { acted = (words, isCertain) }
+        case .acted(let words, let direction, let isCertain):
+            let earlier = acted[direction]
+            if earlier == nil || isCertain && earlier?.isCertain == false {
+                acted[direction] = Deed(words: words, isCertain: isCertain)
+            }
         case .secondDeclaration(let direction): secondDeclaration = secondDeclaration ?? direction
         case .demandedTLS: demandsTLS = true
         case .presented(let remedy): trust = remedy

@@ -97,7 +97,15 @@ public struct LoginTimeline: Sendable {
     /// The step that began last fails; nil if none is pending.
     mutating func failLast(_ outcome: LoginStep.Outcome, at monotonic: Int64) -> LoginStep? {
         guard let step = underWay.popLast() else { return nil }
-        return add(step.name, outcome, from: step.began, details: step.details, at: monotonic)
+        return add(
+            step.name,
+            outcome,
+            from: step.began,
+            details: step.details,
+            // Behind a request, items may belong to its answer, which a recording can lack.
+            later: step.awaits == .client ? later(than: step) : (0, 0),
+            at: monotonic
+        )
     }
 
     /// The session has ended: pending steps have failed because of the side that had to act, or end with `outcome`.
@@ -113,7 +121,7 @@ public struct LoginTimeline: Sendable {
                 from: step.began,
                 details: step.details,
                 awaited: step.awaits,
-                later: (items.sent &- step.items.sent, items.received &- step.items.received),
+                later: later(than: step),
                 at: monotonic
             )
         }
@@ -122,6 +130,10 @@ public struct LoginTimeline: Sendable {
     /// The session is ready: the details of its steps are no longer needed.
     mutating func forgetDetails() {
         for index in steps.indices { steps[index].details = [:] }
+    }
+
+    private func later(than step: Step) -> (sent: Int, received: Int) {
+        (items.sent &- step.items.sent, items.received &- step.items.received)
     }
 
     private mutating func add(
