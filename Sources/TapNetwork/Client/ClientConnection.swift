@@ -11,7 +11,7 @@ protocol ClientOwner: AnyObject {
     func passes(_ direction: Direction, _ bytes: Span<UInt8>)
     /// A handshake begins.
     func tlsBegins(directly: Bool)
-    /// A handshake has ended well. Whether the streams may go on; else the connection closes.
+    /// The handshake succeeded. Returns whether to continue with the streams; false closes the connection.
     func tlsOpened(_ parameters: TLSParameters) -> Bool
     /// TLS has failed; the session hears of it next.
     func tlsFailed(_ fault: TLSFault)
@@ -191,7 +191,7 @@ final class ClientConnection: ChannelInboundHandler {
     }
 }
 
-/// Why a client could not go on.
+/// The reason why a client failed.
 struct ClientFault: Error, Sendable, Hashable {
     /// The step that failed.
     enum Step: String, Sendable {
@@ -209,11 +209,11 @@ struct ClientFault: Error, Sendable, Hashable {
     enum Code: Sendable, Hashable {
         /// The server refused; its condition, if any.
         case refused(String?)
-        /// What the server signs is not what the client saw (XEP-0474, XEP-0515).
+        /// The server signed other data than the client saw (XEP-0474, XEP-0515).
         case altered
         /// The server broke the rules of the mechanism, or did not prove that it knows the password.
         case unproven
-        /// This client cannot or will not go on, and the server has done nothing wrong: the password cannot be used.
+        /// The client cannot or will not continue, and the server is not at fault: the password cannot be used.
         case given
         /// The server broke the rules of the protocol, or ended the connection.
         case broken
@@ -223,6 +223,6 @@ struct ClientFault: Error, Sendable, Hashable {
 
     let step: Step
     let code: Code
-    /// What was wrong, as a clause for people.
+    /// The problem, as a clause for people.
     let reason: String
 }

@@ -3,9 +3,9 @@ internal import NIOCore
 
 /// Who is asked for names. Its methods block.
 protocol NameSource: Sendable {
-    /// The SRV records of a name; empty if there is no such name or record.
+    /// Returns the SRV records of a name; empty if the name or record does not exist.
     func servers(_ name: String) throws(LookupFault) -> [DNSReply.Server]
-    /// The addresses of a host with this port, in the order to try them; empty if there is no such name.
+    /// Returns the addresses of a host with this port, in the order to try them; empty if the name does not exist.
     func addresses(_ host: String, port: Int) throws(LookupFault) -> [SocketAddress]
 }
 
@@ -47,7 +47,7 @@ struct NameServers: NameSource {
         return found
     }
 
-    /// The reply; nil if there is no such name or record.
+    /// Returns the reply; nil if the name or record does not exist.
     private func ask(_ name: String, _ type: DNSReply.RecordType) throws(LookupFault) -> DNSReply? {
         var answer = [UInt8](repeating: 0, count: Self.mostReplyBytes)
         var fault: Int32 = 0

@@ -3,7 +3,7 @@ internal import Synchronization
 internal import TapCore
 internal import TapDiagnosis
 
-/// What is needed to find the servers of domains; shared by all sessions of a listener.
+/// Parameters for finding the servers of domains; shared by all sessions of a listener.
 struct DomainDialer: Sendable {
     /// The domains whose servers may be connected to.
     let domains: [Upstream.Domain]
@@ -68,7 +68,7 @@ final class ServiceDiscovery {
 
     private let dialer: DomainDialer
     private let domain: Upstream.Domain
-    /// What the server has to be.
+    /// How the connection to the server must begin: with or without TLS.
     private let wish: Wish
     private let eventLoop: any EventLoop
     private let tell: (DiscoveryStep) -> Void
@@ -156,7 +156,7 @@ final class ServiceDiscovery {
         }
     }
 
-    /// Without SRV records the domain's own address and the usual port (RFC 6120 §3.2.2), where a stream begins in clear.
+    /// Without SRV records: tries the domain's own address with the standard port (RFC 6120 §3.2.2), starting in clear.
     private func fallBack() {
         isFromRecord = false
         servers = [.fallback(of: domain.ascii)]

@@ -10,7 +10,7 @@ final class Admission: Sendable {
         var byAddress: [String: Int] = [:]
     }
 
-    /// The assumed number of connections if there is no limit.
+    /// The assumed number of connections if the system sets no limit.
     private static let mostUnknown = 8192
 
     private let limits: ProxyLimits

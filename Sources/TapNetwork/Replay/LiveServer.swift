@@ -5,7 +5,7 @@ internal import XMPPCore
 
 /// The server that a recording or script is played against.
 public struct LiveServer: Sendable {
-    /// Where it is.
+    /// The server's address.
     public internal(set) var endpoint: Endpoint
     /// How long a connection, and each step of a login, may take.
     let timeout: TimeAmount

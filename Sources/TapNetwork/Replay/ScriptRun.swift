@@ -52,7 +52,7 @@ public struct ScriptRunError: Error, Sendable, Hashable, CustomStringConvertible
     /// Its account.
     public let jid: String
 
-    /// What is wrong, and what to do.
+    /// The problem and its remedy.
     public var description: String {
         "no password for \(character) (\(jid)): add it to the accounts file, or as \"password:\" to the script"
     }

@@ -25,7 +25,7 @@ public struct ServePlan: Sendable {
     ///   - conversations: Those that cannot be played are left out.
     ///   - accounts: Recorded and live accounts, if passwords are known.
     ///   - authenticator: Knows their passwords; nil accepts every login, by PLAIN.
-    /// - Throws: ``ServePlanError`` where nothing can be served.
+    /// - Throws: ``ServePlanError`` if nothing can be served.
     public init(
         _ conversations: [RecordedConversation],
         accounts: [(recorded: JID, live: JID)] = [],
@@ -132,7 +132,7 @@ public final class ServeService: Sendable {
         }
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     public var address: SocketAddress? { server.address }
 
     /// Stops listening and closes all streams.

@@ -5,7 +5,7 @@ struct ConnectionID: Hashable, Sendable {
     let number: UInt64
 }
 
-/// What the server's core asks its driver to do.
+/// A command of the server's core to its driver.
 enum ServerCommand: Hashable, Sendable {
     /// Send these bytes, after those of earlier commands.
     case write(ConnectionID, [UInt8])
