@@ -15,9 +15,9 @@ public struct XMPPTapBinary: Sendable {
     /// Starts it.
     ///
     /// - Parameters:
-    ///   - arguments: what is typed after its name.
-    ///   - environment: added to what this process has; times are in UTC, unless it has TZ.
-    ///   - input: what it reads on standard input; nothing by default.
+    ///   - arguments: the command line after the program's name.
+    ///   - environment: variables added to this process's environment; times are in UTC, unless it sets TZ.
+    ///   - input: the text on standard input; nothing by default.
     public init(_ arguments: [String], environment: [String: String] = [:], input: String = "") throws {
         guard let path = Self.path else { throw KitError("xmpptap is not built beside the test bundle") }
         let environment = environment.merging(["TZ": "UTC0"]) { given, _ in given }

@@ -157,7 +157,7 @@ public final class LiveCapture: PacketReader {
     private static let tunnels =
         "ip proto 4 or ip proto 41 or ip proto 47 or ip6 proto 4 or ip6 proto 41 or ip6 proto 47"
         + " or udp dst port 4789 or udp dst port 8472 or udp dst port 6081"
-    /// Fragments, whose ports are in the first one only.
+    /// Fragments. Only the first fragment of a datagram has ports.
     private static let fragments = "ip[6:2] & 0x1fff != 0 or (ip6 and ip6[6] = 44)"
 
     /// The packets that the kernel hands on: TCP packets of the ports, also with one or two VLAN tags, tunnels and fragments.

@@ -62,7 +62,7 @@ struct TCPReassembler {
         func hash(into hasher: inout Hasher) { hasher.combine(hash) }
     }
 
-    /// A direction. A class, as the connection is: they are changed where they are, and never copied.
+    /// A direction. A class, like the connection: instances are modified in place and never copied.
     private final class Side {
         /// The sequence number of its beginning; nil where that was not captured.
         var first: UInt32?

@@ -205,7 +205,7 @@ extension RedactionWalk {
         return type.span.equals("boolean") || type.span.equals("fixed") ? nil : kind
     }
 
-    /// The kind of secret in a form's field whose meaning is unknown, if the form is that of a registration (XEP-0077 §3.1).
+    /// The kind of secret in an unknown field of a form, if it is a registration form (XEP-0077 §3.1).
     private mutating func registrationKind(_ item: Span<UInt8>) -> SecretKind? {
         guard frames.contains(where: \.guardsUnknown), let name = attribute("var", item) else { return nil }
         return Self.publicFields.contains { name.span.equals($0) } ? nil : .formSecret
