@@ -5,7 +5,7 @@ public struct XMPPTapBinary: Sendable {
     /// The running program.
     public let process: ToolProcess
 
-    /// Where the build put it: beside the test bundle, in the debug or the release folder. Nil when it is not built.
+    /// The path in the build folder: beside the test bundle, debug or release. nil if it is not built.
     public static let path: String? = {
         let folder = URL(filePath: CommandLine.arguments.first ?? "").deletingLastPathComponent()
         let file = folder.appending(path: "xmpptap").path
