@@ -7,7 +7,7 @@ extension Channel {
     /// Makes this channel a leg: read only on request, half-closed as its peer does, with buffers that grow with the
     /// traffic. Call on the event loop, before the channel is active.
     ///
-    /// Other options are set where the channel is created. Accepted connections inherit from the listener the options
+    /// Other options are set when the channel is created. Accepted connections inherit from the listener the options
     /// that would cost a system call each: keep-alive, without which a side behind a proxy would not notice that the
     /// other's machine is gone. NIO sets TCP_NODELAY.
     func becomeLeg() throws {

@@ -169,7 +169,7 @@ final class LegHandler: ChannelInboundHandler {
 
     private func wait(_ bytes: Span<UInt8>) { shaped?.append(bytes) }
 
-    /// Sends the pieces whose time has come, each in a separate write, and schedules the others.
+    /// Sends the overdue pieces, each in a separate write, and schedules the others.
     private func sendPieces() {
         shapeTimer?.cancel()
         shapeTimer = nil
