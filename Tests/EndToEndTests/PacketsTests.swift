@@ -213,13 +213,13 @@ struct PacketsTests {
         let edit = try ToolProcess(TestProgram.editcap.rawValue, ["--inject-secrets", "tls,\(keys)", packets, own])
         try #expect(await edit.ending() == .exited(0), "\(edit.text(of: .standardError))")
         #expect(try await records([], of: own).count { $0.code == "tls-decrypted" } == 3)
-        // One that began when the first connection was open already: of it nothing can be read, and it is named.
+        // A capture that began within the first connection's TLS: that connection cannot be read, and is named.
         let late = folder.path(of: "late.pcap")
         let cut = try ToolProcess(TestProgram.editcap.rawValue, ["-F", "pcap", packets, late, "1-24"])
         try #expect(await cut.ending() == .exited(0), "\(cut.text(of: .standardError))")
         let rest = try await records(["--keylog", keys], of: late)
         #expect(rest.count { $0.code == "tls-decrypted" } == 2)
-        // The connection that began inside the first one, before its TLS: its contents are read completely.
+        // A capture that began within the first connection, before its TLS: the TLS data is read completely.
         func stanzas(_ records: [LogRecord]) -> [String: [String?]] {
             Dictionary(grouping: records.filter { $0.kind == "stanza" }) { "\($0.remote ?? "") \($0.direction ?? "")" }
                 .mapValues { $0.map(\.xml) }

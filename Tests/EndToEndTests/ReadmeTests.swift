@@ -13,7 +13,7 @@ struct ReadmeTests {
         #expect(definitions.ending == .exited(0))
         var known = Set(definitions.output.matches(of: /"name" : "([a-z-]+)"/).map { "--\($0.1)" })
         #expect(known.count > 50)
-        // The parser's option is hidden; the others belong to other programs.
+        // The first is a hidden option of the parser; the others belong to other programs.
         known.formUnion([
             "--generate-completion-script", "--unix-socket", "--inject-secrets", "--debug", "--logfile", "--print-xmpp",
         ])

@@ -90,7 +90,7 @@ private struct ServeScene {
             .init(receive: 1),
             options: ["--ca", scene.trusted]
         )
-        // The client requests more from the server than was recorded, so the recording does not end.
+        // The client requests more than was recorded, so it does not finish and is killed.
         #expect(try await nurse.event("roster").items == [Account.romeo.jid])
         #expect(try await nurse.event("received").body == Self.text)
         try await nurse.kill()

@@ -39,7 +39,7 @@ struct SummaryTests {
 
         #expect(!story.contains("<"), "\(story)")
         #expect(!story.contains("{http"), "\(story)")
-        // In order within each session: a recipient's line may precede the sender's next one.
+        // In order within each session: a recipient's line may precede the sender's.
         var rests: [Substring: Substring] = [:]
         for line in Self.expected {
             let parts = line.split(separator: "…").map(String.init)

@@ -7,7 +7,7 @@ struct PairNumbers: Sendable {
     private var open: [UInt64: Int] = [:]
     private var last = 0
 
-    /// Restarts the numbers, because the rows with earlier numbers are no longer shown.
+    /// Restarts the numbers: the rows with the earlier ones are not shown.
     mutating func begin() { last = 0 }
 
     mutating func number(of record: borrowing Record, _ content: Span<UInt8>) -> Int? {

@@ -41,7 +41,7 @@ struct CompletionsTests {
         #expect(CompletionScript.asked(arguments, of: XMPPTap.self, Invocation.commands) == nil)
     }
 
-    @Test func `a request without a completion looks for no proxy`() async {
+    @Test func `no sessions are offered without a proxy, or for another command`() async {
         // A socket without a listener.
         let line = ["xmpptap", "sessions", "show", "--control", "/none", ""]
         await Completions.prepare(["---completion", "sessions", "show", "--", "positional@0", "5", "0"] + line)
