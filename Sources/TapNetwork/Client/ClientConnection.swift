@@ -7,7 +7,7 @@ internal import XMPPCore
 protocol ClientOwner: AnyObject {
     /// The session wants this, or this happened to it; sending and TLS the connection has done itself.
     func happened(_ action: ClientSession.Action)
-    /// Bytes of the streams go or came, as they are inside TLS.
+    /// Bytes of the streams were sent or received, inside TLS.
     func passes(_ direction: Direction, _ bytes: Span<UInt8>)
     /// A handshake begins.
     func tlsBegins(directly: Bool)
@@ -62,7 +62,7 @@ final class ClientConnection: ChannelInboundHandler {
         self.owner = owner
     }
 
-    // MARK: What its owner wants
+    // MARK: Called by the owner
 
     /// Performs the session's commands; call it after each of its methods.
     func perform() {
@@ -79,10 +79,10 @@ final class ClientConnection: ChannelInboundHandler {
         isPerforming = false
     }
 
-    /// Whether the connection takes more: otherwise what is sent waits in memory.
+    /// Whether the connection is writable: otherwise sent data waits in memory.
     var isWritable: Bool { context?.channel.isWritable ?? true }
 
-    /// Sends what is the owner's own, after the session is bound.
+    /// Sends the owner's data, after the session is bound.
     func send(_ bytes: [UInt8]) {
         guard let context, !bytes.isEmpty else { return }
         owner?.passes(.send, bytes.span)
@@ -205,7 +205,7 @@ struct ClientFault: Error, Sendable, Hashable {
         case open = "stream-in-use"
     }
 
-    /// What went wrong, as far as programs want to know.
+    /// The kind of failure, for programs.
     enum Code: Sendable, Hashable {
         /// The server refused; its condition, if any.
         case refused(String?)

@@ -89,8 +89,8 @@ struct ClientSession: ~Copyable {
     private(set) var signatures = (mechanisms: SCRAMClient.Signature.absent, version: SCRAMClient.Signature.absent)
 
     /// - Parameters:
-    ///   - account: Whose session it is to be.
-    ///   - resource: Asked for; the server may give another.
+    ///   - account: The account of the session.
+    ///   - resource: The requested resource; the server may assign another.
     ///   - language: The `xml:lang` of its streams; nil names none.
     ///   - resumption: The session to resume; if the server cannot, a resource is bound.
     init(
@@ -129,7 +129,7 @@ struct ClientSession: ~Copyable {
         sendHeader()
     }
 
-    /// Takes what the server has sent.
+    /// Takes data of the server.
     mutating func receive(_ bytes: Span<UInt8>) {
         decoder.append(bytes)
         while !isOver, let event = decoder.next() {
@@ -165,7 +165,7 @@ struct ClientSession: ~Copyable {
         send("</stream:stream>")
     }
 
-    /// The next thing to do; nil when there is nothing until something else happens.
+    /// Returns the next action; nil if there is none until another event.
     mutating func next() -> Action? { queue.isEmpty ? nil : queue.removeFirst() }
 
     // MARK: Streams

@@ -2,7 +2,7 @@ internal import TapCore
 internal import TapSecurity
 internal import XMPPCore
 
-/// What of its connection a client needs to know to log in.
+/// The properties of a connection that a client needs for its login.
 struct ClientChannel: Sendable, Hashable {
     /// The version of TLS as in its handshake; nil without TLS.
     var tlsVersion: UInt16?

@@ -13,7 +13,7 @@ public struct ControlClient: Sendable {
         public var path: String
         /// Names and values behind the path; those without a value are left out.
         public var query: [(name: String, value: String?)] = []
-        /// The JSON text that goes with it.
+        /// The JSON text of the request.
         public var body: String?
 
         /// Puts the parts together.

@@ -17,7 +17,7 @@ struct ServerSentEvents {
     private var line: [UInt8] = []
     private var event = ServerSentEvent()
     private var hasData = false
-    /// The last byte was a carriage return, which ends a line alone or with the newline behind it.
+    /// The last byte was a carriage return, which ends a line with or without a newline after it.
     private var endsInReturn = false
 
     init(limit: Int = 64 << 20) { self.limit = limit }

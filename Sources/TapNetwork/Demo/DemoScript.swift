@@ -1,6 +1,6 @@
 internal import XMPPCore
 
-/// One thing the demo's client has done, for the summary.
+/// One step of the demo's client, for the summary.
 public struct DemoStep: Sendable, Hashable {
     /// The step, in a few words.
     public let title: String
@@ -37,7 +37,7 @@ struct DemoScript {
     /// The script of a client that is bound to an address.
     init(_ jid: JID) { self.jid = jid }
 
-    /// What to send first.
+    /// The first request.
     var opening: [UInt8] { Self.request("roster") { $0.element("query", .roster) } }
 
     /// Handles an element. Returns the result of the current step and the bytes to send next; no bytes end the script.

@@ -5,7 +5,7 @@
 struct DNSReply: Sendable, Hashable {
     /// Why a reply cannot be used.
     enum Fault: Error, Hashable {
-        /// It ends before what it announces.
+        /// It is shorter than it announces.
         case truncated
         /// It is a question.
         case notReply

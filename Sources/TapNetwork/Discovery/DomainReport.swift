@@ -9,8 +9,8 @@ public enum DomainReport {
     /// Looks it up; blocks.
     ///
     /// - Parameters:
-    ///   - domain: Whose servers are looked for.
-    ///   - resolver: The name server that is asked; nil is those of this machine.
+    ///   - domain: The domain to look up.
+    ///   - resolver: The name server to use; nil uses those of this machine.
     /// - Returns: `fault` is nil if there is a usable address.
     public static func look(
         at domain: Upstream.Domain,

@@ -1,7 +1,7 @@
 internal import CResolv
 internal import NIOCore
 
-/// Who is asked for names. Its methods block.
+/// A source of names. Its methods block.
 protocol NameSource: Sendable {
     /// Returns the SRV records of a name; empty if the name or record does not exist.
     func servers(_ name: String) throws(LookupFault) -> [DNSReply.Server]
@@ -11,7 +11,7 @@ protocol NameSource: Sendable {
 
 /// A name could not be looked up, so that nothing is known of it.
 struct LookupFault: Error, Sendable, Hashable {
-    /// What went wrong, as a clause for people.
+    /// The failure, as a clause for people.
     var words: String
 }
 

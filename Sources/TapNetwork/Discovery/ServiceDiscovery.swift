@@ -7,7 +7,7 @@ internal import TapDiagnosis
 struct DomainDialer: Sendable {
     /// The domains whose servers may be connected to.
     let domains: [Upstream.Domain]
-    /// Who finds servers and addresses.
+    /// The resolver for servers and addresses.
     let names: NameResolver
     /// How long one connection may take.
     let timeout: TimeAmount
@@ -39,7 +39,7 @@ final class ServiceDiscovery {
     enum Wish {
         /// One that begins as the client has begun: with TLS or without.
         case mirroring(isTLS: Bool)
-        /// One that begins so, whatever the client has done.
+        /// One that begins this way, whatever the client did.
         case chosen(isTLS: Bool)
         case any
 

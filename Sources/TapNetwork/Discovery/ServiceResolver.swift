@@ -8,7 +8,7 @@ struct ServiceResolver: Sendable {
     /// The port of a domain without SRV records.
     static let standardPort: UInt16 = 5222
 
-    /// Who is asked.
+    /// The source of the names.
     let names: any NameSource
     /// Where connections may go.
     let policy: TargetPolicy

@@ -7,7 +7,7 @@ public import TapSecurity
 
 /// How TLS is ended on both legs, for all sessions of a proxy.
 public struct Interception: Sendable {
-    /// Whose certificate clients are shown.
+    /// The source of the certificate for clients.
     public enum Identities: Sendable {
         /// One made for the name that the client asks for, with the names of the server's own.
         case minted(CertificateMinter)
@@ -19,7 +19,7 @@ public struct Interception: Sendable {
     public let serverLeg: TLSContext
     /// TLS of the client legs.
     public let clientLeg: TLSContext
-    /// Whose certificate clients are shown.
+    /// The source of the certificate for clients.
     public let identities: Identities
     /// Set when the limit of authorities created on demand was logged: one warning a run.
     let limitWarning = Once()

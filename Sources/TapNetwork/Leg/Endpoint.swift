@@ -68,7 +68,7 @@ public struct Endpoint: Sendable, Hashable {
         host.lowercased() == "localhost" || (try? SocketAddress(ipAddress: host, port: port))?.isLoopback == true
     }
 
-    /// A port in digits alone; nil if it is none.
+    /// A port in digits; nil if the text is not a port.
     static func port(_ text: Substring, allowsZero: Bool) -> Int? {
         guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(text),
             allowsZero || port > 0
@@ -104,7 +104,7 @@ public struct EndpointError: Error, Sendable, Hashable {
         case badPort(String, allowsZero: Bool)
         /// Nothing before `:PORT`.
         case missingHost
-        /// The host holds what no host name holds.
+        /// The host contains characters that host names cannot contain.
         case badHost(String)
         /// An IPv6 address without brackets.
         case bareIPv6

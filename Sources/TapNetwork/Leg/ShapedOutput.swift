@@ -27,7 +27,7 @@ struct ShapedOutput {
     /// No bytes are waiting, and later writes have no shape.
     var isOver: Bool { count == 0 && segments.allSatisfy { $0.shape == nil } }
 
-    /// Gives what is appended from now on another shape.
+    /// Applies another shape to later bytes.
     mutating func change(to shape: LinkShape?) {
         if segments.last?.bytes.readableBytes == 0 { segments.removeLast() }
         segments.append(Segment(shape: shape, bytes: ByteBuffer()))

@@ -104,7 +104,7 @@ public struct ProbePlan: Sendable {
     public var password: String?
     /// Connected to instead of the servers that the domain's records name.
     public var via: Endpoint?
-    /// Who is asked for names; nil is the system's name servers.
+    /// The name server; nil uses the system's.
     public var resolver: Endpoint?
     /// The header that the server expects first; nil sends none.
     public var proxyHeader: ProxyProtocol.Version?

@@ -34,7 +34,7 @@ public struct ProbeGrade: Sendable, Hashable {
     public let letter: Letter?
     /// Why, as a clause for people.
     public let reason: String
-    /// The RFC or XEP that says what should be.
+    /// The RFC or XEP with the recommendation.
     public let rule: String
 }
 

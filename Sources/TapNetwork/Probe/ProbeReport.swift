@@ -79,7 +79,7 @@ public struct ProbeReport: Sendable {
         case failed
     }
 
-    /// Whose server it is.
+    /// The account of the probe.
     public let account: JID
     /// The steps in their order.
     public internal(set) var steps: [Step] = []
@@ -101,11 +101,11 @@ public struct ProbeReport: Sendable {
     public internal(set) var features: StreamFeatures?
     /// Types of channel binding that this connection has.
     public internal(set) var bindings: [String] = []
-    /// Whether the server signed what it offers; nil before its challenge.
+    /// Whether the server signed its offers; nil before its challenge.
     public internal(set) var mechanismSignature: SCRAMClient.Signature?
     /// Whether the server signed the version of TLS; nil before its challenge.
     public internal(set) var versionSignature: SCRAMClient.Signature?
-    /// Stream management as it was enabled; nil before a session is ready.
+    /// The result of enabling stream management; nil before a session is ready.
     public internal(set) var streamManagement: StreamManagement?
     /// The bound address.
     public internal(set) var jid: String?
@@ -282,7 +282,7 @@ extension StreamFeatures {
     var allMechanisms: [String] { mechanisms + (sasl2Mechanisms ?? []).filter { !mechanisms.contains($0) } }
 }
 
-/// What name servers have said so far.
+/// The results of name servers so far.
 struct ProbeLookups {
     var lines: [String] = []
     var duration: Int64 = 0

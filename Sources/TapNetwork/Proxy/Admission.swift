@@ -5,7 +5,7 @@ internal import XMPPCore
 final class Admission: Sendable {
     private struct State {
         var total = 0
-        /// Connections without a PROXY header so far, which could be anybody's.
+        /// Connections without a PROXY header so far, from unknown clients.
         var unknown = 0
         var byAddress: [String: Int] = [:]
     }

@@ -209,7 +209,7 @@ final class LegHandler: ChannelInboundHandler {
         push()
     }
 
-    /// Sends what was put.
+    /// Sends the queued data.
     private func push() {
         guard let context else { return }
         if let tls { return tls.flush() }
@@ -252,7 +252,7 @@ final class LegHandler: ChannelInboundHandler {
         if !isWaiting { whenAllIsWritten() }
     }
 
-    /// Closes, whatever has not been sent.
+    /// Closes, and discards unsent data.
     func close() {
         guard !isClosing, let context else { return }
         isClosing = true

@@ -16,7 +16,7 @@ public struct ProxyConfiguration: Sendable {
     public var proxyProtocol: ProxyProtocol
     /// How sessions are watched; ``SessionOptions/level`` is what the sinks want at most.
     public var session: SessionOptions
-    /// What decides on items. Default: nothing.
+    /// The rules. Default: none.
     public var rules: ProxyRules?
     /// How TLS is ended here. Default: it is passed through.
     public var interception: Interception?

@@ -20,7 +20,7 @@ public struct ProxyError: Error, Sendable, Hashable {
         case listenerLost
     }
 
-    /// Who has to act; a program's exit code follows from it.
+    /// The party that has to act; it determines the exit code of a program.
     public enum Blame: Sendable, Hashable {
         /// The request is invalid: change the command line.
         case usage
@@ -33,7 +33,7 @@ public struct ProxyError: Error, Sendable, Hashable {
     /// The listener's address, or the name server's, `HOST:PORT`.
     public let address: String
 
-    /// Who has to act.
+    /// The party that has to act.
     public var blame: Blame {
         switch code {
         case .remoteNotAllowed, .relaysToItself: .usage

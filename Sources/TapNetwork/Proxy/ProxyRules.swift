@@ -3,7 +3,7 @@ public import TapRecord
 
 /// The rule files of a proxy, which can be read again while sessions run.
 public struct ProxyRules: Sendable {
-    /// The files, as they were named, in order.
+    /// The files, as named by the user, in order.
     public let files: [String]
     /// The rules of now, which sessions begin with.
     public let live: LiveRules

@@ -35,7 +35,7 @@ public final class ProxyService: Service {
     /// A proxy that hands its records to `recorder`.
     ///
     /// - Parameters:
-    ///   - run: What numbers records and sessions.
+    ///   - run: The run that numbers records and sessions.
     ///   - clock: The clock of that run.
     ///   - eventLoopGroup: Where sessions run; each stays on one loop. Default: a loop for each core.
     ///   - logger: For what is to be said of the proxy itself: notices, servers that are down, pauses.

@@ -3,7 +3,7 @@ internal import TapCore
 internal import TapRecord
 internal import XMPPCore
 
-/// What all event loops of a proxy share; each part may be used from any of them.
+/// The state that all event loops of a proxy share; each part may be used from any of them.
 struct RelayContext: Sendable {
     let run: Run
     let clock: RunClock
@@ -172,7 +172,7 @@ final class RelayLoop {
         return promise.futureResult
     }
 
-    /// Ends every session at once, whatever has not been written.
+    /// Ends every session at once, and discards unwritten data.
     func abandon() {
         isStopping = true
         for driver in drivers.values { driver.abandon() }

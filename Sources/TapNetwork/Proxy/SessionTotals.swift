@@ -50,7 +50,7 @@ public struct SessionTotals: Sendable {
     public private(set) var bytesToClients: UInt64 = 0
     /// Bytes written to servers.
     public private(set) var bytesToServers: UInt64 = 0
-    /// What sessions count beside.
+    /// The sessions' other counters.
     public private(set) var counters = SessionCounters()
     /// How long bytes took that passed as they came, from their read to their write.
     public private(set) var relayLatency = DurationHistogram()
@@ -75,7 +75,7 @@ public struct SessionTotals: Sendable {
         ended[driver.session.info.effectiveCloseReason ?? .undecoded, default: 0] += 1
     }
 
-    /// Adds what the sessions of a loop share.
+    /// Adds the relay latencies of a loop's sessions.
     mutating func add(relayLatency: DurationHistogram) { self.relayLatency.add(relayLatency) }
 
     private mutating func add(_ driver: SessionDriver) {
@@ -113,7 +113,7 @@ public struct SessionTotals: Sendable {
         }
     }
 
-    /// Adds what others have counted.
+    /// Adds other totals.
     mutating func add(_ other: SessionTotals) {
         ended.merge(other.ended, uniquingKeysWith: +)
         stanzas.merge(other.stanzas, uniquingKeysWith: +)

@@ -2,7 +2,7 @@ internal import NIOCore
 
 /// The header that a proxy sends first on a connection (the PROXY protocol of HAProxy, versions 1 and 2).
 struct ProxyHeader: Sendable, Hashable {
-    /// Whose connection it is.
+    /// The origin of the connection.
     enum Origin: Sendable, Hashable {
         /// A client's, with the addresses it has connected from and to.
         case client(source: SocketAddress, destination: SocketAddress)
@@ -23,7 +23,7 @@ struct ProxyHeader: Sendable, Hashable {
         static let identifier: UInt8 = 0x05
     }
 
-    /// Whose connection it is.
+    /// The origin of the connection.
     var origin: Origin
     /// The proxy's identifier of the connection, in version 2; opaque.
     var identifier: [UInt8]?
@@ -47,7 +47,7 @@ struct ProxyHeader: Sendable, Hashable {
 // MARK: Writing
 
 extension ProxyHeader {
-    /// The header as it goes over the wire.
+    /// The header as sent on the wire.
     func bytes(_ version: ProxyProtocol.Version) -> [UInt8] { version == .v1 ? line : block }
 
     private var line: [UInt8] {

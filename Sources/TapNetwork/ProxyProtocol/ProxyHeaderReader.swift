@@ -1,6 +1,6 @@
 internal import NIOCore
 
-/// Reads a ``ProxyHeader`` from the first bytes of a connection, as they come.
+/// Reads a ``ProxyHeader`` from the first bytes of a connection, as they arrive.
 ///
 /// The bytes come from the network: every length is checked, and no more is kept than a header can be long.
 struct ProxyHeaderReader {

@@ -35,7 +35,7 @@ public struct ProxyProtocol: Sendable, Hashable {
     }
 }
 
-/// Who a session's client is, and by which way it has come.
+/// The address of a session's client, and the proxy that it came through.
 struct AcceptedConnection: Sendable {
     /// The client's address, for the log, limits and the server.
     var remote: SocketAddress?

@@ -86,7 +86,7 @@ final class LiveClient: ClientOwner {
     /// Whether more can be sent at the moment without waiting in memory.
     var isWritable: Bool { connection?.isWritable ?? true }
 
-    /// Bytes that are written at once, whatever follows them.
+    /// Number of bytes that are written at once, without waiting for more.
     static let writeSize = 1 << 16
 
     /// Sends items, verbatim; items sent in the same turn are written together.
@@ -188,7 +188,7 @@ final class LiveClient: ClientOwner {
         }
     }
 
-    // MARK: What happens to it
+    // MARK: Events
 
     func happened(_ action: ClientSession.Action) {
         switch action {

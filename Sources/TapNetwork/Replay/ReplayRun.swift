@@ -54,7 +54,7 @@ public struct ReplayRun: Sendable {
 
         /// The kind of failure.
         public let code: Code
-        /// Whose login failed; nil of other failures.
+        /// The account whose login failed; nil for other failures.
         public let account: JID?
         /// Why, as a clause.
         public let reason: String
@@ -74,11 +74,11 @@ public struct ReplayRun: Sendable {
     private let seed: UInt64
 
     /// - Parameters:
-    ///   - script: What to play.
+    ///   - script: The script to play.
     ///   - server: Against which server.
-    ///   - rules: What may differ.
+    ///   - rules: The permitted differences.
     ///   - options: How to play it.
-    ///   - seed: Of what is made up; the same seed makes up the same.
+    ///   - seed: The seed of generated values; the same seed generates the same values.
     public init(
         _ script: ReplayScript,
         server: LiveServer,
@@ -228,7 +228,7 @@ private final class ReplayDriver {
     /// The event loop was late: see ``LoopLag``.
     func excuse(_ lag: Int64) { if !isOver { replayer.excuse(lag, at: Self.now) } }
 
-    /// Tells the replayer something, and does what it wants then.
+    /// Passes an event to the replayer, and performs its actions.
     private func perform(_ body: (inout Replayer) -> Void) {
         guard !isOver else { return }
         let matched = replayer.progress.matched

@@ -38,7 +38,7 @@ final class ServeForwarder {
     }
 
     private enum State {
-        /// Holds what is sent once the session is open.
+        /// Items to send once the session is open.
         case connecting([[UInt8]])
         case open, closed
     }

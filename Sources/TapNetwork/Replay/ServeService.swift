@@ -16,7 +16,7 @@ public struct ServePlan: Sendable {
     public let domain: String
     /// How items are sent.
     public var settings = ServedSession.Settings()
-    /// What may differ.
+    /// The permitted differences.
     public var rules = NoiseRules()
     /// Where requests go that the recording has no answer to; nil answers them with service-unavailable.
     public var forwarding: ServeForwarding?
@@ -68,7 +68,7 @@ public enum ServePlanError: Error, Sendable, Hashable {
     case unknownAccounts
 }
 
-/// What happens while conversations are served.
+/// An event while conversations are served.
 public enum ServeEvent: Sendable {
     /// A client has logged in, and gets a session of the recording.
     case began(JID, session: UInt64)

@@ -111,6 +111,6 @@ public struct BuiltInServerError: Error, Sendable, CustomStringConvertible {
     /// The address that was refused.
     public let host: String
 
-    /// One line that says what is wrong.
+    /// The problem, in one line.
     public var description: String { "the built-in server listens on loopback addresses only; \(host) is not one" }
 }

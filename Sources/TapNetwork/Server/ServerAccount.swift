@@ -22,7 +22,7 @@ struct ServerAccount: Sendable {
         var priority = 0
         /// It has asked for the roster and gets pushes.
         var wantsPushes = false
-        /// Addresses it has sent presence to directly; they learn when it goes.
+        /// Addresses that received directed presence; they also get the unavailable presence.
         var directed: Set<JID> = []
 
         var isAvailable: Bool { presence != nil }

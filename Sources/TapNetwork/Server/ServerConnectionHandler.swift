@@ -114,7 +114,7 @@ final class ServerConnectionHandler: ChannelInboundHandler {
         if pending == 0, isInputClosed { context?.close(promise: nil) }
     }
 
-    /// Sends what was written; gives the number of bytes that still wait.
+    /// Sends the written data; returns the number of bytes that still wait.
     func flush() -> Int {
         context?.flush()
         return pending

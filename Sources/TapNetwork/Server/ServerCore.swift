@@ -41,7 +41,7 @@ struct ServerCore {
         return settle()
     }
 
-    /// Ends every stream: the server goes down.
+    /// Ends every stream, because the server shuts down.
     mutating func shutDown() -> [ServerCommand] {
         for connection in sessions.keys.sorted(by: { $0.number < $1.number }) {
             directory.command(.terminate(connection, .systemShutdown))

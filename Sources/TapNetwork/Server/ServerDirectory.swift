@@ -20,7 +20,7 @@ final class ServerDirectory {
     let decoyKey: [UInt8]
     /// Pending commands, in order.
     var commands: [ServerCommand] = []
-    /// Who answers instead, behind the login.
+    /// The responder that answers instead, after the login.
     let responder: (any ServerResponder)?
 
     init(settings: ServerSettings, cryptography: any Cryptography, responder: (any ServerResponder)? = nil) throws {
@@ -127,7 +127,7 @@ final class ServerDirectory {
     }
 }
 
-/// Who sent a stanza: a connection and the full address it is bound to.
+/// The sender of a stanza: a connection and its bound full address.
 struct ServerSender {
     let connection: ConnectionID
     let jid: JID

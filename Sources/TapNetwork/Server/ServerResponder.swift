@@ -33,7 +33,7 @@ protocol ServerResponder: AnyObject {
     ///
     /// - Parameter isLost: The stream was not closed before.
     func unbind(_ connection: ConnectionID, isLost: Bool)
-    /// The server goes down, and all connections are gone.
+    /// The server shuts down, and all connections are gone.
     func stop()
 }
 

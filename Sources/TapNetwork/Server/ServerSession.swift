@@ -42,7 +42,7 @@ final class ServerSession {
 
     private var isClosed: Bool { if case .closed = state { true } else { false } }
 
-    /// Takes what the client has sent.
+    /// Takes data of the client.
     func receive(_ bytes: Span<UInt8>, parser: StanzaParser) {
         guard !isClosed else { return }
         decoder.append(bytes)
@@ -157,7 +157,7 @@ final class ServerSession {
         end()
     }
 
-    /// The stream is over; those who saw the client's presence learn of it.
+    /// The stream is over; everyone who saw the client's presence gets unavailable presence.
     ///
     /// - Parameter isLost: Neither side has closed it.
     func end(isLost: Bool = false) {
