@@ -16,8 +16,8 @@ public struct CaptureSource: Source {
     /// A source that has nothing yet.
     public init() {}
 
-    /// How a capture's sessions are watched. Nothing is hidden again, and no limit holds: what was too long is not there, and a
-    /// placeholder may be longer than the secret was.
+    /// Options for the sessions of a capture. Nothing is redacted again, and no limit applies: oversized items are not
+    /// in the capture, and a placeholder may be longer than the secret was.
     public static var options: SessionOptions {
         let most = 1 << 30
         let limits = StreamLimits(
@@ -43,7 +43,7 @@ public struct CaptureSource: Source {
                 kind
             )
         }
-        // Of one whose beginning is not there the streams cannot be read.
+        // Without its beginning, a session's streams cannot be read.
         if record.code == Record.Code.sessionBegan, open.insert(record.session).inserted {
             waiting.append(input(.began(Record.Beginning(of: record), remote: record.remote)))
         }
@@ -51,7 +51,7 @@ public struct CaptureSource: Source {
         waiting.append(input(.recorded(line)))
     }
 
-    /// What happened next; nil until another record has been taken.
+    /// Returns the next event; nil until another record has been taken.
     public mutating func next() -> SourceInput? { waiting.popFirst() }
 }
 
@@ -75,10 +75,10 @@ public final class Reanalysis {
     private var parts: [String: Part?] = [:]
     private var run = ""
     private var hasGap = false
-    /// A line could not be read. What a new beginning follows was only cut off there.
+    /// A line could not be read. If a new beginning follows, the file was only cut off there.
     private var hasDamage = false
     private var waiting: ArraySlice<RecordLine> = []
-    /// What comes behind ``waiting``.
+    /// The entry after ``waiting``.
     private var held: RecordReader.Entry?
 
     /// Whether nothing was given as it is stored, but what was made of clients' logs just now.

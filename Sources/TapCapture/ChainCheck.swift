@@ -7,13 +7,13 @@ internal import Glibc
 /// The chain shows that lines were changed, removed, inserted or moved by somebody who has not written all behind them anew, and
 /// to who knows the end of the chain also that, and that the file was cut.
 public struct ChainCheck: Sendable {
-    /// Where the chain is broken.
+    /// The place at which the chain is broken.
     public struct Break: Sendable, Hashable {
         /// The file.
         public let path: String
         /// The number of the line, from 1.
         public let line: Int
-        /// The number of the record within its run; nil of what is none.
+        /// The number of the record within its run; nil if the line is not a record.
         public let sequence: UInt64?
         /// Whether the line has no place in the chain at all.
         public let hasNoChain: Bool
@@ -23,7 +23,7 @@ public struct ChainCheck: Sendable {
     public private(set) var records: UInt64 = 0
     /// The ends of the chains, in hexadecimal: each run has one, in the order in which they begin.
     public private(set) var heads: [String] = []
-    /// The first line that does not fit; what stands behind it was not looked at.
+    /// The first line that does not fit; later lines were not checked.
     public private(set) var firstBreak: Break?
     /// The parts of the log that were written before were not named.
     public private(set) var beginsWithin = false
@@ -36,7 +36,7 @@ public struct ChainCheck: Sendable {
 
     /// Checks captures and JSON logs; parts of a log may come in any order.
     ///
-    /// - Throws: ``ReaderFault`` if a file cannot be read or is no capture.
+    /// - Throws: ``ReaderFault`` if a file cannot be read or is not a capture.
     public init(_ paths: [String]) throws(ReaderFault) {
         var parts: [(header: RecordHeader, path: String)] = []
         for path in try CaptureFolder.files(of: paths) { parts.append((try Self.header(path), path)) }
@@ -121,7 +121,7 @@ public struct ChainCheck: Sendable {
                 return
             }
         } else {
-            // What stood before is not here: from this header on.
+            // Earlier records are missing: check from this header on.
             beginsWithin = true
         }
         chains[log] = chain
@@ -130,7 +130,7 @@ public struct ChainCheck: Sendable {
 }
 
 extension ChainCheck.Break: CustomStringConvertible {
-    /// One line for people: the place, and what is wrong.
+    /// One line for people: the place, and the problem.
     public var description: String {
         let record = sequence.map { " (record \($0))" } ?? ""
         return hasNoChain

@@ -4,22 +4,22 @@ public import TapSecurity
 
 internal import Glibc
 
-/// Reads JSON logs and captures back: records in the order they were written, from one file or several parts of a run. Of
-/// several logs the records are merged by time, each behind a header of its log where that is another than before.
-/// A file of packets, or the log of a client that shows what it sent and received, has the records that its sessions would
-/// have had (see ``PacketSource``, ``ClientLogSource``).
+/// Reads JSON logs and captures back: records in the order they were written, from one file or several parts of a run.
+/// Records of several logs are merged by time, with a header of the log at each change of the log. A file of packets,
+/// or the log of a client that shows its sent and received items, has the records that its sessions would have had (see
+/// ``PacketSource``, ``ClientLogSource``).
 ///
 /// Nothing in a file is fatal but a schema that is newer than ours. A torn last line, and any other line that is not a
 /// record, is reported as a ``DamagedLine`` and skipped; everything around it is read.
 public final class RecordReader {
-    /// What a file consists of.
+    /// An entry of a file.
     public enum Entry: Sendable {
         /// A header: the file was opened here.
         case header(RecordHeader)
         case record(RecordLine)
         /// A line that was passed over.
         case damage(DamagedLine)
-        /// Records that stood before the header that comes next, in parts that were not named or are gone.
+        /// Records before the next header, in parts that were not named or are missing.
         case gap(MissingRecords)
     }
 
@@ -28,7 +28,7 @@ public final class RecordReader {
 
     /// The header of the first file.
     public let firstHeader: RecordHeader
-    /// Whether any of the files is none of this program's: its records are made while it is read.
+    /// Whether any of the files has another format: its records are made while it is read.
     public let isForeign: Bool
     /// The first of the files that holds records, which are given out as they are stored.
     public let storedPath: String?
@@ -61,7 +61,7 @@ public final class RecordReader {
     /// The track that was read last.
     private var current: Track?
     private var continuity = Continuity()
-    /// What comes after what was given out last.
+    /// The entry after the one returned last.
     private var held: Entry?
     private var isStopping = false
     /// The packets of the one file that is read, behind its header: nothing but their records is left.
@@ -75,7 +75,8 @@ public final class RecordReader {
     ///   - paths: The files; of a folder, its captures. None is a mistake of the caller and reads as an empty file.
     ///   - advice: The words for what to try, of logins that are read from their items; nil leaves them out.
     ///   - keys: Secrets of TLS in packets.
-    ///   - redaction: What is hidden of packets and clients' logs; default secrets. Stored records are as they were recorded.
+    ///   - redaction: The redaction of packets and clients' logs; default secrets. Stored records are as they were
+    ///     recorded.
     ///   - zone: The zone of times in clients' logs that name none; default UTC.
     /// - Throws: ``ReaderFault`` if a file cannot be read, is not a supported log, or was written by a newer program.
     public convenience init(
@@ -99,13 +100,13 @@ public final class RecordReader {
         try self.init(opened, advice)
     }
 
-    /// Reads an interface from now on. ``next()`` gives `nil` where nothing more has come yet, and is to be asked again
-    /// until ``stop()`` gives false.
+    /// Reads an interface from now on. ``next()`` returns `nil` if nothing more is available yet, and is to be called
+    /// again until ``stop()`` returns false.
     ///
     /// - Parameters:
     ///   - capture: The interface.
     ///   - advice: The words for what to try, of logins that are read from their items; nil leaves them out.
-    ///   - redaction: What is hidden; default secrets.
+    ///   - redaction: The redaction policy; default secrets.
     public convenience init(
         _ capture: LiveCapture,
         advice: Advice? = nil,
@@ -182,7 +183,7 @@ public final class RecordReader {
             case .gap: break
             }
             guard isOther, var header = track.header else { return found.entry }
-            // What follows is of another log than what came before.
+            // The next records belong to another log than the previous ones.
             if header.recordsBefore != nil { header.recordsBefore = continuity.before }
             held = found.entry
             return .header(header)
@@ -190,10 +191,10 @@ public final class RecordReader {
         return nil
     }
 
-    /// Has lines made of the records where these are made, if that is quicker: all that follow are then given out by
-    /// ``nextLines()``, and ``next()`` gives what comes behind them. To be asked behind the first header.
+    /// Formats lines on the worker threads, if that is quicker: ``nextLines()`` then returns all later records, and
+    /// ``next()`` the entries after them. Call it after the first header.
     ///
-    /// - Returns: Whether there is anything to be given out in that way.
+    /// - Returns: Whether lines will be returned in this way.
     public func formLines(_ makers: LineMaker.Factory?) -> Bool {
         guard let makers, held == nil else { return false }
         return onlyPackets?.formLines(makers) ?? false
@@ -202,7 +203,7 @@ public final class RecordReader {
     /// The next lines, in order; nil at the end of the records.
     public func nextLines() -> MergedLines? { onlyPackets?.nextLines() }
 
-    /// The track whose next entry is the earliest; nil at the end of all. Of one moment, the track goes on that was read last.
+    /// The track with the earliest next entry; nil at the end of all. At equal times, the current track continues.
     private func earliestTrack() throws(ReaderFault) -> Track? {
         guard tracks.count > 1 else { return tracks.first }
         for track in tracks { try track.peek() }
@@ -222,7 +223,7 @@ public final class RecordReader {
     /// What to poll before ``next()`` is asked again, of an interface; -1 of files.
     public var descriptor: Int32 { files.first?.livePackets?.descriptor ?? -1 }
 
-    /// Has an interface end with what it has captured until now.
+    /// Ends an interface with the packets captured until now.
     ///
     /// - Returns: Whether more may come until then; false of files.
     public func stop() -> Bool {
@@ -232,7 +233,7 @@ public final class RecordReader {
         return true
     }
 
-    /// Bytes of the files that were read so far, and their size; nil where one is no regular file.
+    /// Bytes of the files that were read so far, and their size; nil if one is not a regular file.
     public var progress: (read: UInt64, size: UInt64)? {
         var sum: (read: UInt64, size: UInt64) = (0, 0)
         for file in files {
@@ -259,7 +260,7 @@ private final class Track {
     /// The header whose records are being read.
     var header: RecordHeader?
     let isForeign: Bool
-    /// The latest time of what was looked at: a clock that is set back does not change the order.
+    /// The latest time of the entries read: a clock that is set back does not change the order.
     private(set) var time = Timestamp(nanoseconds: .min)
     /// Nothing is left after what was looked at.
     var hasEnded: Bool { next == nil && parts.isEmpty }
@@ -343,7 +344,7 @@ private final class Part {
     }
     var isForeign: Bool { if case .records = content { false } else { true } }
 
-    /// What a file is.
+    /// The content of a file.
     private enum Content {
         case records
         case clientLog(ClientLogPart)
@@ -365,7 +366,7 @@ private final class Part {
         size = FileStatus(descriptor: descriptor).flatMap { $0.isRegular ? $0.size : nil }
     }
 
-    /// Has packets of a file read by several threads. Those of a pipe may come one by one, and are shown as they come.
+    /// Reads packets of a file by several threads. Those of a pipe may arrive one by one, and are shown as they arrive.
     func readAhead() {
         guard size != nil else { return }
         if case .packets(let packets) = content { packets.readAhead() }
@@ -382,7 +383,7 @@ private final class Part {
         size = nil
     }
 
-    /// Bytes read of the file, and its size; nil where it is no regular file.
+    /// Bytes read of the file, and its size; nil if it is not a regular file.
     var progress: (read: UInt64, size: UInt64)? {
         size.map { (UInt64(clamping: lseek(descriptor, 0, SEEK_CUR)), $0) }
     }
@@ -450,7 +451,8 @@ private final class Part {
         return cut ? damage(.torn) : try read()
     }
 
-    /// Goes on in the file that has taken the name, or at the beginning of one that was emptied; nil where neither has happened.
+    /// Continues in the file that has taken the name, or at the beginning of a file that was emptied; nil if neither
+    /// has happened.
     ///
     /// - Returns: Whether the old one ended within a line.
     private func startOver() -> Bool? {

@@ -1,7 +1,7 @@
 internal import FoundationEssentials
 internal import Glibc
 
-/// A listening Unix socket that only its user can open, and whose file is removed at the end.
+/// A listening Unix socket that only its user can open; its file is removed at the end.
 public final class ControlSocket: Sendable {
     /// The path of the socket.
     public let path: String

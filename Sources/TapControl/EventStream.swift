@@ -173,7 +173,7 @@ final class EventStreams: Sendable {
         streams.withLock { streams in streams.removeAll { $0 === stream } }
     }
 
-    /// Whether there are no streams.
+    /// Returns true if no streams are open.
     var isEmpty: Bool { streams.withLock { $0.isEmpty } }
 
     /// Ends all streams after their pending events.

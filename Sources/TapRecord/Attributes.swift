@@ -1,4 +1,4 @@
-/// An ordered list of named values: what a decoder found in an item, ready for people and for JSON.
+/// An ordered list of named values that a decoder found in an item, ready for people and for JSON.
 public struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// A value of a fact.
     public enum Value: Sendable, Hashable {
@@ -51,7 +51,7 @@ public struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         }
     }
 
-    /// Adds a value whose name is not in the list yet, without looking for it; nil adds nothing.
+    /// Appends a value without checking that its name is new; nil adds nothing.
     public mutating func append(_ name: String, _ value: Value?) {
         if let value { entries.append(Entry(name: name, value: value)) }
     }

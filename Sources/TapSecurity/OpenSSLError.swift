@@ -38,8 +38,8 @@ extension OpenSSLError: CustomStringConvertible {
 
 /// Runs a call that returns 1 on success.
 ///
-/// The error queue belongs to the thread and is shared with every other user of OpenSSL on it, so it is emptied first:
-/// what is found in it afterwards is about this call.
+/// The error queue belongs to the thread and is shared with every other user of OpenSSL on it. It is cleared first, so
+/// that the errors in it afterwards are those of this call.
 func check(_ call: StaticString, _ body: () -> Int32) throws(OpenSSLError) {
     ERR_clear_error()
     guard body() > 0 else { throw OpenSSLError(call: call) }
@@ -60,7 +60,7 @@ func parsedCertificate(_ bytes: [UInt8]) -> OpaquePointer? {
     }
 }
 
-/// What an `i2d_` function of OpenSSL writes; asked twice, first for the length.
+/// Returns the output of an `i2d_` function of OpenSSL; calls it twice, first for the length.
 func encoded(
     _ call: StaticString,
     _ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32

@@ -4,7 +4,7 @@
 
 /// A run of bytes inside an item: offsets from the item's first byte, `end` excluded.
 ///
-/// The bytes themselves stay where the item is; whoever holds the item can read them.
+/// The range does not contain the bytes; whoever holds the item can read them.
 public struct ByteRange: Sendable, Hashable, BitwiseCopyable {
     /// Offset of the first byte.
     public var start: Int32
@@ -23,7 +23,7 @@ public struct ByteRange: Sendable, Hashable, BitwiseCopyable {
 
     /// Number of bytes.
     @inlinable public var count: Int { Int(end) - Int(start) }
-    /// Whether there are no bytes.
+    /// Whether the range is empty.
     @inlinable public var isEmpty: Bool { end <= start }
     /// The same as a range of integers; empty when `end` lies before `start`.
     @inlinable public var range: Range<Int> { Int(start)..<Int(max(start, end)) }
@@ -53,7 +53,7 @@ extension SIMD16<UInt8> {
         unusualMarks .| marks(0x3C) .| marks(0x26) .| marks(quote)
     }
 
-    /// Marks the bytes that are none of the letters a to z.
+    /// Marks the bytes that are not letters a to z.
     @inline(__always)
     var otherThanSmallLetters: SIMDMask<SIMD16<Int8>> {
         (self &- SIMD16<UInt8>(repeating: 0x61)) .> SIMD16<UInt8>(repeating: 25)
@@ -61,8 +61,8 @@ extension SIMD16<UInt8> {
 }
 
 extension Span where Element == UInt8 {
-    /// The first offset from `index` on at which the byte is none of plain ASCII text, or the end: a control character,
-    /// a byte beyond ASCII, `<`, `&` and the quote stop it.
+    /// Returns the first offset from `index` on at which the byte is not plain ASCII text, or the end. A control
+    /// character, a byte beyond ASCII, `<`, `&` and the quote stop it.
     @inline(__always)
     func skipPlain(from index: Int, quote: UInt8) -> Int {
         var index = index
@@ -117,7 +117,7 @@ extension SIMDMask<SIMD16<Int8>> {
     @inline(__always)
     package var isAny: Bool { bits != 0 }
 
-    /// The index of the first byte that is marked; 16 where none is.
+    /// The index of the first marked byte; 16 if none is marked.
     @inlinable
     @inline(__always)
     package var first: Int { (bits | 1 &<< 16).trailingZeroBitCount }
@@ -232,7 +232,7 @@ extension Span where Element == UInt8 {
         return extracting(start..<end)
     }
 
-    /// The bytes as text; what is not UTF-8 becomes U+FFFD.
+    /// Decodes the bytes as UTF-8; invalid sequences become U+FFFD.
     public func string() -> String {
         withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
     }

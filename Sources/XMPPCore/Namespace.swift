@@ -30,7 +30,7 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     case byteStreams, inBandByteStreams, streamInitiation, fileSharing, bitsOfBinary
     case bidirectional, dialbackFeature, streamLimits
 
-    /// The namespace name as it stands in an `xmlns` attribute; empty for ``none`` and ``other``.
+    /// The namespace name as written in an `xmlns` attribute; empty for ``none`` and ``other``.
     public var uri: StaticString {
         switch self {
         case .other, .none: ""
@@ -170,7 +170,7 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         }
     }
 
-    /// The namespace whose URI is `bytes`; ``none`` for no bytes, ``other`` for one that is not in the table.
+    /// Finds the namespace of the URI `bytes`; ``none`` for no bytes, ``other`` for one that is not in the table.
     public init(uri bytes: Span<UInt8>) {
         self = NamespaceTable.shared.find(bytes)
     }
@@ -212,7 +212,7 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
 private final class NamespaceTable: Sendable {
     static let shared = NamespaceTable()
 
-    /// A slot is ``Namespace/other`` where it is empty; a taken one sends the search to the next.
+    /// An empty slot is ``Namespace/other``; at an occupied one the search continues with the next.
     private let slots: InlineArray<256, Namespace>
 
     private init() {

@@ -1,6 +1,7 @@
 /// How large the parts of a stream may be. Each limit has a name that errors and flags use.
 ///
-/// What is below 0 counts as 0, what is beyond 1 GiB as that. Defaults follow what servers do: Prosody's 1 MiB for a stanza, RFC 6120 §13.12 asking for 10,000 bytes at least.
+/// Values below 0 count as 0, those above 1 GiB as 1 GiB. Defaults follow common servers: Prosody's 1 MiB for a stanza;
+/// RFC 6120 §13.12 requires at least 10,000 bytes.
 public struct StreamLimits: Sendable, Hashable {
     /// Bytes of one element at the top level (a stanza). Default 1 MiB.
     public var itemBytes: Int

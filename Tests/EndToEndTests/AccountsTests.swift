@@ -5,14 +5,14 @@ import Testing
 @Suite(.timeLimit(.minutes(3)), .serialized) struct AccountsTests {
     private static let isInstalled = TestProgram.areInstalled(.ejabberd, .slixmpp, .openssl)
 
-    /// An ejabberd, on TLS 1.2 unless wanted otherwise, where it binds by tls-unique, and a tap before it.
+    /// An ejabberd, which binds by tls-unique because it uses TLS 1.2 by default, and a tap before it.
     private struct Scene {
         let server: EjabberdServer
         let tap: Tap
         let authority: InterceptAuthority
         let folder: TemporaryFolder
 
-        /// - Parameter passwords: What the tap has of the accounts; nil gives it none.
+        /// - Parameter passwords: The accounts of the tap's file; nil means no file.
         init(passwords: [Account]?, arguments more: [String] = [], withoutTLS13: Bool = true) async throws {
             let certificate = try await TestCertificate()
             folder = try TemporaryFolder()
@@ -128,7 +128,7 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
-    func `on TLS 1.3 slixmpp binds by what is not defined there and is told so, and by PLAIN it logs in`() async throws
+    func `on TLS 1.3 slixmpp uses a binding that is undefined there and is refused, and logs in by PLAIN`() async throws
     {
         let scene = try await Scene(passwords: [.juliet], withoutTLS13: false)
         func client(_ options: [String]) throws -> ScriptedClient {
@@ -163,7 +163,7 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
-    func `where the file has another password than the server, or lacks the account, the log says whose login failed`()
+    func `if the file has a wrong password or lacks the account, the log says whose login failed`()
         async throws
     {
         let scene = try await Scene(passwords: [Account("juliet", password: "not hers")])
@@ -183,9 +183,9 @@ import Testing
         #expect(diagnoses.map { $0.details?.side } == ["xmpptap", "client", "xmpptap"])
     }
 
-    // MARK: What is typed
+    // MARK: Command line
 
-    @Test func `a password that others can read, a bad line and a flag in vain end the program before it listens`()
+    @Test func `a password file that others can read, a bad line and a useless flag end the program before it listens`()
         async throws
     {
         let folder = try TemporaryFolder()

@@ -2,8 +2,8 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// Which authority signs what a client is shown: one for a wildcard, an existing one first, no more on demand than a limit
-/// says; and what is said when a client refuses it.
+/// The authority that signs a client's certificate: one for a wildcard, an existing one first, at most a limit of new
+/// ones on demand; and the diagnosis if a client refuses the certificate.
 @Suite(
     .timeLimit(.minutes(3)),
     .serialized,
@@ -40,7 +40,7 @@ struct AuthorityChoiceTests {
             )
         }
 
-        /// Lets a client in that trusts one authority, or nobody where there is none for the domain yet.
+        /// Connects a client that trusts one authority, or none if the domain has none yet.
         func connect(_ name: String?, trusting domain: String) async throws -> TLSPeer.Parameters {
             let own = "\(authorities)/\(domain)/certificate.pem"
             return try await TLSPeer.connect(
@@ -78,7 +78,7 @@ struct AuthorityChoiceTests {
         #expect(lines.count == 1, "\(lines)")
     }
 
-    @Test func `a wildcard for a public suffix gets no authority of its own`() async throws {
+    @Test func `a wildcard for a public suffix gets no authority`() async throws {
         let scene = try await Scene(["DNS:*.co.uk"])
         _ = try await scene.connect("capulet.co.uk", trusting: "capulet.co.uk")
         let info = try await scene.connect("capulet.co.uk", trusting: "capulet.co.uk")
@@ -87,7 +87,7 @@ struct AuthorityChoiceTests {
         try await scene.stop()
     }
 
-    @Test func `authorities made on demand are limited, and the limit is told once beside each refusal`() async throws {
+    @Test func `authorities made on demand are limited, and each refusal reports the limit once`() async throws {
         let scene = try await Scene(
             ["DNS:one.example", "DNS:two.example", "DNS:three.example"],
             arguments: ["--limit", "authorities=2", "--metrics", "0"]
@@ -122,7 +122,7 @@ struct AuthorityChoiceTests {
     }
 
     @Test
-    func `a client without SNI that refuses the certificate is told what it was shown, and that xmpptap is the cause`()
+    func `if a client without SNI refuses the certificate, the log names the certificate, and xmpptap as the cause`()
         async throws
     {
         let scene = try await Scene(["IP:127.0.0.1", "DNS:localhost"], existing: ["localhost"])
@@ -155,8 +155,7 @@ struct AuthorityChoiceTests {
         #expect(try scene.made == ["localhost"])
     }
 
-    @Test func `where a client without SNI leaves no name to verify the server by, xmpptap is the cause`() async throws
-    {
+    @Test func `if a client without SNI leaves no name to verify the server by, xmpptap is the cause`() async throws {
         let scene = try await Scene(["DNS:localhost"], existing: ["localhost"])
         #expect(try await scene.connect(nil, trusting: "localhost").mechanisms == nil)
         try await scene.stop()

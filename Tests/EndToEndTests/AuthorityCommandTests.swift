@@ -22,7 +22,7 @@ struct AuthorityCommandTests {
         try await XMPPTapBinary.run(["ca"] + arguments + ["--ca-dir", folder])
     }
 
-    @Test func `an authority that every program of the machine trusts is told, by doctor and when the proxy begins`()
+    @Test func `doctor and the starting proxy report an authority that every program of the machine trusts`()
         async throws
     {
         #expect(try await run("create", "--domain", "example.org").ending == .exited(0))
@@ -125,7 +125,7 @@ struct AuthorityCommandTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["example.org"])
     }
 
-    @Test func `What is wrong is one line with the way out, and the exit code of its kind`() async throws {
+    @Test func `A mistake is reported in one line with the remedy, and the exit code of its kind`() async throws {
         func mistake(_ arguments: String...) async throws -> (line: String, ending: ToolProcess.Ending) {
             let run = try await XMPPTapBinary.run(["ca"] + arguments + ["--ca-dir", folder])
             #expect(run.error.split(separator: "\n").count == 1, "\(run.error)")
@@ -178,7 +178,7 @@ struct AuthorityCommandTests {
     }
 
     @Test
-    func `Without a folder given it is in the user's data, and hints name that folder only where it has to be typed`()
+    func `The default folder is in the user's data, and hints name a folder only if it has to be typed`()
         async throws
     {
         let usual = temporary.path(of: "data/xmpptap/ca")

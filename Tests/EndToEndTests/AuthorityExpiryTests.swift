@@ -2,12 +2,12 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// An authority whose year is over, found in `--ca-dir` by a proxy that is to sign with it.
+/// An expired authority in `--ca-dir`, with which a proxy should sign.
 @Suite(
     .timeLimit(.minutes(1)),
     .enabled(if: TestProgram.areInstalled(.prosody, .openssl), "Prosody or openssl is missing")
 ) struct AuthorityExpiryTests {
-    /// Has the authority's own key sign its certificate again, for a month that is over.
+    /// Signs the authority's certificate again with its key, for a past month.
     private func age(_ certificate: String, in folder: TemporaryFolder) async throws {
         let key = URL(filePath: certificate).deletingLastPathComponent().appending(path: "key.pem").path
         try folder.write("", to: "index.txt")
@@ -50,7 +50,7 @@ import Testing
         try folder.read("aged.pem").write(toFile: certificate, atomically: false, encoding: .utf8)
     }
 
-    @Test func `it is told when the proxy begins, and by doctor, and not when it is valid`() async throws {
+    @Test func `doctor and the starting proxy report it, but not while it is valid`() async throws {
         let own = try await InterceptAuthority()
         let folder = try TemporaryFolder()
         let doctor = ["doctor"] + own.arguments.suffix(2)
@@ -85,7 +85,7 @@ import Testing
             )
             #expect(info.names == nil && info.error != nil, "\(info)")
         }
-        // What is said to be done is enough, while the proxy runs.
+        // The suggested remedy suffices while the proxy runs.
         try whole.write(toFile: scene.authority, atomically: false, encoding: .utf8)
         let renewed = try await TLSPeer.connect(
             port: scene.directPort,

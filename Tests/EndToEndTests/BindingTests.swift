@@ -1,15 +1,16 @@
 import TapTestKit
 import Testing
 
-/// Logins bound to TLS through a proxy that ends it, against a client and a server that compute the binding of their own
-/// connections: pyOpenSSL's, the client with aiosasl. Debian's servers know neither tls-exporter nor tls-server-end-point.
+/// Logins bound to TLS through a proxy that ends it, against a client and a server that compute the binding of their
+/// connections: pyOpenSSL's, the client with aiosasl. Debian's servers know neither tls-exporter nor
+/// tls-server-end-point.
 @Suite(.timeLimit(.minutes(3)), .serialized, .enabled(if: BindingPeer.isInstalled, "aiosasl or pyOpenSSL is missing"))
 struct BindingTests {
     /// A scripted server, and a tap before it.
     private struct Scene {
         let server: BindingPeer
         let tap: Tap
-        /// What the client has to trust.
+        /// The certificate that the client has to trust.
         let trusted: String
         private let folder: TemporaryFolder
         private let certificate: TestCertificate

@@ -5,7 +5,7 @@ import Testing
 private let hasSwift = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
     .contains { FileManager.default.isExecutableFile(atPath: "\($0)/swift") }
 
-/// What a compiler of another version meets: warnings of its own, or that it is too old.
+/// The result with a compiler of another version: new warnings, or a message that it is too old.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: hasSwift, "swift is not in PATH"))
 struct BuildTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized
@@ -92,7 +92,7 @@ struct BuildTests {
             #expect(packages.ending == .exited(0))
             #expect(packages.text.hasPrefix("packages: no apt here; "))
         }
-        // Who types swift build is told the same by the package manager.
+        // The package manager reports the same to users of swift build.
         #expect(Tap.read("\(Self.root)/Package.swift").hasPrefix("// swift-tools-version:6.3\n"))
     }
 }

@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// Captures as files: their names, their chain, and what a killed program leaves.
+/// Captures as files: their names, their chain, and the file after a kill.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct CaptureFileTests {
     private let folder: TemporaryFolder
@@ -72,7 +72,7 @@ struct CaptureFileTests {
             try files().filter { $0.hasPrefix("sessions") }
                 == ["sessions-1-romeo@localhost%2Fdemo-2.xtap", "sessions-1-romeo@localhost%2Fdemo.xtap"]
         )
-        // Where none can be made it is said at once, not with the first session.
+        // A file that cannot be created is reported at once, not with the first session.
         let nowhere = try await demo("--capture", folder.path(of: "nowhere/%j.xtap"))
         #expect(nowhere.ending == .exited(3) && nowhere.error.contains("nowhere/ does not exist"), "\(nowhere)")
     }
@@ -121,7 +121,7 @@ struct CaptureFileTests {
         try folder.write(lines.map { "\($0)\n" }.joined(), to: "cut.xtap")
         #expect(try await verify("cut.xtap").ending == .exited(0))
         #expect(try await verify("cut.xtap", "--head", String(head)).ending == .exited(1))
-        // Another run in the same file has an end of its own; both have to be known.
+        // A second run in the same file has a separate end; both have to be given.
         let more = try await self.demo("--capture", file, "--append", "--hash-chain")
         let second = try #require(more.error.firstMatch(of: /ends with ([0-9a-f]{64})/)?.1)
         #expect(try await verify("chain.xtap", "--head", String(second)).ending == .exited(1))
@@ -200,7 +200,7 @@ struct CaptureFileTests {
         func ask(_ id: String) -> String {
             "<iq type='get' id='\(id)'><query xmlns='jabber:iq:register'/></iq>"
         }
-        // Round after round, until one that was asked later is in the file: what was answered before is then, too.
+        // Ask until a later answer is in the file: then the earlier ones are, too.
         var round = 0
         while !folder.read("killed.xtap").contains("id='q3-49'") {
             for number in 0..<50 { try await client.write(ask("q\(round)-\(number)")) }

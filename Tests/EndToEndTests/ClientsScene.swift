@@ -12,7 +12,7 @@ struct ClientsScene {
         case direct
     }
 
-    /// What the tap does of channel binding.
+    /// The tap's treatment of channel binding.
     enum Binding { case keep, accounts, strip }
 
     private enum Server {
@@ -63,9 +63,9 @@ struct ClientsScene {
     /// A tap before the port where clients begin that way.
     ///
     /// - Parameters:
-    ///   - port: Where it listens; 0 is a free port.
-    ///   - arguments: Further ones of the tap's.
-    ///   - environment: What it finds besides.
+    ///   - port: The listening port; 0 is a free port.
+    ///   - arguments: Additional ones of the tap.
+    ///   - environment: Additional variables.
     func tap(
         _ way: Way,
         _ binding: Binding,
@@ -99,7 +99,7 @@ struct ClientsScene {
         }
     }
 
-    /// What the server has logged.
+    /// The server's log.
     var log: String {
         switch server {
         case .prosody(let server, _): server.log
@@ -116,7 +116,7 @@ struct ClientsScene {
 
     // MARK: Clients
 
-    /// A client with a script of its own.
+    /// A client with its script.
     func client(
         _ program: ScriptedClient.Program,
         _ account: Account,

@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// The built program as a user types it: what it says, and how it ends.
+/// The built program as a user runs it: its output and its exit code.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct CommandLineTests {
     private let folder = try? TemporaryFolder()
@@ -16,7 +16,7 @@ struct CommandLineTests {
         return (lines.first.map(String.init) ?? "", run.ending)
     }
 
-    @Test func `Versions are told on standard output`() async throws {
+    @Test func `Versions are printed on standard output`() async throws {
         let run = try await XMPPTapBinary.run(["--version"])
         #expect(run.ending == .exited(0))
         #expect(run.output.hasPrefix("xmpptap "))
@@ -106,7 +106,7 @@ struct CommandLineTests {
         #expect(told.contains("warning: listening on 0.0.0.0:0: other machines can connect"))
     }
 
-    @Test func `A server that is down is a warning, and clients are told`() async throws {
+    @Test func `A server that is down causes a warning, and clients receive an error`() async throws {
         let nobody = try FreePort.next()
         let proxy = try XMPPTapBinary(proxyTo: nobody, ["--log", "info"])
         let port = try await proxy.port()
@@ -228,7 +228,7 @@ struct CommandLineTests {
         let tap = try await Tap(upstream: try FreePort.next())
         let limits = Tap.read("/proc/\(tap.binary.process.identifier)/limits").split(separator: "\n")
         let core = limits.first { $0.hasPrefix("Max core file size") }?.split(whereSeparator: \.isWhitespace)
-        // What this process may not have, a child of it cannot have either.
+        // A child cannot have limits that this process may not have.
         let isForbidden = Tap.read("/proc/self/limits").contains(/Max core file size +0 +0/)
         #expect(core.map { Array($0[4...5]) } == (isForbidden ? ["0", "0"] : ["1", "1"]))
         try await tap.stop()

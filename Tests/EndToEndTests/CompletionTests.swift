@@ -10,7 +10,7 @@ struct CompletionTests {
         case bash, zsh, fish
     }
 
-    /// What a shell offers for the last of the words, sorted.
+    /// The completions that a shell offers for the last of the words, sorted.
     private struct Completion {
         private let shell: Shell
         private let program: String
@@ -136,7 +136,7 @@ struct CompletionTests {
         #expect(try await offers("proxy", "--upstream-ca", "", in: here) == ["f.pem", "more"])
         #expect(try await offers("doctor", "--ca-dir", "", in: here) == ["more"])
         #expect(try await offers("proxy", "--config", "", in: here).contains("d.png"))
-        // zsh offers what stands behind the folder.
+        // zsh offers only the part after the folder.
         let inside = try await offers("read", "more/", in: here)
         #expect(inside == [shell == .zsh ? "g.xtap" : "more/g.xtap"])
     }

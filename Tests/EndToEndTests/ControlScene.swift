@@ -69,7 +69,7 @@ final class ControlScene {
         return bytes
     }
 
-    /// Whether the client's session still works: a ping of its own is answered.
+    /// Whether the client's session still works: a ping is answered.
     func isUntouched() async throws -> Bool {
         let id = UUID().uuidString
         try await client.socket.write("<iq type='get' id='\(id)' to='localhost'><ping xmlns='urn:xmpp:ping'/></iq>")
@@ -88,7 +88,7 @@ extension XMPPTapBinary {
         return port
     }
 
-    /// What it serves there.
+    /// The metrics served there.
     func metrics() async throws -> String {
         try await ControlScene.ask(RawConnection(port: metricsPort()), "GET", "/metrics").body
     }

@@ -63,7 +63,7 @@ struct ControlTests {
         #expect(try await scene.isUntouched())
         #expect(!scene.client.socket.received.contains("id='d'"))
         #expect(try await scene.ask("GET", "/sessions/1").json["injected"] as? Int == 4)
-        // Ids of another run begin otherwise: what was injected twice is not taken for one.
+        // Ids of another run begin differently, so that an injection into both is not mistaken for one.
         let other = try await ControlScene(["--log", "off"])
         let again = try #require(try await other.ask("POST", "/sessions/1/inject", message).json["id"] as? String)
         let (mine, its) = (id.split(separator: "-"), again.split(separator: "-"))
@@ -210,7 +210,7 @@ struct ControlTests {
         #expect(elsewhere.status == 404)
     }
 
-    @Test func `metrics tell what rules, pings and broken streams have done`() async throws {
+    @Test func `metrics count the effects of rules, pings and broken streams`() async throws {
         let folder = try TemporaryFolder()
         let rules = try folder.write("::recv\n\nKIND: presence\nDROP.\n\nKIND: message\nDELAY=150ms\n", to: "a.pfw")
         let scene = try await ControlScene(["--log", "info", "--rules", rules])
@@ -238,7 +238,7 @@ struct ControlTests {
             (#"xmpptap_sessions_active{mode="store"}"#, 1), ("xmpptap_sm_divergence", 0),
             ("xmpptap_sm_ack_translations_total", 0),
         ] { #expect(found[name] == value, "\(name): \(String(describing: found[name]))") }
-        // The answer to the ping is no stanza of the session's that was dropped.
+        // The answer to the ping does not count as a dropped stanza of the session.
         #expect(found[#"xmpptap_stanzas_total{direction="recv",kind="iq",verdict="dropped"}"#] ?? 0 == 0)
         #expect(found["xmpptap_stanza_delay_seconds_sum"] ?? 0 >= 0.15)
         #expect(found["xmpptap_relay_latency_seconds_count"] ?? 0 > 0)
@@ -295,7 +295,7 @@ struct ControlTests {
     @Test func `slow, broken and garbage clients, and a flood of them, leave the sessions alone`() async throws {
         let scene = try await ControlScene()
         var idle: [RawConnection] = []
-        // Each stays where it is: nothing sent, half a head, half a body, garbage, an answer that nobody reads.
+        // Each connection stays open: nothing sent, half a head, half a body, garbage, an answer that is not read.
         for text in [
             "", "GET /sess", "POST /sessions/1/inject HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
             "\u{0}\u{1}\u{2}\r\n\r\n", "GET /records?level=trace HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -306,7 +306,7 @@ struct ControlTests {
         }
         #expect(try await scene.isUntouched())
         #expect(try await scene.ask("GET", "/health").status == 200)
-        // One that goes in the middle of its request, and one that does not wait for its answer.
+        // One closes in the middle of its request, and one does not wait for its answer.
         try await RawConnection(path: scene.path).write("POST /sessions/1/ping HTTP/1.1\r\nContent-Length: 9\r\n\r\n{")
         try await RawConnection(path: scene.path).write(
             "POST /sessions/1/ping HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\n{\"to\":\"client\"}"
@@ -332,7 +332,7 @@ struct ControlTests {
         #expect(try await scene.isUntouched())
     }
 
-    @Test func `a reader of live records that does not keep up loses some, is told, and delays nobody`() async throws {
+    @Test func `a reader of live records that is too slow loses some, is informed, and causes no delay`() async throws {
         let scene = try await ControlScene(["--log", "off"])
         let stream = try RawConnection(path: scene.path)
         try await stream.write("GET /records?level=verbose HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -366,7 +366,7 @@ struct ControlTests {
     @Test func `a session that ends between a command and its execution fails the command`() async throws {
         let scene = try await ControlScene()
         let path = scene.path
-        // Once half of it is at the server, nothing can go out before the other half.
+        // Once half of it has reached the server, an injection has to wait for the other half.
         let half = "<message to='\(scene.juliet.jid)'><body>half"
         let relayed = try await scene.bytesSent() + half.utf8.count
         try await scene.client.socket.write(half)
@@ -380,7 +380,7 @@ struct ControlTests {
         try await Task.sleep(for: .milliseconds(300))
         #expect(try await scene.ask("DELETE", "/sessions/1").status == 204)
         let injected = try await answer
-        // 404 where the command was slower than the end.
+        // 404 if the command was slower than the end.
         #expect([404, 409].contains(injected.status), "\(injected.body)")
 
         let folder = try TemporaryFolder()

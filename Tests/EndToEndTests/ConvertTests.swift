@@ -57,7 +57,7 @@ struct ConvertTests {
     }
 
     @Test
-    func `what a log without XML lacks is said, what cannot be read is kept out, and a damaged line costs itself`()
+    func `missing XML is reported, unreadable input is refused, and of a damaged log only a line is lost`()
         async throws
     {
         let folder = try TemporaryFolder()

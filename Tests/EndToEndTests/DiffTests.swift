@@ -47,7 +47,7 @@ struct DiffTests {
         #expect(try await diff(one, other, "--fail-on", "timing").ending == .exited(0))
     }
 
-    @Test func `A roster of another server is told as the manual shows it`() async throws {
+    @Test func `The roster of another server is reported as the manual shows`() async throws {
         let one = try await capture("a.xtap")
         let text = try await diff(
             one,
@@ -128,7 +128,7 @@ struct DiffTests {
         let third = try await capture("c.xtap")
         #expect(try await diff("--learn", one, other, third).ending == .exited(0))
         #expect(Tap.read(noise) == mine + "message/body/text() present\n")
-        // What is known is not added again.
+        // Known differences are not added again.
         #expect(try await diff("--learn", one, other, third).ending == .exited(0))
         #expect(Tap.read(noise) == mine + "message/body/text() present\n")
     }

@@ -28,14 +28,14 @@ struct DiscoveryTests {
             tap = try await Tap(listen: listen, arguments: domains + ["--resolver", "127.0.0.1:\(names.port)"])
         }
 
-        /// A client that has sent its header, and what it is told.
+        /// A client that has sent its header, and the reply.
         func client(_ domain: String = "example.org", port: Int = 0) async throws -> RawConnection {
             let client = try RawConnection(port: tap.ports[port])
             try await client.write(header(domain))
             return client
         }
 
-        /// What is told to a client that gets no server.
+        /// The reply to a client for which no server is found.
         func refusal(_ domain: String = "example.org") async throws -> String {
             let client = try await client(domain)
             return try await client.read(through: "</stream:stream>")
@@ -117,8 +117,7 @@ struct DiscoveryTests {
         #expect(steps.contains("ok tcp 127.77.0.2:5222: connected"))
     }
 
-    @Test func `Where there are records the domain's own address is not tried, whatever becomes of them`() async throws
-    {
+    @Test func `If SRV records exist, the domain's own address is not tried, even if they fail`() async throws {
         let own = try RawListener(host: "127.77.0.3", port: 5222)
         let closed = try FreePort.next()
         let site = try await Site(
@@ -210,7 +209,7 @@ struct DiscoveryTests {
         #expect(records.contains { $0.message == "No login within 1 s (limit login)." })
     }
 
-    @Test func `The doctor tells where the servers of a domain are, or that there are none`() async throws {
+    @Test func `The doctor reports the servers of a domain, or their absence`() async throws {
         let names = try await NameServer([
             Self.srv("example.org", "xmpp.example.org", 5222, 5), "host-record=xmpp.example.org,192.0.2.1,2001:db8::1",
             "srv-host=_xmpp-client._tcp.gone.example",
@@ -237,7 +236,7 @@ struct DiscoveryTests {
 
     // MARK: Domains
 
-    @Test func `Any other domain is told host-unknown, and nobody is asked about it`() async throws {
+    @Test func `Any other domain gets host-unknown, and no name server is asked about it`() async throws {
         let server = try RawListener()
         let site = try await Site(
             [
@@ -296,7 +295,7 @@ struct DiscoveryTests {
     // MARK: TLS
 
     @Test(.enabled(if: TestProgram.areInstalled(.openssl), "openssl is missing"))
-    func `Who begins with TLS comes to a server that does so too, or is told in terms of TLS`() async throws {
+    func `A client that begins with TLS gets a server that does so too, or a TLS alert`() async throws {
         let (tls, clear) = (try RawListener(), try RawListener())
         let site = try await Site(
             [

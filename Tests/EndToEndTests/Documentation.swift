@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The README and the pages of the manual, whose samples are held against the program.
+/// The README and the pages of the manual. Tests compare their samples with the program.
 enum Documentation {
     /// The folder of the repository.
     static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized.path
@@ -62,7 +62,7 @@ enum Documentation {
         case curl = "$ curl -s --unix-socket"
         // Settings, which the first session's test takes from the page.
         case prosody = "c2s_ports"
-        // What a file holds that the test of replay writes.
+        // The contents of a file that the replay test writes.
         case accounts = "$ cat accounts.txt"
 
         /// Whether a line is the one that the sample begins with.
@@ -71,7 +71,7 @@ enum Documentation {
         var isCommand: Bool { rawValue.hasPrefix("$ ") }
     }
 
-    /// The transcripts of a sample on all pages, from the line behind its command on where it has one.
+    /// The transcripts of a sample on all pages, from the line after its command on if it has one.
     static func transcripts(_ sample: Sample) throws -> [Transcript] {
         let found = pages.flatMap(\.transcripts).compactMap { transcript -> Transcript? in
             guard let start = transcript.lines.firstIndex(where: sample.begins) else { return nil }

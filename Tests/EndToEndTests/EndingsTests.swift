@@ -29,7 +29,7 @@ struct EndingsTests {
             ),
             "\(told)"
         )
-        // A server that stops does not always come to say so; what the client was told is what the log tells.
+        // A stopping server does not always announce it; the log must agree with the error sent to the client.
         let words =
             second.socket.received.contains("<system-shutdown")
             ? "stream error from the server: system-shutdown" : "the server's connection "
@@ -49,7 +49,8 @@ struct EndingsTests {
                 try await client.socket.read(until: "<enabled")
                 try await client.socket.write("</stream:stream>")
                 if round % 2 == 0 { try await client.socket.read(until: "</stream:stream>") }
-                // What a client has in its hands at a logout; an error here is a reset, which kills those that do not expect it.
+                // Data that a client sends at logout; an error here is a reset, which kills clients that do not expect
+                // it.
                 for _ in 0..<3 {
                     try await client.socket.write("<a xmlns='urn:xmpp:sm:3' h='1'/><presence type='unavailable'/>")
                     try await Task.sleep(for: .milliseconds(round % 4))

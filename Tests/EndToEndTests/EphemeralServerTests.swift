@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.slixmpp, .prosody, .openssl), "slixmpp or Prosody is missing"))
-    func `beside a listener with a server of its own the built-in one has STARTTLS too`() async throws {
+    func `beside a listener with a server, the built-in one has STARTTLS too`() async throws {
         let folder = try TemporaryFolder()
         let real = try await TestCertificate()
         let own = try await InterceptAuthority()

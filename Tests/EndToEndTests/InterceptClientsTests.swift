@@ -13,14 +13,14 @@ import Testing
 ) struct InterceptClientsTests {
     private typealias Scene = ClientsScene
 
-    /// What is said, and by whom to whom; none of it holds a character that is written otherwise in XML.
+    /// The messages, by sender and recipient; none contains a character that XML escapes.
     private static let toNurse = "Go ask his name 🌹"
     private static let toJuliet = "But, soft! what light"
     private static let reply = "Wherefore art thou"
     private static let more = "It is the east"
 
-    /// A server, what it speaks, what the tap does of channel binding so that all three clients can log in of their own
-    /// accord, and how they do then.
+    /// A server, its TLS version, the treatment of channel binding that lets all three clients log in without options,
+    /// and the results.
     struct Setting: Sendable, CustomTestStringConvertible {
         let kind: ClientsScene.Kind
         let version: String
@@ -158,11 +158,11 @@ import Testing
         }
     }
 
-    // MARK: What does not work without help
+    // MARK: Logins that fail without options
 
     /// Where servers offer -PLUS, slixmpp takes it, and the others do not.
     @Test(arguments: settings.filter { $0.binding != .keep })
-    func `a login that slixmpp binds to TLS fails where nothing helps, as was predicted, and the log says why`(
+    func `a login that slixmpp binds to TLS fails as predicted if channel binding is kept, and the log says why`(
         setting: Setting
     ) async throws {
         let scene = try await Scene(setting.kind, version: setting.version)

@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `what a client says in clear behind its request never reaches the server`(atOnce: Bool) async throws {
+    func `clear data after a client's STARTTLS request never reaches the server`(atOnce: Bool) async throws {
         let script = try await Script()
         let injected = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGEAYg==</auth>"
         if atOnce {
@@ -67,7 +67,7 @@ import Testing
         #expect(!Tap.read(script.tap.json).contains("AGEAYg"))
     }
 
-    @Test func `what a server says in clear behind its consent never reaches the client`() async throws {
+    @Test func `clear data after a server's consent to STARTTLS never reaches the client`() async throws {
         let script = try await Script()
         try await script.client.write(Self.request)
         try await script.server.read(through: "/>")
@@ -80,7 +80,7 @@ import Testing
         #expect(faults.count == 1 && faults.first?.message?.contains("after <proceed/>: injected") == true)
     }
 
-    @Test func `a server that consents and then says no TLS is told apart`() async throws {
+    @Test func `a server that consents and then does not speak TLS is diagnosed`() async throws {
         let script = try await Script()
         try await script.client.write(Self.request)
         try await script.server.read(through: "/>")
@@ -107,7 +107,7 @@ import Testing
         try await script.tap.stop()
     }
 
-    /// What a client may do in place of TLS, the code that it is told by, and a part of the line.
+    /// Invalid data that a client may send instead of TLS, the code of the record, and a part of its line.
     private static let ways: [(name: String, bytes: [UInt8], code: String, words: String)] = [
         (
             "another message", [0x16, 3, 1, 0, 4, 2, 0xFF, 0xFF, 0xFF], "malformed-client-hello",
@@ -137,7 +137,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .openssl), "Prosody or openssl is missing"))
-    func `whatever a client begins with is told in a line, and the next one is served`() async throws {
+    func `any beginning of a client is reported in a line, and the next client is served`() async throws {
         let scene = try await InterceptScene(arguments: ["--limit", "login=3"])
         for way in Self.ways {
             let client = try RawConnection(port: scene.directPort)
@@ -147,7 +147,7 @@ import Testing
             // Nothing but an alert is said to who began with TLS.
             #expect(got.bytes.isEmpty || got.bytes.first == 0x15, "\(way.name): \(got.bytes)")
         }
-        // Plaintext where the server wants TLS from the first byte on, and TLS where it wants a stream.
+        // Plaintext to a server that expects TLS from the first byte on, and TLS to one that expects a stream.
         let plain = try RawConnection(port: scene.directPort)
         try await plain.write(Self.header)
         #expect(try await plain.read(within: .seconds(10)) { _ in false }.end != .silent)
@@ -213,7 +213,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .openssl), "Prosody or openssl is missing"))
-    func `a client that goes on in clear after the consent is told what is wrong`() async throws {
+    func `a client that continues in clear after the consent gets an error that names its fault`() async throws {
         let scene = try await InterceptScene()
         let client = try RawConnection(port: scene.tap.port)
         try await client.write(Self.header)

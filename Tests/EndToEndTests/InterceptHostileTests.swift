@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    /// Values that clients throw in (RFC 8701), and many extensions that nobody knows.
+    /// Values that clients insert (RFC 8701), and many unknown extensions.
     private static let grease: [UInt8] = [0x1A, 0x1A, 0, 0, 0xFA, 0xFA, 0, 1, 0]
     private static let thousand: [UInt8] = (0..<1000).flatMap { [0x70 + UInt8($0 >> 8), UInt8($0 & 0xFF), 0, 2, 1, 2] }
 
@@ -44,7 +44,7 @@ import Testing
 
     @Test func `odd hellos that are allowed are answered, and others get the alert that says why`() async throws {
         let scene = try await InterceptScene(arguments: ["--limit", "login=3"])
-        // TLS begins for these: what comes back is a handshake.
+        // TLS begins for these: the answer is a handshake.
         for extra in [Self.grease, Self.thousand, Self.grease + Self.thousand + Self.grease] {
             let client = try RawConnection(port: scene.directPort)
             try await client.write(Self.hello(name: "localhost", extra: extra))
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func `no authority is made for a top-level domain, and the client is told that the name is not served`()
+    @Test func `a top-level domain gets no authority, and the client gets an error that the name is not served`()
         async throws
     {
         let listener = try RawListener()
@@ -103,7 +103,7 @@ import Testing
         #expect(fault.contains("'xmpptap ca create --domain com --allow-public-suffix --ca-dir "), "\(fault)")
     }
 
-    /// What a server may do in answer to a hello.
+    /// Answers of a hostile server to a hello.
     private static let floods: [(name: String, bytes: [UInt8])] = [
         ("warnings", (0..<2000).flatMap { _ in [0x15, 3, 3, 0, 2, 1, 90] }),
         ("changes of cipher", (0..<5000).flatMap { _ in [0x14, 3, 3, 0, 1, 1] }),
@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    @Test func `a server whose key is too weak is refused, and said to be`() async throws {
+    @Test func `a server with a weak key is refused, with that reason`() async throws {
         let authority = try await TestAuthority()
         let weak = try await authority.leaf(
             names: ["DNS:localhost"],
@@ -183,7 +183,7 @@ import Testing
         #expect(faults.map(\.code) == ["certificate-too-weak"], "\(faults.map(\.message))")
     }
 
-    @Test(arguments: ["rights", "key"]) func `an authority that cannot be used is told, and one that can again serves`(
+    @Test(arguments: ["rights", "key"]) func `an unusable authority is reported, and serves again after a repair`(
         damage: String
     ) async throws {
         let scene = try await InterceptScene()
@@ -210,7 +210,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing"))
-    func `the messages of the handshake are told at trace and not below`() async throws {
+    func `the messages of the handshake are logged at trace and not below`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.path(of: "trace.json")
         let scene = try await InterceptScene(arguments: ["--log-to", "\(path),format=json,trace"])
@@ -234,7 +234,7 @@ import Testing
             as: .juliet,
             port: scene.tap.port,
             startTLS: true,
-            // One mechanism alone: with more of them it goes on to PLAIN while it is leaving.
+            // A single mechanism: with more of them it tries PLAIN while it is leaving.
             options: ["--ca", scene.authority, "--timeout", "10", "--mechanism", "SCRAM-SHA-1"]
         )
         // It has channel binding and says so by y, which a server that offers it refuses (RFC 5802 §6).

@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// An authority of the tap's for localhost, and what a tap is told so that it ends TLS by it.
+/// An authority of the tap for localhost, and the arguments with which a tap uses it to end TLS.
 struct InterceptAuthority {
     private let folder: TemporaryFolder
     /// Path of its certificate: what clients have to trust.
@@ -28,7 +28,7 @@ struct InterceptScene {
     let authority: String
     /// The server's own certificate.
     let real: TestCertificate
-    /// Where a client begins with TLS.
+    /// The port for clients that begin with TLS.
     var directPort: UInt16 { tap.ports[1] }
 
     private let own: InterceptAuthority

@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
-    func `a server whose certificate is not trusted is never shown to a client as trusted`() async throws {
+    func `a client never receives a trusted certificate for a server that is not trusted`() async throws {
         let other = try await TestCertificate()
         let scene = try await InterceptScene(arguments: ["--upstream-ca", other.certificate])
         let client = try ScriptedClient(
@@ -117,7 +117,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
-    func `an insecure run goes on, loudly, and stamps its sessions`() async throws {
+    func `an insecure run continues with warnings, and marks its sessions`() async throws {
         let scene = try await InterceptScene(
             certificate: TestCertificate(domain: "other.example"),
             arguments: ["--upstream-insecure"]
@@ -145,7 +145,7 @@ import Testing
             "Prosody, slixmpp or go-sendxmpp is missing"
         )
     )
-    func `clients that do not trust the authority are told apart by their alert, or by its absence`() async throws {
+    func `clients that do not trust the authority are diagnosed by their alert, or by its absence`() async throws {
         let scene = try await InterceptScene()
         let other = try await TestCertificate()
         // Python's asyncio drops the connection without an alert.
@@ -189,7 +189,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
-    func `the key log holds the secrets of both legs and nobody else can read it`() async throws {
+    func `the key log holds the secrets of both legs and other users cannot read it`() async throws {
         let folder = try TemporaryFolder()
         let scene = try await InterceptScene(arguments: ["--keylog", folder.path(of: "keys")])
         let client = try ScriptedClient(

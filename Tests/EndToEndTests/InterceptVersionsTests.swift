@@ -55,7 +55,7 @@ import Testing
         .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"),
         arguments: [false, true]
     )
-    func `slixmpp logs in on TLS 1.2 where the server speaks no other`(direct: Bool) async throws {
+    func `slixmpp logs in on TLS 1.2 if the server supports no other version`(direct: Bool) async throws {
         let scene = try await InterceptScene(version: "1_2")
         let client = try ScriptedClient(
             .slixmpp,
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
-    func `a client that speaks TLS 1.2 alone is served, and the difference is told`() async throws {
+    func `a client that supports only TLS 1.2 is served, and the difference is logged`() async throws {
         let scene = try await InterceptScene()
         let client = try ScriptedClient(
             .slixmpp,

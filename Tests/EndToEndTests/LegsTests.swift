@@ -12,7 +12,7 @@ import Testing
         case clear, startTLS, direct
     }
 
-    /// What the two flags say, how the client begins, and on which legs TLS is opened, in order.
+    /// The values of the two flags, the client's way to begin, and the legs on which TLS is opened, in order.
     private typealias Combination = (client: String, server: String, way: Way, legs: [String])
 
     private static let combinations: [Combination] = [
@@ -45,7 +45,7 @@ import Testing
         )
     }
 
-    @Test func `every combination that makes sense logs in, with TLS where it was asked for`() async throws {
+    @Test func `every useful combination logs in, with TLS on the requested legs`() async throws {
         let real = try await TestCertificate()
         let own = try await InterceptAuthority()
         let direct = try FreePort.next()
@@ -74,7 +74,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test func `what goes on in clear where TLS is required is refused on either side`() async throws {
+    @Test func `a stream that continues in clear although TLS is required is refused on either side`() async throws {
         let real = try await TestCertificate()
         let own = try await InterceptAuthority()
         let direct = try FreePort.next()
@@ -102,8 +102,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test func `a server without TLS is refused where it is required, and served without where it is not`() async throws
-    {
+    @Test func `a server without TLS is refused if TLS is required, and otherwise served in clear`() async throws {
         let own = try await InterceptAuthority()
         let server = try await ProsodyServer()
         for (client, toServer, isServed) in [

@@ -11,11 +11,11 @@ import Testing
     .enabled(if: BuildMode.isRelease, "release builds only")
 )
 struct LoadLongTests {
-    /// Sessions at once, where the system allows each of the two processes as many descriptors.
+    /// Concurrent sessions, if the system allows each of the two processes as many descriptors.
     private static let atOnce = 9500
     private static let inAll = 10_000
-    /// The part of what the sessions took that may be kept when they are over, which is what the allocator cannot give back.
-    /// It has been up to a sixth; of sessions that are not freed it is all.
+    /// The part of the sessions' memory that may remain after their end, which the allocator cannot return. It has been
+    /// up to a sixth; sessions that are not freed leave all of it.
     private static let keptPart = 4
 
     /// A client and its server.
@@ -31,7 +31,7 @@ struct LoadLongTests {
         try #require(atOnce > 1000, "this process may have \(descriptors) descriptors")
         let scripted = try RawListener()
         let tap = try await Tap(upstream: scripted.port)
-        // The proxy looks whether its server is up; that connection is no session's.
+        // The proxy checks whether its server is up; that connection does not belong to a session.
         _ = try await scripted.accept().drain()
         try await Self.leave(try await Self.open(tap, scripted, 0..<1))
         try await Task.sleep(for: .milliseconds(500))
@@ -40,7 +40,7 @@ struct LoadLongTests {
         let pairs = try await Self.open(tap, scripted, 0..<atOnce)
         #expect(Self.descriptors(of: tap) >= before + 2 * atOnce)
         let full = try tap.memory("VmRSS")
-        // Each reaches its own server, and nobody else's.
+        // Each session reaches only its server.
         try await Self.forEach(pairs, Self.exchange)
         try await Self.leave(pairs)
         try await Self.leave(try await Self.open(tap, scripted, atOnce..<Self.inAll))
@@ -125,7 +125,7 @@ struct LoadLongTests {
         (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(tap.binary.process.identifier)/fd").count) ?? 0
     }
 
-    /// Lets this process, and what it starts, have as many descriptors as the system gives; tells how many.
+    /// Raises the descriptor limit of this process and its children to the maximum; returns it.
     private static func raiseDescriptorLimit() -> Int {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }

@@ -19,7 +19,7 @@ struct LogFileTests {
         return try #require(XMPPTapBinary.port(in: line))
     }
 
-    @Test func `A hang-up signal makes a new file where the old one was moved away`() async throws {
+    @Test func `A hang-up signal creates a new file if the old one was moved`() async throws {
         let folder = try #require(folder)
         let log = folder.path(of: "tap.jsonl")
         let proxy = try XMPPTapBinary([
@@ -48,7 +48,7 @@ struct LogFileTests {
         #expect(sessions == ["1", "2"], "the parts of a run are read in their order")
     }
 
-    @Test func `A full disk is told once, and the relay goes on`() async throws {
+    @Test func `A full disk is reported once, and the relay continues`() async throws {
         let log = try #require(folder).path(of: "tap.jsonl")
         let process = try proxy(after: "ulimit -f 8", ["--log", "off", "--log-to", "\(log),format=json,verbose"])
         let client = try PlainSocket(port: try await port(of: process))
@@ -64,7 +64,7 @@ struct LogFileTests {
         #expect(process.text(of: .standardError).contains("xmpptap: warning: \(log) is incomplete: "))
     }
 
-    @Test func `Where a full disk ends the program nothing is said of waiting for space`() async throws {
+    @Test func `If a full disk ends the program, no message says that it waits for space`() async throws {
         let proxy = try await XMPPTapBinary.run(["proxy", "--listen", "127.0.0.1:0", "--log-to", "/dev/full"])
         #expect(proxy.ending == .exited(3))
         #expect(proxy.error == "xmpptap: --log-to: cannot write /dev/full: No space left on device\n")
@@ -113,7 +113,7 @@ struct LogFileTests {
         #expect(try await process.terminate() == .exited(0))
     }
 
-    @Test func `Where the required file of a session cannot be made, sessions are closed until it can`() async throws {
+    @Test func `If the required file of a session cannot be created, sessions are closed until it can`() async throws {
         let captures = try #require(folder).path(of: "captures")
         try FileManager.default.createDirectory(atPath: captures, withIntermediateDirectories: false)
         let process = try proxy(after: ":", ["--log", "off", "--log-required", "--capture", "\(captures)/%s.xtap"])
@@ -168,7 +168,7 @@ struct LogFileTests {
         let port = try await port(of: process)
         let client = try PlainSocket(port: port)
         try await client.openStream()
-        // More than the log keeps waiting, and few enough for the sockets' buffers where it is not taken any more.
+        // More than the log buffers, and few enough for the sockets' buffers while the proxy does not read.
         let question = String(repeating: "x", count: 60_000)
         for _ in 0..<80 {
             try await client.write("<iq type='get' id='\(question)'><query xmlns='jabber:iq:register'/></iq>")
@@ -210,7 +210,7 @@ struct LogFileTests {
         let text = script.text(of: .standardOutput)
         #expect(text.replacing(/\u{1B}\[[0-9;]*m/, with: "").contains("    <presence/>"))
         #expect(text.contains("\u{1B}[") == isColoured)
-        // What it came to stands at the end.
+        // The summary is at the end.
         let end = text.replacing(/\u{1B}\[[0-9;]*m/, with: "").split(separator: /\r?\n/).suffix(4).joined(
             separator: "\n"
         )

@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// What a reader must see of any login is what XMPPFramework prints of one; a recording of it is in the corpus.
+/// The log of any login must show as much as XMPPFramework prints; a recording of that is in the corpus.
 @Suite(.timeLimit(.minutes(2)))
 struct LoginLogTests {
     @Test(
@@ -17,7 +17,7 @@ struct LoginLogTests {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
         let client = try RawConnection(port: tap.port)
-        // The recorded client's own bytes, but for the account and the address of the server.
+        // The recorded client's bytes, except for the account and the address of the server.
         for (line, next) in zip(printed, printed.dropFirst().map(Optional.some) + [nil]) where line.direction == "SEND"
         {
             let text = line.xml
@@ -81,7 +81,7 @@ struct LoginLogTests {
 
         init?(_ line: String) { self.init(line[...]) }
 
-        /// What makes it the same line in another login: what kind of item, and what it holds first.
+        /// The features that identify the same line in another login: the kind of item, and its first child.
         var shape: String {
             if xml.hasPrefix("<?xml") { return "<?xml" }
             if xml.hasPrefix("<stream:stream") { return "<stream:stream" }

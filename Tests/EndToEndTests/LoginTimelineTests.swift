@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// What `explain` tells of sessions on a real server: how they came to be ready, or where they failed.
+/// The output of `explain` for sessions on a real server: the steps until they are ready, or the failure.
 @Suite(
     .serialized,
     .timeLimit(.minutes(1)),
@@ -58,7 +58,7 @@ struct LoginTimelineTests {
         #expect(ready.first != "0", "\(ready)")
         #expect(told.contains("(address 127.0.0.1:\(server.port))"), "\(told)")
         #expect(told.contains("mechanism PLAIN; offered "), "\(told)")
-        // What came of it stands before the steps.
+        // The outcome precedes the steps.
         #expect(lines[1].hasPrefix("  ready after "), "\(told)")
         #expect(lines[2].hasSuffix(": closed by the client (closed)"), "\(told)")
         let failure = lines[(second + 1)...].prefix(4).map { $0.split { $0 == " " || $0 == ":" }.first ?? "" }

@@ -45,12 +45,12 @@ struct OutputTests {
             #expect(run.ending == .exited(3), "\(arguments): \(run.errors)")
             let told = run.errors.filter { $0.contains(" standard output") && $0.hasSuffix(": \(reason)") }
             #expect(told.count == 1, "\(arguments): \(run.errors)")
-            // What to do with a certificate is of no use to who has none.
+            // Advice about a certificate is useless if none exists.
             #expect(!run.errors.contains { $0.contains("trust") && arguments.contains("export") })
         }
     }
 
-    @Test func `A reader that has gone is no failure`() async throws {
+    @Test func `A reader that closes the pipe does not cause a failure`() async throws {
         for arguments in try await commands() {
             let run = try await shell("{ sleep 0.1; \"$0\" \"$@\"; } | true; echo ${PIPESTATUS[0]}", arguments)
             #expect(run.output == "0\n", "\(arguments): \(run.errors)")

@@ -12,7 +12,7 @@ struct PackagingTests {
 
     private let folder = try? TemporaryFolder()
 
-    /// Once as it is shipped, once with what it only proposes.
+    /// Once as shipped, once with all proposed settings.
     @Test(arguments: [false, true])
     func `The proxy starts with the configuration of the package`(isWhole: Bool) async throws {
         let folder = try #require(folder)
@@ -47,7 +47,7 @@ struct PackagingTests {
         #expect(try await process.ending() == .exited(0), "\(process.text(of: .standardOutput).suffix(200))")
     }
 
-    /// Without root nobody may raise a priority; the Swift runtime writes a line to the journal for each attempt.
+    /// Without root a process cannot raise a priority; the Swift runtime writes a line to the journal for each attempt.
     @Test func `The unit's answer to setpriority keeps the Swift runtime quiet`() async throws {
         let unit = try String(contentsOf: Self.packaging.appending(path: "debian/xmpptap.service"), encoding: .utf8)
         let answer = try #require(unit.firstMatch(of: #/(?m)^SystemCallFilter=~setpriority:(\d+)$/#)).1

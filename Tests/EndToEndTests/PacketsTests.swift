@@ -14,7 +14,7 @@ struct PacketsTests {
     private var packets: String { folder.path(of: "night.pcap") }
     private var ownPackets: String { folder.path(of: "own.pcapng") }
 
-    /// What was recorded of one talk.
+    /// The recordings of one talk.
     private struct Talk {
         /// The proxy's own log.
         var log: [LogRecord]
@@ -27,7 +27,7 @@ struct PacketsTests {
 
     init() throws { folder = try TemporaryFolder() }
 
-    /// What a session said in a direction, of which a login's elements may differ between the two legs.
+    /// The items of a session in a direction; a login's elements may differ between the two legs.
     private static func items(_ records: [LogRecord], of remote: String, _ direction: String) -> [String] {
         let session = records.first { $0.remote == remote }?.session
         let items = records.filter { $0.session == session && $0.direction == direction }
@@ -137,7 +137,7 @@ struct PacketsTests {
             (["--redact", "metadata"], ["what light", "romeo"]), (["--no-redact"], ["[redacted:"]),
         ] {
             let others = try await records(["--keylog", keys] + flags)
-            // Bytes behind the end of a stream have a record for each read, where they are shown.
+            // Bytes after the end of a stream have a record for each read, if they are shown.
             func events(_ records: [LogRecord]) -> [String] {
                 records.filter { $0.kind != "bytes" }.map {
                     "\($0.session ?? 0) \($0.kind) \($0.code ?? "") \($0.name ?? "") \($0.direction ?? "")"
@@ -162,7 +162,7 @@ struct PacketsTests {
         for record in kept where !["records-omitted", "capture-ended"].contains(record.code) {
             #expect(shown[record.sequence]?.xml == record.xml && shown[record.sequence]?.code == record.code)
         }
-        // What was kept of the packets tells the same, with the secrets in it.
+        // The recorded packets show the same, including the secrets.
         let rights = try FileManager.default.attributesOfItem(atPath: ownPackets)[.posixPermissions] as? Int
         #expect(rights == 0o600)
         #expect(try await records([], of: ownPackets).count { $0.code == "tls-decrypted" } == 3)
@@ -213,13 +213,13 @@ struct PacketsTests {
         let edit = try ToolProcess(TestProgram.editcap.rawValue, ["--inject-secrets", "tls,\(keys)", packets, own])
         try #expect(await edit.ending() == .exited(0), "\(edit.text(of: .standardError))")
         #expect(try await records([], of: own).count { $0.code == "tls-decrypted" } == 3)
-        // One that began when the first connection was open already: of it nothing can be read, and it is named.
+        // A capture that began within the first connection's TLS: that connection cannot be read, and is named.
         let late = folder.path(of: "late.pcap")
         let cut = try ToolProcess(TestProgram.editcap.rawValue, ["-F", "pcap", packets, late, "1-24"])
         try #expect(await cut.ending() == .exited(0), "\(cut.text(of: .standardError))")
         let rest = try await records(["--keylog", keys], of: late)
         #expect(rest.count { $0.code == "tls-decrypted" } == 2)
-        // One that began within the first connection, before its TLS: what that carries is read whole.
+        // A capture that began within the first connection, before its TLS: the TLS data is read completely.
         func stanzas(_ records: [LogRecord]) -> [String: [String?]] {
             Dictionary(grouping: records.filter { $0.kind == "stanza" }) { "\($0.remote ?? "") \($0.direction ?? "")" }
                 .mapValues { $0.map(\.xml) }

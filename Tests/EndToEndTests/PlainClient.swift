@@ -1,14 +1,14 @@
 import Foundation
 import TapTestKit
 
-/// A client that does nothing by itself, so that each step is the test's.
+/// A client that acts only on the test's calls.
 struct PlainClient {
     let socket: PlainSocket
     let account: Account
 
     /// Logs in by SASL PLAIN without TLS, binds, asks for the roster and is available.
     ///
-    /// - Parameter resource: asked for; the server chooses where it is nil.
+    /// - Parameter resource: the requested resource; nil lets the server choose.
     init(_ account: Account, _ tap: Tap, resource: String? = nil) async throws {
         try await self.init(account, port: tap.port, resource: resource)
     }

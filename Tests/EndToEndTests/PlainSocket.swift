@@ -58,7 +58,7 @@ final class PlainSocket: @unchecked Sendable {  // Sendable: one test uses it, o
         }
     }
 
-    /// Opens a stream to a domain and waits for what the server offers.
+    /// Opens a stream to a domain and waits for the server's features.
     func openStream(to domain: String = "localhost") async throws {
         try await write(
             "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='\(domain)' "

@@ -34,7 +34,7 @@ struct ProbeElsewhereTests {
         )
         #expect(probed.tells("✓ juliet@example.org can log in"))
 
-        // Announced, and nobody there: who takes that one is locked out.
+        // Announced, but nothing listens there: clients that choose that service are locked out.
         let half = try await NameServer([
             "srv-host=_xmpp-client._tcp.example.org,xmpp.example.org,\(scene.server.port),1,1",
             "srv-host=_xmpps-client._tcp.example.org,xmpp.example.org,\(closed),2,1",
@@ -145,7 +145,7 @@ struct ProbeElsewhereTests {
             "Prosody, openssl or slixmpp is missing"
         )
     )
-    func `Beside a recorded client it shows where that left the path that works`() async throws {
+    func `Compared with a recorded client it shows the step at which the client failed`() async throws {
         let scene = try await InterceptScene()
         let wrong = Account("juliet", password: "wr0ng-passw0rd")
         let trust = ["--ca", scene.authority]
@@ -181,7 +181,7 @@ struct ProbeElsewhereTests {
         #expect(probed.tells("✓ mechanism SCRAM-SHA-256", "✓ mechanism SCRAM-SHA-256"))
         #expect(probed.tells("✓ sasl success", "≠ ✗ sasl failure  ← first difference"))
         #expect(probed.tells("✗ the client failed at SASL (not-authorized"))
-        // What it does after its first failure, and when it leaves, is not the same each time.
+        // The client's actions after its first failure, and the time when it leaves, vary.
         #expect(probed.tells("  try: "))
         #expect(probed.lines.allSatisfy { $0.count <= 100 }, "\(probed.output)")
 

@@ -2,11 +2,11 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// A Prosody with a certificate that a test chooses, and what a probe of it needs.
+/// A Prosody with a certificate that a test chooses, and the resources for a probe.
 struct ProbeScene {
     let authority: TestAuthority
     let server: ProsodyServer
-    /// Where it begins with TLS.
+    /// The port for TLS from the first byte on.
     let direct: UInt16
     let folder: TemporaryFolder
 
@@ -56,7 +56,7 @@ struct ProbeScene {
     }
 }
 
-/// What came of a probe.
+/// The result of a probe.
 struct Probed {
     let ending: ToolProcess.Ending
     let output: String
@@ -85,7 +85,7 @@ struct Probed {
             .replacing(/ready after [0-9.]+ m?s/, with: "ready after TIME")
             .replacing(/([0-9A-F]{2}:){15}[0-9A-F]{2}/, with: "FINGERPRINT")
             .replacing(/127\.0\.0\.1:[0-9]+/, with: "127.0.0.1:PORT")
-            // In no order of its own; and what a newer one may change.
+            // Parts in random order, and parts that a newer version may change.
             .replacing(/SASL: ((SCRAM-SHA-256|SCRAM-SHA-1|PLAIN) ?){3}/, with: "SASL: MECHANISMS")
             .replacing(/Prosody [0-9.]+, [0-9]+ features/, with: "Prosody VERSION, features")
             .replacing(/until [0-9-]{10}/, with: "until DATE")

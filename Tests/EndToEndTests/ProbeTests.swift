@@ -56,7 +56,7 @@ struct ProbeTests {
         try await scene.server.stop()
     }
 
-    @Test func `A wrong password is told, and shown to nobody`() async throws {
+    @Test func `A wrong password is reported, but not shown`() async throws {
         let scene = try await ProbeScene()
         let log = scene.folder.path(of: "probe.log")
         let probed = try await scene.probe(
@@ -231,7 +231,7 @@ struct ProbeTests {
         #expect(probed.tells("✗ stream", "no answer"))
     }
 
-    @Test func `What was typed is judged before anything is done`() async throws {
+    @Test func `Arguments are validated before anything is done`() async throws {
         let folder = try TemporaryFolder()
         let open = try folder.write("secret\n", to: "password")
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: open)

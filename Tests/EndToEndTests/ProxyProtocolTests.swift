@@ -84,7 +84,7 @@ struct ProxyProtocolTests {
         #expect(!records.contains { $0.code == "bad-proxy-header" && $0.message?.contains("without") == true })
     }
 
-    @Test func `Without the flag the server sees the proxy, and a client that claims an address is no XMPP`()
+    @Test func `Without the flag the server sees the proxy, and a header from a client is a stream error`()
         async throws
     {
         let server = try await EjabberdServer(usesProxyProtocol: false)
@@ -99,7 +99,7 @@ struct ProxyProtocolTests {
         #expect(!(try tap.records().contains { $0.remote?.hasPrefix("192.0.2.1") == true }))
     }
 
-    @Test func `Who comes without a header where one is expected is closed, and the log says why`() async throws {
+    @Test func `A connection without the expected header is closed, and the log says why`() async throws {
         let server = try await EjabberdServer(usesProxyProtocol: true)
         let tap = try await Tap(upstream: server.port, arguments: ["--proxy-protocol", "accept"])
         let client = try RawConnection(port: tap.port)

@@ -46,7 +46,7 @@ struct ProxyTests {
         }
         let pong = try #require(records.first { $0.session == 2 && $0.type == "result" && $0.name == "iq" })
         #expect(pong.answers != nil && pong.roundTrip != nil)
-        // What was said is there four times: sent by one and received by the other, each way.
+        // Each message is there twice: sent by one client and received by the other.
         for (body, sender, receiver) in [(Self.question, 2, 1), (Self.answer, 1, 2)] {
             let messages = records.filter { $0.name == "message" && Self.body(of: $0.xml) == body }
             #expect(messages.map(\.session) == [UInt64(sender), UInt64(receiver)])
@@ -60,7 +60,7 @@ struct ProxyTests {
         }
     }
 
-    /// The streams and what goes before the first stanza, in the order in which it must stand in any login.
+    /// The streams and the elements before the first stanza, in the order that any login must have.
     private static func checkHandshake(_ items: [LogRecord], _ account: Account) {
         func place(_ direction: String, after start: Int, _ what: String, _ matches: (LogRecord) -> Bool) -> Int {
             let found = items[min(start, items.count)...].firstIndex { $0.direction == direction && matches($0) }
@@ -160,7 +160,7 @@ struct ProxyTests {
         try await juliet.event("ready")
         let romeo = try ScriptedClient(.slixmpp, as: .romeo, port: tap.port, .init(send: [(.juliet, Self.question)]))
         try await juliet.event("received")
-        // Ten flushes, of which one is due.
+        // Ten flush intervals, of which one is enough.
         try await Task.sleep(for: .milliseconds(200))
         tap.binary.process.signal(SIGKILL)
         #expect(try await tap.binary.process.ending() == .signalled(SIGKILL))

@@ -141,7 +141,7 @@ struct ReadTests {
 
                 """
         )
-        // Where several files are merged, each part says whose it is.
+        // If several files are merged, each part names its file.
         let folder = try #require(folder)
         let client = try folder.write("2026-11-21 17:22:42.500 SEND: <presence/>\n", to: "client.log")
         let merged = try await XMPPTapBinary.run(["read", file, client])
@@ -161,7 +161,7 @@ struct ReadTests {
         #expect(both.ending == .exited(2) && both.error.contains("choose one of --sessions and --stats"))
     }
 
-    @Test func `A torn last line is told and skipped, another damaged line brings exit 3, from explain too`()
+    @Test func `A torn last line is reported and skipped, another damaged line causes exit 3, from explain too`()
         async throws
     {
         let torn = try capture([Self.header, Self.records[0]], end: "\n{\"sequence\":2,\"ti")
@@ -202,7 +202,7 @@ struct ReadTests {
         }
     }
 
-    @Test func `Sessions of several runs stay apart, in JSON and in what is made of it`() async throws {
+    @Test func `Sessions of several runs stay apart, in JSON and in other forms`() async throws {
         let folder = try #require(folder)
         func ready(_ minute: Int, _ sequence: Int, session: Int) -> String {
             Self.records[0].replacing("17:22:", with: "17:\(minute):")
@@ -241,7 +241,7 @@ struct ReadTests {
             $0.prefix { $0 != "," }
         }
         #expect(heads == ["session 1 of run 1", "session 2 of run 1", "session 1 of run 2", "session 3 of run 1"])
-        // Of one session the numbers before are those of what is shown, and the same text is told.
+        // With one session selected, the numbers refer to the shown records, and the text is the same.
         let one = try await XMPPTapBinary.run(["read", whole, "--json", "--session", "3"])
         #expect(
             one.output.split(separator: "\n").map(String.init) == [
@@ -299,8 +299,7 @@ struct ReadTests {
         #expect(script.text(of: .standardOutput).contains(" kB cut here; redirect to a file to see it whole … "))
     }
 
-    @Test func `A part that is missing is told, and JSON that is made of the rest is not called complete`() async throws
-    {
+    @Test func `A missing part is reported, and JSON made of the rest is not called complete`() async throws {
         let file = try capture(["\(Self.header.dropLast()),\"records_before\":1}", Self.records[1]])
         let read = try await XMPPTapBinary.run(["read", file, "--json"])
         #expect(read.ending == .exited(0))
@@ -311,7 +310,7 @@ struct ReadTests {
         #expect(try await XMPPTapBinary.run(["explain", file]).error.hasPrefix(told))
     }
 
-    @Test func `Lines of two sessions that changed places are no loss`() async throws {
+    @Test func `Swapped lines of two sessions do not count as a loss`() async throws {
         let swapped = [Self.header, Self.records[1], Self.records[0]]
         let file = try capture(swapped)
         let read = try await XMPPTapBinary.run(["read", file])
@@ -331,7 +330,7 @@ struct ReadTests {
         #expect(first.output == "2026-11-21T17:22:42.102Z info [1] net: hello\n")
     }
 
-    @Test func `What was recorded at info has no XML, and that is said`() async throws {
+    @Test func `A recording at info has no XML, and a message says so`() async throws {
         let file = try capture([Self.header.replacing("verbose", with: "info"), Self.records[0]])
         let read = try await XMPPTapBinary.run(["read", file, "--log", "verbose"])
         #expect(read.ending == .exited(0))
@@ -340,7 +339,7 @@ struct ReadTests {
         )
     }
 
-    @Test func `A file that is none of ours is named, with exit 3`() async throws {
+    @Test func `A file in another format is named, with exit 3`() async throws {
         let folder = try #require(folder)
         for (name, text, message) in [
             ("other.txt", "hello\n", " is neither a log or capture of xmpptap nor a log of a client or server "),
@@ -357,7 +356,7 @@ struct ReadTests {
             #expect(read.error.hasPrefix("xmpptap: \(file)\(message)"), "\(read.error)")
             #expect(read.output.isEmpty)
         }
-        // gzip is read, of a file and of a pipe; of bzip2 the way out that is told works.
+        // gzip is read, from a file and from a pipe; the suggested command for bzip2 works.
         let path = try #require(XMPPTapBinary.path)
         let file = try capture([Self.header] + Self.records)
         let log = try await XMPPTapBinary.run(["read", file]).output
@@ -400,7 +399,7 @@ struct ReadTests {
         }
         try append(Self.records)
         try await waits(for: "2026-11-21T17:22:43.102Z info [2] SEND presence 11 B")
-        // What stands in the old file when the new one is begun is shown, too.
+        // Records written to the old file before the new one begins are shown, too.
         let third = Self.records[1].replacing("\"sequence\":2", with: "\"sequence\":3").replacing(":43.", with: ":44.")
         let fourth = Self.records[1].replacing("\"sequence\":2", with: "\"sequence\":4").replacing(":43.", with: ":45.")
         try append([third])
@@ -428,7 +427,7 @@ struct ReadTests {
         #expect(shell.text(of: .standardError).isEmpty)
     }
 
-    @Test func `A read from the network is told with its size once`() async throws {
+    @Test func `A read from the network is logged with its size once`() async throws {
         let demo = try await XMPPTapBinary.run(["demo", "--log", "trace"])
         let chunk = try #require(demo.output.split(separator: "\n").first { $0.contains("] SEND chunk ") })
         #expect(chunk.wholeMatch(of: /.* SEND chunk [0-9]+ B at 0/) != nil, "\(chunk)")

@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// What the README and the pages of the manual say, tried.
+/// The statements of the README and of the manual's pages, tested.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ReadmeTests {
     private static let lines = Documentation.pages.flatMap(\.lines)
@@ -13,7 +13,7 @@ struct ReadmeTests {
         #expect(definitions.ending == .exited(0))
         var known = Set(definitions.output.matches(of: /"name" : "([a-z-]+)"/).map { "--\($0.1)" })
         #expect(known.count > 50)
-        // The parser has the first of its own, and tells nobody; the others are those of other programs.
+        // The first is a hidden option of the parser; the others belong to other programs.
         known.formUnion([
             "--generate-completion-script", "--unix-socket", "--inject-secrets", "--debug", "--logfile", "--print-xmpp",
         ])
@@ -44,7 +44,7 @@ struct ReadmeTests {
     }
 
     @Test func `Every transcript is claimed by a test`() {
-        // What a block of commands, settings or code begins with, which prints nothing.
+        // The beginnings of blocks with commands, settings or code, which have no output.
         let others = [
             "xmpptap ", "make ", "tcpdump ", "jq ", "(umask", "echo ", "bash ", "SSL_CERT_FILE=", "1$ ", "# tap.conf",
             "systemctl ", "# The server's uptime", "import logging", "# The password files", " SOURCES ",

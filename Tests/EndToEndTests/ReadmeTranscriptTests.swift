@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// The transcripts of the README and the manual, held against what the program prints. A line may be left out where there is a `…`.
+/// Compares the transcripts of the README and the manual with the program's output. A `…` may replace lines.
 @Suite(.serialized, .timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ReadmeTranscriptTests {
     @Test func `a transcript that leaves a line out without saying so is found`() {
@@ -186,7 +186,7 @@ struct ReadmeTranscriptTests {
         try Documentation.check(.insideTLSRead, read.output.split(separator: "\n").map(String.init))
     }
 
-    /// What the manual says of slixmpp and go-sendxmpp, typed as it stands there.
+    /// Runs the manual's commands for slixmpp and go-sendxmpp.
     private static func tryClients(port: UInt16, trusting authority: String) async throws {
         let page = try #require(Documentation.pages.first { $0.name == "clients.md" })
         let folder = try TemporaryFolder()
@@ -242,7 +242,7 @@ struct ReadmeTranscriptTests {
         #expect(scene.client.socket.received.contains("Good night"))
     }
 
-    /// What a proxy with a rule file says of these logins of juliet's, one after the other; all but the last fail.
+    /// The output of a proxy with a rule file for these logins of juliet, one after the other; all but the last fail.
     private static func printed(_ file: String, logins: Int, options: [String] = []) async throws -> [String] {
         let server = try await ProsodyServer()
         let program = try #require(XMPPTapBinary.path)

@@ -47,7 +47,7 @@ struct ReanalysisTests {
 
     private static let features = WhyScripted.features(["SCRAM-SHA-1", "PLAIN"])
 
-    /// Plays a session: what is said in turns, the client first.
+    /// Plays a session: the turns, the client first.
     private static func play(_ said: [String], _ tap: Tap, _ listener: RawListener, resets: Bool = false) async throws {
         let client = try RawConnection(port: tap.port)
         try await client.write(said[0])
@@ -80,7 +80,7 @@ struct ReanalysisTests {
             + "<jid>juliet@localhost/balcony</jid></bind></iq>",
     ]
 
-    @Test func `Logins, errors, and what was never decoded`() async throws {
+    @Test func `Logins, errors, and data that was never decoded`() async throws {
         let listener = try RawListener()
         let tap = try await Tap(upstream: listener.port, arguments: ["--limit", "item=70000"])
         let sm = "xmlns='urn:xmpp:sm:3'"

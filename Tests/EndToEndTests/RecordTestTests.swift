@@ -74,7 +74,7 @@ import Testing
         let again = try await XMPPTapBinary.run(["replay"] + words)
         #expect(again.ending == .exited(0), "\(again)")
         #expect(folder.read("talk.xml").contains("failures=\"0\""))
-        // What is there is not written over.
+        // Existing files are not overwritten.
         let refused = try await XMPPTapBinary.run(["record-test", folder.path(of: "talk")] + (try replayed))
         #expect(refused.ending == .exited(2) && refused.error.contains("talk.xtap exists already"), "\(refused)")
         try await server.stop()
@@ -100,7 +100,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test func `what has no login is no test, and says what to do`() async throws {
+    @Test func `a recording without a login is refused as a test, with advice`() async throws {
         let recording = try record("nothing")
         _ = try await recording.port()
         recording.process.signal(SIGINT)

@@ -2,17 +2,17 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// `xmpptap replay` against servers that do what no server should: it ends, and says where, why, and what it still did.
+/// `xmpptap replay` against misbehaving servers: it ends, and reports the place, the cause, and the remaining steps.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ReplayMisbehaviourTests {
-    /// What a server does, and what is said of it.
+    /// The misbehaviour of a server, and the expected message.
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
         var login = ReplayPeer.Login.sasl
         var answers: [ReplayPeer.Answer] = []
         var arguments: [String] = []
         let exit: Int32
-        /// Parts of what is said.
+        /// Parts of the message.
         let said: [String]
     }
 

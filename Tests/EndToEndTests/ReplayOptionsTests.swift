@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// What the options of `xmpptap replay` do, against a scripted server.
+/// The options of `xmpptap replay`, against a scripted server.
 @Suite(.timeLimit(.minutes(3)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ReplayOptionsTests {
     private let folder: TemporaryFolder
@@ -52,7 +52,7 @@ struct ReplayOptionsTests {
         #expect(unwritten.ending == .exited(3) && unwritten.output.contains("1 changed"), "\(unwritten)")
     }
 
-    @Test func `each capture of a folder is a test of its own`() async throws {
+    @Test func `each capture of a folder is a separate test`() async throws {
         let tests = folder.path(of: "tests")
         try FileManager.default.createDirectory(atPath: tests, withIntermediateDirectories: true)
         for (name, text) in [("a", "one"), ("b", "two")] {
@@ -71,7 +71,7 @@ struct ReplayOptionsTests {
             report.contains("tests=\"3\" failures=\"1\" errors=\"1\"") && report.contains("tests/b.xtap: session 1"),
             "\(report)"
         )
-        // What could be played is told apart from what differs.
+        // Failures to play are distinguished from differences.
         try FileManager.default.removeItem(atPath: folder.path(of: "tests/c.xtap"))
         #expect(try await peer.replay(tests, in: folder, ["--update"]).ending == .exited(1))
         #expect(folder.read("tests/b.noise").contains("text() present"))
@@ -87,7 +87,7 @@ struct ReplayOptionsTests {
         #expect(latencies.first?["count"] as? Int == 2 && latencies.first?["p99"] is Double, "\(all.output)")
     }
 
-    @Test func `what a client had sent before it lost its connection gets to the server`() async throws {
+    @Test func `data that a client sent before it lost its connection reaches the server`() async throws {
         let text = String(repeating: "x", count: 2000)
         let sends = (0..<4000).map { "010 1 send <message to='a@b' id='m\($0)'><body>\(text)</body></message>" }
         let log = RecordedLog(Self.ready + sends.joined(separator: "\n") + "\n900 1 ended")
@@ -283,7 +283,7 @@ struct ReplayOptionsTests {
     }
 
     @Test func `items that wait for each other in a circle are given up, and the replay ends`() async throws {
-        // Each answer stands before its request.
+        // Each answer precedes its request.
         let items = ["a", "b"].map {
             "010 1 recv \(Self.query($0, id: $0, "result"))\n020 1 send \(Self.query($0, id: $0, "get"))"
         }

@@ -1,7 +1,7 @@
 import Synchronization
 import TapTestKit
 
-/// A server of a test's own: logs in whoever comes, and answers what it was told to answer.
+/// A server in the test: accepts any login, and sends the given answers.
 final class ReplayPeer: Sendable {
     /// The login that it offers.
     enum Login: Sendable {
@@ -15,8 +15,8 @@ final class ReplayPeer: Sendable {
         case deaf
     }
 
-    /// What comes for an item of the client, by a part of it; `ID` is its id, `FIRST` the id of its first request of `type='get'`,
-    /// `CLOSE` closes the connection, and after `SPLIT` the first byte comes a while before the next.
+    /// The answer to an item of the client that contains a text; `ID` is its id, `FIRST` the id of its first request of
+    /// `type='get'`, `CLOSE` closes the connection, and after `SPLIT` the first byte is sent a while before the next.
     typealias Answer = (to: String, answer: String)
 
     private let listener: RawListener
@@ -26,7 +26,7 @@ final class ReplayPeer: Sendable {
     private let items = Mutex<[(text: String, at: ContinuousClock.Instant)]>([])
     private let task = Mutex<Task<Void, Never>?>(nil)
 
-    /// - Parameter afterwards: What comes so long after the first answer.
+    /// - Parameter afterwards: An item sent so long after the first answer.
     init(_ login: Login = .sasl, answers: [Answer] = [], afterwards: (after: Duration, item: String)? = nil) throws {
         var room: Int32?
         if case .deaf = login { room = 65_536 }
@@ -46,7 +46,7 @@ final class ReplayPeer: Sendable {
 
     var port: UInt16 { listener.port }
 
-    /// All that has come of its clients, with its time.
+    /// All data received from its clients, with its time.
     var received: [(text: String, at: ContinuousClock.Instant)] { items.withLock { $0 } }
 
     /// All that has come as one text.
@@ -67,7 +67,7 @@ final class ReplayPeer: Sendable {
         )
     }
 
-    // MARK: What it says
+    // MARK: Output
 
     private static let header =
         "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' from='localhost' id='1' version='1.0'>"
@@ -104,7 +104,7 @@ final class ReplayPeer: Sendable {
         while true {
             let (bytes, end) = try await connection.read(within: .seconds(60)) { $0.last == UInt8(ascii: ">") }
             guard end == .enough else { return connection.close() }
-            // What was written in one go comes in one go.
+            // Data written at once arrives at once.
             let text = String(decoding: bytes, as: UTF8.self)
             items.withLock { $0.append((text, .now)) }
             if text.contains("<stream:stream") {

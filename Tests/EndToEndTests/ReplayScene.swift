@@ -42,7 +42,7 @@ struct ReplayScene {
         )
     }
 
-    /// A server of its own that nobody has used.
+    /// A new, unused server.
     func server(accounts: [Account] = [.juliet, .romeo], host: String = "") async throws -> ProsodyServer {
         try await ProsodyServer(encryption: .startTLS(certificate), accounts: accounts, host: host)
     }

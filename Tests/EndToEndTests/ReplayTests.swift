@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// A recorded session of two real clients, played against servers that nobody has used.
+/// A recorded session of two real clients, played against unused servers.
 @Suite(
     .timeLimit(.minutes(5)),
     .serialized,
@@ -67,7 +67,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test func `copies have accounts and ids of their own`() async throws {
+    @Test func `copies have separate accounts and ids`() async throws {
         let scene = try await ReplayScene()
         let users = (1...3).flatMap { number in
             ["juliet", "romeo"].map {
@@ -86,7 +86,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test func `accounts, passwords and servers that are wrong are told apart`() async throws {
+    @Test func `wrong accounts, passwords and servers are reported as such`() async throws {
         let scene = try await ReplayScene()
         let server = try await scene.server()
         try scene.folder.write("wrong\n", to: "wrong")

@@ -97,7 +97,7 @@ struct RulesActTests {
         #expect(acted("dropped") >= 2 && acted("edited") >= 2)
         #expect(records.contains { $0.code == "rules-not-evaluated" && $0.level == "warn" })
         records.checkEveryNumberIsThere()
-        // What was forwarded is what the log says.
+        // The log agrees with the forwarded stanzas.
         #expect(Tap.read(scene.tap.text).contains("dropped \(Self.filter("no-typing")):5:"))
     }
 
@@ -151,7 +151,7 @@ struct RulesActTests {
 
         """
 
-    @Test func `A cut, half a close, a stall, a lost acknowledgement, a refused SASL2, each in a session of its own`()
+    @Test func `A cut, half a close, a stall, a lost acknowledgement, a refused SASL2, each in a separate session`()
         async throws
     {
         let folder = try TemporaryFolder()
@@ -184,7 +184,7 @@ struct RulesActTests {
         let began = ContinuousClock.now
         try await say("stall", stalled)
         try await say("behind it", stalled)
-        // The other direction goes on.
+        // The other direction continues.
         try await say("whatever", romeo, to: "stalled", of: .juliet)
         try await stalled.socket.read(until: "<body>of the first</body>")
         try await romeo.socket.read(until: "<body>behind it</body>")
@@ -206,7 +206,7 @@ struct RulesActTests {
         try await refused.read(until: "</failure>")
         #expect(refused.received.contains("<failure xmlns='urn:xmpp:sasl:2'><temporary-auth-failure"))
 
-        // What waits behind a delayed stanza is judged when the client has ended its stream already.
+        // A stanza that waits behind a delayed one is judged after the client has ended its stream.
         let leaving = try await enter("leaving")
         let other = try await enter("other")
         try await say("delay", other, to: "leaving", of: .juliet)

@@ -63,7 +63,7 @@ struct RulesTests {
         let plain = try folder.write("KIND: message\nLOG=x\n", to: "plain.pfw")
         let all = try await XMPPTapBinary.run(["rules", "run", plain, log, "--json"])
         #expect(all.ending == .exited(0) && all.output.split(separator: "\n").count == 3, "\(all.output)")
-        // Two recordings, told from rule files by what is in them.
+        // Two recordings, distinguished from rule files by their content.
         let (other, same) = try (folder.write(Self.log, to: "other.log"), folder.write("KIND: iq\nLOG=y\n", to: "same"))
         let both = try await XMPPTapBinary.run(["rules", "run", plain, same, log, other, "--json"])
         let runs = both.output.split(separator: "\n").map { $0.contains("\"run\":2") }
@@ -80,7 +80,7 @@ struct RulesTests {
         }
     }
 
-    @Test func `A filter selects what is read, and says where it is wrong`() async throws {
+    @Test func `A filter selects the records that are read, and reports the position of a mistake`() async throws {
         let folder = try TemporaryFolder()
         let log = try folder.write(Self.log, to: "client.log")
         let told = try await XMPPTapBinary.run(["read", log, "--json", "--filter", "message and (send or body~'^h.$')"])

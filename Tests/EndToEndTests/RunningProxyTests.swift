@@ -69,7 +69,7 @@ import Testing
             }
         }
 
-        /// What a command writes to a terminal of so many columns.
+        /// The output of a command on a terminal of so many columns.
         func terminal(columns: Int, _ arguments: [String]) async throws -> [String] {
             let command = [try #require(XMPPTapBinary.path)] + arguments + flags
             let words = command.map { "'\($0)'" }.joined(separator: " ")
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func `messages are injected both ways, and the session goes on to its end`() async throws {
+    @Test func `messages are injected both ways, and the session continues to its end`() async throws {
         let scene = try await Scene(juliet: 4, romeo: 2)
         let fromNobody = try await scene.run([
             "inject", "--jid", Account.juliet.jid, "--to", "client", "--message", "Ay <me> & 'more'", "--peer",
@@ -418,7 +418,7 @@ import Testing
         #expect(!sessions.isEmpty && sessions.allSatisfy { $0 == 2 })
     }
 
-    @Test func `what is no stanza for the session is refused, and nothing happens to it`() async throws {
+    @Test func `input that is not a stanza for the session is refused, and the session is unaffected`() async throws {
         let scene = try await Scene()
         let cases: [(stanza: String, words: String)] = [
             ("<message><body>x</message>", "offset 16"),
@@ -455,7 +455,7 @@ import Testing
         #expect(!scene.juliet.events.contains { $0.event == "disconnected" })
     }
 
-    @Test func `raw bytes go out as they are, and the peer ends its stream for them`() async throws {
+    @Test func `raw bytes are sent unchanged, and the peer ends its stream because of them`() async throws {
         let scene = try await Scene()
         let sent = try await scene.run(
             ["inject", "--session", "2", "--to", "server", "--raw"],
@@ -482,7 +482,7 @@ import Testing
         #expect(full.ending == .exited(0) && full.output.hasPrefix("PING \(jid), client of session 3"), "\(full)")
     }
 
-    @Test func `the only running proxy is found; none and several are told`() async throws {
+    @Test func `the only running proxy is found; none or several are reported`() async throws {
         let server = try await ProsodyServer()
         let folder = try TemporaryFolder()
         let environment = ["XDG_RUNTIME_DIR": folder.path, "TMPDIR": folder.path]

@@ -28,7 +28,7 @@ import Testing
         let text = Tap.read(script)
         #expect(text.contains("[Client] Juliet") && text.contains("{scansion:any}"))
         #expect(text.contains("from=\"${Romeo's full JID}\""))
-        // What was written may have been edited.
+        // The written script may have been edited.
         let again = try await XMPPTapBinary.run(["convert", capture, script])
         #expect(again.ending == .exited(2) && again.error.contains("talk.scs exists already"))
         #expect(try await XMPPTapBinary.run(["convert", capture, script, "--overwrite"]).ending == .exited(0))

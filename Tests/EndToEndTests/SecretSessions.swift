@@ -2,11 +2,11 @@ import TapRecord
 import TapTestKit
 import Testing
 
-/// Sessions full of secrets between a client and a server played by hand: well-formed, and broken where it hurts.
+/// Sessions full of secrets between a client and a server played by the test: well-formed ones, and broken ones.
 enum SecretSessions {
     typealias Play = @Sendable (_ client: RawConnection, _ server: RawConnection) async throws -> Void
 
-    /// All of them, each with connections of its own, which it ends.
+    /// All of them, each with new connections, which it closes.
     static let all: [Play] = [
         // Every item of the catalogue without a login, in both directions at once.
         { client, server in
@@ -20,7 +20,7 @@ enum SecretSessions {
             try await exchange(client, server, send: send, recv: recv)
             try await play([(.send, "</stream:stream>"), (.recv, "</stream:stream>")], client, server)
         },
-        // What people write, and who they are.
+        // Texts written by people, and their names.
         { client, server in
             try await play(login, client, server)
             let items = SecretCatalogue.inEveryWrapping(SecretCatalogue.texts + SecretCatalogue.people)
@@ -43,7 +43,7 @@ enum SecretSessions {
             try await play([(.send, piece)], client, server)
             client.reset()
         },
-        // Something that is no XML right behind a secret, before and after the login, and secrets after it.
+        // Data that is not XML directly after a secret, before and after the login, and secrets after it.
         { client, server in
             try await play(greeting, client, server)
             try await play(
@@ -94,7 +94,7 @@ enum SecretSessions {
                 recv: Array("<a token='WXZzciBwYmFmdmZnZiBq'/>".utf8)
             )
         },
-        // What is not read at all: plain text where TLS should be, and another protocol.
+        // Data that is never parsed: plain text instead of TLS, and another protocol.
         { client, server in
             try await play(greeting, client, server)
             try await play(

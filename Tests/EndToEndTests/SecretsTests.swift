@@ -18,14 +18,14 @@ struct SecretsTests {
     /// Everything that a run has written, by name.
     private typealias Outputs = [(name: String, text: String)]
 
-    @Test func `No secret is in any log, capture or message, and a placeholder is where it was`() async throws {
+    @Test func `No secret is in any log, capture or message, and each is replaced by a placeholder`() async throws {
         let outputs = try await run([])
         #expect(outputs.count == 30)
         for (name, text) in outputs {
             let leaks = Self.search.leaks(in: text)
             #expect(leaks.isEmpty, "\(name): \(leaks.count) leaks, as \(leaks.prefix(5))")
         }
-        // What is hidden is named: each kind of the catalogue in each output that shows items.
+        // Hidden values are named: each kind of the catalogue in each output that shows items.
         let whole = outputs.filter { $0.name.contains("verbose") || $0.name.contains("trace") || $0.name == "capture" }
         #expect(whole.count == 14)
         for (name, text) in whole {
@@ -84,12 +84,12 @@ struct SecretsTests {
         }
         let capture = try #require(outputs.first { $0.name == "capture" }?.text)
         #expect(capture.hasPrefix("{") && capture.contains("\"redaction\":\"\(policy)\""))
-        // What a policy does not hide is there.
+        // Content that a policy does not hide is present.
         let shown = SecretSearch(secrets: policy == "secrets" ? SecretCatalogue.texts.flatMap(\.secrets) : names)
         if policy != "metadata" { #expect(!shown.leaks(in: capture).isEmpty) }
         #expect(capture.contains("[redacted:text-") == (policy != "secrets"))
         #expect(capture.contains("anon-") == (policy == "metadata"))
-        // The story is told all the same.
+        // The report is still complete.
         let story = try #require(outputs.first { $0.name == "info.text" }?.text)
         for words in ["session: ready as ", "pending in", "body ", "contact", "RECV presence"] {
             #expect(story.contains(words), "no \(words)")

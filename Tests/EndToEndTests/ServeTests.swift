@@ -10,7 +10,7 @@ private struct ServeScene {
     let trusted: String
     private let authority: [String]
 
-    /// - Parameter capture: What is served; by default a talk of Juliet and Romeo.
+    /// - Parameter capture: The served capture; by default a talk of Juliet and Romeo.
     init(_ capture: String? = nil) async throws {
         folder = try TemporaryFolder()
         if let capture {
@@ -33,7 +33,7 @@ private struct ServeScene {
         return (binary, try await binary.port())
     }
 
-    /// What it has printed of its clients, after it was ended.
+    /// The output about its clients, after its end.
     func stop(_ binary: XMPPTapBinary) async throws -> String {
         let ending = try await binary.process.terminate()
         #expect(ending == .exited(0))
@@ -90,7 +90,7 @@ private struct ServeScene {
             .init(receive: 1),
             options: ["--ca", scene.trusted]
         )
-        // It wants to know more of the server than was recorded, so that it is not done by itself.
+        // The client requests more than was recorded, so it does not finish and is killed.
         #expect(try await nurse.event("roster").items == [Account.romeo.jid])
         #expect(try await nurse.event("received").body == Self.text)
         try await nurse.kill()

@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// A proxy under a service manager: sockets that were opened for it, what it notifies, reading its files again.
+/// A proxy under a service manager: inherited sockets, notifications, reloading its files.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ServiceManagerTests {
     private let folder = try? TemporaryFolder()
@@ -22,7 +22,7 @@ struct ServiceManagerTests {
         let port = try #require(ports.dropFirst().first.flatMap { UInt16($0) })
         let unused = try #require(ports.last)
 
-        // The script listens on that port: a proxy that opened one of its own would have failed.
+        // The script listens on that port: a proxy that opened it again would have failed.
         _ = try await manager.line(of: .standardOutput) { $0 == "READY=1" }
         try await PlainSocket(port: port).openStream()
         _ = try await manager.line(of: .standardError) { line in

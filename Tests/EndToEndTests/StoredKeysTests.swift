@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// `--accounts` with what a real Prosody has stored of passwords, and not with the passwords.
+/// `--accounts` with the keys that a real Prosody has stored, instead of the passwords.
 @Suite(
     .serialized,
     .timeLimit(.minutes(2)),
@@ -16,7 +16,7 @@ struct StoredKeysTests {
         let authority: InterceptAuthority
         let folder: TemporaryFolder
 
-        /// - Parameter change: What is changed in the record.
+        /// - Parameter change: A change of the stored record.
         init(arguments: [String] = [], _ change: (String) -> String = { $0 }) async throws {
             let certificate = try await TestCertificate()
             let direct = try FreePort.next()

@@ -69,8 +69,8 @@ import Testing
         for code in ["wrong-acknowledgement", "stream-error"] {
             #expect(!records.contains { $0.code == code }, "\(code)")
         }
-        // Juliet was told that all she has sent is handled. The server has counted what was not dropped, as her answers to
-        // pings are, and what came besides. Prosody's log tells its count, ejabberd its last acknowledgement.
+        // All of Juliet's stanzas were acknowledged to her. The server has counted those that were not dropped, such as
+        // her answers to pings, and injected ones. Its count is in Prosody's log, or in ejabberd's last acknowledgement.
         let last = records.last { $0.name == "a" && $0.direction == "recv" }
         let handled = try #require(
             kind == .prosody ? Self.last("acking for ", in: scene.clients.log) : Self.last("h='", in: last?.xml ?? "")
@@ -158,7 +158,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `after a restart of xmpptap a session is resumed where nothing was injected, and only then`(isPinged: Bool)
+    func `after a restart of xmpptap a session is resumed only if it had no injections`(isPinged: Bool)
         async throws
     {
         let scene = try await TalkScene(.prosody, arguments: isPinged ? ["--ping", "200ms"] : [])

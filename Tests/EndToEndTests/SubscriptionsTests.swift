@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// How people become contacts, on a real server: what the log says of it at info, and what `explain` makes of it.
+/// Presence subscriptions on a real server: the log at info, and the output of `explain`.
 @Suite(
     .serialized,
     .timeLimit(.minutes(2)),
@@ -23,7 +23,7 @@ struct SubscriptionsTests {
         return binary.process.lines(of: .standardOutput)
     }
 
-    @Test func `One is offline when asked, agrees at the next login, and both see how it came about`() async throws {
+    @Test func `A contact that was offline agrees at the next login, and both histories show the steps`() async throws {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
         let romeo = try await PlainClient(.romeo, tap)
@@ -103,7 +103,7 @@ struct SubscriptionsTests {
         )
     }
 
-    @Test func `A client that agrees by itself is seen to do so`() async throws {
+    @Test func `A client that approves automatically is recognised`() async throws {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
         // slixmpp agrees to whoever asks, and asks in turn.

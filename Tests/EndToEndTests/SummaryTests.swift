@@ -39,7 +39,7 @@ struct SummaryTests {
 
         #expect(!story.contains("<"), "\(story)")
         #expect(!story.contains("{http"), "\(story)")
-        // In order for each session: what one sends the other can be told to have got before that is told.
+        // In order within each session: a recipient's line may precede the sender's.
         var rests: [Substring: Substring] = [:]
         for line in Self.expected {
             let parts = line.split(separator: "…").map(String.init)
@@ -52,7 +52,7 @@ struct SummaryTests {
             rests[session] = rest[found.endIndex...]
         }
 
-        // What was live is what a capture reads, and what the JSON log has.
+        // The live output equals that of reading the capture, and of the JSON log.
         let read = try await XMPPTapBinary.run(["read", tap.capture, "--log", "info"])
         #expect(read.ending == .exited(0))
         let told = story.split(separator: "\n").filter { !$0.hasPrefix("#") }

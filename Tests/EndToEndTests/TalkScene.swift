@@ -4,7 +4,7 @@ import TapTestKit
 /// Juliet and Romeo talk through a server with stream management (XEP-0198), juliet by way of a tap that ends TLS, and
 /// loses her connection again and again.
 struct TalkScene {
-    /// One line of what the clients tell.
+    /// One line of the clients' output.
     struct Event: Decodable {
         let event: String
         /// The ids of the messages that each has got.
@@ -48,7 +48,7 @@ struct TalkScene {
         )
     }
 
-    /// What the clients have told, and how they ended; the tap and the server are ended then.
+    /// The clients' output and result; stops the tap and the server.
     func finish(_ talk: ToolProcess) async throws -> (events: [Event], ending: ToolProcess.Ending) {
         let ending = try await talk.ending(within: .seconds(150))
         if tap.binary.process.isRunning { try await tap.stop() }

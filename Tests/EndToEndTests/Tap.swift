@@ -2,13 +2,13 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// `xmpptap proxy` as a user runs it, with a log of each kind in a folder of its own.
+/// `xmpptap proxy` as a user runs it, with a log of each kind in a separate folder.
 final class Tap: Sendable {
     /// The program.
     let binary: XMPPTapBinary
     /// The ports it listens on, in the order in which they were asked for.
     let ports: [UInt16]
-    /// Where its files are.
+    /// The folder of its files.
     let folder: TemporaryFolder
 
     /// The port it listens on.
@@ -80,7 +80,7 @@ final class Tap: Sendable {
     /// The lines of the text log at verbose.
     func lines() -> [String] { Self.read(text).split(separator: "\n").filter { !$0.hasPrefix("#") }.map(String.init) }
 
-    /// What a figure of /proc/PID/status says, in KiB.
+    /// A value of /proc/PID/status, in KiB.
     func memory(_ figure: String) throws -> Int {
         let status = Self.read("/proc/\(binary.process.identifier)/status")
         let line = try #require(status.split(separator: "\n").first { $0.hasPrefix(figure) })
@@ -92,7 +92,7 @@ final class Tap: Sendable {
     }
 }
 
-/// A record as it stands in a JSON log, as far as the tests look at it.
+/// A record of a JSON log, as far as the tests use it.
 struct LogRecord: Decodable {
     var sequence: UInt64
     var kind: String
@@ -137,7 +137,7 @@ struct LogRecord: Decodable {
         var proxyIsCause: Bool?
     }
 
-    /// An item of a stream: what has bytes.
+    /// Whether it is an item of a stream, which has bytes.
     var isItem: Bool {
         ["declaration", "stream-open", "stanza", "element", "whitespace", "stream-close"].contains(kind)
     }
@@ -156,7 +156,7 @@ struct LogRecord: Decodable {
 extension [LogRecord] {
     /// Checks that a log at verbose holds each number of its run once, and those of one session in order.
     ///
-    /// Sessions run beside each other, so a line of one may stand before an earlier one of another.
+    /// Sessions run concurrently, so a line of one may precede an earlier one of another.
     func checkEveryNumberIsThere(sourceLocation: SourceLocation = #_sourceLocation) {
         #expect(
             map(\.sequence).sorted() == (0..<count).map { UInt64($0) + 1 },

@@ -64,7 +64,7 @@ struct TerminalFaultTests {
         #expect(process.lines(of: .standardError) == ["closed"])
     }
 
-    @Test func `tail ends quietly when its terminal vanishes, and the proxy goes on`() async throws {
+    @Test func `tail ends quietly when its terminal vanishes, and the proxy continues`() async throws {
         let scene = try await ControlScene()
         let tail = try Self.terminal(closedAt: "message", ["tail", "--control", scene.path, "--format", "text"])
         // Until the first record has come, and from then on until one cannot be shown.
@@ -93,8 +93,9 @@ struct TerminalFaultTests {
         try await client.socket.read(until: "id='\(id)'")
     }
 
-    /// Closing a terminal raises SIGHUP where it is the process's own, which has the proxy reopen its logs.
-    @Test(arguments: [false, true]) func `a proxy goes on when its terminal vanishes`(isControlling: Bool) async throws
+    /// Closing a terminal raises SIGHUP if it is the controlling one, on which the proxy reopens its logs.
+    @Test(arguments: [false, true]) func `a proxy continues when its terminal vanishes`(isControlling: Bool)
+        async throws
     {
         let proxy = try Self.terminal(
             closedAt: "roster",
@@ -113,7 +114,7 @@ struct TerminalFaultTests {
         #expect(proxy.lines(of: .standardError).count { $0.hasPrefix(said) } == 1)
     }
 
-    @Test func `a proxy whose reader wants one line goes on`() async throws {
+    @Test func `a proxy continues after its reader has read one line`() async throws {
         let program = try #require(XMPPTapBinary.path)
         let proxy = try ToolProcess(
             "/bin/bash",

@@ -11,14 +11,14 @@ import Testing
 struct TerminalTests {
     private let folder = try? TemporaryFolder()
 
-    /// What a terminal of so many columns shows of a command that has ended: its lines, and the same with those joined that
+    /// The screen of a terminal of so many columns after a command: its lines, and the same after joining those that
     /// the terminal broke.
     private func screen(
         _ columns: Int,
         _ command: String,
         environment: [String: String]
     ) async throws -> (lines: [String], whole: [String]) {
-        // A server of its own: one that is ending would take the command.
+        // A separate tmux server: one that is ending would receive the command.
         let folder = try TemporaryFolder()
         let (socket, done) = (folder.path(of: "tmux"), folder.path(of: "done"))
         func tmux(_ arguments: String...) async throws -> String {
@@ -52,7 +52,7 @@ struct TerminalTests {
         let plain = folder.path(of: "plain.xtap")
         let demo = try await XMPPTapBinary.run(["demo", "--log", "off", "--capture", plain])
         #expect(demo.ending == .exited(0), "\(demo.error)")
-        // Wide, combining, right-to-left, joined and hostile characters where the body and the names stood.
+        // Wide, combining, right-to-left, joined and hostile characters in place of the body and the names.
         let strange =
             "\u{5E9}\u{5DC}\u{5D5}\u{5DD} 漢字 e\u{301} \u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467} \u{202E}x\u{200B}"
         let text = folder.read("plain.xtap").replacing("juliet", with: "漢字").replacing("nurse", with: strange)
@@ -72,7 +72,7 @@ struct TerminalTests {
         #expect(ascii.lines.allSatisfy { $0.utf8.allSatisfy { $0 < 0x80 } })
     }
 
-    @Test func `What other commands print keeps to the width, the verdict of a login first`() async throws {
+    @Test func `The output of other commands fits the width, and a login's outcome is first`() async throws {
         let folder = try #require(folder)
         let program = try #require(XMPPTapBinary.path)
         let capture = folder.path(of: "failed.xtap")
@@ -260,7 +260,7 @@ struct TerminalTests {
                 Self.hasStatus($0, "1 session · ") && $0.last.map { $0.count < columns } == true
             }
         }
-        // There is no room for it, and the rows go on.
+        // The line does not fit, and the rows continue.
         for (columns, rows) in [(20, 10), (60, 2)] {
             try await pane.resize(columns, rows)
             try await Self.ping(#require(client))
@@ -277,7 +277,7 @@ struct TerminalTests {
         try await pane.tmux("send-keys", "C-c")
         let lines = try await pane.wait("summary") { $0.contains { $0.hasPrefix("sessions ") } && pane.hasEnded }
         #expect(!lines.contains { $0.contains("stanzas/s") }, "\(lines)")
-        // What it says at the end fits the terminal, too: each line begins with a name of its own.
+        // The summary at the end fits the terminal, too: each line begins with a different name.
         let summary = lines.drop { !$0.hasPrefix("sessions ") }
         let names = ["sessions ", "items ", "round trips ", "unanswered ", "failed logins ", "Pane is dead"]
         #expect(summary.contains { $0.hasPrefix("round trips p50 ") && $0.hasSuffix(" …") }, "\(lines)")

@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct ToolProcessTests {
-    @Test func `What a program prints and how it ends come back as they were`() async throws {
+    @Test func `The output and the exit code of a program are returned unchanged`() async throws {
         let shell = try ToolProcess(
             "/bin/sh",
             ["-c", "read line; echo \"$line $ADDED\"; echo torn >&2; printf more >&2; exit 7"],
@@ -24,7 +24,7 @@ struct ToolProcessTests {
         #expect(try await shell.terminate() == .signalled(SIGTERM))
     }
 
-    @Test func `A line that never comes is an error with what was printed`() async throws {
+    @Test func `A line that never appears is an error that contains the output`() async throws {
         let shell = try ToolProcess("/bin/sh", ["-c", "echo something else; exit 3"])
         await #expect {
             try await shell.line(of: .standardOutput) { $0 == "wanted" }
@@ -38,7 +38,7 @@ struct ToolProcessTests {
         #expect(throws: KitError.self) { try ToolProcess("/nowhere/at/all") }
     }
 
-    @Test func `A program nobody holds any more is killed, and its folder goes`() async throws {
+    @Test func `A program without an owner is killed, and its folder is removed`() async throws {
         var shell: ToolProcess? = try ToolProcess("/bin/sleep", ["60"])
         let identifier = try #require(shell?.identifier)
         #expect(kill(identifier, 0) == 0)

@@ -1,13 +1,13 @@
 import Foundation
 
-/// A transcript of the README or the manual: lines that the program prints, where `…` stands for what is left out.
+/// A transcript of the README or the manual: lines that the program prints, with `…` for omitted text.
 ///
-/// A line that is `…` alone stands for any number of lines, one within a line for any text. Lines are compared by their
+/// A line with only `…` matches any number of lines, one within a line any text. Lines are compared by their
 /// shape: times, sizes, counts, ids, addresses and the like differ from run to run.
 struct Transcript {
     private static let omission = "…"
 
-    /// The lines as they stand there.
+    /// The lines as written.
     let lines: [String]
 
     /// The transcripts of a Markdown text, in its order: its fenced blocks.
@@ -25,7 +25,7 @@ struct Transcript {
         return all
     }
 
-    /// What a run has printed that is not as the transcript tells it; nil where all is.
+    /// Returns the first difference between a run's output and the transcript; nil if they match.
     func difference(from printed: [String]) -> String? {
         var rest = printed[...]
         var mayOmit = false

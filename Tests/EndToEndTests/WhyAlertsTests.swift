@@ -151,7 +151,7 @@ struct WhyAlertsTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody), "Prosody is missing"))
-    func `a client that offers no protocol of XMPP where the proxy chooses`() async throws {
+    func `a client that offers no XMPP protocol by ALPN if the proxy chooses`() async throws {
         let own = try await InterceptAuthority()
         let server = try await ProsodyServer()
         let tap = try await Tap(

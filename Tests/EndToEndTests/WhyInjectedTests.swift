@@ -9,7 +9,7 @@ import Testing
         WhyScripted.answer
         + "<stream:features><starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls></stream:features>"
 
-    /// What the client says behind the offer, and the server behind that; what is to be told.
+    /// The client's data after the offer, the server's data after that, and the expected diagnosis.
     private typealias Case = (client: String, server: String?, diagnosis: WhyScene)
 
     private typealias WhyScene = WhyTLSScene.Verdict
@@ -44,7 +44,7 @@ import Testing
         ),
     ]
 
-    @Test func `each is told by its side, its rule and what to look at`() async throws {
+    @Test func `each diagnosis names the side, the rule and the suggested check`() async throws {
         for (index, one) in Self.cases.enumerated() {
             let own = try await InterceptAuthority()
             let listener = try RawListener()
@@ -64,7 +64,7 @@ import Testing
                 try await server.read(through: Self.request)
                 try await server.write(said)
                 if one.diagnosis.cause == "tls-failed" {
-                    // The hello has come, and is answered by what is no TLS.
+                    // The hello has arrived; the answer is not TLS.
                     _ = try await server.read { $0.count > 5 }
                     try await server.write("HTTP/1.1 400 Bad Request\r\n\r\n")
                 }

@@ -14,7 +14,7 @@ struct WhyProsodyTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing"))
-    func `Each is told by its step, its side and its rule`() async throws {
+    func `Each diagnosis names its step, its side and its rule`() async throws {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
         let juliet = Account.juliet
@@ -33,7 +33,7 @@ struct WhyProsodyTests {
                 try await socket.write(Self.auth("SCRAM-SHA-1", "n,,n=juliet,r=fyko+d2lbbFgONRv9qkxdawL"))
                 try await socket.read(until: "</challenge>")
             },
-            // What it says is no SCRAM.
+            // The message is not SCRAM.
             { socket in
                 try await socket.openStream()
                 try await socket.write(Self.auth("SCRAM-SHA-1", "hello"))

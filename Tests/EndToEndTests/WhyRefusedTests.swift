@@ -16,7 +16,7 @@ import Testing
         request,
     ]
 
-    /// A login by PLAIN, or by what is said instead, that fails by a condition.
+    /// A login by PLAIN, or by another message, that fails with a condition.
     private static func refused(_ condition: String, by auth: String = plain) -> [String] {
         [answer + WhyScripted.features(["PLAIN"]), auth, WhyScripted.failure(condition)]
     }
@@ -133,7 +133,7 @@ import Testing
         try await WhyScripted.judge(Self.logins)
     }
 
-    @Test func `TLS declined, components, servers among themselves, and what is no XMPP`() async throws {
+    @Test func `TLS declined, components, server-to-server streams, and data that is not XMPP`() async throws {
         try await WhyScripted.judge(Self.others)
     }
 }

@@ -2,18 +2,19 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// Sessions whose client and server a test plays, through the built proxy: what is to be told of why none of them logged in.
+/// Sessions between a scripted client and a scripted server, through the built proxy, with the diagnosis of each failed
+/// login.
 enum WhyScripted {
     /// One session.
     struct Case: Sendable {
-        /// What is said after the client's first words, the server first and then in turns.
+        /// The turns after the client's first data, beginning with the server.
         let said: [String]
         /// Who leaves then.
         let leaver: String
         /// Step, cause and side.
         let diagnosis: String
         let rule: String
-        /// A part of what is said.
+        /// A part of the diagnosis.
         let words: String
         /// The client's first words.
         let opening: String
@@ -68,7 +69,7 @@ enum WhyScripted {
     static let final =
         "c=biws,r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts="
 
-    /// Plays sessions one after the other through a tap of their own, and checks what it tells of each.
+    /// Plays sessions one after the other through a new tap, and checks the diagnosis of each.
     static func judge(_ cases: [Case], arguments: [String] = []) async throws {
         let listener = try RawListener()
         let tap = try await Tap(upstream: listener.port, arguments: arguments)

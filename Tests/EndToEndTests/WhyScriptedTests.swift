@@ -156,11 +156,11 @@ import Testing
 
     @Test func `what servers say that end a stream`() async throws { try await WhyScripted.judge(Self.streams) }
 
-    @Test func `what comes of steps of a login`() async throws { try await WhyScripted.judge(Self.logins) }
+    @Test func `results of the steps of a login`() async throws { try await WhyScripted.judge(Self.logins) }
 
     @Test func `a server that is there and takes no more connections is waited for, and no longer`() async throws {
         let full = try RawListener(backlog: 0)
-        // The system has room for one that nobody accepts; whoever comes now is not answered.
+        // The system's backlog has room for one connection; later ones get no answer.
         let waiting = try RawConnection(port: full.port)
         let tap = try await Tap(upstream: full.port)
         let client = try RawConnection(port: tap.port)

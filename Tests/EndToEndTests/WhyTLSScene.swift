@@ -1,14 +1,14 @@
 import TapTestKit
 import Testing
 
-/// One client through a proxy that ends TLS to one server, where TLS fails: what is to be told of it.
+/// One client through a proxy that ends TLS to one server, with a failing handshake and the expected diagnosis.
 enum WhyTLSScene {
-    /// What a diagnosis has to say.
+    /// The expected diagnosis.
     struct Verdict: Sendable {
         let cause: String
         let side: String
         let rule: String
-        /// Parts of what happened and of what to try.
+        /// Parts of the finding and of the advice.
         let words: [String]
     }
 

@@ -10,7 +10,7 @@ import Testing
 struct WhyTLSTests {
     // MARK: Certificates
 
-    /// What is wrong with a server's certificate.
+    /// A problem of a server's certificate.
     enum Wrong: String, CaseIterable, Sendable { case expired, notYetValid, name, issuer, selfSigned, purpose }
 
     @Test(arguments: Wrong.allCases, [false, true])

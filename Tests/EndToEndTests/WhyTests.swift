@@ -118,7 +118,7 @@ struct WhyTests {
         try await server.stop()
     }
 
-    @Test func `Registration of a name that is taken, and where nobody may register`() async throws {
+    @Test func `Registration of a name that is taken, and at a server that does not allow it`() async throws {
         func register(_ name: String) -> (PlainSocket) async throws -> Void {
             { socket in
                 try await socket.openStream()

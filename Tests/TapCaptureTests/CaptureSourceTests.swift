@@ -58,7 +58,7 @@ import XMPPCore
         return String(decoding: line.bytes, as: UTF8.self)
     }
 
-    /// What is made of the lines of a capture.
+    /// Returns the records made of the lines of a capture.
     private static func made(of lines: [String]) throws -> [RecordLine] {
         var source = CaptureSource()
         var options = CaptureSource.options
@@ -87,7 +87,7 @@ import XMPPCore
         "<stream:error><\(condition) xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error></stream:stream>"
     }
 
-    /// A login by SCRAM, whose messages are all secrets.
+    /// A login by SCRAM; all its messages are secrets.
     private static func scram(_ harness: inout SessionHarness, succeeds: Bool) {
         harness.say(opening)
         harness.send(sasl("auth \(sasl) mechanism='SCRAM-SHA-1'", "n,,n=juliet,r=fyko+d2lbbFgONRv9qkxdawL"))
@@ -349,7 +349,7 @@ import XMPPCore
         #expect(recorded.count == made.count)
     }
 
-    @Test func `Other chunks of the same items give the same records, but for the chunks`() throws {
+    @Test func `Other chunks of the same items give the same records, except for the chunks`() throws {
         var generator = SeededGenerator(seed: 11)
         func capture(piece: Int) -> [String] {
             Scene("chunks") { $0.say(Conversations.plainLogin, piece: piece) }.recorded()
@@ -374,7 +374,7 @@ import XMPPCore
         }
     }
 
-    @Test func `What an older or newer version has written beside what is known is kept`() throws {
+    @Test func `Fields that an older or newer version has written beside the known ones are kept`() throws {
         var lines = Scene("login") {
             $0.say(Array(Conversations.plainLogin.dropLast(2)))
             Self.leave(&$0)
@@ -393,7 +393,7 @@ import XMPPCore
         #expect(made.last?.record.code == Record.Code.sessionEnded)
     }
 
-    @Test func `Where the way it went was not recorded, today's code judges by the items alone`() throws {
+    @Test func `If the steps were not recorded, the current code decides by the items alone`() throws {
         let scene = try #require(Self.scenes.first { $0.testDescription.hasPrefix("a wrong password") })
         // As an older version might have judged.
         let older = scene.recorded().filter { !$0.contains("\"code\":\"step\"") || $0.contains("\"connect\"") }

@@ -4,7 +4,7 @@ public struct Account: Equatable, Sendable {
     public let user: String
     /// The domain part of its JID.
     public let domain: String
-    /// What it logs in with.
+    /// The password.
     public let password: String
 
     /// An account; the domain is localhost unless given.

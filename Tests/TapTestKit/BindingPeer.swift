@@ -2,15 +2,15 @@ import Foundation
 
 /// One end of a login that is bound to TLS: `binding_peer.py`, on pyOpenSSL, the client with PyPI's aiosasl.
 public struct BindingPeer: Sendable {
-    /// What it tells of a connection. What it does not know is nil.
+    /// The peer's report about a connection. Unknown values are nil.
     public struct Parameters: Decodable, Sendable {
         /// `TLSv1.3`.
         public let version: String?
         /// The mechanism that was used.
         public let mechanism: String?
-        /// A client: what it was offered.
+        /// A client: the offered mechanisms.
         public let mechanisms: [String]?
-        /// A client: the types that it was told of.
+        /// A client: the offered binding types.
         public let bindings: [String]?
         /// A client: the attributes by which the offer was signed, and which were right.
         public let signed: [String]?
@@ -44,7 +44,7 @@ public struct BindingPeer: Sendable {
     /// Starts a server for juliet, and waits until it listens.
     ///
     /// - Parameters:
-    ///   - mechanisms: What it offers.
+    ///   - mechanisms: The offered mechanisms.
     ///   - bindings: The types of channel binding that it names and takes.
     public static func serve(
         port: UInt16,
@@ -65,7 +65,7 @@ public struct BindingPeer: Sendable {
         return peer
     }
 
-    /// Logs juliet in, and gives what came of it.
+    /// Logs juliet in, and returns the result.
     ///
     /// - Parameters:
     ///   - authority: Path of the one certificate that the client trusts.
@@ -87,14 +87,14 @@ public struct BindingPeer: Sendable {
         return parameters
     }
 
-    /// What it has told of connections so far.
+    /// The reports about connections so far.
     public var parameters: [Parameters] {
         process.lines(of: .standardOutput).filter { !$0.contains("listening") }
             .compactMap { try? JSONDecoder().decode(Parameters.self, from: Data($0.utf8)) }
     }
 
-    /// What a server tells of the first connection on which somebody logged in, once that has ended. Others only looked
-    /// whether it is there.
+    /// The server's report about the first connection with a login, after its end. Other connections only checked
+    /// whether it listens.
     public func login() async throws -> Parameters {
         let end = ContinuousClock.now + .seconds(10)
         while true {

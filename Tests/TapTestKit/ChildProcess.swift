@@ -21,8 +21,8 @@ final class ChildProcess: Sendable {
         posix_spawn_file_actions_addopen(&actions, 0, files.0, O_RDONLY, 0)
         posix_spawn_file_actions_addopen(&actions, 1, files.1, O_WRONLY | O_APPEND, 0)
         posix_spawn_file_actions_addopen(&actions, 2, files.2, O_WRONLY | O_APPEND, 0)
-        // NIO's sockets are handed on unless told otherwise: what a test closes would stay open in a child of another.
-        // A number that is not in use is passed over.
+        // Children inherit NIO's sockets by default: a socket that a test closes would stay open in another test's
+        // child. Unused numbers are skipped.
         for descriptor in Int32(3)..<4096 { posix_spawn_file_actions_addclose(&actions, descriptor) }
 
         var attributes = posix_spawnattr_t()

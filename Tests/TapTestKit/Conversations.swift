@@ -1,6 +1,6 @@
 public import TapRecord
 
-/// Whole conversations, said once and used by every test of every layer: what the client and the server write, in turn.
+/// Whole conversations, used by the tests of every layer: the data of the client and the server, in turn.
 public enum Conversations {
     /// One turn.
     public typealias Turn = (direction: Direction, text: String)
@@ -54,7 +54,7 @@ public enum Conversations {
         (.recv, "</stream:stream>"),
     ]
 
-    /// STARTTLS up to the server's consent; what follows is TLS.
+    /// STARTTLS up to the server's consent; TLS follows.
     public static let startTLS: [Turn] = [
         (.send, header(.send)),
         (.recv, header(.recv, id: "t1")),
@@ -142,7 +142,7 @@ extension Conversations {
 }
 
 extension SessionHarness {
-    /// What was passed on in a direction, as text.
+    /// The data forwarded in a direction, as text.
     public func text(_ direction: Direction) -> String {
         String(decoding: direction == .send ? toServer : toClient, as: UTF8.self)
     }

@@ -2,7 +2,7 @@ public import Foundation
 
 /// Third-party data that lies beside the project, named by the environment variable `XMPPTAP_CORPUS`.
 public enum Corpus {
-    /// The folder; nil where the variable is unset.
+    /// The folder; nil if the variable is unset.
     public static let folder: URL? = ProcessInfo.processInfo.environment["XMPPTAP_CORPUS"].map {
         URL(fileURLWithPath: $0, isDirectory: true)
     }

@@ -1,6 +1,6 @@
 public import XMPPCore
 
-/// What a decoder says of one direction, in a form that can be compared: one line an event, pieces joined.
+/// A decoder's output for one direction, in a form that can be compared: one line an event, pieces joined.
 public struct DecoderTranscript: Equatable, CustomStringConvertible {
     /// One line an event.
     public var lines: [String] = []
@@ -36,7 +36,7 @@ public struct DecoderTranscript: Equatable, CustomStringConvertible {
             switch event.kind {
             case .item(let kind): line += "\(kind)"
             case .fault(let fault):
-                // What follows the fault in the same read is not part of the diagnosis.
+                // Data after the fault in the same read does not belong to the diagnosis.
                 line = "\(event.epoch)/\(event.offset - fragments) fault "
                 line += "\(fault.code.rawValue) at \(fault.offset) \(fault.limit)"
             case .torn where event.isTruncated:
@@ -94,7 +94,7 @@ public struct DecoderTranscript: Equatable, CustomStringConvertible {
 public enum DecoderVerifier {
     /// A cut that gave other events.
     public struct Difference: CustomStringConvertible {
-        /// Where the input was cut.
+        /// The positions of the cuts.
         public var cuts: [Int]
         /// The events of the input in one piece.
         public var whole: DecoderTranscript

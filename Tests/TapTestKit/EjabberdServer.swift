@@ -1,14 +1,14 @@
 import Foundation
 
-/// An ejabberd of the test's own: a temporary folder, a free port of 127.0.0.1; anybody may log in with any password, or
-/// with TLS the accounts given and nobody else.
+/// An ejabberd for one test: a temporary folder, a free port of 127.0.0.1; any account may log in with any password, or
+/// with TLS only the given accounts.
 ///
 /// It takes no part in Erlang's distribution, so that nothing else is started with it. It ends with `stop()`, or when the
 /// last reference goes.
 public final class EjabberdServer: Sendable {
     /// The port where clients connect.
     public let port: UInt16
-    /// The port where clients begin with TLS; nobody listens there where the server has no TLS.
+    /// The port for clients that begin with TLS; unused if the server has no TLS.
     public let directPort: UInt16
 
     private let folder: TemporaryFolder

@@ -2,7 +2,7 @@ package import TapCore
 package import TapDiagnosis
 package import TapRecord
 
-/// Logins that fail, said in few words, and what is told of them.
+/// Short forms of failing logins, and their diagnoses.
 package enum FailedLogin {
     package static let header =
         "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='example.org' version='1.0'>"

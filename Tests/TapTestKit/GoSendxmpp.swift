@@ -46,7 +46,7 @@ public struct GoSendxmpp: Sendable {
             // The system's folder of roots is read beside the file, unless another is named.
             environment.merge(["SSL_CERT_FILE": authority, "SSL_CERT_DIR": folder.path]) { $1 }
         }
-        // A home of its own: no configuration of the user's is read.
+        // A separate home, so that the user's configuration is not read.
         process = try ToolProcess(
             TestProgram.goSendxmpp.rawValue,
             [

@@ -2,7 +2,7 @@ public import Testing
 
 /// What strangers and attackers send in place of a stream: said once, used by the tests of every layer.
 public struct HostileBytes: Sendable, CustomTestStringConvertible {
-    /// What it is.
+    /// A description of the bytes.
     public let name: String
     /// Top-level items in it that deserve a record each.
     public let items: Int
@@ -23,7 +23,7 @@ public struct HostileBytes: Sendable, CustomTestStringConvertible {
         self.init(name, items: items) { Array(text().utf8) }
     }
 
-    /// All of them; what is large without end has `large` bytes.
+    /// All of them; endless input has `large` bytes.
     public static func all(large: Int) -> [HostileBytes] {
         foreign + encodings + markup + endless(large) + many
     }
@@ -120,7 +120,7 @@ public struct HostileBytes: Sendable, CustomTestStringConvertible {
         ]
     }
 
-    /// Too many of what is allowed.
+    /// Too many of allowed items.
     private static let many = [
         HostileBytes("1,000 headers", items: 2000) { String(repeating: header, count: 1000) },
         HostileBytes("1,000 elements before login", items: 1000) {

@@ -1,4 +1,4 @@
-/// A server, client or tool of a test did not do what the test needs of it. The text says what, and what it printed.
+/// A server, client or tool of a test failed. The text contains the expectation and the output.
 public struct KitError: Error, CustomStringConvertible, Sendable {
     /// Words for whoever reads the failed test.
     public let description: String

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A dnsmasq of the test's own on a free port of loopback, which knows what it is told and asks nobody.
+/// A dnsmasq for one test on a free port of loopback, which answers only from the given records.
 ///
 /// It ends with the last reference to it.
 public final class NameServer: Sendable {
@@ -12,7 +12,7 @@ public final class NameServer: Sendable {
     /// Starts it and waits until it answers.
     ///
     /// - Parameters:
-    ///   - address: where it listens, `127.0.0.1` or `::1`.
+    ///   - address: the address to listen on, `127.0.0.1` or `::1`.
     ///   - records: as dnsmasq's flags have them, such as `srv-host=_xmpp-client._tcp.example.org,xmpp1.example.org,5222`.
     public init(address: String = "127.0.0.1", _ records: [String]) async throws {
         port = try FreePort.next()

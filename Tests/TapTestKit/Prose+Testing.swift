@@ -1,6 +1,6 @@
 public import TapRecord
 
-// Tests say what stands in the words; the program cannot.
+// Tests may examine the words; the program cannot.
 extension Prose {
     /// The words as a text.
     public var description: String { "\(self)" }

@@ -3,13 +3,14 @@
 ///
 /// It ends with `stop()`, or when the last reference goes.
 public final class ProsodyServer: Sendable {
-    /// What it says about TLS on its client port.
+    /// The use of TLS on its client port.
     public enum Encryption: Sendable {
         /// No STARTTLS is offered, and PLAIN is offered without it.
         case none
         /// STARTTLS with this certificate is required before anything else.
         case startTLS(TestCertificate)
-        /// So on its port, and TLS from the first byte on another; `version` is the only one, as `1_2`, where there is one.
+        /// The same on its port, and TLS from the first byte on another; `version` is the only allowed one, as `1_2`,
+        /// if given.
         case both(TestCertificate, direct: UInt16, version: String? = nil)
         /// STARTTLS is offered on its port and not required, and TLS from the first byte on another.
         case offered(TestCertificate, direct: UInt16)
@@ -59,10 +60,10 @@ public final class ProsodyServer: Sendable {
         try await waitUntilReady()
     }
 
-    /// What it has logged at debug, for a failure's message.
+    /// Its log at debug, for a failure's message.
     public var log: String { folder.read("prosody.log") }
 
-    /// What it has stored of an account: a table of Lua.
+    /// Its stored data of an account: a table of Lua.
     public func storedAccount(_ account: Account) -> String {
         folder.read("\(account.domain)/accounts/\(account.user).dat")
     }

@@ -92,7 +92,7 @@ public final class RawConnection: Sendable {
     @discardableResult
     public func write(_ text: String) async throws -> Int { try await write(Array(text.utf8)) }
 
-    /// What came until there was enough of it, the peer ended, or the time was up.
+    /// Returns the data received until it suffices, the peer ends, or the time is up.
     public func read(
         within limit: Duration = .seconds(20),
         until isEnough: ([UInt8]) -> Bool
@@ -113,7 +113,7 @@ public final class RawConnection: Sendable {
 
     /// Why reading stopped.
     public enum End: Sendable {
-        /// What was wanted has come.
+        /// The expected data has arrived.
         case enough
         /// The peer sends no more.
         case finished

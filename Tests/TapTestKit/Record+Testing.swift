@@ -15,7 +15,7 @@ extension RecordHeader {
 }
 
 extension Record {
-    /// The record as a sink gets it where nothing is redacted.
+    /// The record as a sink gets it without redaction.
     public var shown: RedactedRecord {
         Redactor(policy: .none, registry: SecretRegistry()).redact(self)
     }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A real client that does one scripted session and tells what happened: slixmpp or profanity behind a script.
+/// A real client that plays one scripted session and reports its events: slixmpp or profanity behind a script.
 ///
 /// After login it fetches the roster, sends presence, pings if asked, is `ready`, then sends and waits for messages.
 public struct ScriptedClient: Sendable {
@@ -8,17 +8,17 @@ public struct ScriptedClient: Sendable {
     public enum Program: Sendable {
         /// The Python library.
         case slixmpp
-        /// The terminal client, driven on a terminal of its own.
+        /// The terminal client, in a separate terminal.
         case profanity
     }
 
-    /// What a session does beyond login, roster and presence.
+    /// A session's actions beyond login, roster and presence.
     public struct Script: Sendable {
         /// Whether it pings the server before it is ready.
         public var ping: Bool
         /// Messages sent once it is ready, one after the other.
         public var send: [(to: Account, body: String)]
-        /// What each message it receives is answered with.
+        /// The reply to each received message.
         public var reply: String?
         /// How many messages it waits for before it leaves.
         public var receive: Int
@@ -37,7 +37,7 @@ public struct ScriptedClient: Sendable {
         }
     }
 
-    /// One line of what a script tells. A field that an event does not have is nil.
+    /// One line of a script's output. A field that an event does not have is nil.
     public struct Event: Decodable, Sendable {
         /// connected, tls, bound, roster, present, pong, sent, received, ready, failed or disconnected.
         public let event: String
@@ -69,7 +69,7 @@ public struct ScriptedClient: Sendable {
     ///   - account: who it logs in as.
     ///   - port: where on 127.0.0.1 it connects.
     ///   - startTLS: whether it insists on STARTTLS, any certificate accepted; otherwise it stays in plain text.
-    ///   - script: what it does.
+    ///   - script: the actions of the session.
     ///   - options: further flags of the script of that client.
     public init(
         _ program: Program,
@@ -101,7 +101,7 @@ public struct ScriptedClient: Sendable {
         )
     }
 
-    /// What it has told so far.
+    /// The events so far.
     public var events: [Event] {
         process.lines(of: .standardOutput).compactMap(Self.event)
     }
@@ -124,7 +124,7 @@ public struct ScriptedClient: Sendable {
         return events
     }
 
-    /// Ends it in the middle of what it does.
+    /// Kills it in the middle of its work.
     public func kill() async throws {
         process.signal(SIGKILL)
         try await process.ending()

@@ -3,7 +3,7 @@ public import TapDiagnosis
 public import TapRecord
 public import XMPPCore
 
-/// A session driven by hand: bytes and events in, what it passes on and records out. The clock moves only when told.
+/// A session driven by a test: bytes and events in, forwarded bytes and records out. The clock moves only on request.
 public struct SessionHarness: ~Copyable {
     /// A record with its texts taken out of the content.
     public struct Told {
@@ -12,12 +12,12 @@ public struct SessionHarness: ~Copyable {
         /// The content that went beside it.
         public var content: [UInt8]
 
-        /// A text of the record; nil where it has none.
+        /// A text of the record; nil if it has none.
         public func text(_ range: ByteRange?) -> String? {
             range.map { content.span.slice($0).string() }
         }
 
-        /// The item's XML as told; nil where the record has none.
+        /// The item's XML as recorded; nil if the record has none.
         public var xml: String? { text(record.xml) }
     }
 
@@ -33,7 +33,7 @@ public struct SessionHarness: ~Copyable {
     public var keepsIdentity = false
     /// Legs whose handshake was started.
     public private(set) var handshakes: [Leg] = []
-    /// What has become of injected stanzas.
+    /// The outcomes of injected stanzas.
     public private(set) var injected: [(number: UInt64, outcome: InjectionOutcome)] = []
     /// The shapes that legs were given.
     public private(set) var shapes: [(leg: Leg, shape: LinkShape?)] = []
@@ -62,7 +62,7 @@ public struct SessionHarness: ~Copyable {
     /// The name of a remedy in place of the words that the command line has for it.
     public static let advice: Advice = { "\($0)" }
 
-    /// A session whose server is connected already, unless told otherwise. Its advice is ``advice``.
+    /// Creates a session with a connected server, by default. Its advice is ``advice``.
     public init(
         options: SessionOptions = SessionOptions(level: .trace),
         run: Run = Run(),

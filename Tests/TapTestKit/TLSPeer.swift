@@ -2,7 +2,7 @@ import Foundation
 
 /// One end of a TLS connection whose name, protocols, version and pieces a test chooses: `tls_peer.py`.
 public struct TLSPeer: Sendable {
-    /// What it tells of a connection. What it does not know is nil.
+    /// The peer's report about a connection. Unknown values are nil.
     public struct Parameters: Decodable, Sendable {
         /// `TLSv1.3`.
         public let version: String?
@@ -34,7 +34,7 @@ public struct TLSPeer: Sendable {
         return peer
     }
 
-    /// Connects as a client, and gives what came of it.
+    /// Connects as a client, and returns the result.
     ///
     /// - Parameter authority: Path of the one certificate that it trusts.
     public static func connect(
@@ -48,7 +48,7 @@ public struct TLSPeer: Sendable {
         return parameters
     }
 
-    /// What it has told of connections so far.
+    /// The reports about connections so far.
     public var parameters: [Parameters] {
         process.lines(of: .standardOutput).filter { !$0.contains("listening") }
             .compactMap { try? JSONDecoder().decode(Parameters.self, from: Data($0.utf8)) }

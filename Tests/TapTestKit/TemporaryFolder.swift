@@ -34,7 +34,7 @@ public final class TemporaryFolder: Sendable {
         return file
     }
 
-    /// What a file in the folder holds, invalid UTF-8 replaced; nothing when there is no such file.
+    /// The contents of a file in the folder, invalid UTF-8 replaced; empty if the file does not exist.
     public func read(_ name: String) -> String {
         FileManager.default.contents(atPath: path(of: name)).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A running program, whose output goes to files: nothing can block on a full pipe, and nothing is lost at its end.
+/// A running program. Its output goes to files: nothing can block on a full pipe, and nothing is lost at its end.
 ///
 /// It is killed when the last reference goes.
 public final class ToolProcess: Sendable {
@@ -28,9 +28,9 @@ public final class ToolProcess: Sendable {
     ///
     /// - Parameters:
     ///   - program: its absolute path.
-    ///   - arguments: what follows the program's name.
-    ///   - environment: added to, or instead of, what this process has.
-    ///   - input: what it reads on standard input; nothing by default.
+    ///   - arguments: the command line after the program's name.
+    ///   - environment: variables added to, or replacing, those of this process.
+    ///   - input: the text on standard input; nothing by default.
     public init(
         _ program: String,
         _ arguments: [String] = [],
@@ -81,7 +81,7 @@ public final class ToolProcess: Sendable {
         where matches: (String) -> Bool
     ) async throws -> String {
         try await poll("waiting for a line of \(output.rawValue)", limit) {
-            // Asked before the look, so that what it printed last is not missed.
+            // Checked before reading the lines, so that the last output is not missed.
             let ending = child.ending()
             if let line = lines(of: output).first(where: matches) { return line }
             if let ending { throw failure("ended (\(ending)) before it printed the line waited for") }
@@ -91,7 +91,7 @@ public final class ToolProcess: Sendable {
 
     /// How it ended, once it has.
     ///
-    /// - Throws: `KitError` when the time is up; the program goes on then.
+    /// - Throws: `KitError` when the time is up; the program keeps running.
     @discardableResult
     public func ending(within limit: Duration = .seconds(60)) async throws -> Ending {
         try await poll("waiting for the end", limit) { child.ending() }
@@ -104,7 +104,7 @@ public final class ToolProcess: Sendable {
         return try await ending(within: limit)
     }
 
-    /// An error that names the program and shows the last of what it printed.
+    /// An error that names the program and shows the end of its output.
     public func failure(_ words: String) -> KitError {
         var text = "\(command): \(words)"
         for output in [Output.standardOutput, .standardError] {

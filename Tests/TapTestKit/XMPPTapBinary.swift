@@ -5,7 +5,7 @@ public struct XMPPTapBinary: Sendable {
     /// The running program.
     public let process: ToolProcess
 
-    /// Where the build put it: beside the test bundle, in the debug or the release folder. Nil when it is not built.
+    /// The path in the build folder: beside the test bundle, debug or release. nil if it is not built.
     public static let path: String? = {
         let folder = URL(filePath: CommandLine.arguments.first ?? "").deletingLastPathComponent()
         let file = folder.appending(path: "xmpptap").path
@@ -15,9 +15,9 @@ public struct XMPPTapBinary: Sendable {
     /// Starts it.
     ///
     /// - Parameters:
-    ///   - arguments: what is typed after its name.
-    ///   - environment: added to what this process has; times are in UTC, unless it has TZ.
-    ///   - input: what it reads on standard input; nothing by default.
+    ///   - arguments: the command line after the program's name.
+    ///   - environment: variables added to this process's environment; times are in UTC, unless it sets TZ.
+    ///   - input: the text on standard input; nothing by default.
     public init(_ arguments: [String], environment: [String: String] = [:], input: String = "") throws {
         guard let path = Self.path else { throw KitError("xmpptap is not built beside the test bundle") }
         let environment = environment.merging(["TZ": "UTC0"]) { given, _ in given }

@@ -9,7 +9,7 @@ import Testing
 /// After a change that is meant, record them anew with `XMPPTAP_RECORD_HELP=1 swift test --filter HelpTests` and read
 /// the difference; a run that records fails.
 struct HelpTests {
-    /// Each command by what is typed for it, those of a command's own behind it.
+    /// Each command by its words, followed by its subcommands.
     private static let commands = below(XMPPTap.self, named: "xmpptap", prefix: "")
     private static let isRecording = ProcessInfo.processInfo.environment["XMPPTAP_RECORD_HELP"] == "1"
 

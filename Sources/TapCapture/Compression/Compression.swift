@@ -2,7 +2,7 @@
 public enum Compression: Sendable, Hashable, CaseIterable {
     /// RFC 1952, by zlib.
     case gzip
-    /// RFC 8878, by libzstd where that is installed.
+    /// RFC 8878, by libzstd if that is installed.
     case zstd
 
     /// The compression of a file by the ending of its name; nil is none.
@@ -36,16 +36,17 @@ public enum Compression: Sendable, Hashable, CaseIterable {
     /// Whether its library is installed.
     public var isAvailable: Bool { self == .gzip || Zstandard.library != nil }
 
-    /// Why a file cannot be compressed where its library is not installed: the end of a sentence.
+    /// The reason if a library for compression is not installed: the end of a sentence.
     public static let missingLibrary = "libzstd.so.1 is not installed; install it, or use the ending .gz"
 }
 
-/// What is wrong with a compressed file, whose members are what was compressed at one go: a run of the writer.
+/// A problem of a compressed file. Its members are the parts compressed at one time: a run of the writer.
 public enum CompressionFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// A member without its end, as of a program that was killed, which another member or the end of the file follows; the
     /// place in bytes from the beginning of the compressed file.
     case truncated(at: UInt64)
-    /// What stands here cannot be decompressed: the same place, and the library's reason. Reading goes on at the next member.
+    /// The data here cannot be decompressed: the same place, and the library's reason. Reading continues at the next
+    /// member.
     case damaged(at: UInt64, String)
 
     /// A clause for people.

@@ -1,7 +1,7 @@
 internal import CZlib
 internal import Glibc
 
-/// Compresses what is written to one file. What has come out can be read without what follows.
+/// Compresses the data of one file. All output so far can be read without later output.
 public final class Compressor {
     private enum Stream {
         case gzip(UnsafeMutablePointer<z_stream>)
@@ -14,7 +14,7 @@ public final class Compressor {
     /// Whether something was compressed since the last end.
     private var isWithinMember = false
 
-    /// A compressor; nil where its library is not installed, or there is no memory.
+    /// Creates a compressor; nil if its library is not installed, or memory is exhausted.
     public init?(_ compression: Compression) {
         switch compression {
         case .gzip:
@@ -39,13 +39,13 @@ public final class Compressor {
         }
     }
 
-    /// What stands for all bytes up to the last of these, flushed; nil where there is no memory.
+    /// Returns the compressed form of all bytes up to these, flushed; nil if memory is exhausted.
     public func compress(_ bytes: RawSpan) -> [UInt8]? {
         isWithinMember = true
         return bytes.withUnsafeBytes { run($0, isEnd: false) }
     }
 
-    /// The end of what was compressed; nothing where there is none. What follows is another member.
+    /// Returns the end of the member; empty if none was begun. Later data begins another member.
     public func finish() -> [UInt8] {
         guard isWithinMember else { return [] }
         isWithinMember = false

@@ -3,7 +3,7 @@ internal import Glibc
 
 /// Decompresses members, one after the other.
 final class Decompressor {
-    /// What came of one step.
+    /// The result of one step.
     struct Step {
         /// Bytes taken and bytes made.
         var read: Int
@@ -12,9 +12,9 @@ final class Decompressor {
     }
 
     enum Result {
-        /// More is needed, or there was no room for all.
+        /// More input is needed, or the output was full.
         case within
-        /// The member ends with what was taken.
+        /// The member ends with the input taken.
         case end
         case damaged(String)
     }
@@ -31,7 +31,7 @@ final class Decompressor {
     private static let firstNeed = 2
     private static let blockHeader = 3
 
-    /// A decompressor; nil where its library is not installed, or there is no memory.
+    /// Creates a decompressor; nil if its library is not installed, or memory is exhausted.
     init?(_ compression: Compression) {
         self.compression = compression
         switch compression {

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// The bytes of an open file or pipe, in order, decompressed where its first bytes say that it is compressed.
+/// The bytes of an open file or pipe, in order, decompressed if its first bytes are those of a compressed file.
 ///
 /// A class, since libpcap reads through it by a pointer.
 final class InputBytes {
@@ -13,14 +13,14 @@ final class InputBytes {
     private var decompressor: Decompressor?
     /// Makes UTF-8 of a text in UTF-16.
     private var transcoder: UTF16Transcoder?
-    /// What was read of a compressed file, up to `start` taken by the decompressor, and where in the file it begins.
+    /// Data read from a compressed file, consumed by the decompressor up to `start`, and its offset in the file.
     private var compressed: [UInt8] = []
     private var start = 0
     private var base: UInt64 = 0
     /// Where in the file the member begins that is being read, and whether something was read of it.
     private var memberStart: UInt64 = 0
     private var isWithinMember = false
-    /// The decompressor may have more, for which there was no room.
+    /// The decompressor may have more output than fitted.
     private var mayHaveMore = false
     private var fault: CompressionFault?
     /// Bytes given out so far.
@@ -65,13 +65,14 @@ final class InputBytes {
         return found
     }
 
-    /// Has bytes given out again.
+    /// Puts bytes back, to be returned again.
     func putBack(_ bytes: ArraySlice<UInt8>) {
         position -= UInt64(bytes.count)
         first = bytes + first
     }
 
-    /// What is wrong with the compressed data behind what was read; once. Reading then goes on at the next member.
+    /// Returns the problem of the compressed data after the bytes read, once. Reading then continues at the next
+    /// member.
     func takeFault() -> CompressionFault? {
         defer { fault = nil }
         return fault
@@ -187,7 +188,7 @@ final class InputBytes {
         }
     }
 
-    /// Reads on behind the last bytes of what is there.
+    /// Reads more after the last available bytes.
     private func readOn() -> Int {
         let dropped = max(0, compressed.count - Self.kept)
         compressed.removeSubrange(..<dropped)

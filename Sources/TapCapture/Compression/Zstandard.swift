@@ -1,11 +1,11 @@
 internal import Glibc
 internal import Synchronization
 
-/// libzstd, which is used where it is installed: nothing of it is linked.
+/// libzstd, loaded at run time if it is installed: nothing of it is linked.
 ///
 /// `@unchecked Sendable` because it holds addresses of functions, and the library stays loaded.
 struct Zstandard: @unchecked Sendable {
-    /// `ZSTD_inBuffer` and `ZSTD_outBuffer`, which differ in the constness of the pointer alone.
+    /// `ZSTD_inBuffer` and `ZSTD_outBuffer`, which differ only in the constness of the pointer.
     struct Buffer {
         var bytes: UnsafeMutableRawPointer?
         var size: Int
@@ -46,7 +46,7 @@ struct Zstandard: @unchecked Sendable {
 
     private static let libraries = Mutex<[String: Zstandard?]>([:])
 
-    /// The library; nil where it is not installed.
+    /// The library; nil if it is not installed.
     static var library: Zstandard? {
         libraries.withLock { libraries in
             if let known = libraries[file] { return known }

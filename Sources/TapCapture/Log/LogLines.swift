@@ -2,11 +2,11 @@ internal import Synchronization
 internal import TapCore
 internal import TapRecord
 
-/// The lines of a log that are no session's: its header, and what it says of records it has dropped.
+/// The lines of a log that belong to no session: its header, and the reports of dropped records.
 final class LogLines: Sendable {
     private let configuration: LogSink.Configuration
     private let run: LoggedRun
-    /// What the log shows, as its next header says it.
+    /// The selection of the log, as its next header names it.
     private let spec: Mutex<LogSpec>
 
     init(_ configuration: LogSink.Configuration, run: LoggedRun) {
@@ -18,7 +18,7 @@ final class LogLines: Sendable {
     /// The log shows something else from now on.
     func change(to spec: LogSpec) { self.spec.withLock { $0 = spec } }
 
-    /// The line with which a file begins, and goes on after an interruption.
+    /// Returns the line at the beginning of a file, and after an interruption.
     ///
     /// In a text log it is a comment; standard output has none.
     func header(_ opening: RecordWriter.Opening) -> [UInt8] {
@@ -82,7 +82,7 @@ final class LogLines: Sendable {
         line.endLine()
     }
 
-    /// The record that stands where others were dropped, at whatever level the log is.
+    /// Returns the record in place of dropped ones, at any level of the log.
     func loss(_ loss: RecordWriter.Loss) -> [UInt8] {
         let now = run.now()
         var record = Record(
@@ -102,7 +102,7 @@ final class LogLines: Sendable {
         return self.line(of: record)
     }
 
-    /// The record that stands where a capture has left others out.
+    /// Returns the record in place of records that a capture has left out.
     func note(_ note: TriggerNote) -> [UInt8] {
         // The number of a record that was left out is free.
         var record = Record(

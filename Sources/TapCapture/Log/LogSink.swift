@@ -3,11 +3,11 @@ internal import Synchronization
 public import TapCore
 public import TapRecord
 
-/// A log, or several that are one to their owner: what it has written, and its end.
+/// A log, or several that act as one: counters, and the end.
 public protocol LogOutput: Sink {
-    /// What has been written and dropped so far.
+    /// The counts of written and dropped records so far.
     var counters: RecordWriter.Counters { get }
-    /// Goes on in new files after somebody moved the old ones away.
+    /// Continues in new files after the old ones were moved away.
     func reopen()
     /// Writes everything and ends; gives what was dropped in its whole life. `removingUnused` removes files that were empty and
     /// got no record.
@@ -43,7 +43,7 @@ public final class LogSink: LogOutput {
         }
     }
 
-    /// What is written, where and how.
+    /// The contents, destination and form.
     public struct Configuration: Sendable {
         /// Where to.
         public var destination: RecordWriter.Destination
@@ -55,7 +55,7 @@ public final class LogSink: LogOutput {
         public var filter: RecordFilter?
         /// The log is to hold every record up to verbose, and where reads split it.
         public var isCapture: Bool
-        /// The source may lack records of its sessions, so that the log is no complete capture; default false.
+        /// The source may lack records of its sessions, so that the log is not a complete capture; default false.
         public var isPartial = false
         /// Around which matches it holds records; nil holds all.
         public var trigger: CaptureTrigger?
@@ -66,7 +66,7 @@ public final class LogSink: LogOutput {
         /// Whether the log begins with a header of its run, and each file of it; default true. Who writes what other runs
         /// have recorded writes their headers, by ``LogSink/write(header:)``.
         public var writesHeader = true
-        /// Asked now and then for the columns of the terminal, where the form has columns; nil leaves those of its style.
+        /// Called now and then for the columns of the terminal, if the form has columns; nil keeps those of its style.
         public var terminalWidth: (@Sendable () -> Int?)?
         /// Told with true before lines are written to a terminal, and with false behind them, on the writer's thread.
         public var onWriting: (@Sendable (Bool) -> Void)?
@@ -108,7 +108,7 @@ public final class LogSink: LogOutput {
     private let terminalWidth: (@Sendable () -> Int?)?
     private let triggered: TriggeredLines?
 
-    /// What is needed to form a line; one for each thread that is likely to form one at the same time.
+    /// Buffers and forms for making a line; one for each thread that is likely to make one at the same time.
     private final class Workspace: Sendable {
         struct Tools: ~Copyable {
             var text: TextForm?
@@ -123,7 +123,7 @@ public final class LogSink: LogOutput {
         /// The thread that found it free first; 0 if there was none.
         private let thread = Atomic<UInt>(0)
 
-        /// Whether it is the thread's, from now on if it is nobody's.
+        /// Whether it belongs to the thread; an unused one is assigned to the thread.
         func isOf(_ thread: UInt) -> Bool {
             switch self.thread.load(ordering: .relaxed) {
             case thread: true
@@ -192,7 +192,7 @@ public final class LogSink: LogOutput {
         }
     }
 
-    /// The same log, which goes on as another specification says.
+    /// The same log, continued with another specification.
     private init(_ log: LogSink, _ spec: LogSpec) {
         form = log.form
         levels = LogFilter(spec)
@@ -207,7 +207,7 @@ public final class LogSink: LogOutput {
         writer = log.writer
     }
 
-    /// What the log shows.
+    /// The selection of the log.
     public var spec: LogSpec { levels.spec }
 
     /// The same log with another specification; a file is opened again, so that a header says so. Records go to one of the
@@ -264,7 +264,7 @@ public final class LogSink: LogOutput {
         return true
     }
 
-    /// Makes the lines that the log would, for ``write(_:)-(MergedLines)``; nil where they depend on those before.
+    /// Creates makers of the log's lines, for ``write(_:)-(MergedLines)``; nil if lines depend on those before.
     public var lineMakers: LineMaker.Factory? {
         guard case .text(let style) = form, triggered == nil else { return nil }
         return { [levels, filter] in LineMaker(levels, filter, style) }
@@ -298,16 +298,16 @@ public final class LogSink: LogOutput {
 
     /// Whether so much waits to be written that sources should stop reading.
     public var isCongested: Bool { writer.isCongested }
-    /// What has been written and dropped so far.
+    /// The counts of written and dropped records so far.
     public var counters: RecordWriter.Counters { writer.counters }
 
-    /// Goes on in a new file after somebody moved the old one away.
+    /// Continues in a new file after the old one was moved away.
     public func reopen() { writer.reopen() }
 
     /// Gives the file another name; see ``RecordWriter/rename(to:)``.
     public func rename(to name: String) { writer.rename(to: name) }
 
-    /// Has everything written and the log ended, without waiting for it.
+    /// Writes everything and ends the log, without waiting for it.
     public func finish() {
         flush()
         writer.finish()
@@ -323,7 +323,7 @@ public final class LogSink: LogOutput {
         return writer.close(within: time, removingUnused: removingUnused)
     }
 
-    /// Writes the rows that the form holds back, and what a trigger says at the end.
+    /// Writes the rows that the form holds back, and the trigger's last lines.
     private func flush() {
         triggered?.close(to: output)
         guard case .compact = form else { return }
@@ -372,7 +372,7 @@ public struct LoggedRun: Sendable {
     public var tool: String
     /// A random word that all files of the run share, and no other run has.
     public var word: String
-    /// What is hidden.
+    /// The redaction policy.
     public var redaction: RedactionPolicy
     /// Numbers the records.
     public var run: Run

@@ -29,7 +29,7 @@ enum LinkType: Hashable, Sendable {
 
 /// A packet of a capture, beside its bytes.
 struct CapturedPacket: Sendable {
-    /// When it was captured; 0 where the capture does not say.
+    /// The time of the capture; 0 if it is unknown.
     var time: Timestamp
     var link: LinkType
     /// Its length on the wire, of which fewer bytes may have been captured.
@@ -38,7 +38,7 @@ struct CapturedPacket: Sendable {
     var number: UInt64
 }
 
-/// What a capture consists of.
+/// An entry of a capture.
 enum PacketEntry {
     /// A packet: its bytes follow.
     case packet(CapturedPacket)
@@ -63,9 +63,10 @@ enum PacketFormat {
 
 /// Where packets come from: a file or an interface.
 protocol PacketReader: AnyObject {
-    /// The next entry, with the packet's bytes; nil at the end, or where nothing more is there yet.
+    /// Passes the next entry to `take`, with the packet's bytes; returns false at the end, or if nothing more is
+    /// available yet.
     ///
-    /// - Throws: ``PacketFault`` where the rest cannot be read. What came before was right.
+    /// - Throws: ``PacketFault`` if the rest cannot be read. Earlier entries were valid.
     func next(_ take: (PacketEntry, Span<UInt8>) -> Void) throws(PacketFault) -> Bool
 }
 
@@ -73,7 +74,7 @@ protocol PacketReader: AnyObject {
 public enum PacketFault: Error, Hashable {
     /// The file ends within a packet or block, after so many bytes.
     case truncated(at: UInt64)
-    /// What stands here is no packet: the place in bytes from the beginning of the file, and the reason.
+    /// Invalid data in place of a packet: the place in bytes from the beginning of the file, and the reason.
     case damaged(at: UInt64, String)
     /// Reading failed; the system's error number.
     case cannotRead(errno: Int32)

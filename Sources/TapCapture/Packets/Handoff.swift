@@ -5,7 +5,7 @@ final class Handoff<Batch: Sendable>: @unchecked Sendable {
     private let monitor = Monitor()
     private let capacity: Int
     private var waiting: [Batch] = []
-    /// No more comes, or nobody takes it any more.
+    /// The producer has ended, or nothing is taken any more.
     private var hasEnded = false
     private var isAbandoned = false
 
@@ -14,7 +14,7 @@ final class Handoff<Batch: Sendable>: @unchecked Sendable {
 
     /// Hands a batch over, as soon as there is room for it.
     ///
-    /// - Returns: False where nobody takes any.
+    /// - Returns: False if the consumer has ended.
     func push(_ batch: Batch) -> Bool {
         monitor.withLock {
             while waiting.count >= capacity, !isAbandoned { monitor.wait(for: .progress) }

@@ -5,13 +5,13 @@ internal import XMPPCore
 
 /// Captures the TCP packets of a network interface with libpcap, as they pass.
 ///
-/// A ``RecordReader`` reads them. What is found of sessions, and how, is what it would be in a file of the same packets.
+/// A ``RecordReader`` reads them. Sessions are detected as in a file of the same packets.
 public final class LiveCapture: PacketReader {
     /// Why an interface cannot be captured from.
     public enum Fault: Error, Sendable, Hashable {
         /// The user has not the right to.
         case notAllowed
-        /// There is no such interface.
+        /// The interface does not exist.
         case noInterface
         /// The interface is there, and is down.
         case down
@@ -72,7 +72,7 @@ public final class LiveCapture: PacketReader {
     /// - Parameters:
     ///   - path: The file, readable by its owner only.
     ///   - replaces: It may exist.
-    ///   - tool: What it names as the program that wrote it.
+    ///   - tool: The name of the writing program in the file.
     ///   - hasSecrets: The secrets of the key log are written, too: whoever has the file can decrypt it.
     public func record(to path: String, replaces: Bool, tool: String, hasSecrets: Bool) throws(WriterFault) {
         recording = try PacketRecording(path, replaces: replaces, tool: tool, hasSecrets: hasSecrets)
@@ -92,7 +92,7 @@ public final class LiveCapture: PacketReader {
 
     // MARK: Packets
 
-    /// What to poll for packets; -1 where that is not possible.
+    /// The descriptor to poll for packets; -1 if that is not possible.
     var descriptor: Int32 { pcap_get_selectable_fd(handle.pcap) }
 
     func next(_ take: (PacketEntry, Span<UInt8>) -> Void) throws(PacketFault) -> Bool {
@@ -121,7 +121,7 @@ public final class LiveCapture: PacketReader {
         return figures.ps_drop &- dropped
     }
 
-    /// Writes what was captured up to now to the file, but for packets whose secrets may still come.
+    /// Writes the packets captured so far to the file, except those whose secrets may still arrive.
     func flush() { recording?.flushSettled() }
 
     /// Writes everything: no more packets and secrets come.
@@ -157,7 +157,7 @@ public final class LiveCapture: PacketReader {
     private static let tunnels =
         "ip proto 4 or ip proto 41 or ip proto 47 or ip6 proto 4 or ip6 proto 41 or ip6 proto 47"
         + " or udp dst port 4789 or udp dst port 8472 or udp dst port 6081"
-    /// Fragments, whose ports are in the first one only.
+    /// Fragments. Only the first fragment of a datagram has ports.
     private static let fragments = "ip[6:2] & 0x1fff != 0 or (ip6 and ip6[6] = 44)"
 
     /// The packets that the kernel hands on: TCP packets of the ports, also with one or two VLAN tags, tunnels and fragments.
@@ -221,7 +221,7 @@ struct PcapHandle {
     /// The `LINKTYPE_` of its packets: those of raw IP have another number in files.
     var linkNumber: UInt16 { link == .raw ? 101 : UInt16(truncatingIfNeeded: pcap_datalink(pcap)) }
 
-    /// Gives out the next packet; what pcap_next_ex(3) returns: 1, or 0 where nothing is there yet, or negative.
+    /// Reads the next packet; returns the result of pcap_next_ex(3): 1, or 0 if nothing is available yet, or negative.
     mutating func next(_ take: (CapturedPacket, Span<UInt8>) -> Void) -> Int32 {
         var header: UnsafeMutablePointer<pcap_pkthdr>?
         var data: UnsafePointer<UInt8>?

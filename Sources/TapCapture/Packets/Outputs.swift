@@ -1,4 +1,4 @@
-/// What came of an input, given out one by one. Emptied when all was given out, so that its memory is used again.
+/// The outputs of an input, returned one by one. Emptied after the last one, so that its memory is reused.
 struct Outputs<Output> {
     private var list: [Output] = []
     private var given = 0

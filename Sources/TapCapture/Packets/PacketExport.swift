@@ -4,10 +4,11 @@ internal import XMPPCore
 
 /// Sessions of a recording as packets in a pcapng file, so that Wireshark and tcpdump's filters work on them.
 ///
-/// Each session becomes one TCP connection from the client to port 5222 of the server, with a handshake, one segment an item,
-/// and an end, at the times of the records. The streams are those inside TLS: what was said before it, and STARTTLS itself,
-/// is left out, since Wireshark takes everything behind `<proceed/>` for TLS. The interface of a packet is the leg on which
-/// xmpptap received or sent the item. What a rule did, and what xmpptap sent itself, is a packet comment.
+/// Each session becomes one TCP connection from the client to port 5222 of the server, with a handshake, one segment an
+/// item, and an end, at the times of the records. The streams are those inside TLS: items before TLS, and STARTTLS
+/// itself, are left out, since Wireshark treats everything after `<proceed/>` as TLS. The interface of a packet is the
+/// leg on which xmpptap received or sent the item. The actions of rules, and items sent by xmpptap, have a packet
+/// comment.
 ///
 /// Take the entries of a recording in order by ``note(_:)`` and ``take(_:)``, and write ``takeBytes()`` after each.
 public struct PacketExport {
@@ -20,10 +21,10 @@ public struct PacketExport {
 
     /// A file without sessions.
     ///
-    /// - Parameter tool: What the file names as the program that wrote it.
+    /// - Parameter tool: The name of the writing program in the file.
     public init(tool: String) { file = PcapngWriter(tool: tool) }
 
-    /// What is to be written next; the beginning of the file first.
+    /// Returns the bytes to write next; the beginning of the file first.
     public mutating func takeBytes() -> [UInt8] { file.takeBytes() }
 
     /// How many bytes ``takeBytes()`` gives.
@@ -74,7 +75,7 @@ public struct PacketExport {
         }
     }
 
-    /// What is held of a session of which it is not known whether TLS begins.
+    /// Records held of a session until it is known whether TLS begins.
     private static let mostWaiting = 64
 
     private mutating func take(_ line: RecordLine, _ connection: inout Connection) {
@@ -90,7 +91,7 @@ public struct PacketExport {
         settle(&connection)
     }
 
-    /// TLS does not begin any more: what was held is written.
+    /// Writes the held records: TLS can no longer begin.
     private mutating func settle(_ connection: inout Connection) {
         connection.isSettled = true
         for line in connection.waiting { write(line, &connection) }
@@ -111,7 +112,7 @@ public struct PacketExport {
         )
     }
 
-    /// What xmpptap did about an item; nil where it passed unchanged.
+    /// The action of xmpptap on an item; nil if it passed unchanged.
     private static func comment(_ line: RecordLine) -> String? {
         let record = line.record
         var text = record.origin == .tap ? "sent by xmpptap" : record.action
@@ -125,7 +126,7 @@ public struct PacketExport {
 extension PacketExport {
     /// A session as a TCP connection.
     struct Connection {
-        /// What a comment on its first packet says.
+        /// The text of the comment on its first packet.
         let name: String
         let began: Timestamp
         var client: PacketEndpoint
@@ -136,7 +137,7 @@ extension PacketExport {
         var hasBegun = false
         /// It is known whether TLS has begun.
         var isSettled = false
-        /// What was said in clear.
+        /// Items in clear.
         var waiting: [RecordLine] = []
 
         init(_ key: RunNumbers.Session, _ first: Record) {
@@ -145,7 +146,7 @@ extension PacketExport {
             // A SYN with the number of an earlier one between the same ends would be that one again.
             sent = UInt32(truncatingIfNeeded: (UInt64(clamping: key.run) << 16 &+ key.number) &* 0x9E37_79B1)
             received = ~sent
-            // Addresses for documentation stand for those that are not known (RFC 5737).
+            // Addresses for documentation replace unknown ones (RFC 5737).
             server = PacketEndpoint(high: 0, low: 0xC000_0201, port: 5222, isIPv6: false)
             client =
                 first.remote.flatMap { PacketEndpoint($0) }
@@ -167,7 +168,7 @@ extension PacketExport {
             server.port = 5222
         }
 
-        /// An end's address as it stands in packets: of both in the same family.
+        /// The family of the addresses in packets, the same for both ends.
         var isIPv6: Bool { client.isIPv6 || server.isIPv6 }
     }
 }
@@ -190,7 +191,7 @@ extension PacketEndpoint {
             self.init(high: 0, low: low, port: port, isIPv6: false)
             return
         }
-        // A zone is no part of a packet's address.
+        // A zone does not belong to a packet's address.
         let address = host.dropFirst().dropLast().prefix { $0 != "%" }
         guard let groups = Self.groups(address) else { return nil }
         func half(_ part: ArraySlice<UInt16>) -> UInt64 { part.reduce(0) { $0 << 16 | UInt64($1) } }
@@ -215,7 +216,7 @@ extension PacketEndpoint {
         return parts[0] + [UInt16](repeating: 0, count: 8 - count) + (parts.count == 2 ? parts[1] : [])
     }
 
-    /// The address as it stands in a packet; an IPv4 address among IPv6 ones is mapped (RFC 4291 §2.5.5.2).
+    /// The address as written in a packet; an IPv4 address among IPv6 ones is mapped (RFC 4291 §2.5.5.2).
     fileprivate func address(inIPv6: Bool) -> [UInt8] {
         func bytes(_ number: UInt64, _ count: Int) -> [UInt8] {
             (0..<count).map { UInt8(truncatingIfNeeded: number >> UInt64(8 * (count - 1 - $0))) }
@@ -228,11 +229,11 @@ extension PacketEndpoint {
 
 /// Writes sessions as packets of TCP connections.
 struct PcapngWriter {
-    /// Bytes of an item in one packet: what is left of IPv4's 65,535 beside options.
+    /// Bytes of an item in one packet: IPv4's 65,535 minus headers and options.
     static let segmentSize = 65_495
     /// A segment may be so much shorter, so that it does not end in ">".
     private static let longestRun = 1024
-    /// Bytes of a comment, whose length has 16 bits.
+    /// Maximum bytes of a comment; its length field has 16 bits.
     private static let commentSize = 60_000
 
     private var blocks: PcapngBlocks

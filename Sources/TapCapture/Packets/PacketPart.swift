@@ -4,18 +4,18 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// A file of packets or an interface, whose sessions are read as if they were relayed.
+/// A file of packets or an interface; its sessions are read as if they were relayed.
 ///
 /// A file may be read by several threads: see ``PacketPipeline``.
 final class PacketPart {
-    /// What stands for the header that such a file does not have.
+    /// A header in place of that of a JSON log.
     let header: RecordHeader
     private let input: PacketInput
     private var decoder: PacketDecoder
     private var source: PacketSource
     private let keys: KeyLog
     private let tally: SessionTally
-    /// The interface, where it is none of a file.
+    /// The interface; nil for a file.
     private let live: LiveCapture?
     private let options: SessionOptions
     /// Packets since ``takeStock(of:)``.
@@ -28,13 +28,13 @@ final class PacketPart {
     private var reading: (workers: Int, makers: LineMaker.Factory?)?
     private let records = RecordBatch()
     private var isFaultTold = false
-    /// Nothing is left of what was found up to the end.
+    /// No results are left at the end.
     private var isDrained = false
 
     /// Packets of a busy interface after which its state is looked at.
     private static let mostUntold = 1_024
 
-    /// Reads up to the first packet, whose time is that of the header.
+    /// Reads up to the first packet; its time becomes that of the header.
     init(
         _ format: PacketFormat,
         _ bytes: InputBytes,
@@ -82,16 +82,16 @@ final class PacketPart {
     /// Whether more packets may come, from an interface.
     var isLive: Bool { live != nil && !input.hasEnded }
 
-    /// What to poll for more packets; -1 where there is nothing to wait for.
+    /// The descriptor to poll for more packets; -1 if there is nothing to wait for.
     var descriptor: Int32 { isLive ? live?.descriptor ?? -1 : -1 }
 
-    /// Ends with what an interface has captured until now.
+    /// Ends with the packets that an interface has captured until now.
     func stop() { live?.stop() }
 
-    /// Has a file read by several threads, of which nothing was read yet beside its header. Its key log is not to be used by
-    /// others meanwhile.
+    /// Reads a file by several threads. Only its header may have been read before. Its key log must not be used
+    /// elsewhere meanwhile.
     ///
-    /// - Parameter workers: Threads that make sessions, 2 or more; nil is what the machine has processors for.
+    /// - Parameter workers: Threads that make sessions, 2 or more; nil uses the number of processors.
     func readAhead(workers: Int? = nil) {
         guard live == nil, pipeline == nil, !hasBegun, !input.hasEnded else { return }
         // Pseudonyms are numbered as they come up, which is the order of the packets in one thread only.
@@ -99,8 +99,8 @@ final class PacketPart {
         reading = (workers ?? PacketPipeline.usualWorkers, nil)
     }
 
-    /// Has lines made of the records where these are made, which are given out by ``nextLines()`` and not by ``next()``; false
-    /// where one thread reads, or where records were given out.
+    /// Formats lines on the worker threads, to be returned by ``nextLines()`` and not by ``next()``. Returns false if
+    /// one thread reads, or if records were returned already.
     func formLines(_ makers: @escaping LineMaker.Factory) -> Bool {
         guard let workers = reading?.workers, workers > 1, !hasBegun else { return false }
         reading = (workers, makers)
@@ -121,8 +121,8 @@ final class PacketPart {
         pipeline = PacketPipeline(input, keys, options, workers: reading.workers, makers: reading.makers)
     }
 
-    /// The next record; nil at the end of the file, or where the rest cannot be read: then ``takeFault()`` says why. Of one
-    /// that ``isLive``, nil is that nothing more is there yet.
+    /// Returns the next record; nil at the end of the file, or if the rest cannot be read: then ``takeFault()`` returns
+    /// the reason. If ``isLive``, nil means that nothing more is available yet.
     func next() -> RecordLine? {
         begin()
         if let pipeline { return pipeline.next() }
@@ -156,7 +156,7 @@ final class PacketPart {
         input.finish()
     }
 
-    /// Has records made of what was found.
+    /// Makes records of the events found.
     private func take() { runner.take(&source) { records.append($0) } }
 
     private func finish() {
@@ -173,8 +173,8 @@ final class PacketPart {
         runner.take(CaptureNote.note(code, level, message, details: details, at: decoder.now)) { records.append($0) }
     }
 
-    /// Takes the secrets that have come in the meantime, says what the kernel has dropped, and writes what was captured: where
-    /// there are no packets, and now and then where there are many.
+    /// Takes new secrets, reports packets that the kernel has dropped, and writes the captured ones: while no packets
+    /// arrive, and at intervals while many do.
     private func takeStock(of live: LiveCapture) {
         untold += 1
         guard input.isIdle || untold >= Self.mostUntold else { return }
@@ -204,7 +204,7 @@ final class PacketPart {
 final class PacketInput {
     private let reader: any PacketReader
     private let bytes: InputBytes?
-    /// What was read before it was asked for.
+    /// Entries read before they were requested.
     private var ahead: [(entry: PacketEntry, bytes: [UInt8])] = []
     /// There is nothing behind what was read ahead.
     private var isSpent = false
@@ -214,7 +214,7 @@ final class PacketInput {
     /// Why the rest could not be read.
     private(set) var fault: PacketFault?
 
-    /// - Parameter bytes: Those of a file; nil is an interface, which has no end by itself.
+    /// - Parameter bytes: Those of a file; nil for an interface, which has no end.
     init(_ reader: any PacketReader, _ bytes: InputBytes?) {
         self.reader = reader
         self.bytes = bytes

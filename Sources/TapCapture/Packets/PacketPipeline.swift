@@ -28,14 +28,14 @@ final class PacketPipeline {
     /// Rounds that wait for a worker, and whose records wait.
     private static let waitingRounds = 2
 
-    /// What was read next for a worker.
+    /// The packets of a round for one worker.
     fileprivate struct Round: Sendable {
         struct Entry: Sendable {
             /// The number of the packet.
             let place: UInt64
             let at: Run.Instant
             let segment: TCPSegment
-            /// Where its bytes end among those of the round.
+            /// The end of its bytes among those of the round.
             let end: Int
         }
 
@@ -55,10 +55,10 @@ final class PacketPipeline {
         }
     }
 
-    /// What a worker has made of its part of a round.
+    /// The results of a worker for its part of a round.
     fileprivate struct Made: Sendable {
         struct Step {
-            /// The number of the packet; of what comes behind the last one, a larger number.
+            /// The number of the packet; a larger number for results after the last packet.
             let place: UInt64
             /// Numbers that records have taken, also those that are not told.
             let numbers: UInt64
@@ -78,7 +78,7 @@ final class PacketPipeline {
     private var sequence: UInt64 = 0
     private var hasEnded = false
 
-    /// What comes of a worker, and how far it was given out.
+    /// The results of a worker, and how far they were returned.
     fileprivate struct Lane {
         let made: Handoff<Made>
         var batch = Made()
@@ -95,7 +95,7 @@ final class PacketPipeline {
         return min(mostWorkers, mask.reduce(0) { $0 + $1.nonzeroBitCount })
     }
 
-    /// Starts the threads; nil where that fails, or where a single worker would gain nothing.
+    /// Starts the threads; nil if that fails, or if a single worker would gain nothing.
     ///
     /// - Parameters:
     ///   - keys: Secrets of TLS. It is not to be used by others any more.
@@ -185,7 +185,7 @@ final class PacketPipeline {
             }
         }
 
-        /// - Returns: False where nobody takes them any more.
+        /// - Returns: False if the consumers have ended.
         mutating func push(to queues: [Handoff<Round>], isLast: Bool) -> Bool {
             for (index, queue) in queues.enumerated() {
                 let sizes = (entries: parts[index].entries.count, bytes: parts[index].bytes.count)
@@ -221,14 +221,14 @@ final class PacketPipeline {
         takeRound()
         guard !hasEnded else { return nil }
         let parts = lanes.compactMap(\.batch.lines)
-        // Where there are no makers of lines, no lane has any.
+        // Without makers of lines, no lane has lines.
         guard parts.count == lanes.count else { return nil }
         var merged = MergedLines(of: parts)
         while let (lane, next) = earliest() { merged.append(lanes[lane].endSteps(before: next), ofPart: lane) }
         return merged
     }
 
-    /// The lane whose step comes next, and where the first of the others' stands; nil at the end of the round.
+    /// The lane with the next step, and the place of the first step of the others; nil at the end of the round.
     private func earliest() -> (lane: Int, next: UInt64)? {
         var found: (lane: Int, place: UInt64)?
         var next = UInt64.max
@@ -262,7 +262,7 @@ private struct PacketWorker {
     private let turns: PacketTurns
     private let run: Run
     private let tally: SessionTally
-    /// Makes lines of the records; nil where the records themselves are wanted.
+    /// Makes lines of the records; nil if the records themselves are requested.
     private let lines: LineBatch?
     private var runner: SourceRunner
     private var source: PacketSource
@@ -317,7 +317,7 @@ private struct PacketWorker {
         var steps: [PacketPipeline.Made.Step] = []
         steps.reserveCapacity(round.entries.count)
         var before = run.lastSequence
-        /// Ends the step that what was at a place has made.
+        /// Ends the step with the results of a place.
         func endStep(_ place: UInt64) {
             let last = run.lastSequence
             guard last > before else { return }

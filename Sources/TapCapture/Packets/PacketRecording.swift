@@ -14,7 +14,7 @@ final class PacketRecording {
     /// Why nothing more is written.
     private(set) var fault: WriterFault?
 
-    /// When the oldest packet came that is not written; nil where there is none.
+    /// The arrival time of the oldest unwritten packet; nil if all are written.
     private var oldest: ContinuousClock.Instant?
 
     /// Bytes that are collected before they are written.
@@ -61,7 +61,7 @@ final class PacketRecording {
         blocks.insertSecrets(lines)
     }
 
-    /// Writes what was added, but for packets whose secrets may still come.
+    /// Writes the added packets, except those whose secrets may still arrive.
     func flushSettled() {
         if hasSecrets, let oldest, oldest.duration(to: .now) < Self.patience { return }
         flush()

@@ -6,9 +6,9 @@ internal import XMPPCore
 
 /// Finds the XMPP sessions in captured packets.
 ///
-/// A connection is XMPP by what it says, on any port: by its stream header, by TLS on a port of XMPP, or by stanzas where it
-/// began before the capture did. Of the others nothing is kept but how many there were. Bytes that were not captured are
-/// told in their place, and the stream goes on with the next stanza.
+/// A connection is XMPP by its data, on any port: by its stream header, by TLS on a port of XMPP, or by stanzas if it
+/// began before the capture. Only the number of other connections is kept. Bytes that were not captured are reported at
+/// their place, and the stream continues with the next stanza.
 struct PacketSource: Source {
     private var reassembler: TCPReassembler
     private var connections: [TCPReassembler.Number: PacketConnection] = [:]
@@ -58,7 +58,7 @@ struct PacketSource: Source {
 
     mutating func next() -> SourceInput? { found.next() }
 
-    /// Takes a packet, from one thread that reads all of them; what comes of it comes by ``next()``.
+    /// Takes a packet, from one thread that reads all of them; ``next()`` returns the results.
     mutating func take(_ packet: CapturedPacket, _ bytes: Span<UInt8>, _ decoder: inout PacketDecoder) {
         guard let (segment, payload) = decoder.decode(packet, bytes) else { return }
         switch payload {
@@ -68,7 +68,7 @@ struct PacketSource: Source {
         }
     }
 
-    /// Takes a segment; what comes of it comes by ``next()``.
+    /// Takes a segment; ``next()`` returns the results.
     ///
     /// - Parameter number: That of a connection that begins with it; later ones have larger numbers.
     mutating func take(
@@ -112,8 +112,8 @@ struct PacketSource: Source {
         goOn(givingUp: true)
     }
 
-    /// The same, one connection after the other, in the order in which they began: call it until there are none. What comes of
-    /// it is to be taken by ``next()`` each time.
+    /// The same, one connection after the other, in the order in which they began: call it until it returns nil. Take
+    /// the results by ``next()`` each time.
     ///
     /// - Returns: The number of the connection.
     mutating func finishNext() -> TCPReassembler.Number? {
@@ -141,7 +141,7 @@ struct PacketSource: Source {
 
     /// Takes what happened next to a connection; gives which one that is.
     ///
-    /// - Parameter atLast: What comes now has come of a connection when it was seen last.
+    /// - Parameter atLast: Use the time at which the connection was last seen.
     private mutating func readConnection(atLast: Bool = false) -> TCPReassembler.Number? {
         guard let (number, event) = reassembler.next() else { return nil }
         if case .opened(let client, let server, let isWhole) = event {
@@ -218,7 +218,7 @@ final class SessionTally: Sendable {
     var others: UInt64 { counts.others.load(ordering: .relaxed) }
 }
 
-/// What is said about a capture itself, as records of no session.
+/// Reports about a capture itself, as records of no session.
 enum CaptureNote {
     static func note(
         _ code: String,
@@ -243,7 +243,7 @@ enum CaptureNote {
         return SourceInput(session: 0, at: now, .recorded(line))
     }
 
-    /// What was in the packets beside XMPP, if there was anything.
+    /// A summary of the packets that are not XMPP, if any.
     static func summary(_ counts: PacketDecoder.Counts, _ tally: SessionTally, at now: Run.Instant) -> SourceInput? {
         let (packets, cut, others) = (counts.packets, counts.cut, tally.others)
         var parts: [String] = []
@@ -272,13 +272,13 @@ enum CaptureNote {
 
 /// A TCP connection that may be XMPP.
 ///
-/// A class, so that it is changed where it is.
+/// A class, so that it is modified in place.
 final class PacketConnection {
-    /// What is known of it.
+    /// The classification of the connection.
     enum Fate { case open, other, over }
 
     private enum State {
-        /// What has come so far does not tell.
+        /// The data so far is not sufficient.
         case undecided
         /// A session of this number.
         case session(UInt64)
@@ -295,7 +295,7 @@ final class PacketConnection {
         case lost
     }
 
-    /// What a direction does with bytes.
+    /// The treatment of a direction's bytes.
     private enum Mode {
         case reads
         /// Bytes are missing: nothing is read until a stanza begins.
@@ -312,18 +312,18 @@ final class PacketConnection {
     private let hasKnownPort: Bool
     private var tls: PacketTLS
     private let tally: SessionTally
-    /// What came while TLS waits for its secrets, and its bytes.
+    /// Events received while TLS waits for its secrets, and their bytes.
     private var held: [(event: TCPReassembler.Event, at: Run.Instant)] = []
     private var heldBytes = 0
-    /// When that came for which TLS waits.
+    /// The time of the event for which TLS waits.
     private var waitsSince = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
     private var state = State.undecided
     private var send = Mode.reads
     private var recv = Mode.reads
-    /// What came before it was known what the connection is.
+    /// Events from before the connection was classified.
     private var waiting: [(occurrence: Occurrence, at: Run.Instant)] = []
     private var waitingBytes = 0
-    /// When something came of it.
+    /// The time of its last event.
     private(set) var lastSeen: Run.Instant?
     /// Whether bytes of a direction are handed on to a session as they come.
     private var isOpen = (send: false, recv: false)
@@ -339,7 +339,7 @@ final class PacketConnection {
     /// The same in parts, of which some hold no bytes: of a capture of headers alone, none does.
     private static let mostWaiting = 1024
     private static let streams = Array("http://etherx.jabber.org/streams".utf8)
-    /// What a client asks for by ALPN (XEP-0368 §4).
+    /// The protocol that a client requests by ALPN (XEP-0368 §4).
     private static let protocolName = Array("xmpp-client".utf8)
 
     init(
@@ -359,23 +359,23 @@ final class PacketConnection {
         self.tally = tally
     }
 
-    /// The direction in which bytes that come now only have to be handed on to the session; nil where more is to be done.
+    /// The direction if the bytes only have to be passed to the session; nil if more is to be done.
     ///
     /// - Parameter direction: That of the packets, which may be turned.
     func passesOn(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Direction? {
         let isSend = (direction == .send) != isTurned
         guard isSend ? isOpen.send : isOpen.recv, !bytes.isEmpty else { return nil }
-        // TLS may begin where the server's consent was not captured.
+        // TLS may begin if the server's consent was not captured.
         guard !isSend || bytes[0] != 0x16 || tls.isOver else { return nil }
         lastSeen = now
         return isSend ? .send : .recv
     }
 
-    /// Decrypts bytes of a session and hands what they carry to `receive`; what else comes of them is added to `found`, and is
+    /// Decrypts bytes of a session and passes the plaintext to `receive`; other results are added to `found`, and are
     /// later.
     ///
     /// - Parameter direction: That of the packets, which may be turned.
-    /// - Returns: False, with nothing done, where it is no session that is decrypted, or more is to be done.
+    /// - Returns: False, with nothing done, if it is not a decrypted session, or more is to be done.
     func decrypts(
         _ direction: Direction,
         _ bytes: Span<UInt8>,
@@ -417,7 +417,7 @@ final class PacketConnection {
         }
     }
 
-    /// Takes what happened; what it means for a session is added to `found`.
+    /// Takes an event; its inputs for a session are added to `found`.
     func take(
         _ event: TCPReassembler.Event,
         at now: Run.Instant,
@@ -434,7 +434,7 @@ final class PacketConnection {
         if heldBytes > Self.mostHeld { goOn(givingUp: true, &found) }
     }
 
-    /// What happened, by the direction that it has once the first bytes have said which end is the client's.
+    /// The event with its true direction, once the first bytes have shown which end is the client.
     private func turned(_ event: TCPReassembler.Event) -> TCPReassembler.Event {
         if mayTurn, case .data(let direction, let bytes) = event {
             mayTurn = false
@@ -453,7 +453,7 @@ final class PacketConnection {
         }
     }
 
-    /// Goes on with what waits for secrets: after the key log has grown, or without them.
+    /// Continues with the events that wait for secrets: after the key log has grown, or without secrets.
     func goOn(givingUp: Bool, _ found: inout Outputs<SourceInput>) {
         defer { noteOpen() }
         let events = held
@@ -529,9 +529,9 @@ final class PacketConnection {
         waiting = []
     }
 
-    // MARK: What it is
+    // MARK: Classification
 
-    /// The first bytes of a direction; what follows a hole is not the beginning.
+    /// The first bytes of a direction; bytes after a hole do not belong to the beginning.
     private func beginning(_ direction: Direction) -> [UInt8] {
         var bytes: [UInt8] = []
         for entry in waiting {
@@ -687,7 +687,7 @@ final class PacketConnection {
     }
 }
 
-/// Where a stream can be read from, in bytes of its middle.
+/// A place from which a stream can be read, in bytes of its middle.
 struct StreamPlace: Equatable {
     var offset: Int
     /// The stream begins there; else a stanza, another element or the end of the stream.
@@ -727,7 +727,7 @@ struct StreamPlace: Equatable {
     ]
     private static let ofClients: [StaticString] = ["<starttls", "<auth", "<authenticate", "<response"]
 
-    /// Whether bytes are a client's, by how they begin; nil where that does not tell.
+    /// Whether bytes are a client's, by their beginning; nil if that is ambiguous.
     ///
     /// Only a server gives its stream an id (RFC 6120 §4.7.3). Of TLS it is the type of the handshake (RFC 8446 §4).
     static func isOfClient(_ bytes: Span<UInt8>) -> Bool? {

@@ -3,17 +3,17 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// TLS in a captured connection: where it begins (RFC 6120 §5, XEP-0368), and what it carries where its secrets are known.
+/// TLS in a captured connection: its beginning (RFC 6120 §5, XEP-0368), and its plaintext if its secrets are known.
 ///
-/// What is in clear is handed on as it comes. Of TLS the bytes wait until it is known whether there are secrets: then what
-/// it carries is handed on, else its own bytes.
+/// Bytes in clear are passed on as they arrive. Bytes of TLS wait until it is known whether secrets exist: then the
+/// plaintext is passed on, otherwise the ciphertext.
 struct PacketTLS {
     enum Output {
         /// The next bytes of a stream, or of TLS that cannot be decrypted.
         case bytes(Direction, [UInt8])
         /// So many bytes are missing.
         case missed(Direction, UInt64)
-        /// From here on bytes are what TLS carried: what was agreed on, and the server's consent to STARTTLS before it.
+        /// Later bytes are plaintext of TLS: the negotiated parameters, and the server's consent to STARTTLS before it.
         case decrypts(Attributes, consent: [UInt8]?)
         /// Something that people should know of the direction.
         case remark(Direction, code: String, Prose)
@@ -39,12 +39,12 @@ struct PacketTLS {
     private var watch: ConsentWatch?
     /// Whether anything has come in a direction.
     private var hasBegun = (send: false, recv: false)
-    /// What came since TLS began, and the consent before it.
+    /// Output since TLS began, and the consent before it.
     private var held: [Output] = []
     private var heldBytes = 0
     private var outputs = Outputs<Output>()
 
-    /// - Parameter isWhole: What comes first is the beginning of the connection.
+    /// - Parameter isWhole: The first bytes are the beginning of the connection.
     init(_ keys: KeyLog, waits: Bool, isWhole: Bool) {
         self.keys = keys
         self.waits = waits
@@ -70,10 +70,10 @@ struct PacketTLS {
         explainLack()
     }
 
-    /// Decrypts bytes and hands what they carry to `receive`, up to anything else that comes of them: that, and what is behind
-    /// it, comes by ``next()``.
+    /// Decrypts bytes and passes the plaintext to `receive`, up to any other output: ``next()`` returns that, and later
+    /// output.
     ///
-    /// - Returns: False, with nothing done, where TLS is not decrypted.
+    /// - Returns: False, with nothing done, if TLS is not decrypted.
     mutating func decrypt(
         _ direction: Direction,
         _ bytes: Span<UInt8>,
@@ -92,8 +92,8 @@ struct PacketTLS {
         return true
     }
 
-    /// Whether bytes of a direction are handed on as they come and change nothing here; but for the client's that begin TLS,
-    /// unless it ``isOver``.
+    /// Whether bytes of a direction are passed on as they arrive and change nothing here; except the client's that
+    /// begin TLS, unless it ``isOver``.
     func passesOn(_ direction: Direction) -> Bool {
         switch state {
         case .opaque: true
@@ -141,7 +141,7 @@ struct PacketTLS {
         }
     }
 
-    /// No more bytes come of a direction.
+    /// The end of a direction's bytes.
     mutating func finish(_ direction: Direction) {
         switch state {
         case .clear, .opaque: break
@@ -208,7 +208,7 @@ struct PacketTLS {
         switch output {
         case .handshake(let handshake) where handshake.hasSecrets:
             state = .decrypting(decryptor)
-            // What came behind the consent has gone to the decryptor.
+            // Bytes after the consent were passed to the decryptor.
             outputs.append(.decrypts(handshake.details, consent: takeConsent()))
             held = []
         case .failed(let direction, let failure): giveUp((direction, failure))
@@ -223,7 +223,7 @@ struct PacketTLS {
         return bytes
     }
 
-    /// What came is handed on as it is.
+    /// Passes received bytes on unchanged.
     private mutating func giveUp(_ why: (Direction, TLSDecryptionFailure)?) {
         state = .opaque
         if let consent = takeConsent() { outputs.append(.bytes(.recv, consent)) }

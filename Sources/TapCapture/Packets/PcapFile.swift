@@ -6,7 +6,7 @@ final class PcapFile: PacketReader {
     private let bytes: InputBytes
     private var handle: PcapHandle
     private var hasEnded = false
-    /// Where the next packet's header stands: that of the file has 24 bytes, and that of a packet 16.
+    /// The offset of the next packet's header: the file's header has 24 bytes, and a packet's 16.
     private var place: UInt64 = 24
 
     private static let bufferSize = 256 << 10
@@ -26,8 +26,8 @@ final class PcapFile: PacketReader {
         // Else the file is read in pieces of 4 KiB; the C library makes no buffer of another size itself.
         let buffer = UnsafeMutablePointer<CChar>.allocate(capacity: Self.bufferSize)
         setvbuf(file, buffer, _IOFBF, Self.bufferSize)
-        // libpcap reads twice for each packet, and only one thread at a time has the reader. When the program ends, the C library
-        // may drop the buffer while that thread reads, as it does where it cannot have the lock.
+        // libpcap reads twice for each packet, and only one thread at a time uses the reader. When the program ends,
+        // the C library may drop the buffer while that thread reads, as it does if it cannot get the lock.
         xmpptap_leave_locking_to_caller(file)
         var reason = [CChar](repeating: 0, count: Int(xmpptap_pcap_error_length()))
         let precision = UInt32(PCAP_TSTAMP_PRECISION_NANO)

@@ -29,7 +29,7 @@ struct PcapngBlocks {
 
     /// A file with its section header.
     ///
-    /// - Parameter tool: What the file names as the program that wrote it.
+    /// - Parameter tool: The name of the writing program in the file.
     init(tool: String) {
         add(0x0A0D_0D0A) { block in
             block.number32(0x1A2B_3C4D)
@@ -46,7 +46,7 @@ struct PcapngBlocks {
     /// How many bytes ``takeBytes()`` gives.
     var count: Int { bytes.count }
 
-    /// What is to be written next.
+    /// Returns the bytes to write next.
     mutating func takeBytes() -> [UInt8] {
         defer { bytes.removeAll(keepingCapacity: true) }
         return bytes

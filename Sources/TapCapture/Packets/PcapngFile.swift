@@ -51,7 +51,7 @@ final class PcapngFile: PacketReader {
 
     // MARK: Blocks
 
-    /// Where the next block stands in the buffer; nil at the end of the file.
+    /// Returns the range of the next block in the buffer; nil at the end of the file.
     private func nextBlock() throws(PacketFault) -> Range<Int>? {
         guard try need(12) else {
             guard start == buffer.count else { throw .truncated(at: base + UInt64(buffer.count)) }
@@ -76,7 +76,7 @@ final class PcapngFile: PacketReader {
         return start..<start + length
     }
 
-    /// Whether so many bytes are there, after reading on where they are not.
+    /// Returns whether so many bytes are available, after reading more if necessary.
     private func need(_ count: Int) throws(PacketFault) -> Bool {
         while buffer.count - start < count {
             base += UInt64(start)

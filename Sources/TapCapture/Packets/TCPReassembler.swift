@@ -4,9 +4,9 @@ internal import XMPPCore
 
 /// Puts the segments of TCP connections in order (RFC 9293 §3.4).
 ///
-/// What came first counts where segments overlap. Bytes that the receiver has acknowledged and that were not captured are a
-/// hole: it is given in its place, and what follows goes on. Sequence numbers wrap, connections may have begun before the
-/// capture, and ports may be used again.
+/// If segments overlap, the bytes captured first are used. Bytes that the receiver has acknowledged and that were not
+/// captured are a hole, which is reported at its place before later bytes. Sequence numbers wrap, connections may have
+/// begun before the capture, and ports may be used again.
 struct TCPReassembler {
     /// A connection: a later one has a larger number.
     typealias Number = UInt64
@@ -62,9 +62,9 @@ struct TCPReassembler {
         func hash(into hasher: inout Hasher) { hasher.combine(hash) }
     }
 
-    /// A direction. A class, as the connection is: they are changed where they are, and never copied.
+    /// A direction. A class, like the connection: instances are modified in place and never copied.
     private final class Side {
-        /// The sequence number of its beginning; nil where that was not captured.
+        /// The sequence number of its beginning; nil if that was not captured.
         var first: UInt32?
         /// The next byte's sequence number; nil before the first segment.
         var next: UInt32?
@@ -72,9 +72,9 @@ struct TCPReassembler {
         var waitingBytes = 0
         /// The packet and the time at which the first of them began to wait.
         var since: (packet: UInt64, time: Timestamp)?
-        /// What the other end has acknowledged.
+        /// The other end's acknowledgement number.
         var acknowledged: UInt32?
-        /// Where its end stands.
+        /// The sequence number of its end.
         var end: UInt32?
         var hasEnded = false
     }
@@ -102,7 +102,7 @@ struct TCPReassembler {
 
         subscript(direction: Direction) -> Side { direction == .send ? send : recv }
 
-        /// Lets go of what waits.
+        /// Discards waiting segments.
         func clear() {
             send.waiting = []
             recv.waiting = []
@@ -112,7 +112,7 @@ struct TCPReassembler {
     private var indices: [Key: Int] = [:]
     /// Where connections were found by the lowest bits of their hashes: of most segments that is where theirs is.
     private var usual = [UInt16](repeating: 0, count: 1024)
-    /// Where both ends of connections had come that are over: what is sent again then begins no other.
+    /// The last sequence numbers of both ends of closed connections: retransmissions do not begin another connection.
     private var over: [Key: (one: UInt32, other: UInt32)] = [:]
     private var connections: [Connection] = []
     private var free: [Int] = []
@@ -125,10 +125,10 @@ struct TCPReassembler {
     /// - Parameter serverPorts: Ports at which servers are, to tell the client of a connection that had begun before.
     init(serverPorts: Set<UInt16> = TCPReassembler.knownPorts) { self.serverPorts = serverPorts }
 
-    /// What is known now, in order; nil until another segment has been taken.
+    /// Returns the next event; nil until another segment has been taken.
     mutating func next() -> (number: Number, event: Event)? { events.next() }
 
-    /// Takes the segment of a connection that goes on where it was, and so most segments; nil leaves it to
+    /// Takes the next segment of an open connection in order, which is the usual case; nil leaves it to
     /// ``take(_:_:at:as:)``.
     ///
     /// - Returns: Whose bytes they are: they are the next ones, and not copied.
@@ -156,7 +156,7 @@ struct TCPReassembler {
         connections[latest].reader = reader
     }
 
-    /// Takes a segment; what it makes known comes by ``next()``.
+    /// Takes a segment; ``next()`` returns the events.
     ///
     /// - Parameter number: That of a connection that begins with it; nil is the number of segments so far.
     mutating func take(
@@ -180,7 +180,7 @@ struct TCPReassembler {
         }
     }
 
-    /// Nothing more is wanted of the connection of the last segment, if it has this number: its bytes are passed over.
+    /// Skips later bytes of the last segment's connection, if it has this number.
     mutating func forget(_ number: Number) {
         guard let latest, connections[latest].number == number else { return }
         connections[latest].isForgotten = true
@@ -188,7 +188,7 @@ struct TCPReassembler {
         connections[latest].clear()
     }
 
-    /// There are no more packets: what still waits comes by ``next()``.
+    /// Ends the packets: ``next()`` returns the waiting bytes.
     mutating func finish() {
         for index in indices.values.sorted(by: { connections[$0].number < connections[$1].number }) {
             flush(connections[index])
@@ -198,7 +198,8 @@ struct TCPReassembler {
 
     // MARK: Connections
 
-    /// Where the connection of a segment is, if it is the one that was found last by these bits of the hash, and whose it is.
+    /// Returns the index of a segment's connection, if it was found last with these bits of the hash, and the
+    /// direction.
     @inline(__always)
     private func findUsual(_ segment: TCPSegment) -> (index: Int, direction: Direction)? {
         let index = Int(usual[Int(truncatingIfNeeded: segment.connectionHash & 1023)])
@@ -213,7 +214,7 @@ struct TCPReassembler {
         return (index, segment.source == connections[index].client ? .send : .recv)
     }
 
-    /// Where a connection is that has begun and not ended.
+    /// Returns the index of an open connection.
     @inline(__always)
     private mutating func find(_ key: Key) -> Int? {
         let slot = Int(truncatingIfNeeded: key.hash & 1023)
@@ -238,7 +239,7 @@ struct TCPReassembler {
             flush(connections[found])
             close(found, .lost)
         }
-        // What comes behind the end of a connection begins no other, nor does its last segment that is sent once more.
+        // Data after the end of a connection does not begin another, nor does a retransmission of its last segment.
         let length = bytes.count + segment.cut
         let mayBegin = length > 0 && !segment.flags.contains(.fin) && !isRepeated(segment, length, key)
         guard segment.flags.contains(.syn) || mayBegin else { return nil }
@@ -360,7 +361,7 @@ struct TCPReassembler {
             if side.next == nil { side.next = sequence }
             side.end = sequence &+ UInt32(truncatingIfNeeded: length)
         }
-        // What is missing of the other direction may be given up because of what came in this one.
+        // Missing bytes of the other direction may be given up because of this segment.
         if !connection.send.waiting.isEmpty { giveUpMissing(.send, connection, time) }
         if !connection.recv.waiting.isEmpty { giveUpMissing(.recv, connection, time) }
         if side.end != nil { noteEnd(direction, connection) }
@@ -434,7 +435,7 @@ struct TCPReassembler {
         if side.waiting.isEmpty { side.since = nil }
     }
 
-    /// Makes a hole of what is missing where it will not come.
+    /// Makes a hole of missing bytes that will not arrive.
     private mutating func giveUpMissing(
         _ direction: Direction,
         _ connection: Connection,
@@ -485,6 +486,6 @@ struct TCPReassembler {
         give(connection, .ended(direction))
     }
 
-    /// How far a number lies behind another, modulo 2^32: negative where it lies before it.
+    /// The distance of a number after another, modulo 2^32: negative if it is before it.
     private static func distance(from one: UInt32, to other: UInt32) -> Int { Int(Int32(bitPattern: other &- one)) }
 }

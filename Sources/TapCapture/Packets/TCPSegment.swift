@@ -4,14 +4,14 @@ internal import XMPPCore
 
 /// An end of a TCP connection.
 struct PacketEndpoint: Hashable, Sendable {
-    /// The address in the network's byte order; an IPv4 address stands in the lower half.
+    /// The address in the network's byte order; an IPv4 address is in the lower half.
     var high: UInt64
     var low: UInt64
     var port: UInt16
     var isIPv6: Bool
 }
 
-/// Makes hashes of the ends of connections. Unpredictable, so that nobody can choose addresses that all have one hash.
+/// Hashes the ends of connections. The seed is random, so that an attacker cannot choose addresses with equal hashes.
 struct EndpointHash: Sendable {
     static let shared = EndpointHash()
 
@@ -99,7 +99,7 @@ extension TCPSegment {
     }
 }
 
-/// Where the bytes of a segment stand.
+/// The place of a segment's bytes.
 enum SegmentPayload {
     /// In the packet.
     case range(Range<Int>)
@@ -109,11 +109,11 @@ enum SegmentPayload {
 
 /// Finds the TCP segments in packets: link layers, IPv4 with fragments, IPv6 with extension headers, tunnels.
 ///
-/// What is no TCP, or is damaged, is passed over and counted.
+/// Packets that are not TCP, or are damaged, are skipped and counted.
 struct PacketDecoder {
     typealias Found = (segment: TCPSegment, payload: SegmentPayload)
 
-    /// What was in a capture beside segments.
+    /// Counts of packets without a segment.
     struct Counts: Sendable {
         var packets: UInt64 = 0
         /// Packets that are too short for what their headers say.
@@ -143,7 +143,7 @@ struct PacketDecoder {
         if let began { now.time = began }
     }
 
-    /// The segment that a packet contains or completes; nil where it does neither.
+    /// Returns the segment that a packet contains or completes; nil if it does neither.
     mutating func decode(_ packet: CapturedPacket, _ bytes: Span<UInt8>) -> Found? {
         counts.packets += 1
         let began = began ?? packet.time
@@ -159,7 +159,7 @@ struct PacketDecoder {
 
     // MARK: Link layer
 
-    /// Where IP begins; nil where there is none.
+    /// Returns the offset of the IP header; nil if the packet has none.
     private mutating func networkLayer(_ packet: CapturedPacket, _ bytes: Span<UInt8>) -> Int? {
         switch packet.link {
         case .raw: return 0
@@ -389,7 +389,7 @@ struct IPFragments {
         var born: UInt64
     }
 
-    /// Packets whose fragments are kept: the oldest goes first.
+    /// Maximum number of packets with kept fragments: the oldest is discarded first.
     private static let mostPackets = 256
     /// The longest packet.
     private static let longest = 65_535
@@ -399,7 +399,7 @@ struct IPFragments {
     private var packets: [Key: Packet] = [:]
     private var count: UInt64 = 0
 
-    /// Takes a fragment; the whole packet's payload where it was the last that was missing.
+    /// Takes a fragment; returns the whole packet's payload if no fragment is missing any more.
     mutating func take(_ bytes: Span<UInt8>, _ key: Key, offset: Int, hasMore: Bool) -> [UInt8]? {
         guard offset + bytes.count <= Self.longest else { return nil }
         count += 1

@@ -18,7 +18,7 @@ public struct LogIdentity: Hashable, Sendable {
     }
 }
 
-/// Counts the records of each log of a run, and compares them with what its headers say stood before them.
+/// Counts the records of each log of a run, and compares the counts with those in its headers.
 struct Continuity {
     private var counts: [LogIdentity: UInt64] = [:]
     private var current: LogIdentity?
@@ -28,7 +28,7 @@ struct Continuity {
     /// Counts a line after the last header, also a damaged one, which is reported separately.
     mutating func note(_ lines: UInt64 = 1) { count &+= lines }
 
-    /// What comes now is of this log, behind a header that was noted before.
+    /// Later records belong to this log, which has an earlier header.
     mutating func select(_ log: LogIdentity) {
         if let current { counts[current, default: 0] &+= count }
         count = 0
@@ -52,15 +52,15 @@ struct Continuity {
 }
 
 extension [RecordHeader] {
-    /// The places of the headers of files in the order in which to read them: by time, and those of one log by what
-    /// stands before them, since a clock can be set back.
+    /// The indices of the headers in the order in which to read the files: by time, and those of one log by the number
+    /// of earlier records, since a clock can be set back.
     var readingOrder: [Int] {
         let byTime = indices.sorted { self[$0].time < self[$1].time }
         var members: [LogIdentity: [Int]] = [:]
         for index in byTime where self[index].recordsBefore != nil {
             members[LogIdentity(self[index]), default: []].append(index)
         }
-        // What comes last is taken first.
+        // The last one is taken first.
         for (log, places) in members {
             members[log] = places.sorted { (self[$0].recordsBefore ?? 0) < (self[$1].recordsBefore ?? 0) }.reversed()
         }

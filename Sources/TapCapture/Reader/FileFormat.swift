@@ -16,7 +16,7 @@ public enum FileFormat: Sendable, Hashable, CaseIterable {
     case pdf
     case sqlite
 
-    /// How files of a format begin that are no text, and so no log of any kind.
+    /// The signatures of formats that are not text, and so not a log of any kind.
     private static let signatures: [([UInt8], FileFormat)] = [
         (Compression.gzip.signature, .gzip), (Array("BZh".utf8), .bzip2), ([0xFD, 0x37, 0x7A, 0x58, 0x5A, 0x00], .xz),
         (Compression.zstd.signature, .zstd), ([0x50, 0x4B, 0x03, 0x04], .zip),
@@ -29,7 +29,7 @@ public enum FileFormat: Sendable, Hashable, CaseIterable {
         signatures.first { beginning.starts(with: $0.0) }?.1
     }
 
-    /// The format of a file that is no supported log; nil if it is none of these.
+    /// The format of a text file that is not a supported log; nil if it is unknown.
     static func ofText(_ beginning: [UInt8]) -> FileFormat? {
         let lines = beginning.split(separator: 0x0A, maxSplits: mostLines)
         if lines.prefix(mostLines).contains(where: isTextLog) { return .textLog }
@@ -74,7 +74,7 @@ public enum FileFormat: Sendable, Hashable, CaseIterable {
 }
 
 extension FileFormat {
-    /// What the file is: the end of a sentence that the file's name begins.
+    /// A description of the file: the end of a sentence that begins with the file's name.
     var phrase: String {
         switch self {
         case .textLog: "is a text log without the XML of items"

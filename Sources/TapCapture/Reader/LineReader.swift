@@ -11,7 +11,7 @@ struct LineReader: ~Copyable {
         case tooLong
         case end
         case failed(errno: Int32)
-        /// A compressed file is damaged here, or cut off; what stood before it in its line is left out.
+        /// A compressed file is damaged here, or cut off; the beginning of the line is discarded.
         case damaged(CompressionFault)
     }
 
@@ -20,12 +20,12 @@ struct LineReader: ~Copyable {
     let longestLine: Int
     private var buffer: [UInt8] = []
     private let input: InputBytes
-    /// Where the part of the buffer begins that has not been given out.
+    /// The start of the part of the buffer that has not been returned.
     private var start = 0
     private var hasEnded = false
-    /// The file may grow: its end is the end for now, and what stands behind the last newline is not given out before its own.
+    /// The file may grow: its end is temporary, and an incomplete last line is not returned before its newline.
     var follows = false
-    /// What was read ends within a line.
+    /// Whether the data read ends within a line.
     var endsWithinLine: Bool { start < buffer.count }
 
     /// A reader of an open file, which it closes at its end if it is `owned`.
@@ -77,14 +77,15 @@ struct LineReader: ~Copyable {
     /// At the end, whether it comes before that of the file's compressed data; once.
     func takeTruncation() -> CompressionFault? { input.takeTruncation() }
 
-    /// How the file begins: up to `count` bytes of what the first read brings. To be asked before the first line is read,
-    /// which then is the same; a failure to read is left to that as well.
+    /// Returns up to `count` bytes of the file's beginning from the first read. Call it before the first line is read,
+    /// which is not affected; the first line also reports a failure to read.
     mutating func beginning(_ count: Int) -> [UInt8] {
         if buffer.isEmpty, !hasEnded { fill() }
         return Array(buffer[start...].prefix(count))
     }
 
-    /// The file's bytes from its beginning, for who reads no lines; asked for in place of the first line.
+    /// Returns the file's bytes from its beginning, for callers that do not read lines; call it instead of reading the
+    /// first line.
     func bytes() -> InputBytes {
         input.putBack(buffer[start...])
         return input
@@ -111,12 +112,12 @@ struct LineReader: ~Copyable {
             }
             start = line
             passed += newlines
-            // What is left is a line with a hit, or without an end; the rest of a long one is the affair of ``next()``.
+            // The rest is a line with a hit, or without an end; ``next()`` handles the rest of a long one.
             guard isClear, !hasEnded, buffer.count - start < Self.piece, fill() else { return passed }
         }
     }
 
-    /// Where the last line of a range begins, and how many end in it.
+    /// Returns the start of the last line of a range, and the number of lines that end in it.
     private static func newlines(in bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> (begin: Int, count: Int) {
         var begin = range.upperBound
         while begin > range.lowerBound, bytes[begin - 1] != 0x0A { begin -= 1 }
@@ -136,7 +137,7 @@ struct LineReader: ~Copyable {
 
     /// Moves what is left to the front of the buffer and reads on behind it.
     ///
-    /// - Returns: whether there was no failure.
+    /// - Returns: whether the read succeeded.
     @discardableResult
     private mutating func fill() -> Bool {
         buffer.removeSubrange(..<start)

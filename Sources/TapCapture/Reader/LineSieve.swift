@@ -25,7 +25,7 @@ struct LineSieve {
         longest = needles.map(\.bytes.count).max() ?? 0
     }
 
-    /// Where the first of the texts begins, at or after an offset.
+    /// Returns the offset of the first hit of any text, at or after an offset.
     func firstHit(in bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
         var index = start
         while index &+ 16 &+ longest <= bytes.count {

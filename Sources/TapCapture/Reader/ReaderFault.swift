@@ -4,7 +4,7 @@ internal import Glibc
 
 /// Why a JSON log or capture cannot be read.
 public struct ReaderFault: Error, Sendable, Hashable {
-    /// What is wrong.
+    /// The kind of problem.
     public enum Code: Sendable, Hashable {
         /// The file cannot be opened; the system's error number.
         case cannotOpen(errno: Int32)
@@ -12,7 +12,7 @@ public struct ReaderFault: Error, Sendable, Hashable {
         case cannotRead(errno: Int32)
         /// There is nothing in it, or nothing but a torn header.
         case empty
-        /// Its first line is no header of ours.
+        /// Its first line is not a header of xmpptap.
         case notOurs
         /// It is something else that is known.
         case otherFormat(FileFormat)
@@ -24,7 +24,7 @@ public struct ReaderFault: Error, Sendable, Hashable {
         case newerVersion(Int64)
     }
 
-    /// What is wrong.
+    /// The kind of problem.
     public let code: Code
     /// The file.
     public let path: String
@@ -52,7 +52,7 @@ extension ReaderFault: CustomStringConvertible {
 
 /// A line that is not a record, which was passed over.
 public struct DamagedLine: Sendable, Hashable {
-    /// What is wrong with it.
+    /// The kind of damage.
     public enum Reason: Sendable, Hashable {
         /// It was being written when the program was killed or the disk was full.
         case torn
@@ -66,7 +66,7 @@ public struct DamagedLine: Sendable, Hashable {
         case compressed(CompressionFault)
     }
 
-    /// What is wrong.
+    /// The kind of damage.
     public let reason: Reason
     /// The file.
     public let path: String

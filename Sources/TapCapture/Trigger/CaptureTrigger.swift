@@ -18,7 +18,7 @@ public struct CaptureTrigger: Sendable, Hashable {
 
     /// The most bytes of lines that wait for a match. The oldest are left out beyond.
     public struct Bounds: Sendable, Hashable {
-        /// Of a login whose session has no match yet; default 64 KiB. Session records behind it have as much again.
+        /// Of a login in a session without a match so far; default 64 KiB. Session records after it have as much again.
         public var login = 64 << 10
         /// Of a session; default 1 MiB.
         public var session = 1 << 20

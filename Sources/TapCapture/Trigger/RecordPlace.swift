@@ -1,6 +1,6 @@
 internal import TapRecord
 
-/// Where a record stands in its run.
+/// The place of a record in its run.
 struct RecordPlace: Hashable {
     var sequence: UInt64
     var time: Timestamp
@@ -14,7 +14,7 @@ struct RecordPlace: Hashable {
     }
 }
 
-/// What a capture says of the records that it has left out, with the place of the last of them.
+/// A capture's note about the records that it has left out, with the place of the last of them.
 enum TriggerNote: Hashable {
     /// So many records of a session, between two that are written or behind the last.
     case omitted(session: UInt64, records: UInt64, last: RecordPlace)

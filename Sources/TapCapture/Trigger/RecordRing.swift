@@ -1,6 +1,6 @@
 /// Lines of records in the order in which they came, taken out at the beginning.
 struct RecordRing {
-    /// What is known of a line without reading it.
+    /// Data about a line, known without reading it.
     struct Entry {
         /// The line's bytes.
         var length: Int
@@ -23,7 +23,7 @@ struct RecordRing {
     var byteCount: Int { bytes.count - start }
     /// The oldest line's entry.
     var first: Entry? { taken < entries.count ? entries[taken] : nil }
-    /// The oldest line; empty where there is none.
+    /// The oldest line; empty if there is none.
     var firstLine: RawSpan {
         @_lifetime(borrow self)
         get { bytes.span.extracting(start..<start + (first?.length ?? 0)).bytes }
@@ -34,12 +34,12 @@ struct RecordRing {
         entries.append(Entry(length: line.byteCount, place: place, isKept: isKept))
     }
 
-    /// Takes out the oldest line; nothing happens where there is none.
+    /// Removes the oldest line; does nothing if the ring is empty.
     mutating func dropFirst() {
         guard let entry = first else { return }
         taken += 1
         start += entry.length
-        // What was taken out is overwritten once it is as much as the rest, so that a line is moved twice at most.
+        // The space of removed lines is reclaimed once it equals the rest, so that a line is moved twice at most.
         guard start >= byteCount else { return }
         if bytes.capacity > Self.keptCapacity, byteCount < bytes.capacity / 4 {
             // What removal leaves would keep the memory of the longest time.

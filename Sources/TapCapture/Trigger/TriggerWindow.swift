@@ -14,7 +14,7 @@ struct TriggerWindow {
     }
 
     private struct LoginLine {
-        /// What is left out before it.
+        /// The records left out before it.
         var omission: Omission?
         var line: [UInt8]
         var place: RecordPlace
@@ -34,7 +34,7 @@ struct TriggerWindow {
     /// Older ones that are written with the first match.
     private var login: [LoginLine] = []
     private var loginBytes = 0
-    /// What is left out before ``waiting``.
+    /// The records left out before ``waiting``.
     private var omission: Omission?
     private var isReady = false
     private var bytesBeforeReady = 0
@@ -74,7 +74,7 @@ struct TriggerWindow {
         output.line(line)
     }
 
-    /// Nothing more of the session comes: of what waits the session records are written.
+    /// Ends the session: of the waiting records, the session records are written.
     mutating func end(_ output: Output) {
         remaining = 0
         while waiting.count > 0 { leaveOutFirst(output) }
@@ -82,13 +82,13 @@ struct TriggerWindow {
         (login, loginBytes) = ([], 0)
     }
 
-    /// Leaves out the older half of what waits.
+    /// Leaves out the older half of the waiting records.
     mutating func halve(_ output: Output) {
         let half = waiting.byteCount / 2
         while waiting.byteCount > half { leaveOutFirst(output) }
     }
 
-    /// Leaves out the login but for its first record.
+    /// Leaves out the login except for its first record.
     mutating func shortenLogin() {
         guard login.count > 1, let end = login.last?.place else { return }
         let count = login.dropFirst().reduce(0) { $0 + 1 + ($1.omission?.records ?? 0) }

@@ -2,7 +2,7 @@ internal import Synchronization
 internal import TapCore
 internal import TapRecord
 
-/// Hands a capture's lines on where they are near a match. Used from any thread.
+/// Passes on the lines of a capture that are near a match. Used from any thread.
 final class TriggeredLines: Sendable {
     private let condition: RecordFilter
     private let windows: Mutex<TriggerWindows>
@@ -22,7 +22,7 @@ final class TriggeredLines: Sendable {
     /// Whether nothing more is written, so that no line need be formed.
     var takesNoMore: Bool { isOver.load(ordering: .relaxed) }
 
-    /// Takes a record and its line; writes what is due to `output`, which is called with the lock held.
+    /// Takes a record and its line; writes the selected lines to `output`, which is called with the lock held.
     func take(_ record: borrowing Record, content: Span<UInt8>, _ line: RawSpan, to output: TriggerWindow.Output) {
         let isMatch = condition.matches(copy record, content: content)
         let completed: Int? = windows.withLock { windows in

@@ -89,7 +89,8 @@ struct FileSeries {
         return time(nil) - file.modified > age.components.seconds
     }
 
-    /// Removes the old files of all runs: those named as ours are up to the digits, which nobody has open for writing.
+    /// Removes the old files of all runs: those whose names differ from ours only in digits, unless a process has them
+    /// open for writing.
     private func pruneFolder(of stem: String, _ ending: String) {
         guard rotation?.keepAge != nil else { return }
         let (folder, base) = Self.parts(stem)
@@ -147,15 +148,15 @@ struct FileSeries {
         return String(zeros[...hyphen]) + "0" + String(zeros[number.endIndex...])
     }
 
-    /// Gives the path another name, or one with a number behind it where that is taken: `a.xtap`, `a-2.xtap`.
+    /// Renames the file, with a number appended if the name is taken: `a.xtap`, `a-2.xtap`.
     ///
-    /// - Returns: The name; nil for what is no path, or cannot be renamed.
+    /// - Returns: The name; nil if the destination is not a path, or cannot be renamed.
     mutating func rename(to name: String) -> String? {
         guard case .path(let path) = destination else { return nil }
         let ending = RecordWriter.Destination.captureEnding(of: name) ?? ""
         for number in 1...9999 {
             let target = number == 1 ? name : "\(name.dropLast(ending.count))-\(number)\(ending)"
-            // A link is refused where there is a file of the name; rename(2) would replace it.
+            // link(2) fails if a file has the name; rename(2) would replace it.
             if link(path, target) == 0 {
                 unlink(path)
                 destination = .path(target)

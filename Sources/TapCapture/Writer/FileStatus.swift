@@ -2,8 +2,8 @@
 internal import CPcap
 internal import Glibc
 
-/// What the system knows of a file. Read here because a module that also imports NIO's may see `struct stat` as theirs, and
-/// then not its members.
+/// The system's data about a file. Read here because a module that also imports NIO's may confuse `struct stat` with
+/// theirs, and then not see its members.
 public struct FileStatus: Sendable {
     /// A regular file, no pipe, device or folder.
     public let isRegular: Bool
@@ -22,14 +22,14 @@ public struct FileStatus: Sendable {
     /// When it was last written, in seconds since 1970.
     public let modified: Int
 
-    /// Of the file at a path, behind symbolic links; nil where there is none that can be seen.
+    /// Of the file at a path, following symbolic links; nil if it does not exist or cannot be accessed.
     public init?(path: String) {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
         self.init(status)
     }
 
-    /// Of an open file; nil where the descriptor is none.
+    /// Of an open file; nil if the descriptor is invalid.
     public init?(descriptor: Int32) {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return nil }

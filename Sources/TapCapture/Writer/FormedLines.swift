@@ -40,7 +40,7 @@ public struct MergedLines: Sendable {
         byteCount += place(records, parts[part]).count
     }
 
-    /// Where the lines of some records stand in those of their part.
+    /// The range of some records' lines in those of their part.
     private func place(_ records: Range<Int>, _ part: FormedLines) -> Range<Int> {
         let start = records.lowerBound == 0 ? 0 : part.ends[records.lowerBound - 1]
         return start..<part.ends[records.upperBound - 1]

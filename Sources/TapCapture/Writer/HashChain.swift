@@ -4,21 +4,21 @@ internal import TapSecurity
 
 /// The chain of digests through the lines of a capture, by which a later change can be found (PROTOCOL.md R7.10).
 ///
-/// Each line ends with a field `chain`: the SHA-256 of the chain of the line before and of all that stands in the line before
-/// that field, in hexadecimal. The first line of a run has 32 bytes of zero before it. Who changes, removes, inserts or moves a
-/// line has to write all lines behind it anew, and then ends with another chain than the one that was written down elsewhere.
+/// Each line ends with a field `chain`: the SHA-256 of the chain of the line before and of the line's text before that
+/// field, in hexadecimal. The first line of a run has 32 bytes of zero before it. To change, remove, insert or move a
+/// line, all later lines have to be rewritten, which then end with another chain than the one that was noted elsewhere.
 struct HashChain {
     /// Before the first line.
     static let beginning = [UInt8](repeating: 0, count: size)
     private static let size = 32
     private static let opening = Array(#","chain":""#.utf8)
     private static let closing = Array("\"}".utf8)
-    /// What a line grows by.
+    /// The bytes that the field adds to a line.
     static let fieldSize = opening.count + 2 * size + 1
 
     /// The chain of the last line that is written whole.
     private(set) var head = Self.beginning
-    /// That of a header that stands behind it and is not written yet.
+    /// The chain of a header after it that is not written yet.
     private var header: [UInt8]?
     /// Those of the lines of the batch, one after the other.
     private var lines: [UInt8] = []
@@ -83,13 +83,13 @@ struct HashChain {
         head = Array(lines[(count - 1) * Self.size..<count * Self.size])
     }
 
-    /// What is not written yet never will be.
+    /// Discards the chains of unwritten lines.
     mutating func giveUp() {
         header = nil
         lines.removeAll()
     }
 
-    /// What stands in an object before its last brace and newline.
+    /// The text of an object before its last brace and newline.
     private static func text(of line: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         line.suffix(2).elementsEqual([0x7D, 0x0A]) ? line.dropLast(2) : nil
     }
@@ -98,7 +98,7 @@ struct HashChain {
 
     // MARK: Reading
 
-    /// What a line without its newline says: the text that the chain is of, and the chain; nil where it has none.
+    /// The parts of a line without its newline: the text that the chain covers, and the chain; nil if it has none.
     static func parts(of line: RawSpan) -> (text: Range<Int>, chain: [UInt8])? {
         line.withUnsafeBytes { bytes -> (text: Range<Int>, chain: [UInt8])? in
             let end = bytes.count - fieldSize - 1
@@ -112,7 +112,7 @@ struct HashChain {
     /// The chain of a line behind another.
     static func digest(_ last: [UInt8], _ text: some Collection<UInt8>) -> [UInt8] {
         let bytes = last + text
-        // OpenSSL has SHA-256; where it has not, no line fits.
+        // OpenSSL supports SHA-256; if it did not, no line would match.
         return (try? OpenSSLCryptography().digest(.sha256, of: bytes.span)) ?? beginning
     }
 

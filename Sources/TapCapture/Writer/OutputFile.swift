@@ -5,9 +5,9 @@ internal import Glibc
 /// The rules of opening: a new file is made with rights 0600 and must not exist (`O_EXCL`); a symbolic link is never
 /// followed; an existing regular file is added to only if it belongs to the user we run as, others lose their rights
 /// to it (the group keeps reading, for log groups), and it is locked, so that no two writers mix their lines in one
-/// file or rotate it under each other. What is no regular file (`/dev/null`, FIFO, terminal) is written as it is.
+/// file or rotate it under each other. Other destinations (`/dev/null`, FIFO, terminal) are written as they are.
 final class OutputFile {
-    /// What is behind the descriptor, as far as writing differs.
+    /// The kind of destination, as far as writing differs.
     enum Kind {
         /// A regular file that we opened: it can be rotated and reopened.
         case file
@@ -33,7 +33,7 @@ final class OutputFile {
     private let isOwned: Bool
     /// Compresses what is written, if the path ends in `.gz` or `.zst`.
     private let compressor: Compressor?
-    /// What was compressed and is not written yet, and the number of bytes that it stands for.
+    /// Compressed data that is not written yet, and the number of bytes that it represents.
     private var waiting: ArraySlice<UInt8> = []
     private var waitingFor = 0
     /// Whether something was compressed that is to be written before the file is left.
@@ -189,7 +189,7 @@ final class OutputFile {
         }
     }
 
-    /// Whether the file ends within a line, so that a newline is due before anything is added.
+    /// Whether the file ends within a line, so that a newline is needed before adding to it.
     var endsWithinLine: Bool {
         var last: UInt8 = 0
         return compressor == nil && kind == .file && size > 0 && pread(descriptor, &last, 1, off_t(size) - 1) == 1
@@ -213,7 +213,7 @@ final class OutputFile {
     /// The file has this name from now on.
     func rename(to path: String) { self.path = path }
 
-    /// Has the system bring what was written to the disk.
+    /// Flushes the written data to the disk.
     ///
     /// - Returns: The system's error number if that failed; 0 if not.
     func synchronize() -> Int32 { kind != .file || fdatasync(descriptor) == 0 ? 0 : errno }

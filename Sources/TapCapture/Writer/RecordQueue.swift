@@ -34,7 +34,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// What the thread is asked for beside writing.
+    /// Requests to the thread besides writing.
     struct Requests {
         var reopens = false
         var closes = false
@@ -80,7 +80,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         var isBusy = false
         var thread: pthread_t?
         var counters = RecordWriter.Counters()
-        /// When sources were asked to stop reading, where they are.
+        /// The time at which sources were asked to stop reading; nil if they were not.
         var congestedSince: Int64?
 
         var pending: Int { filling.bytes.count + writing }
@@ -230,8 +230,8 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
 
     /// Waits for records or requests and takes all there is; `batch` comes back empty only with a request.
     ///
-    /// Records wait up to `interval` nanoseconds for others, unless there are enough or somebody asked. Behind records it looks
-    /// again after that time by itself: nobody who appends has to wake the thread as long as there are records.
+    /// Records wait up to `interval` nanoseconds for others, unless there are enough or a request arrives. After
+    /// records the thread checks again after that time: while there are records, appending does not have to wake it.
     func take(_ batch: inout Batch, interval: Int64) -> Requests {
         monitor.withLock {
             var deadline = state.isBusy ? Monitor.now + interval : nil
@@ -272,7 +272,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
 
     /// So many bytes of the batch have been written (fewer than none if a record is begun again in another file), and
     /// with them so many whole records.
-    /// - Returns: whether ``RecordWriter/Event/room`` is due.
+    /// - Returns: whether to send ``RecordWriter/Event/room``.
     func progress(bytes: Int, records: Int) -> Bool {
         monitor.withLock {
             state.writing -= bytes
@@ -293,7 +293,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     }
 
     /// Writing has begun to fail: appenders no longer wait, sources read on.
-    /// - Returns: whether ``RecordWriter/Event/room`` is due.
+    /// - Returns: whether to send ``RecordWriter/Event/room``.
     func fail() -> Bool {
         monitor.withLock {
             state.mode = .failing

@@ -10,7 +10,7 @@ internal import Glibc
 /// ```
 ///
 /// A record is one or several finished lines and stays whole: it is never split by rotation, and records keep the
-/// order in which they were appended. What was appended is lost only if the process is killed before the next flush
+/// order in which they were appended. Appended records are lost only if the process is killed before the next flush
 /// (20 ms), or if the destination fails: then records wait up to ``Options/capacity``, after that they are dropped and
 /// counted. When writing works again, a line that tells the loss follows, and a header line that marks the file
 /// incomplete. A slow destination drops nothing: ``isCongested`` asks the sources to stop reading.
@@ -133,7 +133,7 @@ public final class RecordWriter: Sendable {
     /// Whether so much waits that the sources should stop reading until ``Event/room``. Cheap: no lock.
     public var isCongested: Bool { queue.isCongested }
 
-    /// What has been done so far.
+    /// The writer's counts so far.
     public var counters: Counters { queue.counters }
 
     /// Waits until everything appended before is with the system.
@@ -144,19 +144,19 @@ public final class RecordWriter: Sendable {
         queue.flush(until: Monitor.now + time.wholeNanoseconds)
     }
 
-    /// Goes on in a new file after somebody moved the old one away (SIGHUP after logrotate). What was appended before
-    /// is still written to the old one; a destination that is no path of ours goes on as it is.
+    /// Continues in a new file after the old one was moved away (SIGHUP after logrotate). Records appended before are
+    /// still written to the old one; a destination that is not a path stays open.
     public func reopen() {
         queue.requestReopen()
     }
 
-    /// Gives the file another name, after what was appended before is written to it; one that is taken gets a number behind
-    /// it. Nothing happens where the destination is no path.
+    /// Renames the file, after the records appended before are written to it; a taken name gets a number. Does nothing
+    /// if the destination is not a path.
     public func rename(to name: String) {
         queue.requestRename(to: name)
     }
 
-    /// Has the thread write everything and end, without waiting for it: see ``close(within:)``.
+    /// Writes everything and ends the thread, without waiting for it: see ``close(within:)``.
     public func finish() {
         queue.requestClose()
     }
@@ -167,7 +167,7 @@ public final class RecordWriter: Sendable {
     /// Writes everything and ends the thread; records appended later are dropped.
     ///
     /// - Parameters:
-    ///   - time: How long a slow destination is waited for; what is left then is dropped and counted.
+    ///   - time: The maximum time to wait for a slow destination; the remaining records are then dropped and counted.
     ///   - removingUnused: Whether to remove the file if it was empty and got no record.
     /// - Returns: The total loss; empty if there is none.
     @discardableResult

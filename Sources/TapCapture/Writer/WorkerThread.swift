@@ -13,7 +13,7 @@ final class WorkerThread: Sendable {
     /// Starts one, which ends with `body`.
     ///
     /// - Parameter name: What `top -H` and debuggers call it, of at most 15 bytes.
-    /// - Returns: The system's error number where it cannot be started, else 0.
+    /// - Returns: The system's error number if it cannot be started, otherwise 0.
     static func start(named name: String, _ body: @escaping @Sendable () -> Void) -> Int32 {
         var thread = pthread_t()
         let context = Unmanaged.passRetained(WorkerThread(name, body))

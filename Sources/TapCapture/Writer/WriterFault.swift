@@ -2,7 +2,7 @@ internal import Glibc
 
 /// Why a log or capture file cannot be opened, written, rotated or reopened.
 public struct WriterFault: Error, Sendable, Hashable {
-    /// What went wrong, as a stable word that stands in records and metrics.
+    /// The kind of failure, as a stable word in records and metrics.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         /// The word.
         public let description: String
@@ -41,7 +41,7 @@ public struct WriterFault: Error, Sendable, Hashable {
     public let code: Code
     /// The file, or `standard output`.
     public let path: String
-    /// The system's error number; 0 where no call failed.
+    /// The system's error number; 0 if no call failed.
     public let errno: Int32
 
     init(_ code: Code, _ path: String, _ errno: Int32 = 0) {
@@ -50,14 +50,14 @@ public struct WriterFault: Error, Sendable, Hashable {
         self.errno = errno
     }
 
-    /// Why no file can be created at a path, so far as its folder says so; nil where it allows it.
+    /// The reason why a file cannot be created at a path, as far as its folder shows it; nil if it can.
     public static func creating(_ path: String) -> WriterFault? {
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
         guard access(folder, W_OK | X_OK) != 0 else { return nil }
         return WriterFault(.cannotOpen, path, Glibc.errno)
     }
 
-    /// The folder that a path names and nobody has made; nil where it is there.
+    /// The missing folder of a path; nil if it exists.
     private var missingFolder: String? {
         guard errno == ENOENT || errno == EISDIR, let slash = path.lastIndex(of: "/") else { return nil }
         let folder = String(path[...slash])

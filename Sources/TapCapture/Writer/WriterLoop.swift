@@ -96,7 +96,7 @@ final class WriterLoop {
 
     // MARK: - Writing
 
-    /// Writes the header that is due and the batch, to the end or until there is no hope.
+    /// Writes the pending header and the batch, to the end or until writing fails for good.
     private func writeBatch() {
         guard output.isTerminal, !prologue.isEmpty || !batch.bytes.isEmpty, let onWriting = lines.onWriting else {
             return writeLines()
@@ -107,7 +107,7 @@ final class WriterLoop {
     }
 
     private func writeLines() {
-        // Where there is nothing to write, nothing shows that writing works again.
+        // Without data to write, it is not known whether writing works again.
         var hasWritten = false
         while true {
             while prologueWritten < prologue.count || written < batch.bytes.count {
@@ -128,7 +128,7 @@ final class WriterLoop {
         }
     }
 
-    /// - Returns: whether to go on.
+    /// - Returns: whether to continue.
     private func writeSome() -> Bool {
         let result: OutputFile.Written
         if prologueWritten < prologue.count {
@@ -185,7 +185,7 @@ final class WriterLoop {
         if queue.progress(bytes: count, records: wholeRecords - before) { onEvent(.room) }
     }
 
-    /// Where the record that is being written begins.
+    /// The start of the record that is being written.
     private var recordStart: Int { wholeRecords == 0 ? 0 : batch.ends[wholeRecords - 1] }
 
     /// How much of the batch fits into the open file; `nil` if the file must be rotated first.
@@ -274,7 +274,7 @@ final class WriterLoop {
 
     // MARK: - Opening
 
-    /// The header that stands behind what is written and so many records of the batch.
+    /// The header after the written records and so many records of the batch.
     private func header(_ reason: RecordWriter.Opening.Reason, behind waiting: Int = 0) -> [UInt8] {
         let before = records &+ UInt64(waiting)
         var line = lines.header(RecordWriter.Opening(reason: reason, records: before, dropped: queue.dropped))

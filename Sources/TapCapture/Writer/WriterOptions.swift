@@ -73,8 +73,8 @@ extension RecordWriter {
         /// The defaults.
         public init() {}
 
-        /// At so many waiting bytes the sources are asked to stop reading: half the capacity, so that what they have
-        /// read already still finds room.
+        /// With so many waiting bytes the sources are asked to stop reading: half the capacity, so that data read
+        /// already still fits.
         var highWater: Int { capacity / 2 }
         /// Down to so many waiting bytes the sources may read again.
         var lowWater: Int { capacity / 4 }
@@ -82,7 +82,7 @@ extension RecordWriter {
 
     /// Why a file is opened, for the closure that writes its header line.
     public struct Opening: Sendable, Hashable {
-        /// Why a header is due.
+        /// The reason of a header.
         public enum Reason: Sendable, Hashable {
             /// A new file at the start.
             case start
@@ -100,7 +100,7 @@ extension RecordWriter {
         public let reason: Reason
         /// How many records this writer has written before this line.
         public let records: UInt64
-        /// What this writer has dropped so far; nothing means that the file is complete as far as the writer goes.
+        /// The records dropped by this writer so far; if empty, the file is complete as far as the writer knows.
         public let dropped: Loss
     }
 
@@ -134,7 +134,7 @@ extension RecordWriter {
         case failed(WriterFault)
         /// Writing works again; so much was dropped in between.
         case recovered(Loss)
-        /// Rotation or reopening has failed; writing goes on in the file there is.
+        /// Rotation or reopening has failed; writing continues in the current file.
         case notice(WriterFault)
         /// There is room again after ``RecordWriter/isCongested`` was true: sources may read on.
         case room
@@ -145,7 +145,7 @@ extension RecordWriter {
         case flowing(after: Duration)
     }
 
-    /// What a writer has done so far, for metrics.
+    /// A writer's counts so far, for metrics.
     public struct Counters: Sendable, Hashable {
         /// Records written.
         public internal(set) var records: UInt64 = 0
@@ -161,7 +161,7 @@ extension RecordWriter {
         public internal(set) var lag: Int64 = 0
         /// The most that ever waited.
         public internal(set) var pendingPeak = 0
-        /// The end of the hash chain as far as it is written, in hexadecimal; nil where there is none.
+        /// The end of the hash chain as far as it is written, in hexadecimal; nil without a chain.
         public internal(set) var chain: String?
 
         mutating func add(_ other: Counters) {
@@ -185,7 +185,7 @@ extension RecordWriter {
 }
 
 extension Duration {
-    /// Whole nanoseconds; what is less is left out.
+    /// Whole nanoseconds, rounded down.
     public var wholeNanoseconds: Int64 {
         components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000
     }

@@ -65,7 +65,7 @@ public enum SASLStep: Hashable, Sendable {
 
 /// The identities of a SASL login.
 public struct SASLIdentity: Hashable, Sendable {
-    /// The authentication identity, whose password is verified; for XMPP the local part of the account.
+    /// The authentication identity, to which the password belongs; for XMPP the local part of the account.
     public var authentication: String
     /// The authorization identity, nil if it is the same; for XMPP a bare JID.
     public var authorization: String?
@@ -122,7 +122,7 @@ public struct ChannelBinding: Hashable, Sendable {
 public struct LoginOffer: Sendable, Hashable {
     /// The mechanisms of the profile in use, SASL or SASL2, in any order.
     public var mechanisms: [String]
-    /// The listed channel binding types (XEP-0440), in any order; nil if there is no list.
+    /// The listed channel binding types (XEP-0440), in any order; nil if none are listed.
     public var bindingTypes: [String]?
     /// The TLS version number (0x0304 for TLS 1.3); nil without TLS.
     public var tlsVersion: UInt16?

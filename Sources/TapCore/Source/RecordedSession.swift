@@ -2,21 +2,21 @@ internal import TapDiagnosis
 internal import TapRecord
 internal import XMPPCore
 
-/// A session that is made once more, by today's code, of what a recording holds of it.
+/// A session that the current code repeats from a recording.
 ///
-/// - An item that a peer sent is read again, as it was recorded. Its secrets are placeholders: what a SASL message said
-///   is the recording's, and so are the item's place on the wire and what was done to it.
-/// - An item that this program said is handed on as it was recorded. It is read, too, where it stands for a peer's own: the
+/// - An item that a peer sent is read again, as it was recorded. Its secrets are placeholders: the SASL contents are
+///   the recording's, and so are the item's place on the wire and the actions on it.
+/// - An item that this program sent is passed on as it was recorded. It is also read if it acted for a peer: the
 ///   request for TLS, and the answers to a client whose login was ended here.
-/// - Of the other records those that today's session makes by itself are dropped. What remains are facts that no item
-///   shows (TLS, connections, decisions of this program, undecoded bytes): they are handed on, and the session learns of them.
+/// - Other records are dropped if the current session makes them itself. The rest are facts that items do not show
+///   (TLS, connections, decisions of this program, undecoded bytes): they are passed on, and the session is informed.
 /// - The diagnosis is today's, where every item is there and this program kept out of it; else the recording's.
 final class RecordedSession {
     enum State {
         case open, ended
     }
 
-    /// What tells records apart that are no items.
+    /// The key that distinguishes records other than items.
     private struct Key: Hashable {
         var code: String?
         var kind: Record.Kind
@@ -34,9 +34,9 @@ final class RecordedSession {
 
     private let runner: SessionRunner
     private let run: Run
-    /// What the session has made of the item that was read last.
+    /// The records that the session has made of the item read last.
     private var made: [Key: Int] = [:]
-    /// A step that is under way has ended, by what no item shows or by the session's end; and what follows it.
+    /// The end of a step in progress, by an event that items do not show or by the session's end; and later records.
     private var waiting: [RecordLine] = []
     private var diagnosis: RecordLine?
     /// The most records that are held back for the end of a step.
@@ -144,7 +144,8 @@ final class RecordedSession {
     }
 
     private func end(_ record: Record, at now: Run.Instant, _ tell: (consuming RecordLine) -> Void) {
-        // What the end itself has cut off the session tells once more, if it knows what was under way.
+        // Steps that the end itself has cut off are reported by the session again, if it knows that they were in
+        // progress.
         let isPartial = runner.session.recording?.isPartial == true
         for line in waiting
         where isPartial || line.record.code != LoginStep.code || line.record.monotonic < now.monotonic {

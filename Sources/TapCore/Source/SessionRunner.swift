@@ -40,7 +40,7 @@ public final class SessionRunner {
         storage.withContent(body)
     }
 
-    /// Has the session take bytes that are not kept, as ``SourceInput/Kind/received(_:_:inferred:)`` has it take a copy.
+    /// Passes bytes to the session that are not kept, while ``SourceInput/Kind/received(_:_:inferred:)`` passes a copy.
     public func receive(
         _ direction: Direction,
         _ bytes: Span<UInt8>,
@@ -62,7 +62,7 @@ public final class SessionRunner {
         }
     }
 
-    /// Hands the session something that has happened to it. It has begun already, and is none of a recording's records.
+    /// Passes an event to the session. The session must have begun; not for stored records.
     @discardableResult
     public func take(_ input: SourceInput) -> Disposition {
         switch input.kind {
@@ -75,8 +75,8 @@ public final class SessionRunner {
 
     /// Carries out what the session has commanded since the last input.
     ///
-    /// Only ``CommandPerformer/perform(_:)`` may hand the session another input meanwhile, whose commands come behind: what the
-    /// other two get is the session's memory. They end the program if they do.
+    /// Only ``CommandPerformer/perform(_:)`` may pass the session another input meanwhile; its commands follow. The
+    /// other two get the session's memory. They end the program if they pass one.
     @inline(__always)
     public func run(by performer: inout some CommandPerformer) {
         precondition(use == .nobody, "commands are carried out while the session's memory is in use")
@@ -93,7 +93,7 @@ public final class SessionRunner {
         }
     }
 
-    /// Hands on the records that what happened last has brought; of a session that relays nothing.
+    /// Passes on the records of the last event, for a session that relays nothing.
     public func drain(_ tell: (consuming RedactedRecord, Span<UInt8>) -> Void) {
         withoutActuallyEscaping(tell) { tell in
             var teller = Teller(tell: tell)
@@ -128,7 +128,7 @@ extension CommandPerformer {
     public var isPaused: Bool { false }
 }
 
-/// Who takes the records of sessions that relay nothing, in order: of what they command only the records count.
+/// The receiver of the records of sessions that relay nothing, in order: of their commands, only the records matter.
 public protocol RecordConsumer: CommandPerformer {
     /// Takes a record with its texts.
     mutating func take(_ line: consuming RecordLine)
@@ -166,7 +166,7 @@ public struct SourceRunner {
         tools = SessionTools(run: run, redaction: options.redaction)
     }
 
-    /// Has sessions made of all that a source has at the moment, and gives out the records that come of it.
+    /// Passes all pending inputs of a source to sessions, and returns the resulting records.
     public mutating func take(_ source: inout some Source, _ tell: (consuming RecordLine) -> Void) {
         while let input = source.next() { take(input, tell) }
     }
@@ -176,7 +176,7 @@ public struct SourceRunner {
         for number in sessions.keys.sorted() { sessions[number]?.recorded?.release(tell) }
     }
 
-    /// Has a session made of the next of a source's inputs.
+    /// Passes one input of a source to its session.
     public mutating func take(_ input: SourceInput, _ tell: (consuming RecordLine) -> Void) {
         withoutActuallyEscaping(tell) { tell in
             var consumer = LineConsumer(tell: tell)
@@ -237,17 +237,18 @@ public struct SourceRunner {
 ///
 /// Sans-IO: whoever owns the file or the socket hands the source what was read, and asks then. Bytes, a recording's records
 /// and the ends come out in the order in which they happened; a ``SourceRunner`` has sessions made of them. A relay is the source
-/// of its one session, which a ``SessionRunner`` runs: what need not wait is handed on without a copy, the rest comes from here.
+/// of its one session, which a ``SessionRunner`` runs: urgent input is passed without a copy, the rest is read from
+/// here.
 public protocol Source {
-    /// What happened next; nil until more has been read.
+    /// Returns the next event; nil until more has been read.
     mutating func next() -> SourceInput?
 }
 
 /// Something that happened to one of a source's sessions.
 public struct SourceInput: Sendable {
-    /// What a source can have.
+    /// The kind of input.
     public enum Kind: Sendable {
-        /// A session begins: what its first record says, and the client's address where that is known.
+        /// A session begins: the contents of its first record, and the client's address if it is known.
         case began(Record.Beginning, remote: String? = nil)
         /// Bytes came. `inferred` says why a stream header is among them that was not read: a clause that follows
         /// "inferred:".
@@ -260,11 +261,11 @@ public struct SourceInput: Sendable {
         case input(SessionInput)
     }
 
-    /// The number of the session, from 1, as the source counts; 0 is none of them.
+    /// The number of the session, from 1, as the source counts; 0 if the input belongs to none.
     public var session: UInt64
     /// When it happened.
     public var at: Run.Instant
-    /// What happened.
+    /// The kind of input.
     public var kind: Kind
 
     /// Puts the parts together.

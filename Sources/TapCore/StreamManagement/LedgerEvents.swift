@@ -20,7 +20,7 @@ struct LedgerEvents: Sendable {
         case droppedAsDecided
         /// Passed, with a mark.
         case passedAsDecided
-        /// Several events whose details are lost.
+        /// Several events, without their details.
         case merged
     }
 

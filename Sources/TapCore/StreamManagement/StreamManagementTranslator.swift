@@ -7,7 +7,7 @@ public import XMPPCore
 /// and Bind 2 (XEP-0386). If both ends count differently, the value of `h` is replaced; no other byte changes.
 ///
 /// xmpptap never answers a request (`<r/>`), because the answer shows the sender whether the receiver is alive. It
-/// never drops an acknowledgement, because unrequested and repeated ones are legal. So it may send requests of its own
+/// never drops an acknowledgement, because unrequested and repeated ones are legal. So it may send requests itself
 /// (``makeRequest(_:)``), and the answers are relayed like others.
 public struct StreamManagementTranslator: Sendable {
     /// The state of a session that a client wants to resume.

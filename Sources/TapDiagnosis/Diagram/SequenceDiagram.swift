@@ -247,7 +247,7 @@ extension SequenceDiagram.Row {
 public struct SequenceDiagrams: Sendable {
     /// Maximum number of sessions in an image if none are selected.
     public static let most = 50
-    /// Maximum number of sessions on a page, where they are collapsed.
+    /// Maximum number of sessions on a page, which shows them collapsed.
     public static let mostOnPage = 10_000
     /// Approximate maximum size of a page in bytes. From half of it on, the XML of items is left out; from three
     /// quarters on, also the rows after logins; beyond it, everything but failures and warnings.

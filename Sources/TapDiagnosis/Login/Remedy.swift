@@ -95,7 +95,7 @@ public enum Remedy: Sendable, Hashable {
     /// A client sent a PROXY header from an address that is not allowed to.
     case allowSender
 
-    /// What a client proves its identity with.
+    /// The kind of a client's credential.
     public enum Credential: Sendable, Hashable {
         case password
         /// A certificate (SASL EXTERNAL).

@@ -76,7 +76,7 @@ public struct RecordStatistics: Sendable {
     /// Adds a record.
     public mutating func note(_ line: RecordLine) { note(line.record, content: line.content.span) }
 
-    /// Adds a record whose text is in `content`.
+    /// Adds a record with its content.
     public mutating func note(_ record: Record, content: Span<UInt8>) {
         records += 1
         first = min(first ?? record.time, record.time)

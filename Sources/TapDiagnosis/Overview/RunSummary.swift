@@ -25,7 +25,7 @@ public struct RunSummary: Sendable {
     /// Creates an empty summary.
     public init() {}
 
-    /// Adds a record whose text is in `content`.
+    /// Adds a record with its content.
     public mutating func note(_ record: Record, content: Span<UInt8>) {
         statistics.note(record, content: content)
         if record.kind == .stanza, let time = record.roundTrip, time > slowest?.roundTrip ?? -1 {

@@ -7,11 +7,11 @@ internal import XMPPCore
 protocol ClientOwner: AnyObject {
     /// The session wants this, or this happened to it; sending and TLS the connection has done itself.
     func happened(_ action: ClientSession.Action)
-    /// Bytes of the streams go or came, as they are inside TLS.
+    /// Bytes of the streams were sent or received, inside TLS.
     func passes(_ direction: Direction, _ bytes: Span<UInt8>)
     /// A handshake begins.
     func tlsBegins(directly: Bool)
-    /// A handshake has ended well. Whether the streams may go on; else the connection closes.
+    /// The handshake succeeded. Returns whether to continue with the streams; false closes the connection.
     func tlsOpened(_ parameters: TLSParameters) -> Bool
     /// TLS has failed; the session hears of it next.
     func tlsFailed(_ fault: TLSFault)
@@ -62,7 +62,7 @@ final class ClientConnection: ChannelInboundHandler {
         self.owner = owner
     }
 
-    // MARK: What its owner wants
+    // MARK: Called by the owner
 
     /// Performs the session's commands; call it after each of its methods.
     func perform() {
@@ -79,10 +79,10 @@ final class ClientConnection: ChannelInboundHandler {
         isPerforming = false
     }
 
-    /// Whether the connection takes more: otherwise what is sent waits in memory.
+    /// Whether the connection is writable: otherwise sent data waits in memory.
     var isWritable: Bool { context?.channel.isWritable ?? true }
 
-    /// Sends what is the owner's own, after the session is bound.
+    /// Sends the owner's data, after the session is bound.
     func send(_ bytes: [UInt8]) {
         guard let context, !bytes.isEmpty else { return }
         owner?.passes(.send, bytes.span)
@@ -191,7 +191,7 @@ final class ClientConnection: ChannelInboundHandler {
     }
 }
 
-/// Why a client could not go on.
+/// The reason why a client failed.
 struct ClientFault: Error, Sendable, Hashable {
     /// The step that failed.
     enum Step: String, Sendable {
@@ -205,15 +205,15 @@ struct ClientFault: Error, Sendable, Hashable {
         case open = "stream-in-use"
     }
 
-    /// What went wrong, as far as programs want to know.
+    /// The kind of failure, for programs.
     enum Code: Sendable, Hashable {
         /// The server refused; its condition, if any.
         case refused(String?)
-        /// What the server signs is not what the client saw (XEP-0474, XEP-0515).
+        /// The server signed other data than the client saw (XEP-0474, XEP-0515).
         case altered
         /// The server broke the rules of the mechanism, or did not prove that it knows the password.
         case unproven
-        /// This client cannot or will not go on, and the server has done nothing wrong: the password cannot be used.
+        /// The client cannot or will not continue, and the server is not at fault: the password cannot be used.
         case given
         /// The server broke the rules of the protocol, or ended the connection.
         case broken
@@ -223,6 +223,6 @@ struct ClientFault: Error, Sendable, Hashable {
 
     let step: Step
     let code: Code
-    /// What was wrong, as a clause for people.
+    /// The problem, as a clause for people.
     let reason: String
 }

@@ -3,14 +3,14 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// An XMPP client, sans-IO: stream headers, features, STARTTLS, SASL or SASL2, binding; what is asked after that is its
-/// owner's.
+/// An XMPP client, sans-IO: stream headers, features, STARTTLS, SASL or SASL2, resource binding. Later requests are up
+/// to its owner.
 ///
-/// Bytes go in by ``receive(_:)``; what is to be done comes out by ``next()`` until there is nothing. It goes on by
-/// itself, but for three things: TLS (``Action/beginTLS``, then ``secured(_:)``), the login (``Action/offered(_:)``, then
+/// ``receive(_:)`` accepts bytes, and ``next()`` returns the actions until it returns nil. The owner has to act in
+/// three cases: TLS (``Action/beginTLS``, then ``secured(_:)``), the login (``Action/offered(_:)``, then
 /// ``authenticate(_:password:nonce:)``), and the end (``close()``).
 struct ClientSession: ~Copyable {
-    /// What is to be done, or has happened.
+    /// An action for the owner, or an event.
     enum Action {
         /// Send these bytes.
         case send([UInt8])
@@ -22,13 +22,13 @@ struct ClientSession: ~Copyable {
         case offered(StreamFeatures)
         /// The server accepted the login, and authenticated itself if the mechanism supports that.
         case authenticated
-        /// A resource is bound; what the server offers now.
+        /// A resource is bound, with the features that the server offers now.
         case bound(JID, StreamFeatures)
-        /// The earlier session goes on (XEP-0198 §5): the number of its stanzas that the server has handled.
+        /// The earlier session is resumed (XEP-0198 §5), with the number of its stanzas that the server has handled.
         case resumed(handled: UInt32)
         /// The server has created the account (XEP-0077), or refused with this condition; the offer of logins holds.
         case registered(refused: String?)
-        /// An element has come that is none of the login's, and its bytes.
+        /// An element that does not belong to the login, and its bytes.
         case element(Element, [UInt8])
         /// Both streams are at their end.
         case ended
@@ -64,7 +64,7 @@ struct ClientSession: ~Copyable {
         var isProven = false
     }
 
-    /// A session that is to go on (XEP-0198 §5).
+    /// The session to resume (XEP-0198 §5).
     struct Resumption: Sendable {
         /// The id that the server gave when stream management was enabled.
         var id: String
@@ -83,14 +83,14 @@ struct ClientSession: ~Copyable {
     private var decoder = StreamDecoder(limits: .authenticated)
     private var state = State.opening
     private var queue: [Action] = []
-    /// What the connection is like, for the login.
+    /// Properties of the connection that matter for the login.
     private(set) var channel = ClientChannel()
-    /// What the server signed in its challenge, once it has come.
+    /// The signatures in the server's challenge, once received.
     private(set) var signatures = (mechanisms: SCRAMClient.Signature.absent, version: SCRAMClient.Signature.absent)
 
     /// - Parameters:
-    ///   - account: Whose session it is to be.
-    ///   - resource: Asked for; the server may give another.
+    ///   - account: The account of the session.
+    ///   - resource: The requested resource; the server may assign another.
     ///   - language: The `xml:lang` of its streams; nil names none.
     ///   - resumption: The session to resume; if the server cannot, a resource is bound.
     init(
@@ -123,13 +123,13 @@ struct ClientSession: ~Copyable {
     mutating func secured(_ channel: ClientChannel) {
         guard case .negotiatingTLS = state else { return }
         self.channel = channel
-        // What was said in clear may have been anybody's.
+        // Data received before TLS may have been injected by anyone.
         decoder = StreamDecoder(limits: .authenticated)
         state = .opening
         sendHeader()
     }
 
-    /// Takes what the server has sent.
+    /// Takes data of the server.
     mutating func receive(_ bytes: Span<UInt8>) {
         decoder.append(bytes)
         while !isOver, let event = decoder.next() {
@@ -165,7 +165,7 @@ struct ClientSession: ~Copyable {
         send("</stream:stream>")
     }
 
-    /// The next thing to do; nil when there is nothing until something else happens.
+    /// Returns the next action; nil if there is none until another event.
     mutating func next() -> Action? { queue.isEmpty ? nil : queue.removeFirst() }
 
     // MARK: Streams
@@ -206,7 +206,7 @@ struct ClientSession: ~Copyable {
         ClientFault(step: step, code: code, reason: reason)
     }
 
-    /// The step that is due.
+    /// The current step.
     private var step: ClientFault.Step {
         switch state {
         case .opening, .reopening, .negotiating: .stream
@@ -308,7 +308,7 @@ extension ClientSession {
     /// Logs in.
     ///
     /// - Parameters:
-    ///   - choice: As ``LoginChoice/strongest(of:on:)`` gives it for what was offered.
+    ///   - choice: The result of ``LoginChoice/strongest(of:on:)`` for the server's offer.
     ///   - nonce: Printable ASCII without a comma, never used before.
     mutating func authenticate(_ choice: LoginChoice, password: String, nonce: String) {
         guard case .offered = state else { return }
@@ -341,14 +341,15 @@ extension ClientSession {
             send {
                 $0.element("authenticate", .sasl2, ["mechanism": choice.mechanism]) {
                     $0.element("initial-response", text: Base64.encode(message))
-                    // A session is resumed where its features follow; a resource bound inline would be a second session.
+                    // The session is resumed after the next features; a resource bound inline would be a second
+                    // session.
                     if binds { $0.element("bind", .bind2) { $0.element("tag", text: "xmpptap") } }
                 }
             }
         }
     }
 
-    /// Has the server create the account (XEP-0077 §3.1), before the login.
+    /// Requests the account's creation (XEP-0077 §3.1), before the login.
     mutating func register(password: String) {
         guard case .offered = state else { return }
         state = .registering
@@ -393,7 +394,7 @@ extension ClientSession {
         switch step {
         case .send(let bytes): response = bytes
         case .done:
-            // The server's proof came by a challenge, which wants an empty answer (RFC 6120 §6.4.3).
+            // The server sent its proof in a challenge, which requires an empty response (RFC 6120 §6.4.3).
             login.isProven = true
             response = []
         case .failed(_, let text): throw giveUp(text, login, isServerAtFault: login.exchange.isPeerAtFault)

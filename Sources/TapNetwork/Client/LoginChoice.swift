@@ -2,11 +2,11 @@ internal import TapCore
 internal import TapSecurity
 internal import XMPPCore
 
-/// What of its connection a client needs to know to log in.
+/// The properties of a connection that a client needs for its login.
 struct ClientChannel: Sendable, Hashable {
     /// The version of TLS as in its handshake; nil without TLS.
     var tlsVersion: UInt16?
-    /// What the login can be bound to, the best first.
+    /// Channel bindings that the login can use, the best first.
     var bindings: [ChannelBinding] = []
 
     /// A connection in clear.
@@ -41,7 +41,7 @@ struct LoginChoice: Sendable, Hashable {
     var profile: Profile
     /// The mechanism's registered name.
     var mechanism: String
-    /// What is said of channel binding, of SCRAM.
+    /// The client's claim about channel binding, for SCRAM.
     var binding: BindingClaim
     /// The offer as the server may sign it.
     var offer: LoginOffer
@@ -50,9 +50,9 @@ struct LoginChoice: Sendable, Hashable {
 
     /// The strongest login that is offered and supported; nil if there is none.
     ///
-    /// SASL2 comes first where it is offered, as with clients that have both; the mechanism is ``MechanismChoice``'s. A
-    /// password is sent by PLAIN only inside TLS or where `isLocal` says that the connection does not leave this machine, and
-    /// if nothing better is offered.
+    /// SASL2 is preferred if it is offered, as in clients that support both; ``MechanismChoice`` selects the mechanism.
+    /// PLAIN sends the password only if nothing better is offered, and only inside TLS or if `isLocal` says that the
+    /// connection does not leave this machine.
     static func strongest(
         of features: StreamFeatures,
         on channel: ClientChannel,

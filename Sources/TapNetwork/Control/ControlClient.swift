@@ -5,15 +5,15 @@ public import TapRecord
 
 /// Speaks to a running proxy: HTTP/1.1 with JSON over its control socket, a connection for each request.
 public struct ControlClient: Sendable {
-    /// What is asked: a method and a path, with what belongs to it.
+    /// A request: a method and a path, with query and body.
     public struct Request: Sendable {
         /// `GET`, `POST`, `PUT` or `DELETE`.
         public var method: String
-        /// The path, percent-encoded where it needs it.
+        /// The path, percent-encoded as necessary.
         public var path: String
         /// Names and values behind the path; those without a value are left out.
         public var query: [(name: String, value: String?)] = []
-        /// The JSON text that goes with it.
+        /// The JSON text of the request.
         public var body: String?
 
         /// Puts the parts together.
@@ -30,7 +30,7 @@ public struct ControlClient: Sendable {
             return pairs.isEmpty ? path : "\(path)?\(pairs.joined(separator: "&"))"
         }
 
-        /// Percent-encoded, but for what is unreserved (RFC 3986 §2.3).
+        /// Percent-encodes all but unreserved characters (RFC 3986 §2.3).
         private static func encoded(_ text: String) -> String {
             let digits = Array("0123456789ABCDEF".utf8)
             let bytes = text.utf8.flatMap { byte -> [UInt8] in
@@ -64,7 +64,7 @@ public struct ControlClient: Sendable {
 
     // MARK: Asking
 
-    /// Asks, and gives the answer; `null` where that has no body.
+    /// Sends a request and returns the answer; `null` if that has no body.
     ///
     /// - Parameter timeout: Time for the whole of it. Default 30 s.
     public func ask(_ request: Request, timeout: Duration = .seconds(30)) async throws(ControlClientError) -> JSONValue
@@ -168,7 +168,7 @@ public struct ControlClient: Sendable {
 
     /// The rest of an answer.
     ///
-    /// - Throws: ``ControlClientError/refused(_:_:_:)`` where the status is none of success.
+    /// - Throws: ``ControlClientError/refused(_:_:_:)`` if the status is not a success.
     private static func body(
         of head: HTTPResponseHead,
         _ parts: inout NIOAsyncChannelInboundStream<HTTPClientResponsePart>.AsyncIterator

@@ -19,7 +19,7 @@ public enum ControlClientError: Error, Sendable, Hashable {
 }
 
 extension ControlClientError: CustomStringConvertible {
-    /// What happened, in one line.
+    /// The failure, in one line.
     public var description: String {
         switch self {
         case .noProxy(let folder):

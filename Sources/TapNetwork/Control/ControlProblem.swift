@@ -20,7 +20,7 @@ public enum ControlProblem: String, Sendable, Hashable, CaseIterable {
     case sessionEnded = "session-ended"
     /// The session holds no stanza of this number.
     case notHeld = "not-held"
-    /// The stanza cannot go out instead of the held one, which stays held.
+    /// The stanza cannot replace the held one, which stays held.
     case editRefused = "edit-refused"
     /// Stanzas cannot be injected before the session is ready.
     case notReady = "not-ready"

@@ -7,8 +7,8 @@ public struct RunningProxy: Sendable, Hashable {
     /// Its socket.
     public let path: String
 
-    /// The proxies that run, by their sockets in a folder. Sockets that nobody listens at do not count, nor does a folder of
-    /// another user.
+    /// The running proxies, found by their sockets in a folder. Sockets without a listener are left out, as is a folder
+    /// of another user.
     public static func all(in folder: String) -> [RunningProxy] {
         let proxies = names(in: folder).compactMap { name -> RunningProxy? in
             guard name.hasPrefix("control-"), name.hasSuffix(".sock"),
@@ -41,7 +41,7 @@ public struct RunningProxy: Sendable, Hashable {
         return result == 0 || errno == EAGAIN
     }
 
-    /// What is in a folder that belongs to this user and that nobody else can write to.
+    /// The names in a folder that belongs to this user and that no other user can write to.
     private static func names(in folder: String) -> [String] {
         var status = stat()
         guard lstat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == getuid(),

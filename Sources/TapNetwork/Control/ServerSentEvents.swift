@@ -1,6 +1,6 @@
 /// An event of a stream of server-sent events.
 public struct ServerSentEvent: Sendable, Hashable {
-    /// What it is; `message` if the stream does not say.
+    /// The event's type; `message` if the stream does not name one.
     public var name = "message"
     /// Its data, lines joined by newlines.
     public var data: [UInt8] = []
@@ -9,7 +9,7 @@ public struct ServerSentEvent: Sendable, Hashable {
 /// Reads server-sent events from bytes as they arrive (HTML, "Server-sent events", §9.2.6). Comments, ids and times of
 /// reconnection are passed over.
 struct ServerSentEvents {
-    /// The stream is no stream of events: an event is larger than the limit.
+    /// An event is larger than the limit, so this is not a stream of events.
     struct TooLarge: Error {}
 
     /// Bytes of an event beyond which it is not kept.
@@ -17,7 +17,7 @@ struct ServerSentEvents {
     private var line: [UInt8] = []
     private var event = ServerSentEvent()
     private var hasData = false
-    /// The last byte was a carriage return, which ends a line alone or with the newline behind it.
+    /// The last byte was a carriage return, which ends a line with or without a newline after it.
     private var endsInReturn = false
 
     init(limit: Int = 64 << 20) { self.limit = limit }

@@ -18,7 +18,7 @@ public struct DemoClient: Sendable {
     ///   - authority: A file with the one certificate that it trusts, in PEM: it insists on STARTTLS. Without, it stays in
     ///     clear.
     ///   - cryptography: Digests and random bytes.
-    /// - Throws: ``JIDError`` if `account` is no address.
+    /// - Throws: ``JIDError`` if `account` is not a valid address.
     public init(account: String, password: String, authority: String? = nil, cryptography: any Cryptography) throws {
         self.account = try JID(parsing: account).bare
         self.password = password
@@ -29,7 +29,7 @@ public struct DemoClient: Sendable {
     /// Runs the whole session against a server or the proxy before it.
     ///
     /// - Parameter timeout: How long the whole may take; default 10 seconds.
-    /// - Returns: What was done, step by step.
+    /// - Returns: The results, step by step.
     /// - Throws: ``DemoError`` with the step that failed; `NIOConnectionError` if the connection is refused.
     public func run(
         host: String,

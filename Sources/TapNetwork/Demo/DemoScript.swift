@@ -1,29 +1,30 @@
 internal import XMPPCore
 
-/// One thing the demo's client has done, for the summary.
+/// One step of the demo's client, for the summary.
 public struct DemoStep: Sendable, Hashable {
-    /// What was done, in a few words.
+    /// The step, in a few words.
     public let title: String
-    /// What came of it.
+    /// The result of the step.
     public let detail: String
     /// Seconds since the client connected.
     public let time: Double
 }
 
-/// Why the demo's client could not go on.
+/// The reason why the demo's client failed.
 public struct DemoError: Error, Sendable, CustomStringConvertible {
     /// The step that failed.
     public let step: String
-    /// What was wrong.
+    /// The problem.
     public let reason: String
 
-    /// One line: the step and what was wrong.
+    /// One line: the step and the problem.
     public var description: String { "\(step): \(reason)" }
 }
 
-/// What the demo's client does once it is bound, sans-IO: one thing after the other, each when the one before is done.
+/// The script of the demo's client after resource binding, sans-IO: one request after the other, each after the answer
+/// to the previous one.
 struct DemoScript {
-    /// What is asked, in this order.
+    /// The requests, in this order.
     private enum Request: String {
         case roster, presence, ping, message
     }
@@ -36,11 +37,11 @@ struct DemoScript {
     /// The script of a client that is bound to an address.
     init(_ jid: JID) { self.jid = jid }
 
-    /// What to send first.
+    /// The first request.
     var opening: [UInt8] { Self.request("roster") { $0.element("query", .roster) } }
 
-    /// What came of the step that was due, and what to send next; nothing to send is the end of the script. Nil if
-    /// the element is of no concern.
+    /// Handles an element. Returns the result of the current step and the bytes to send next; no bytes end the script.
+    /// nil if the element does not belong to the step.
     mutating func take(_ element: Element) throws(DemoError) -> (title: String, detail: String, next: [UInt8]?)? {
         let title = awaited.rawValue
         switch awaited {

@@ -44,7 +44,7 @@ final class AddressRace {
         self.done = done
     }
 
-    /// Begins, or goes on with the next address.
+    /// Starts the race, or continues with the next address.
     func start() {
         timer?.cancel()
         timer = nil

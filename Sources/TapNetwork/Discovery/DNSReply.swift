@@ -1,11 +1,11 @@
-/// What a name server has answered (RFC 1035 §4), as far as it is needed here: SRV, A and AAAA records.
+/// The answer of a name server (RFC 1035 §4), as far as it is used here: SRV, A and AAAA records.
 ///
 /// The bytes come from the network and may say anything: every length is checked against what is there, names may only
 /// point backwards, and no more than ``mostRecords`` are kept.
 struct DNSReply: Sendable, Hashable {
     /// Why a reply cannot be used.
     enum Fault: Error, Hashable {
-        /// It ends before what it announces.
+        /// It is shorter than it announces.
         case truncated
         /// It is a question.
         case notReply
@@ -32,10 +32,10 @@ struct DNSReply: Sendable, Hashable {
 
     /// Records that are kept at most; a domain has a few.
     static let mostRecords = 64
-    /// What a name may be long (RFC 1035 §2.3.4).
+    /// The maximum length of a name (RFC 1035 §2.3.4).
     private static let mostNameBytes = 255
 
-    /// SRV records whose target is a host name or `.`, in the reply's order; others are left out.
+    /// SRV records with a host name or `.` as their target, in the reply's order; others are left out.
     private(set) var servers: [Server] = []
     /// Addresses of 4 or 16 bytes, in the reply's order.
     private(set) var addresses: [[UInt8]] = []

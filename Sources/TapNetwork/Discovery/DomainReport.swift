@@ -3,14 +3,14 @@ public import TapCore
 
 /// What name servers say of a domain: the way a client's session would be led, without a connection being made.
 public enum DomainReport {
-    /// The steps as a session's timeline would have them, and why there is no server at all, if so.
+    /// The steps in the form of a session's timeline, and the reason if none was found.
     public typealias Outcome = (steps: [DiscoveryStep], fault: String?)
 
     /// Looks it up; blocks.
     ///
     /// - Parameters:
-    ///   - domain: Whose servers are looked for.
-    ///   - resolver: The name server that is asked; nil is those of this machine.
+    ///   - domain: The domain to look up.
+    ///   - resolver: The name server to use; nil uses those of this machine.
     /// - Returns: `fault` is nil if there is a usable address.
     public static func look(
         at domain: Upstream.Domain,

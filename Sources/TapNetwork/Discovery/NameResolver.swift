@@ -2,7 +2,7 @@ internal import NIOCore
 internal import NIOPosix
 internal import Synchronization
 
-/// Where all sessions of a proxy ask for names.
+/// The resolver that all sessions of a proxy share.
 struct NameResolver: Sendable {
     struct RecordQuestion: Hashable, Sendable {
         let service: ServiceRecord.Service

@@ -1,17 +1,17 @@
 internal import CResolv
 internal import NIOCore
 
-/// Who is asked for names. Its methods block.
+/// A source of names. Its methods block.
 protocol NameSource: Sendable {
-    /// The SRV records of a name; empty if there is no such name or record.
+    /// Returns the SRV records of a name; empty if the name or record does not exist.
     func servers(_ name: String) throws(LookupFault) -> [DNSReply.Server]
-    /// The addresses of a host with this port, in the order to try them; empty if there is no such name.
+    /// Returns the addresses of a host with this port, in the order to try them; empty if the name does not exist.
     func addresses(_ host: String, port: Int) throws(LookupFault) -> [SocketAddress]
 }
 
 /// A name could not be looked up, so that nothing is known of it.
 struct LookupFault: Error, Sendable, Hashable {
-    /// What went wrong, as a clause for people.
+    /// The failure, as a clause for people.
     var words: String
 }
 
@@ -47,7 +47,7 @@ struct NameServers: NameSource {
         return found
     }
 
-    /// The reply; nil if there is no such name or record.
+    /// Returns the reply; nil if the name or record does not exist.
     private func ask(_ name: String, _ type: DNSReply.RecordType) throws(LookupFault) -> DNSReply? {
         var answer = [UInt8](repeating: 0, count: Self.mostReplyBytes)
         var fault: Int32 = 0

@@ -3,11 +3,11 @@ internal import Synchronization
 internal import TapCore
 internal import TapDiagnosis
 
-/// What is needed to find the servers of domains; shared by all sessions of a listener.
+/// Parameters for finding the servers of domains; shared by all sessions of a listener.
 struct DomainDialer: Sendable {
     /// The domains whose servers may be connected to.
     let domains: [Upstream.Domain]
-    /// Who finds servers and addresses.
+    /// The resolver for servers and addresses.
     let names: NameResolver
     /// How long one connection may take.
     let timeout: TimeAmount
@@ -39,7 +39,7 @@ final class ServiceDiscovery {
     enum Wish {
         /// One that begins as the client has begun: with TLS or without.
         case mirroring(isTLS: Bool)
-        /// One that begins so, whatever the client has done.
+        /// One that begins this way, whatever the client did.
         case chosen(isTLS: Bool)
         case any
 
@@ -68,7 +68,7 @@ final class ServiceDiscovery {
 
     private let dialer: DomainDialer
     private let domain: Upstream.Domain
-    /// What the server has to be.
+    /// How the connection to the server must begin: with or without TLS.
     private let wish: Wish
     private let eventLoop: any EventLoop
     private let tell: (DiscoveryStep) -> Void
@@ -156,7 +156,7 @@ final class ServiceDiscovery {
         }
     }
 
-    /// Without SRV records the domain's own address and the usual port (RFC 6120 §3.2.2), where a stream begins in clear.
+    /// Without SRV records: tries the domain's own address with the standard port (RFC 6120 §3.2.2), starting in clear.
     private func fallBack() {
         isFromRecord = false
         servers = [.fallback(of: domain.ascii)]

@@ -14,11 +14,11 @@ struct ServiceRecord: Sendable, Hashable {
     /// Among those of one priority: how much of the load is its share.
     var weight: UInt16
     var port: UInt16
-    /// The host's name without the last dot; empty if the record says that there is no such service (`.`).
+    /// The host's name without the last dot; empty if the record declares the service unavailable (`.`).
     var target: String
 
-    /// What stands for the records of a domain that has none: its own address and the usual port (RFC 6120 §3.2.2), where
-    /// a stream begins in clear.
+    /// Returns the substitute for missing SRV records: the domain's own address with the standard port (RFC 6120
+    /// §3.2.2), starting in clear.
     static func fallback(of domain: String) -> ServiceRecord {
         ServiceRecord(service: .clear, priority: 0, weight: 0, port: ServiceResolver.standardPort, target: domain)
     }

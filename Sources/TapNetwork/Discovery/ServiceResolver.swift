@@ -1,14 +1,14 @@
 internal import NIOCore
 
-/// Finds the servers of a domain for its clients (RFC 6120 §3.2, XEP-0368): first by SRV records, and where there are
-/// none by the domain's own addresses and port 5222.
+/// Finds the servers of a domain for its clients (RFC 6120 §3.2, XEP-0368): by SRV records, or by the domain's own
+/// addresses and port 5222 if there are none.
 ///
 /// Its methods block for as long as a name server takes.
 struct ServiceResolver: Sendable {
     /// The port of a domain without SRV records.
     static let standardPort: UInt16 = 5222
 
-    /// Who is asked.
+    /// The source of the names.
     let names: any NameSource
     /// Where connections may go.
     let policy: TargetPolicy
@@ -66,7 +66,7 @@ extension ServiceResolver {
     }
 }
 
-/// What the SRV records of a domain's two services come to.
+/// The result of the SRV lookups for a domain's two services.
 enum ServiceChoice: Sendable, Hashable {
     /// Servers in the order in which to try them.
     case servers([ServiceRecord])
@@ -77,9 +77,9 @@ enum ServiceChoice: Sendable, Hashable {
     /// A name server did not answer. Records may exist, so the domain's own address is not tried.
     case failed(LookupFault)
 
-    /// Judges both answers.
+    /// Combines both answers.
     ///
-    /// `.` for TLS from the first byte says nothing of the other service: where that has no records the domain's own
+    /// `.` for TLS from the first byte does not affect the other service: if that has no records, the domain's own
     /// address is tried.
     init(
         clear: Result<[ServiceRecord], LookupFault>,
@@ -106,10 +106,10 @@ enum ServiceChoice: Sendable, Hashable {
 
 /// Which addresses a connection to a domain's server may go to.
 ///
-/// Whoever owns a domain says in the DNS where its servers are, and could so have this program connect to what only this
-/// machine reaches. An address of this machine is therefore refused where an SRV record led to it, unless the domain is
-/// one of this machine (`localhost`) or the name server was named and is on this machine too. Addresses of the link,
-/// among which clouds have their metadata services, and those that are no host's are refused wherever they come from.
+/// The owner of a domain publishes its servers in the DNS, and could direct this program to services that only this
+/// machine can reach. A loopback address is therefore refused if an SRV record led to it, unless the domain is one of
+/// this machine (`localhost`) or the name server was named and is on this machine too. Link-local addresses, which
+/// include the metadata services of clouds, and addresses that cannot be a host's are always refused.
 struct TargetPolicy: Sendable {
     /// Whether SRV records of any domain may lead to this machine.
     let allowsLoopback: Bool

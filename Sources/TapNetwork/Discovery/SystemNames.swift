@@ -2,7 +2,7 @@ internal import Glibc
 internal import NIOCore
 internal import NIOPosix
 
-/// What the system says of names, by its hosts file and its name servers.
+/// Name lookups by the system: its hosts file and its name servers.
 public enum SystemNames {
     /// All addresses of a name, or the address itself; empty if it cannot be resolved. Blocks a thread of NIO's pool.
     static func lookUp(_ endpoint: Endpoint) async -> [SocketAddress] {

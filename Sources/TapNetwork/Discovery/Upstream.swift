@@ -10,7 +10,7 @@ public enum Upstream: Sendable, Hashable {
 
     /// A domain of XMPP, prepared.
     public struct Domain: Sendable, Hashable {
-        /// As it was typed.
+        /// The text as typed.
         public let name: String
         /// As the DNS has it: in lower case, labels of other scripts as A-labels (RFC 5890).
         public let ascii: String

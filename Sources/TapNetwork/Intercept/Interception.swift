@@ -7,7 +7,7 @@ public import TapSecurity
 
 /// How TLS is ended on both legs, for all sessions of a proxy.
 public struct Interception: Sendable {
-    /// Whose certificate clients are shown.
+    /// The source of the certificate for clients.
     public enum Identities: Sendable {
         /// One made for the name that the client asks for, with the names of the server's own.
         case minted(CertificateMinter)
@@ -19,7 +19,7 @@ public struct Interception: Sendable {
     public let serverLeg: TLSContext
     /// TLS of the client legs.
     public let clientLeg: TLSContext
-    /// Whose certificate clients are shown.
+    /// The source of the certificate for clients.
     public let identities: Identities
     /// Set when the limit of authorities created on demand was logged: one warning a run.
     let limitWarning = Once()
@@ -35,7 +35,7 @@ public struct Interception: Sendable {
 /// The certificate that a client is shown.
 struct ShownCertificate: Sendable {
     let identity: TLSIdentity
-    /// What the authority may vouch for that has signed it; nil for the server's own certificate.
+    /// The name that the issuing authority may sign for; nil for the server's own certificate.
     var authority: CertificateName?
     /// The authority was made for it.
     var isAuthorityNew = false
@@ -50,7 +50,7 @@ struct ShownCertificate: Sendable {
     init(own identity: TLSIdentity) { self.identity = identity }
 }
 
-/// Why there is no certificate to show to a client.
+/// The reason why no certificate can be shown to a client.
 struct IdentityFailure: Error {
     let code: String
     let words: String
@@ -58,7 +58,7 @@ struct IdentityFailure: Error {
     var isForName = false
     /// No further authority is made on demand.
     var isLimit = false
-    /// What to try; nil where ``words`` say all.
+    /// The suggested remedy; nil if ``words`` suffice.
     var remedy: Remedy?
 }
 
@@ -68,17 +68,17 @@ extension Interception {
         if case .minted(let minter) = identities { minter.folder } else { nil }
     }
 
-    /// How long certificates for clients took to make; nil where none are made.
+    /// How long certificates for clients took to issue; nil if none are issued.
     public var mintTimes: DurationHistogram? {
         if case .minted(let minter) = identities { minter.mintTimes } else { nil }
     }
 
-    /// The certificate for a client, whose server has shown another one.
+    /// Finds the certificate for a client after the server has shown its own.
     ///
     /// Returned immediately if cached; otherwise issued on NIO's thread pool.
     ///
     /// - Parameters:
-    ///   - name: What the server was verified for.
+    ///   - name: The name that the server was verified for.
     ///   - isNamed: The client has asked for that name.
     func certificate(
         for name: String,

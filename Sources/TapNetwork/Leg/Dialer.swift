@@ -5,7 +5,7 @@ internal import TapDiagnosis
 
 /// Connects to one server, given by name or address.
 struct Dialer: Sendable {
-    /// The server, as it was typed.
+    /// The server, as typed.
     let endpoint: Endpoint
     /// How long a connection may take.
     let timeout: TimeAmount

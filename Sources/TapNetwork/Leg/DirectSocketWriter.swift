@@ -22,7 +22,7 @@ struct DirectSocketWriter {
         return ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0
     }
 
-    /// Sends what the system takes of a buffer, and removes it there.
+    /// Sends as much of a buffer as the system accepts, and removes that from the buffer.
     func send(_ buffer: inout ByteBuffer) {
         while buffer.readableBytes > 0 {
             let count = buffer.withUnsafeReadableBytes {

@@ -63,12 +63,12 @@ public struct Endpoint: Sendable, Hashable {
         self.port = port
     }
 
-    /// Whether it is this machine by what it is called: `localhost`, or an address of the loopback interface.
+    /// Whether this is the local machine by its name: `localhost`, or an address of the loopback interface.
     public var isLoopback: Bool {
         host.lowercased() == "localhost" || (try? SocketAddress(ipAddress: host, port: port))?.isLoopback == true
     }
 
-    /// A port in digits alone; nil if it is none.
+    /// A port in digits; nil if the text is not a port.
     static func port(_ text: Substring, allowsZero: Bool) -> Int? {
         guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(text),
             allowsZero || port > 0
@@ -89,10 +89,9 @@ extension Endpoint: CustomStringConvertible {
     public var description: String { host.utf8.contains(0x3A) ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }
 
-/// Why an ``Endpoint`` or a ``ListenSpec`` was refused: what was typed, what is wrong with it, and the way out, in one
-/// line.
+/// The reason why an ``Endpoint`` or a ``ListenSpec`` was refused: the input, its problem, and the remedy, in one line.
 public struct EndpointError: Error, Sendable, Hashable {
-    /// What is wrong.
+    /// The kind of problem.
     public enum Code: Sendable, Hashable {
         case empty
         /// Nothing after `=` of a ``ListenSpec``.
@@ -101,28 +100,28 @@ public struct EndpointError: Error, Sendable, Hashable {
         case missingPort
         /// Neither a port nor `HOST:PORT`, in a ``ListenSpec``.
         case missingListenPort
-        /// What stands for the port is none.
+        /// The port is invalid.
         case badPort(String, allowsZero: Bool)
         /// Nothing before `:PORT`.
         case missingHost
-        /// The host holds what no host name holds.
+        /// The host contains characters that host names cannot contain.
         case badHost(String)
         /// An IPv6 address without brackets.
         case bareIPv6
-        /// What stands in brackets is no IPv6 address.
+        /// The text in brackets is not an IPv6 address.
         case badIPv6(String)
         /// A bracket that is not closed.
         case openBracket
         case url
-        /// A `domain:` where a server's address is expected.
+        /// A `domain:` instead of a server's address.
         case domain
-        /// What stands for a domain is none; words for people.
+        /// The domain is invalid; words for people.
         case badDomain(String)
     }
 
-    /// What is wrong.
+    /// The kind of problem.
     public let code: Code
-    /// What was typed.
+    /// The input.
     public let text: String
 }
 

@@ -2,14 +2,14 @@ internal import Glibc
 internal import NIOCore
 internal import NIOPosix
 
-// What is set on the sockets of both legs.
+// Options of the sockets of both legs.
 extension Channel {
     /// Makes this channel a leg: read only on request, half-closed as its peer does, with buffers that grow with the
     /// traffic. Call on the event loop, before the channel is active.
     ///
-    /// What else a leg needs is set where it is made, and a listener's connections have from the listener what it costs a
-    /// system call to set: keep-alive, without which neither end would notice behind a proxy that the other's machine is
-    /// gone. That small writes are not held back (TCP_NODELAY) NIO sees to.
+    /// Other options are set when the channel is created. Accepted connections inherit from the listener the options
+    /// that would cost a system call each: keep-alive, without which a side behind a proxy would not notice that the
+    /// other's machine is gone. NIO sets TCP_NODELAY.
     func becomeLeg() throws {
         guard let options = syncOptions else { return }
         try options.setOption(.autoRead, value: false)
@@ -22,7 +22,7 @@ extension Channel {
         )
     }
 
-    /// Makes the next close a reset: what the system has not sent is thrown away, and the peer gets an RST.
+    /// Makes the next close a reset: unsent data is discarded, and the peer gets an RST.
     func resetOnClose() {
         _ = (self as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
     }
@@ -42,7 +42,7 @@ extension ClientBootstrap {
 }
 
 extension SocketAddress {
-    /// `HOST:PORT`, an IPv6 address in brackets; nil for what has no port.
+    /// `HOST:PORT`, an IPv6 address in brackets; nil if the address has no port.
     var endpoint: Endpoint? {
         guard let host = ipAddress, let port else { return nil }
         return Endpoint(host: host, port: port)
@@ -55,6 +55,6 @@ extension SocketAddress {
         return ipAddress == "::1" || ipAddress.hasPrefix("127.") || ipAddress.hasPrefix("::ffff:127.")
     }
 
-    /// Whether it stands for all addresses of this machine.
+    /// Whether it is the wildcard address, for all addresses of this machine.
     var isWildcard: Bool { ipAddress == "0.0.0.0" || ipAddress == "::" }
 }

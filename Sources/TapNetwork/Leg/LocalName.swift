@@ -1,8 +1,8 @@
 internal import NIOCore
 internal import NIOPosix
 
-/// `localhost` and every name under it: they stand for this machine wherever there is a network, so that nobody is asked
-/// for them (RFC 6761 §6.3), not even the system, whose hosts file may be missing.
+/// `localhost` and every name under it, which always mean this machine. They are never looked up (RFC 6761 §6.3), not
+/// even by the system, whose hosts file may be missing.
 struct LocalName: Sendable {
     private static let hosts = (v4: "127.0.0.1", v6: "::1")
 

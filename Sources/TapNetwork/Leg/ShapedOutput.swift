@@ -1,14 +1,14 @@
 internal import NIOCore
 internal import TapCore
 
-/// What waits to go out on a leg in a ``LinkShape``, and when its next piece is due. Knows no clock.
+/// Output of a leg that waits for a ``LinkShape``, and the time of the next piece. It uses no clock.
 struct ShapedOutput {
     /// Bytes from which the leg counts as full, so that the other one is not read.
     static let limit = 64 << 10
-    /// Without a length of pieces, bytes go out so many times a second.
+    /// Pieces per second if the shape has no piece length.
     private static let piecesPerSecond = 20
 
-    /// What was written in one shape; nil is none.
+    /// Data written in one shape; a nil shape means no delay.
     private struct Segment {
         var shape: LinkShape?
         var bytes: ByteBuffer
@@ -17,17 +17,17 @@ struct ShapedOutput {
     private var segments: [Segment]
     /// When the next piece may go, in nanoseconds of any clock.
     private var due: Int64 = .min
-    /// Nothing went out since: time that has passed is not made up for.
+    /// Nothing was sent since: unused time is not made up for.
     private var isResting = true
     /// Bytes that wait.
     private(set) var count = 0
 
     init(_ shape: LinkShape) { segments = [Segment(shape: shape, bytes: ByteBuffer())] }
 
-    /// Nothing waits, and what is written from now on has no shape.
+    /// No bytes are waiting, and later writes have no shape.
     var isOver: Bool { count == 0 && segments.allSatisfy { $0.shape == nil } }
 
-    /// Gives what is appended from now on another shape.
+    /// Applies another shape to later bytes.
     mutating func change(to shape: LinkShape?) {
         if segments.last?.bytes.readableBytes == 0 { segments.removeLast() }
         segments.append(Segment(shape: shape, bytes: ByteBuffer()))
@@ -38,7 +38,7 @@ struct ShapedOutput {
         segments[segments.count - 1].bytes.writeBytes(bytes.bytes)
     }
 
-    /// The next piece, if one is due at this time, and when to ask again; nil where none waits.
+    /// Returns the next piece, if its time has come, and the time of the next call; nil if no bytes are waiting.
     mutating func takePiece(at now: Int64) -> (bytes: [UInt8], next: Int64?)? {
         guard count > 0 else { return nil }
         if isResting { due = max(due, now) }
@@ -49,7 +49,7 @@ struct ShapedOutput {
         let shape = segments[0].shape
         let size = max(1, shape?.slice ?? shape?.bytesPerSecond.map { $0 / Self.piecesPerSecond } ?? waiting)
         let piece = segments[0].bytes.readBytes(length: min(size, waiting)) ?? []
-        // What has gone out is not kept, also where bytes always wait.
+        // Free the sent bytes, even if more bytes are always waiting.
         if segments[0].bytes.readableBytes == 0 {
             segments[0].bytes.clear()
         } else if segments[0].bytes.readerIndex > Self.limit {

@@ -8,7 +8,7 @@ public import XMPPCore
 /// Asks a server itself, as a client would: finds it, begins TLS, looks at its certificate and at what it offers, logs in
 /// and binds, enables stream management and pings. It sends no presence and no messages.
 public struct Probe: Sendable {
-    /// What is probed, and how.
+    /// What to probe, and how.
     public let plan: ProbePlan
 
     private let run: Run
@@ -16,12 +16,12 @@ public struct Probe: Sendable {
     private let dispatcher: RecordDispatcher
     private let cryptography: any Cryptography
 
-    /// A probe whose session is recorded like any other.
+    /// Creates a probe; its session is recorded like any other.
     ///
     /// - Parameters:
-    ///   - run: What numbers records and sessions.
+    ///   - run: The run that numbers records and sessions.
     ///   - clock: The clock of that run.
-    ///   - recorder: Where the records go.
+    ///   - recorder: The dispatcher of the records.
     ///   - cryptography: Digests and random bytes.
     public init(
         _ plan: ProbePlan,
@@ -37,14 +37,14 @@ public struct Probe: Sendable {
         self.cryptography = cryptography
     }
 
-    /// Runs it to its end; a server that fails is a report, and no error.
+    /// Runs the probe to its end. A failing server is a result of the report, not an error.
     ///
     /// - Parameters:
-    ///   - group: It runs on one of its loops.
-    ///   - tell: Told each step as soon as it is made, on that loop.
-    /// - Throws: ``TLSContextError`` if the trusted certificates cannot be read, ``EndpointError`` and ``JIDError``
-    ///   where the account's domain is none, ``ProbeError`` where the name server to be asked is not known, and what the
-    ///   cryptographic library reports.
+    ///   - group: The event loops; the probe uses one of them.
+    ///   - tell: Called with each step as soon as it is complete, on that loop.
+    /// - Throws: ``TLSContextError`` if the trusted certificates cannot be read, ``EndpointError`` and ``JIDError`` if
+    ///   the account's domain is invalid, ``ProbeError`` if the address of the given name server is unknown, and errors
+    ///   of the cryptographic library.
     public func report(
         on group: any EventLoopGroup,
         tell: @escaping @Sendable (ProbeReport.Step) -> Void = { _ in }
@@ -96,7 +96,7 @@ public struct ProbeError: Error, Sendable, CustomStringConvertible {
     public let description: String
 }
 
-/// What is to be probed, and how.
+/// What to probe, and how.
 public struct ProbePlan: Sendable {
     /// The account to check, a bare JID; the probe logs in if there is a ``password``.
     public var account: JID
@@ -104,7 +104,7 @@ public struct ProbePlan: Sendable {
     public var password: String?
     /// Connected to instead of the servers that the domain's records name.
     public var via: Endpoint?
-    /// Who is asked for names; nil is the system's name servers.
+    /// The name server; nil uses the system's.
     public var resolver: Endpoint?
     /// The header that the server expects first; nil sends none.
     public var proxyHeader: ProxyProtocol.Version?
@@ -112,7 +112,8 @@ public struct ProbePlan: Sendable {
     public var checksAlternative = true
     /// Whether TLS is used if the server offers it; default yes.
     public var usesTLS = true
-    /// TLS from the first byte on, and no STARTTLS. Default: what the domain's records say; STARTTLS with ``via``.
+    /// TLS from the first byte on, and no STARTTLS. Default: according to the domain's SRV records; STARTTLS with
+    /// ``via``.
     public var isDirect = false
     /// Whether to use channel binding if both sides support it; default yes.
     public var bindsChannel = true
@@ -120,9 +121,9 @@ public struct ProbePlan: Sendable {
     public var tls = ServerLegTLS()
     /// How long each step may take; default 10 seconds.
     public var timeout = TimeAmount.seconds(10)
-    /// What is hidden from the logs.
+    /// Redaction of the logs.
     public var redaction = RedactionPolicy.secrets
-    /// The words for what to try where the login fails; nil leaves them out.
+    /// The advice shown if the login fails; nil omits it.
     public var advice: Advice?
 
     /// A probe of an account's server without a password, with the defaults of each.

@@ -9,7 +9,7 @@ internal import XMPPCore
 ///
 /// Whatever calls it back holds it; with the promise kept it lets go of all.
 final class ProbeDriver: ClientOwner {
-    /// What it works with.
+    /// Dependencies of the driver.
     struct Tools {
         let tls: TLSContext
         let reference: ServerReference
@@ -41,17 +41,17 @@ final class ProbeDriver: ClientOwner {
         }
     }
 
-    /// What a probe asks of a session that is ready, one thing after the other.
+    /// The requests of a probe once the session is ready, one after the other.
     private struct Questions {
         enum Question: String {
             case streamManagement, ping, disco, version
         }
 
-        /// What is waited for.
+        /// The pending question.
         var awaited: Question?
         /// Stanzas that came since stream management was enabled.
         var received: UInt32 = 0
-        /// What the server calls itself.
+        /// The name that the server gives itself.
         var name = ""
         var features: Int?
     }
@@ -87,7 +87,7 @@ final class ProbeDriver: ClientOwner {
     /// When the step that is under way began.
     private var stepBegan: Run.Instant
     private var isSettled = false
-    /// What is asked of a session that is ready.
+    /// The requests of a ready session.
     private var questions = Questions()
 
     init(_ plan: ProbePlan, _ tools: Tools, _ watch: ProbeWatch, on loop: any EventLoop) {
@@ -243,7 +243,7 @@ final class ProbeDriver: ClientOwner {
     /// Ends the stream in order.
     private func leave() {
         connection?.session.close()
-        // What is asked has been answered: a server that does not end its stream is not waited for as long.
+        // All questions are answered: wait less for a server that does not end its stream.
         arm(within: min(plan.timeout, Self.streamEndTimeout))
         connection?.perform()
     }

@@ -3,7 +3,7 @@ internal import XMPPCore
 
 /// How a server does in one subject, and why.
 public struct ProbeGrade: Sendable, Hashable {
-    /// What is graded. The raw value is stable.
+    /// A graded subject. The raw value is stable.
     public enum Subject: String, Sendable, Hashable, CaseIterable {
         case tlsVersion = "tls-version"
         case certificate
@@ -28,13 +28,13 @@ public struct ProbeGrade: Sendable, Hashable {
         public static func < (left: Letter, right: Letter) -> Bool { left.rawValue < right.rawValue }
     }
 
-    /// What is graded.
+    /// The graded subject.
     public let subject: Subject
     /// The grade; nil if unknown.
     public let letter: Letter?
     /// Why, as a clause for people.
     public let reason: String
-    /// The RFC or XEP that says what should be.
+    /// The RFC or XEP with the recommendation.
     public let rule: String
 }
 

@@ -4,7 +4,7 @@ public import TapRecord
 public import TapSecurity
 public import XMPPCore
 
-/// What a probe has found.
+/// The findings of a probe.
 public struct ProbeReport: Sendable {
     /// One step on the way, for people and programs.
     public struct Step: Sendable, Hashable {
@@ -20,17 +20,17 @@ public struct ProbeReport: Sendable {
             case tls
             /// The server's certificate.
             case certificate
-            /// What the login may be done by.
+            /// The mechanisms offered for the login.
             case offer
             case login
-            /// What the server signed of what was seen (XEP-0474, XEP-0515).
+            /// The server's signature over the offers that were seen (XEP-0474, XEP-0515).
             case downgrade
             case bind
             /// Stream management (XEP-0198).
             case streamManagement = "stream-management"
             /// A ping of the server (XEP-0199).
             case ping
-            /// What the server says of itself (XEP-0030, XEP-0092).
+            /// The server's description of itself (XEP-0030, XEP-0092).
             case server
             /// The other of the two services that the domain's records name.
             case alternative
@@ -50,7 +50,7 @@ public struct ProbeReport: Sendable {
         public let name: Name
         /// How it went.
         public let outcome: Outcome
-        /// What was found, a line each, without a secret.
+        /// The findings, one per line, without secrets.
         public let lines: [String]
         /// Nanoseconds it took; nil if that is meaningless.
         public let duration: Int64?
@@ -58,7 +58,7 @@ public struct ProbeReport: Sendable {
         public let details: Attributes
     }
 
-    /// What the records of a domain say of one of its services.
+    /// The SRV records of one of a domain's services.
     public enum Service: Sendable {
         case unasked
         case none
@@ -79,7 +79,7 @@ public struct ProbeReport: Sendable {
         case failed
     }
 
-    /// Whose server it is.
+    /// The account of the probe.
     public let account: JID
     /// The steps in their order.
     public internal(set) var steps: [Step] = []
@@ -93,7 +93,7 @@ public struct ProbeReport: Sendable {
     public internal(set) var directService = Service.unasked
     /// Whether TLS began with the first byte.
     public internal(set) var isDirect = false
-    /// What the handshake agreed on; nil without TLS.
+    /// The negotiated parameters; nil without TLS.
     public internal(set) var tls: TLSParameters?
     /// The features before TLS; nil with direct TLS.
     public internal(set) var clearFeatures: StreamFeatures?
@@ -101,11 +101,11 @@ public struct ProbeReport: Sendable {
     public internal(set) var features: StreamFeatures?
     /// Types of channel binding that this connection has.
     public internal(set) var bindings: [String] = []
-    /// Whether the server signed what it offers; nil before its challenge.
+    /// Whether the server signed its offers; nil before its challenge.
     public internal(set) var mechanismSignature: SCRAMClient.Signature?
     /// Whether the server signed the version of TLS; nil before its challenge.
     public internal(set) var versionSignature: SCRAMClient.Signature?
-    /// Stream management as it was enabled; nil before a session is ready.
+    /// The result of enabling stream management; nil before a session is ready.
     public internal(set) var streamManagement: StreamManagement?
     /// The bound address.
     public internal(set) var jid: String?
@@ -113,14 +113,14 @@ public struct ProbeReport: Sendable {
     public internal(set) var timeToReady: Int64?
     /// When it was made.
     public internal(set) var began = Timestamp(nanoseconds: 0)
-    /// What the login may be done by has been seen.
+    /// The offered mechanisms have been seen.
     var isOfferSeen = false
     /// Whether the other service works, if there is one; nil if it was not checked.
     public internal(set) var isAlternativeSound: Bool?
     /// The timeline of the probe's session, as its records tell it.
     public internal(set) var timeline: [Record] = []
 
-    /// What came of asking for stream management.
+    /// The result of enabling stream management.
     public enum StreamManagement: Sendable, Hashable {
         case notOffered
         case refused(String)
@@ -148,9 +148,9 @@ public struct ProbeReport: Sendable {
     }
 }
 
-// What is found, in words.
+// Findings in words.
 extension ProbeReport {
-    /// The certificate: whom it is for, who issued it, until when.
+    /// Adds the certificate: its names, its issuer, and its expiry.
     mutating func noteCertificate(_ parameters: TLSParameters, at now: Timestamp) {
         guard let certificate = parameters.certificate else { return }
         let names = certificate.names.all
@@ -186,7 +186,7 @@ extension ProbeReport {
         }
     }
 
-    /// What the login may be done by.
+    /// Adds the mechanisms offered for the login.
     mutating func noteOffer(_ features: StreamFeatures, took duration: Int64) {
         isOfferSeen = true
         if tls == nil {
@@ -278,11 +278,11 @@ extension CertificateInfo {
 }
 
 extension StreamFeatures {
-    /// What is offered in either way.
+    /// The mechanisms of SASL and SASL2 together.
     var allMechanisms: [String] { mechanisms + (sasl2Mechanisms ?? []).filter { !mechanisms.contains($0) } }
 }
 
-/// What name servers have said so far.
+/// The results of name servers so far.
 struct ProbeLookups {
     var lines: [String] = []
     var duration: Int64 = 0

@@ -83,7 +83,7 @@ final class ProbeWatch {
         runner.session.blame(cause, at: loginStep, finding, side: side)
     }
 
-    /// The probe has seen all that it wanted; that it goes no further is no failure.
+    /// Ends a session after all findings are complete; this early end is not a failure.
     func leave() {
         handle(.stop)
     }

@@ -2,14 +2,14 @@ internal import NIOCore
 internal import TapRecord
 internal import TapSecurity
 
-/// A look at the other of a domain's two services, the one that the probe did not go by: whether TLS begins there, and
-/// with which certificate. It goes no further, and is not recorded.
+/// Checks the other one of a domain's two services, which the probe did not use: whether TLS begins there, and with
+/// which certificate. It stops after that, and is not recorded.
 ///
 /// On one event loop. Whatever calls it back holds it.
 final class QuickCheck: ClientOwner {
     struct Sight {
         var address: String?
-        /// What the handshake agreed on.
+        /// The negotiated parameters.
         var parameters: TLSParameters?
         /// Why there is no more, as a clause.
         var trouble: String?

@@ -5,12 +5,12 @@ internal import XMPPCore
 final class Admission: Sendable {
     private struct State {
         var total = 0
-        /// Connections without a PROXY header so far, which could be anybody's.
+        /// Connections without a PROXY header so far, from unknown clients.
         var unknown = 0
         var byAddress: [String: Int] = [:]
     }
 
-    /// The assumed number of connections if there is no limit.
+    /// The assumed number of connections if the system sets no limit.
     private static let mostUnknown = 8192
 
     private let limits: ProxyLimits

@@ -16,7 +16,8 @@ public struct InheritedSockets: Sendable {
     /// None.
     public init() {}
 
-    /// The sockets that `environment` announces to this process. Descriptors that are no listening IP sockets are left alone.
+    /// Finds the sockets that `environment` announces to this process. Other descriptors than listening IP sockets are
+    /// left alone.
     ///
     /// - Parameter environment: The value of a variable; nil if it is not set.
     public init(environment: (String) -> String?) {
@@ -31,7 +32,7 @@ public struct InheritedSockets: Sendable {
         }
     }
 
-    /// The addresses of the sockets that nobody has taken.
+    /// The addresses of the sockets that have not been taken.
     var addresses: [SocketAddress] { sockets.map(\.address) }
 
     /// Hands over the socket that listens at `address`; nil if there is none. It belongs to the caller from then on.

@@ -6,14 +6,14 @@ internal import TapSecurity
 
 /// One connection of a session: passes NIO's events to the session's driver, and the driver's output to NIO.
 ///
-/// The only handler of its channel, but for one of TLS. Holds the driver while it is in the channel's pipeline, that is
-/// until the channel is closed. All methods may be called in any state and from inside any of the driver's; what makes
-/// no sense any more is ignored.
+/// The only handler of its channel, except for TLS. Retains the driver while it is in the channel's pipeline, that is
+/// until the channel is closed. All methods may be called in any state and from inside any of the driver's; calls that
+/// do not fit the state are ignored.
 final class LegHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// What is to happen to the way out once all is written.
+    /// How to close the output after all data is written.
     private enum CloseMode {
         case none
         case finish
@@ -28,12 +28,12 @@ final class LegHandler: ChannelInboundHandler {
     static let lingerSilence = 5
     /// The same while the program stops and its user waits for that.
     static let lingerSilenceAtStop = 2
-    /// Seconds after our FIN for which it is waited for at all: its own FIN is due.
+    /// Seconds to wait for the peer's FIN after ours.
     static let lingerTime = 30
-    /// Bytes that are read after our FIN, to be thrown away: closed with bytes unread, the system would send an RST, and take
-    /// back from the peer what is on its way.
+    /// Maximum number of bytes read and discarded after our FIN. If the connection were closed with unread bytes, the
+    /// system would send an RST, and the peer would lose data in transit.
     static let lingerBytes = 16 << 20
-    /// Seconds after which a connection is given up that takes nothing of what is left for it.
+    /// Seconds without progress after which a connection with unsent output is given up.
     static let drainSilence = 30
 
     let leg: Leg
@@ -53,19 +53,19 @@ final class LegHandler: ChannelInboundHandler {
     private var isReading = false
     /// Writes past the channel, if possible.
     private var socket: DirectSocketWriter?
-    /// What is to be sent past the channel with the next flush; only while nothing is in its queue.
+    /// Bytes to be sent past the channel with the next flush; only while its queue is empty.
     private var unflushed: ByteBuffer?
     /// The channel has, or may have, something in its queue, which goes first.
     private var isQueued = false
     /// Some of it waits for a flush.
     private var hasUnflushed = false
     private var isClosing = false
-    /// What waits for its time; nil where the leg has no shape.
+    /// Output that the shape delays; nil if the leg has no shape.
     private var shaped: ShapedOutput?
     private var shapeTimer: Scheduled<Void>?
     /// Bytes that were thrown away.
     private var discarded = 0
-    /// How often ``isStuck(resets:isStopping:)`` found nothing moved since it looked last, and what it found then.
+    /// How often in a row ``isStuck(resets:isStopping:)`` found no progress, and the state it found last.
     private var idleLooks = 0
     private var lastLook = (unsent: 0, discarded: 0)
     /// How often it looked since our FIN.
@@ -87,10 +87,10 @@ final class LegHandler: ChannelInboundHandler {
         self.driver = driver
     }
 
-    /// Has all that is written or comes from now on go through TLS, which ``TLSHandler/start(early:)`` begins.
+    /// Sends everything written or received from now on through TLS, which ``TLSHandler/start(early:)`` begins.
     func secure(_ engine: TLSEngine) throws {
         guard let context, tls == nil else { throw ChannelError.ioOnClosedChannel }
-        // What was written without TLS goes without it.
+        // Data written before TLS is sent without it.
         if let waiting = shaped?.takeAll() { put(waiting.span) }
         flush()
         let handler = TLSHandler(engine)
@@ -102,7 +102,7 @@ final class LegHandler: ChannelInboundHandler {
         tls = handler
     }
 
-    // MARK: What the driver wants
+    // MARK: Called by the driver
 
     /// Reads, or leaves what comes to the system. Reads that are on their way still arrive, and so does all that the
     /// system holds once the peer has sent its FIN.
@@ -156,7 +156,7 @@ final class LegHandler: ChannelInboundHandler {
 
     // MARK: Shape
 
-    /// Has what is written from now on go out in a shape; nil ends that behind what waits.
+    /// Applies a shape to later writes; nil ends shaping after the waiting bytes.
     func shape(_ shape: LinkShape?) {
         guard context != nil, closeMode == .none else { return }
         if shaped == nil {
@@ -169,7 +169,7 @@ final class LegHandler: ChannelInboundHandler {
 
     private func wait(_ bytes: Span<UInt8>) { shaped?.append(bytes) }
 
-    /// Sends the pieces that are due, each by itself, and comes back for the others.
+    /// Sends the overdue pieces, each in a separate write, and schedules the others.
     private func sendPieces() {
         shapeTimer?.cancel()
         shapeTimer = nil
@@ -209,7 +209,7 @@ final class LegHandler: ChannelInboundHandler {
         push()
     }
 
-    /// Sends what was put.
+    /// Sends the queued data.
     private func push() {
         guard let context else { return }
         if let tls { return tls.flush() }
@@ -223,8 +223,8 @@ final class LegHandler: ChannelInboundHandler {
         isQueued = socket == nil || context.channel.unsentBytes > 0
     }
 
-    /// Sends past the channel, if nothing in it goes first. What the system does not take now is left, and has to wait in
-    /// the channel, as has what comes next. An error of the connection is the channel's to find.
+    /// Sends past the channel, if its queue is empty. Bytes that the system does not accept now remain, and have to be
+    /// queued in the channel, as do later bytes. Errors of the connection are left to the channel.
     private func sendPast(_ buffer: inout ByteBuffer) {
         guard let context, context.channel.isActive, let socket else { return }
         if isQueued { isQueued = context.channel.unsentBytes > 0 }
@@ -252,7 +252,7 @@ final class LegHandler: ChannelInboundHandler {
         if !isWaiting { whenAllIsWritten() }
     }
 
-    /// Closes, whatever has not been sent.
+    /// Closes, and discards unsent data.
     func close() {
         guard !isClosing, let context else { return }
         isClosing = true
@@ -261,23 +261,23 @@ final class LegHandler: ChannelInboundHandler {
         context.close(promise: nil)
     }
 
-    /// Takes note of bytes that came when the session was over, up to ``lingerBytes``: who sends more has not heard that
-    /// nobody listens, and is closed.
+    /// Counts bytes received after the session's end, up to ``lingerBytes``. A peer that sends more has not noticed the
+    /// end, and is closed.
     func discard(_ count: Int) {
-        // While our own output is not out, a close would take back what is on its way.
+        // Until our own output is sent, a close would discard data in transit.
         guard isOutputOver else { return }
         discarded += count
         if discarded > Self.lingerBytes { close() }
     }
 
-    /// Asked once a second while the connection is to end: whether it has taken nothing of what is left for it, or has not
-    /// answered a FIN, for so long that it need not be waited for.
+    /// Called once a second while the connection is ending. Returns whether the peer has accepted none of the remaining
+    /// data, or has not answered a FIN, for so long that the connection can be given up.
     func isStuck(resets: Bool, isStopping: Bool) -> Bool {
         guard let context else { return false }
         let inSystem = context.channel.isActive ? socket?.unacknowledgedBytes ?? 0 : 0
         let waiting = shaped?.count ?? 0
         let look = (unsent: context.channel.unsentBytes + inSystem + waiting, discarded: discarded)
-        // What waits for its time does not wait for the peer.
+        // Bytes that a shape delays do not wait for the peer.
         idleLooks = look == lastLook && (waiting == 0 || !isChannelWritable) ? idleLooks + 1 : 0
         lastLook = look
         if resets { return idleLooks >= 1 }
@@ -299,9 +299,9 @@ final class LegHandler: ChannelInboundHandler {
         push()
         if socket != nil, !isQueued { return closeOutput() }
         isQueued = true
-        // NIO drops what is unwritten when a channel whose input is over is closed for output: it has to be waited for.
+        // NIO drops unwritten data if the output of a channel with a finished input is closed, so wait for it.
         let promise = context.eventLoop.makePromise(of: Void.self)
-        // Where it fails the connection is gone.
+        // If it fails, the connection is gone.
         promise.futureResult.assumeIsolated().whenSuccess { [self] in closeOutput() }
         context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: promise)
     }

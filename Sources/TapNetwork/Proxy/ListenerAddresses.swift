@@ -1,6 +1,6 @@
 internal import NIOCore
 
-/// The addresses a ``ListenSpec`` stands for.
+/// The addresses of a ``ListenSpec``.
 struct ListenerAddresses {
     /// Where to bind; of a pair the port is the same.
     let addresses: [SocketAddress]

@@ -2,7 +2,7 @@ public import NIOCore
 public import TapCore
 internal import TapSecurity
 
-/// What a proxy listens on, what it relays to, and how.
+/// Configuration of a proxy: its listeners, its upstream, and the way it relays.
 public struct ProxyConfiguration: Sendable {
     /// Where to listen; each may have its own server. Default: port 15222 on both loopback addresses.
     public var listeners: [ListenSpec]
@@ -12,11 +12,11 @@ public struct ProxyConfiguration: Sendable {
     public var upstream: Upstream
     /// The DNS server for domains, by name or address. Default: the system's.
     public var resolver: Endpoint?
-    /// What is done of the PROXY protocol. Default: nothing.
+    /// Use of the PROXY protocol. Default: none.
     public var proxyProtocol: ProxyProtocol
     /// How sessions are watched; ``SessionOptions/level`` is what the sinks want at most.
     public var session: SessionOptions
-    /// What decides on items. Default: nothing.
+    /// The rules. Default: none.
     public var rules: ProxyRules?
     /// How TLS is ended here. Default: it is passed through.
     public var interception: Interception?

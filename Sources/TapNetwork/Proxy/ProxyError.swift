@@ -1,6 +1,6 @@
-/// Why a proxy does not run: what happened, and to which address.
+/// The reason why a proxy does not run: the failure, and its address.
 public struct ProxyError: Error, Sendable, Hashable {
-    /// What happened.
+    /// The kind of failure.
     public enum Code: Sendable, Hashable {
         /// The address would be reached by other machines, and that was not allowed.
         case remoteNotAllowed
@@ -12,7 +12,7 @@ public struct ProxyError: Error, Sendable, Hashable {
         case portNotAllowed
         /// Neither IPv4 nor IPv6 has a loopback address here.
         case noLoopback
-        /// The name or address is none of this machine; words of the operating system.
+        /// The name or address does not belong to this machine; words of the operating system.
         case cannotListen(String)
         /// The name server's name is not known.
         case unknownResolver
@@ -20,20 +20,20 @@ public struct ProxyError: Error, Sendable, Hashable {
         case listenerLost
     }
 
-    /// Who has to act; a program's exit code follows from it.
+    /// The party that has to act; it determines the exit code of a program.
     public enum Blame: Sendable, Hashable {
-        /// What was asked for cannot be: the command line is to be changed.
+        /// The request is invalid: change the command line.
         case usage
         /// The network or the system: something else is in the way.
         case network
     }
 
-    /// What happened.
+    /// The kind of failure.
     public let code: Code
     /// The listener's address, or the name server's, `HOST:PORT`.
     public let address: String
 
-    /// Who has to act.
+    /// The party that has to act.
     public var blame: Blame {
         switch code {
         case .remoteNotAllowed, .relaysToItself: .usage
@@ -43,7 +43,7 @@ public struct ProxyError: Error, Sendable, Hashable {
 }
 
 extension ProxyError: CustomStringConvertible {
-    /// What happened, in one line for people.
+    /// The failure, in one line for people.
     public var description: String {
         switch code {
         case .remoteNotAllowed: "other machines can reach \(address), log in through this proxy and be recorded"

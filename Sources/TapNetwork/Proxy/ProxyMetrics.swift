@@ -11,7 +11,7 @@ public final class ProxyMetrics: Sendable {
     private let received = Atomic<UInt64>(0)
     private let certificates = Mutex<[String: Int64]>([:])
     private let limits = Mutex<[Limit: UInt64]>([:])
-    /// Domains whose certificates are kept: a proxy for many sees more.
+    /// Maximum number of domains whose certificate expiry is kept; a proxy for many domains sees more.
     private static let mostCertificates = 100
 
     /// A limit of the proxy as a whole; the raw value is its name on the command line.

@@ -3,7 +3,7 @@ public import TapRecord
 
 /// The rule files of a proxy, which can be read again while sessions run.
 public struct ProxyRules: Sendable {
-    /// The files, as they were named, in order.
+    /// The files, as named by the user, in order.
     public let files: [String]
     /// The rules of now, which sessions begin with.
     public let live: LiveRules
@@ -13,7 +13,7 @@ public struct ProxyRules: Sendable {
     /// Rules that were read from files.
     ///
     /// - Parameters:
-    ///   - localTime: The time of day at a time, where the user is.
+    ///   - localTime: Converts a time to the time of day in the user's time zone.
     ///   - read: Reads the files once more.
     public init(
         _ rules: RuleSet,
@@ -26,7 +26,7 @@ public struct ProxyRules: Sendable {
         self.read = read
     }
 
-    /// Reads the files once more. What sessions begin with stays where a file is at fault.
+    /// Reads the files again. If a file has an error, the current rules for new sessions stay.
     func reload() throws(RuleSet.LoadError) -> RuleSet {
         let rules = try read()
         live.replace(by: rules)

@@ -13,7 +13,7 @@ public import XMPPCore
 /// ``run()`` returns after a shutdown, when the last session has delivered its last record: sinks may be closed
 /// then, and not before.
 public final class ProxyService: Service {
-    /// What it does.
+    /// The configuration.
     public let configuration: ProxyConfiguration
     /// Counters, readable at any time.
     public let metrics = ProxyMetrics()
@@ -35,7 +35,7 @@ public final class ProxyService: Service {
     /// A proxy that hands its records to `recorder`.
     ///
     /// - Parameters:
-    ///   - run: What numbers records and sessions.
+    ///   - run: The run that numbers records and sessions.
     ///   - clock: The clock of that run.
     ///   - eventLoopGroup: Where sessions run; each stays on one loop. Default: a loop for each core.
     ///   - logger: For what is to be said of the proxy itself: notices, servers that are down, pauses.
@@ -98,7 +98,7 @@ public final class ProxyService: Service {
     /// Reads the roots that servers are verified by before the first session needs them.
     private func readRoots() async {
         let contexts = [configuration.interception, configuration.upstreamInterception].compactMap { $0?.serverLeg }
-        // What is wrong with them is an error of the first session.
+        // Errors of the roots are reported by the first session.
         try? await NIOThreadPool.singleton.runIfActive {
             for context in contexts { try? context.readRoots() }
         }
@@ -121,9 +121,9 @@ public final class ProxyService: Service {
         }
     }
 
-    /// Reads the rule files once more; new sessions and those that run follow them from their next item on.
+    /// Reads the rule files again. New sessions follow the new rules, and running ones from their next item on.
     ///
-    /// - Returns: The new rules; nil where the proxy has no rule files.
+    /// - Returns: The new rules; nil if the proxy has no rule files.
     /// - Throws: The mistakes in the files. All sessions keep their rules then.
     @discardableResult
     public func reloadRules() throws(RuleSet.LoadError) -> RuleSet? {

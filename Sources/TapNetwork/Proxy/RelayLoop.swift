@@ -3,7 +3,7 @@ internal import TapCore
 internal import TapRecord
 internal import XMPPCore
 
-/// What all event loops of a proxy share; each part may be used from any of them.
+/// The state that all event loops of a proxy share; each part may be used from any of them.
 struct RelayContext: Sendable {
     let run: Run
     let clock: RunClock
@@ -19,14 +19,14 @@ struct RelayContext: Sendable {
     let journal: JournalQueue?
 }
 
-/// What the sessions of one event loop share, and who they are. Belongs to that loop.
+/// The sessions of one event loop and the state that they share. Belongs to that loop.
 final class RelayLoop {
     /// How long sources wait before they look whether the sinks have room again.
     private static let congestionPoll = TimeAmount.milliseconds(5)
 
     let eventLoop: any EventLoop
     let context: RelayContext
-    /// One parser and redactor for all sessions: what they keep is warm.
+    /// One parser and redactor for all sessions, so that their buffers stay allocated.
     let tools: SessionTools
     let records: RecordDispatcher.Producer
 
@@ -114,9 +114,9 @@ final class RelayLoop {
     /// Calls the driver's ``SessionDriver/pass()`` and then ``SessionDriver/look()`` when all connections that are ready
     /// have been read.
     ///
-    /// What was read goes out for all sessions together, and is looked at after: a peer that is woken up for the first
-    /// finds the others' bytes too, and works while this loop decodes. Waking one up for each costs the system more than
-    /// the decoding.
+    /// The data of all sessions is forwarded first and decoded afterwards. A peer that is woken up by the first session
+    /// finds the others' bytes too, and works while this loop decodes. Waking up a peer for each session costs the
+    /// system more than the decoding.
     func schedule(_ driver: SessionDriver) {
         due.append(driver)
         guard due.count == 1 else { return }
@@ -160,7 +160,7 @@ final class RelayLoop {
         for driver in drivers.values { driver.refuse(refusal) }
     }
 
-    /// Has every session ask other rules.
+    /// Replaces the rules of every session.
     func replaceRules(by rules: RuleSet) { for driver in drivers.values { driver.replaceRules(by: rules) } }
 
     /// Ends every session after what has been read is written. The result comes when none is left. Called once.
@@ -172,7 +172,7 @@ final class RelayLoop {
         return promise.futureResult
     }
 
-    /// Ends every session at once, whatever has not been written.
+    /// Ends every session at once, and discards unwritten data.
     func abandon() {
         isStopping = true
         for driver in drivers.values { driver.abandon() }

@@ -5,14 +5,14 @@ internal import TapSecurity
 
 /// A ``ResumptionJournal`` in a file: 16 bytes a session, the oldest first, which several proxies may share.
 ///
-/// Bounded: of more than twice ``capacity`` sessions the newest ones stay. A proxy without a file that it can write goes on
-/// as one without a journal.
+/// Bounded: above twice ``capacity`` sessions, only the newest are kept. If the file cannot be written, the proxy works
+/// as without a journal.
 public final class ResumptionFile: ResumptionJournal {
     /// Sessions that are kept at least.
     public static let capacity = 4096
     private static let markBytes = 16
 
-    /// Where it is, in a folder that is made where it is missing.
+    /// The path, in a folder that is created if it is missing.
     public let path: String
     private let lockTime: Duration
     private let onFailure: @Sendable (String) -> Void

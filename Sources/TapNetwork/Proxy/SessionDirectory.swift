@@ -9,7 +9,7 @@ public import XMPPCore
 /// Every access to a session runs on its event loop, between two reads. The directory costs a session one lock at its
 /// beginning and one at its end.
 public final class SessionDirectory: Sendable {
-    /// There is no session of this number.
+    /// No session has this number.
     public struct NoSuchSession: Error, Hashable {
         /// The number.
         public let number: UInt64
@@ -126,9 +126,9 @@ public final class SessionDirectory: Sendable {
         try await perform(on: number) { $0.handle(input) }
     }
 
-    /// Has the next stanzas of a session held; nil holds no more.
+    /// Holds the next stanzas of a session; nil stops holding.
     ///
-    /// - Returns: Why none can be held; nil where they are.
+    /// - Returns: The reason why none can be held; nil if they are.
     public func pause(_ pause: StanzaPause?, _ direction: Direction?, in number: UInt64) async throws -> InjectionFault?
     {
         try await perform(on: number) { driver in
@@ -205,7 +205,7 @@ public final class SessionDirectory: Sendable {
 }
 
 extension SessionDriver {
-    /// What the session is at this moment.
+    /// The current state of the session.
     fileprivate var snapshot: SessionSnapshot {
         var snapshot = session.snapshot(at: now)
         snapshot.server = server.address?.endpoint?.description

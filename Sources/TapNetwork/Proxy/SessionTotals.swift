@@ -1,7 +1,7 @@
 public import TapCore
 public import TapRecord
 
-/// What the sessions of a proxy have counted, added up.
+/// The summed counters of a proxy's sessions.
 public struct SessionTotals: Sendable {
     /// A direction and a kind of stanza.
     public struct Stanzas: Sendable, Hashable {
@@ -13,9 +13,10 @@ public struct SessionTotals: Sendable {
 
     /// A login's mechanism and how it went.
     public struct Login: Sendable, Hashable {
-        /// The mechanism's name; `other` for one that is none of ``SessionTotals/mechanisms``: clients choose names freely.
+        /// The mechanism's name; `other` if it is not in ``SessionTotals/mechanisms``, because clients choose names
+        /// freely.
         public var mechanism: String
-        /// The client's flag of channel binding, `n`, `y` or `p`; `none` where the mechanism has none.
+        /// The client's flag of channel binding, `n`, `y` or `p`; `none` if the mechanism has none.
         public var flag: String
         /// `success`, `failure` or `none`.
         public var outcome: String
@@ -25,7 +26,7 @@ public struct SessionTotals: Sendable {
     public struct TLS: Sendable, Hashable {
         /// The leg.
         public var leg: Leg
-        /// As ``ClientHello/name(ofVersion:)`` has it; `none` where none was agreed on.
+        /// The version's name by ``ClientHello/name(ofVersion:)``; `none` if none was negotiated.
         public var version: String
         /// `success` or `failure`.
         public var result: String
@@ -49,7 +50,7 @@ public struct SessionTotals: Sendable {
     public private(set) var bytesToClients: UInt64 = 0
     /// Bytes written to servers.
     public private(set) var bytesToServers: UInt64 = 0
-    /// What sessions count beside.
+    /// The sessions' other counters.
     public private(set) var counters = SessionCounters()
     /// How long bytes took that passed as they came, from their read to their write.
     public private(set) var relayLatency = DurationHistogram()
@@ -74,7 +75,7 @@ public struct SessionTotals: Sendable {
         ended[driver.session.info.effectiveCloseReason ?? .undecoded, default: 0] += 1
     }
 
-    /// Adds what the sessions of a loop share.
+    /// Adds the relay latencies of a loop's sessions.
     mutating func add(relayLatency: DurationHistogram) { self.relayLatency.add(relayLatency) }
 
     private mutating func add(_ driver: SessionDriver) {
@@ -112,7 +113,7 @@ public struct SessionTotals: Sendable {
         }
     }
 
-    /// Adds what others have counted.
+    /// Adds other totals.
     mutating func add(_ other: SessionTotals) {
         ended.merge(other.ended, uniquingKeysWith: +)
         stanzas.merge(other.stanzas, uniquingKeysWith: +)

@@ -28,8 +28,8 @@ final class SlowSteps: Sendable {
         limit = max(1, pool.numberOfThreads / 2)
     }
 
-    /// Performs a step, after those that came before. It always comes back, later on the event loop: where the pool does not
-    /// run any more, it is performed by the caller.
+    /// Performs a step after the earlier ones. The future always completes later, on the event loop. If the pool has
+    /// stopped, the caller performs the step.
     func perform(_ step: SlowStep, on eventLoop: any EventLoop) -> EventLoopFuture<SlowStep> {
         let work = Work(step: step, promise: eventLoop.makePromise())
         let begins = state.withLock { state in

@@ -1,8 +1,8 @@
 internal import NIOCore
 
-/// What a proxy says of a connection before anything else goes over it (the PROXY protocol of HAProxy, versions 1 and 2).
+/// The header that a proxy sends first on a connection (the PROXY protocol of HAProxy, versions 1 and 2).
 struct ProxyHeader: Sendable, Hashable {
-    /// Whose connection it is.
+    /// The origin of the connection.
     enum Origin: Sendable, Hashable {
         /// A client's, with the addresses it has connected from and to.
         case client(source: SocketAddress, destination: SocketAddress)
@@ -14,7 +14,7 @@ struct ProxyHeader: Sendable, Hashable {
 
     /// The twelve bytes with which a header of version 2 begins.
     static let signature: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A]
-    /// What a unique identifier may be long.
+    /// The maximum length of a unique identifier.
     static let mostIdentifierBytes = 128
 
     /// Types of the fields that may follow the addresses in version 2.
@@ -23,9 +23,9 @@ struct ProxyHeader: Sendable, Hashable {
         static let identifier: UInt8 = 0x05
     }
 
-    /// Whose connection it is.
+    /// The origin of the connection.
     var origin: Origin
-    /// What the proxy calls the connection, in version 2; opaque.
+    /// The proxy's identifier of the connection, in version 2; opaque.
     var identifier: [UInt8]?
 
     init(_ origin: Origin, identifier: [UInt8]? = nil) {
@@ -33,7 +33,7 @@ struct ProxyHeader: Sendable, Hashable {
         self.identifier = identifier
     }
 
-    /// The addresses of a client's connection; unknown where they are no two IP addresses.
+    /// Creates a header with the addresses of a client's connection; unknown if they are not two IP addresses.
     init(source: SocketAddress?, destination: SocketAddress?, identifier: [UInt8]? = nil) {
         self.identifier = identifier
         guard let source, let destination, !source.packedAddress.isEmpty, !destination.packedAddress.isEmpty else {
@@ -47,7 +47,7 @@ struct ProxyHeader: Sendable, Hashable {
 // MARK: Writing
 
 extension ProxyHeader {
-    /// The header as it goes over the wire.
+    /// The header as sent on the wire.
     func bytes(_ version: ProxyProtocol.Version) -> [UInt8] { version == .v1 ? line : block }
 
     private var line: [UInt8] {

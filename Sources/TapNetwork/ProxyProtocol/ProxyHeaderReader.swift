@@ -1,6 +1,6 @@
 internal import NIOCore
 
-/// Reads a ``ProxyHeader`` from the first bytes of a connection, as they come.
+/// Reads a ``ProxyHeader`` from the first bytes of a connection, as they arrive.
 ///
 /// The bytes come from the network: every length is checked, and no more is kept than a header can be long.
 struct ProxyHeaderReader {
@@ -10,13 +10,13 @@ struct ProxyHeaderReader {
         case needMore
         /// A whole header, and how many of the bytes of the last read follow it.
         case header(ProxyHeader, rest: Int)
-        /// There is none; what is wrong is a clause for people.
+        /// The header is missing or invalid; the problem is a clause for people.
         case fault(String)
     }
 
-    /// What a line of version 1 may be long, with its end.
+    /// The maximum length of a line of version 1, with its end.
     private static let mostLineBytes = 107
-    /// What comes before the addresses of version 2.
+    /// The length of the part before the addresses of version 2.
     private static let fixedBytes = 16
     private static let lineStart = Array("PROXY ".utf8)
 
@@ -44,7 +44,7 @@ struct ProxyHeaderReader {
         let rest = bytes.count - end - 1
         let words = bytes[Self.lineStart.count..<(end - 1)].split(separator: 0x20, omittingEmptySubsequences: false)
             .map { String(decoding: $0, as: UTF8.self) }
-        // What follows the word means nothing.
+        // The rest of an UNKNOWN line is ignored.
         if words.first == "UNKNOWN" { return .header(ProxyHeader(.unknown), rest: rest) }
         guard let family = words.first, family == "TCP4" || family == "TCP6" else {
             return .fault("the PROXY line has an unknown protocol")

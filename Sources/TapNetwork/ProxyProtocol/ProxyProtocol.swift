@@ -13,8 +13,8 @@ public struct ProxyProtocol: Sendable, Hashable {
     /// Every client's connection has to begin with a header. Default no: then none may, since whoever sends one claims
     /// any address.
     public var accepts: Bool
-    /// Whose headers are taken; others are turned away. Default all, which is right where only the proxy reaches the
-    /// listener.
+    /// The networks that may send headers; other connections are refused. Default all, which is right if only the
+    /// proxy can reach the listener.
     public var senders: [AddressRange]
     /// How long a client's header may take. Default 5 s.
     public var timeout: TimeAmount
@@ -35,7 +35,7 @@ public struct ProxyProtocol: Sendable, Hashable {
     }
 }
 
-/// Who a session's client is, and by which way it has come.
+/// The address of a session's client, and the proxy that it came through.
 struct AcceptedConnection: Sendable {
     /// The client's address, for the log, limits and the server.
     var remote: SocketAddress?
@@ -43,7 +43,7 @@ struct AcceptedConnection: Sendable {
     var destination: SocketAddress?
     /// The proxy that sent the header; nil if the client connected directly.
     var relay: SocketAddress?
-    /// What that proxy calls the connection.
+    /// The proxy's identifier of the connection.
     var identifier: [UInt8]?
 
     /// A client that has connected itself.
@@ -84,7 +84,7 @@ public struct AddressRange: Sendable, Hashable {
             let address = try? SocketAddress(ipAddress: String(first), port: 0)
         else { return nil }
         let bytes = Self.plain(address)
-        // Where IPv4 was written as IPv6, bits are not counted from where they were written.
+        // An IPv4-mapped IPv6 address must not have a prefix length, which would count from another start.
         guard parts.count == 1 || bytes.count == address.packedAddress.count else { return nil }
         var bits = bytes.count * 8
         if parts.count > 1 {

@@ -5,16 +5,16 @@ internal import TapReplay
 internal import TapSecurity
 internal import XMPPCore
 
-/// One client of a replay or script: connects, logs in, sends what it is given, and tells what comes.
+/// One client of a replay or script: connects, logs in, sends the given items, and reports received ones.
 ///
 /// It insists on TLS unless the server is on this machine. All on its event loop, which calls it back; it is held until its
 /// connection is over.
 final class LiveClient: ClientOwner {
-    /// What happened.
+    /// An event of the client.
     enum Event {
-        /// The session is open, and what the server offers in it.
+        /// The session is open, with the features that the server offers in it.
         case bound(JID, StreamFeatures)
-        /// The earlier session goes on; the number of its stanzas that the server has handled.
+        /// The earlier session is resumed, with the number of its stanzas that the server has handled.
         case resumed(handled: UInt32)
         /// An item has come behind the login.
         case received([UInt8], Element)
@@ -30,13 +30,13 @@ final class LiveClient: ClientOwner {
     private var tell: ((Event) -> Void)?
     private var connection: ClientConnection?
     private var expiry: Scheduled<Void>?
-    /// How often the server got more time for what is due.
+    /// How often the server got more time for the current step.
     private var extensions = 0
     private static let mostExtensions = 5
     private var hasRegistered = false
-    /// What the server offers, until the account is created.
+    /// The features that the server offers, until the account is created.
     private var offer: StreamFeatures?
-    /// What is written at the next flush.
+    /// Bytes to write at the next flush.
     private var outgoing: [UInt8] = []
     private var isFlushDue = false
 
@@ -64,14 +64,14 @@ final class LiveClient: ClientOwner {
             switch result {
             case .success(let channel): connected(channel)
             case .failure(let error):
-                // What did not fit into the server's queue of connections is offered again.
+                // A connection that did not fit into the server's backlog is tried again.
                 if Dialer.fault(of: error) == .timeout, extends() { return connect() }
                 end(.unreachable(dialer.words(for: error)))
             }
         }
     }
 
-    /// Whether the server is at work for others, so that what this client waits for may be behind that.
+    /// Whether the server is busy with other clients, which may delay the answer to this one.
     var isServerAtWork: () -> Bool = { false }
 
     private func extends() -> Bool {
@@ -86,10 +86,10 @@ final class LiveClient: ClientOwner {
     /// Whether more can be sent at the moment without waiting in memory.
     var isWritable: Bool { connection?.isWritable ?? true }
 
-    /// Bytes that are written at once, whatever follows them.
+    /// Number of bytes that are written at once, without waiting for more.
     static let writeSize = 1 << 16
 
-    /// Sends items, verbatim; what is sent in one go is written in one go.
+    /// Sends items, verbatim; items sent in the same turn are written together.
     func send(_ bytes: [UInt8]) {
         guard !outgoing.isEmpty || bytes.count < Self.writeSize else { return connection?.send(bytes) ?? () }
         outgoing += bytes
@@ -120,7 +120,7 @@ final class LiveClient: ClientOwner {
 
     /// Closes the connection without an end of the stream, so that the session can be resumed.
     ///
-    /// What was sent is given to the system before, unless the connection takes nothing more.
+    /// Bytes sent before are passed to the system first, unless the connection is not writable.
     ///
     /// - Returns: Done when it is closed.
     @discardableResult
@@ -172,7 +172,7 @@ final class LiveClient: ClientOwner {
 
     private var security: ClientSession.Security { .startTLS(isRequired: !server.endpoint.isLoopback) }
 
-    /// The server has this long to go on.
+    /// Gives the server this time for the next step.
     private func arm(_ time: TimeAmount) {
         extensions = 0
         wait(time)
@@ -188,7 +188,7 @@ final class LiveClient: ClientOwner {
         }
     }
 
-    // MARK: What happens to it
+    // MARK: Events
 
     func happened(_ action: ClientSession.Action) {
         switch action {

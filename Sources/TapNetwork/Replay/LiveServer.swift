@@ -5,7 +5,7 @@ internal import XMPPCore
 
 /// The server that a recording or script is played against.
 public struct LiveServer: Sendable {
-    /// Where it is.
+    /// The server's address.
     public internal(set) var endpoint: Endpoint
     /// How long a connection, and each step of a login, may take.
     let timeout: TimeAmount
@@ -37,7 +37,7 @@ public struct LiveServer: Sendable {
     }
 }
 
-/// Whose session is to be opened.
+/// The account of the session.
 struct LiveAccount: Sendable {
     /// A bare JID.
     var jid: JID
@@ -59,6 +59,6 @@ enum LiveEnd: Sendable, Hashable {
     case unreachable(String)
     /// The server's certificate is not trusted: a line for people.
     case untrusted(String)
-    /// What went wrong, before or after the login.
+    /// The failure, before or after the login.
     case failed(ClientFault)
 }

@@ -22,11 +22,11 @@ public struct ReplayRun: Sendable {
         }
     }
 
-    /// What came of one copy.
+    /// The result of one copy.
     public struct Outcome: Sendable {
         /// Why it could not be played to the end; nil if it was.
         public var failure: Failure?
-        /// What differed, in the order of the recording.
+        /// The differences, in the order of the recording.
         public var divergences: [Divergence]
         /// Figures.
         public var progress: Replayer.Progress
@@ -36,7 +36,7 @@ public struct ReplayRun: Sendable {
 
     /// Why a replay was not played to its end.
     public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
-        /// What failed.
+        /// The kind of failure.
         public enum Code: Sendable, Hashable {
             /// The server could not be reached.
             case unreachable
@@ -52,9 +52,9 @@ public struct ReplayRun: Sendable {
             case interrupted
         }
 
-        /// What failed.
+        /// The kind of failure.
         public let code: Code
-        /// Whose login failed; nil of other failures.
+        /// The account whose login failed; nil for other failures.
         public let account: JID?
         /// Why, as a clause.
         public let reason: String
@@ -74,11 +74,11 @@ public struct ReplayRun: Sendable {
     private let seed: UInt64
 
     /// - Parameters:
-    ///   - script: What to play.
+    ///   - script: The script to play.
     ///   - server: Against which server.
-    ///   - rules: What may differ.
+    ///   - rules: The permitted differences.
     ///   - options: How to play it.
-    ///   - seed: Of what is made up; the same seed makes up the same.
+    ///   - seed: The seed of generated values; the same seed generates the same values.
     public init(
         _ script: ReplayScript,
         server: LiveServer,
@@ -99,7 +99,7 @@ public struct ReplayRun: Sendable {
     ///   - copies: The accounts of each.
     ///   - ramp: The time over which their beginnings are spread.
     ///   - tell: Called now and then with the figures of the first copy and the number of those that are over, on an event loop.
-    /// - Returns: What came of each copy, in their order. When the task is cancelled, the clients close their streams.
+    /// - Returns: The result of each copy, in their order. When the task is cancelled, the clients close their streams.
     public func outcomes(
         of copies: [[Account]],
         ramp: TimeAmount = .zero,
@@ -228,7 +228,7 @@ private final class ReplayDriver {
     /// The event loop was late: see ``LoopLag``.
     func excuse(_ lag: Int64) { if !isOver { replayer.excuse(lag, at: Self.now) } }
 
-    /// Tells the replayer something, and does what it wants then.
+    /// Passes an event to the replayer, and performs its actions.
     private func perform(_ body: (inout Replayer) -> Void) {
         guard !isOver else { return }
         let matched = replayer.progress.matched
@@ -374,7 +374,7 @@ private final class ReplayDriver {
         timer?.cancel()
         let ended = Array(clients.values)
         clients = [:]
-        // A session that is not closed may go on at the server, and get what others are sent in the next replay.
+        // A session that is not closed may stay alive on the server, and receive stanzas of the next replay.
         for client in ended { client.close() }
         let outcome = ReplayRun.Outcome(
             failure: failure,
@@ -382,7 +382,7 @@ private final class ReplayDriver {
             progress: replayer.progress,
             bindings: replayer.bindings
         )
-        // The process may end with the outcome, and what waits for a slow server is not to be lost.
+        // The process may exit with the outcome, so wait until data for a slow server is written.
         let written = EventLoopFuture.andAllComplete(closing + ended.map { $0.written() }, on: loop)
         written.assumeIsolated().whenComplete { [promise] _ in promise.succeed(outcome) }
     }

@@ -10,7 +10,7 @@ public struct ScriptRun: Sendable {
     private let clients: [(account: LiveAccount, server: LiveServer)]
 
     /// - Parameters:
-    ///   - script: What to run.
+    ///   - script: The script to run.
     ///   - server: Against which server, except for characters that set `connect_host` or `connect_port`.
     ///   - accounts: They go before the passwords of the script.
     /// - Throws: ``ScriptRunError`` for a character without a password.
@@ -52,7 +52,7 @@ public struct ScriptRunError: Error, Sendable, Hashable, CustomStringConvertible
     /// Its account.
     public let jid: String
 
-    /// What is wrong, and what to do.
+    /// The problem and its remedy.
     public var description: String {
         "no password for \(character) (\(jid)): add it to the accounts file, or as \"password:\" to the script"
     }

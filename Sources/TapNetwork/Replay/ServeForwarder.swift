@@ -20,7 +20,7 @@ public struct ServeForwarding: Sendable {
 /// Forwards the requests of one client to a real server, in their order, in a separate session; runs on the event loop of the
 /// client. It holds a bounded number of requests, which wait as long for an answer as a step of a login.
 final class ServeForwarder {
-    /// What came of a request, or of the session.
+    /// The result of a request, or of the session.
     enum Event {
         /// The server's answer to a request.
         case answered(_ request: Element, _ answer: Element)
@@ -38,7 +38,7 @@ final class ServeForwarder {
     }
 
     private enum State {
-        /// Holds what is sent once the session is open.
+        /// Items to send once the session is open.
         case connecting([[UInt8]])
         case open, closed
     }
@@ -139,7 +139,7 @@ final class ServeForwarder {
         for request in rest { tell(.unanswered(request.element)) }
     }
 
-    /// The oldest request is due first: all have the same time.
+    /// Arms the timer for the oldest request: all have the same timeout.
     private func arm() {
         timer?.cancel()
         timer = requests.first.map { first in
@@ -148,7 +148,7 @@ final class ServeForwarder {
     }
 
     private func expire() {
-        // What a server does not read would pile up here.
+        // Requests that the server does not read would pile up here.
         guard client?.isWritable != false else {
             client?.drop()
             return ended("the server does not read")

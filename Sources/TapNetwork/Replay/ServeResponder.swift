@@ -28,7 +28,7 @@ final class ServeResponder: ServerResponder {
     private weak var directory: ServerDirectory?
     private weak var state: ServerState?
     private var clients: [ConnectionID: Client] = [:]
-    /// All clients that may resume their sessions, by what they are resumed by.
+    /// All clients that may resume their sessions, by their resumption ids.
     private var resumable: [String: Client] = [:]
     /// How long a client may be without a connection.
     private static let resumptionTime = TimeAmount.minutes(5)
@@ -212,7 +212,7 @@ final class ServeResponder: ServerResponder {
         client.session.answer(iq, with: answer, at: now)
     }
 
-    /// Who forwards a client's requests; nil where nobody does.
+    /// Returns the session that forwards a client's requests; nil if they are not forwarded.
     private func forwarder(of client: Client) -> ServeForwarder? {
         guard let forwarding = plan.forwarding, let password = forwarding.passwords[client.jid.bare] else { return nil }
         if let forwarder = client.forwarder, !forwarder.isLost { return forwarder }
@@ -246,7 +246,7 @@ final class ServeResponder: ServerResponder {
     }
 }
 
-/// What a client may use behind its login.
+/// The features for a client after its login.
 enum ServedFeatures {
     /// The recorded features without those that were the login's, and with those that every client needs.
     static func bytes(recorded: [UInt8]?, parser: StanzaParser) -> [UInt8] {

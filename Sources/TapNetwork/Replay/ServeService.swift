@@ -16,7 +16,7 @@ public struct ServePlan: Sendable {
     public let domain: String
     /// How items are sent.
     public var settings = ServedSession.Settings()
-    /// What may differ.
+    /// The permitted differences.
     public var rules = NoiseRules()
     /// Where requests go that the recording has no answer to; nil answers them with service-unavailable.
     public var forwarding: ServeForwarding?
@@ -25,7 +25,7 @@ public struct ServePlan: Sendable {
     ///   - conversations: Those that cannot be played are left out.
     ///   - accounts: Recorded and live accounts, if passwords are known.
     ///   - authenticator: Knows their passwords; nil accepts every login, by PLAIN.
-    /// - Throws: ``ServePlanError`` where nothing can be served.
+    /// - Throws: ``ServePlanError`` if nothing can be served.
     public init(
         _ conversations: [RecordedConversation],
         accounts: [(recorded: JID, live: JID)] = [],
@@ -68,7 +68,7 @@ public enum ServePlanError: Error, Sendable, Hashable {
     case unknownAccounts
 }
 
-/// What happens while conversations are served.
+/// An event while conversations are served.
 public enum ServeEvent: Sendable {
     /// A client has logged in, and gets a session of the recording.
     case began(JID, session: UInt64)
@@ -132,7 +132,7 @@ public final class ServeService: Sendable {
         }
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     public var address: SocketAddress? { server.address }
 
     /// Stops listening and closes all streams.

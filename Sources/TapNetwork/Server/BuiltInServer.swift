@@ -32,8 +32,9 @@ public final class BuiltInServer: Sendable {
     ///   - identity: The certificate shown to clients that begin TLS by STARTTLS; nil offers none, the default.
     ///   - cryptography: Digests and random bytes.
     ///   - group: One event loop of it is used.
-    /// - Throws: `IOError` if the port cannot be had; ``BuiltInServerError`` where the address is not the loopback's;
-    ///   ``JIDError`` where an account's name is no local part; ``TLSContextError`` where OpenSSL cannot do TLS.
+    /// - Throws: `IOError` if the port is not available; ``BuiltInServerError`` if the address is not a loopback
+    ///   address; ``JIDError`` if an account's name is not a valid local part; ``TLSContextError`` if OpenSSL cannot be
+    ///   set up for TLS.
     public static func start(
         host: String = "127.0.0.1",
         port: Int,
@@ -94,7 +95,7 @@ public final class BuiltInServer: Sendable {
         return BuiltInServer(loop: loop, state: state, listener: listener)
     }
 
-    /// Where the server listens.
+    /// The address on which the server listens.
     public var address: SocketAddress? { listener.localAddress }
 
     /// Stops listening and ends every stream with `<system-shutdown/>`; returns when the connections are closed, or had
@@ -110,6 +111,6 @@ public struct BuiltInServerError: Error, Sendable, CustomStringConvertible {
     /// The address that was refused.
     public let host: String
 
-    /// One line that says what is wrong.
+    /// The problem, in one line.
     public var description: String { "the built-in server listens on loopback addresses only; \(host) is not one" }
 }

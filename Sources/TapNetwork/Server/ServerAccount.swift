@@ -22,7 +22,7 @@ struct ServerAccount: Sendable {
         var priority = 0
         /// It has asked for the roster and gets pushes.
         var wantsPushes = false
-        /// Addresses it has sent presence to directly; they learn when it goes.
+        /// Addresses that received directed presence; they also get the unavailable presence.
         var directed: Set<JID> = []
 
         var isAvailable: Bool { presence != nil }
@@ -43,7 +43,7 @@ struct RosterItem: Sendable {
     var name: String?
     var groups: [String] = []
     var state = SubscriptionState()
-    /// It stands in the roster; an item of a request alone does not.
+    /// Whether it is in the roster; an item that holds only a pending request is not.
     var isListed = true
 
     func write(to xml: inout XMLWriter) {
@@ -57,7 +57,7 @@ struct RosterItem: Sendable {
     }
 }
 
-/// What is kept of a password: one set of SCRAM keys for each hash.
+/// The stored form of a password: one set of SCRAM keys for each hash.
 struct ServerCredentials: Sendable {
     private let keys: [HashAlgorithm: SCRAMCredentials]
 

@@ -5,7 +5,7 @@ struct ConnectionID: Hashable, Sendable {
     let number: UInt64
 }
 
-/// What the server's core asks its driver to do.
+/// A command of the server's core to its driver.
 enum ServerCommand: Hashable, Sendable {
     /// Send these bytes, after those of earlier commands.
     case write(ConnectionID, [UInt8])
@@ -17,7 +17,7 @@ enum ServerCommand: Hashable, Sendable {
     case terminate(ConnectionID, StreamErrorCondition)
 }
 
-/// A stanza error: its condition and the type that goes with it (RFC 6120 §8.3.3).
+/// A stanza error: its condition and the associated type (RFC 6120 §8.3.3).
 struct StanzaError: Error, Hashable, Sendable {
     let condition: String
     let type: String
@@ -41,7 +41,7 @@ struct StanzaError: Error, Hashable, Sendable {
 
     /// The error stanza that answers `stanza`, or `nil` if errors must not be answered (RFC 6120 §8.3.1).
     ///
-    /// - Parameter recipient: Who sent `stanza`; `nil` before a resource is bound.
+    /// - Parameter recipient: The sender of `stanza`; `nil` before a resource is bound.
     func answer(to stanza: Element, from recipient: JID?) -> [UInt8]? {
         guard let type = stanza.attribute("type") ?? .some(""), type != "error", type != "result" else { return nil }
         return XMLWriter.bytes {

@@ -11,7 +11,7 @@ struct ServerTLS {
 final class ServerState {
     private var core: ServerCore
     private var handlers: [ConnectionID: ServerConnectionHandler] = [:]
-    /// What waits for the last connection to close.
+    /// The promise that the close of the last connection fulfils.
     private var onIdle: EventLoopPromise<Void>?
 
     private let tls: ServerTLS?
@@ -114,13 +114,13 @@ final class ServerConnectionHandler: ChannelInboundHandler {
         if pending == 0, isInputClosed { context?.close(promise: nil) }
     }
 
-    /// Sends what was written; gives the number of bytes that still wait.
+    /// Sends the written data; returns the number of bytes that still wait.
     func flush() -> Int {
         context?.flush()
         return pending
     }
 
-    /// Has all that is written or comes from now on go through TLS.
+    /// Sends everything written or received from now on through TLS.
     func startTLS(_ tls: ServerTLS) {
         guard let context, !isClosing else { return }
         context.flush()
@@ -171,7 +171,7 @@ final class ServerConnectionHandler: ChannelInboundHandler {
         guard case .some(ChannelEvent.inputClosed) = event as? ChannelEvent else {
             return context.fireUserInboundEventTriggered(event)
         }
-        // The client is gone without its stream's end, and only what was written before still goes out to it.
+        // The client is gone without closing its stream; only data written before is still sent.
         isInputClosed = true
         guard pending > 0 else { return context.close(promise: nil) }
         context.eventLoop.assumeIsolated().scheduleTask(in: Self.lingering) { context.close(promise: nil) }

@@ -1,16 +1,17 @@
 internal import TapCore
 internal import XMPPCore
 
-/// The built-in server without its sockets: connections come and go, bytes go in, commands come out.
+/// The built-in server without its sockets: it receives connections and bytes, and returns commands.
 ///
-/// Deterministic but for the random bytes it is handed; no socket, no clock, no thread. It belongs to one event loop.
+/// Deterministic apart from the random bytes it is given; it uses no socket, clock or thread. It belongs to one event
+/// loop.
 struct ServerCore {
     let directory: ServerDirectory
     private var sessions: [ConnectionID: ServerSession] = [:]
     private let parser = StanzaParser()
     private var lastConnection: UInt64 = 0
 
-    /// - Throws: Where an account's name is no local part, or the cryptographic library fails.
+    /// - Throws: If an account's name is not a valid local part, or the cryptographic library fails.
     init(settings: ServerSettings, cryptography: any Cryptography, responder: (any ServerResponder)? = nil) throws {
         directory = try ServerDirectory(settings: settings, cryptography: cryptography, responder: responder)
     }
@@ -40,7 +41,7 @@ struct ServerCore {
         return settle()
     }
 
-    /// Ends every stream: the server goes down.
+    /// Ends every stream, because the server shuts down.
     mutating func shutDown() -> [ServerCommand] {
         for connection in sessions.keys.sorted(by: { $0.number < $1.number }) {
             directory.command(.terminate(connection, .systemShutdown))

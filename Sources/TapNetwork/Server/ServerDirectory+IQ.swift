@@ -25,7 +25,7 @@ extension ServerDirectory {
         guard let payload = iq.firstChild, iq.children.count == 1 else {
             return refuse(iq, .badRequest, sender)
         }
-        // What a request causes elsewhere is sent after its answer.
+        // Stanzas that a request causes for others are sent after its answer.
         let earlier = takeCommands()
         let answer = answer(iq, payload, isSet: type == "set", to: jid, sender)
         let effects = takeCommands()
@@ -76,7 +76,7 @@ extension ServerDirectory {
         return answerAsAccount(payload, isSet: isSet, isAddressed: jid != nil, sender)
     }
 
-    /// What an account's own client may ask of it (RFC 6120 §10.3.3).
+    /// Answers a request of an account's own client to the account (RFC 6120 §10.3.3).
     private func answerAsAccount(
         _ payload: Element,
         isSet: Bool,
@@ -174,7 +174,7 @@ extension ServerDirectory {
             }
         }
         if payload.child("remove", .register) != nil {
-            // The answer goes out first, then the account's last stream ends as well (XEP-0077 §3.2).
+            // The answer is sent first, then the account's last stream ends as well (XEP-0077 §3.2).
             removeAccount(account, except: sender.connection)
             command(.terminate(sender.connection, .notAuthorized))
             return .result()

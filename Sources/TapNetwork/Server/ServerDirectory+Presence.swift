@@ -221,7 +221,7 @@ extension ServerDirectory {
         deliver(signed(presence, "unsubscribed", account, contact), to: contact)
     }
 
-    /// An item that stood for a request alone goes with it.
+    /// An item that held only the request is removed with it.
     private func forgetRequest(_ contact: JID, of account: JID) {
         guard accounts[account]?.roster[contact]?.isListed == false else { return }
         accounts[account]?.roster[contact] = nil

@@ -6,7 +6,7 @@ internal import XMPPCore
 /// Everything the sessions of the built-in server share: accounts, rosters, connected resources, and the way a stanza
 /// takes between them.
 ///
-/// Sans-IO: what is to be sent is among ``takeCommands()``. It belongs to one event loop, as all its sessions do.
+/// Sans-IO: ``takeCommands()`` returns the output. It belongs to one event loop, as all its sessions do.
 final class ServerDirectory {
     let settings: ServerSettings
     let cryptography: any Cryptography
@@ -18,9 +18,9 @@ final class ServerDirectory {
     var accounts: [JID: ServerAccount] = [:]
     /// Makes salts for accounts that do not exist.
     let decoyKey: [UInt8]
-    /// What is to be done, in this order.
+    /// Pending commands, in order.
     var commands: [ServerCommand] = []
-    /// Who answers instead, behind the login.
+    /// The responder that answers instead, after the login.
     let responder: (any ServerResponder)?
 
     init(settings: ServerSettings, cryptography: any Cryptography, responder: (any ServerResponder)? = nil) throws {
@@ -66,7 +66,7 @@ final class ServerDirectory {
         )
     }
 
-    /// Forgets an account, and ends its connections but for the one that asks.
+    /// Removes an account, and ends its connections except that of the requester.
     func removeAccount(_ jid: JID, except connection: ConnectionID) {
         for contact in accounts[jid]?.roster.keys.sorted() ?? [] { removeContact(contact, of: jid) }
         for resource in accounts[jid]?.resources ?? [] where resource.connection != connection {
@@ -121,13 +121,13 @@ final class ServerDirectory {
         accounts[jid.bare]?.resources.first { $0.jid == jid }
     }
 
-    /// Where a connection's resource stands in its account.
+    /// Returns the index of a connection's resource in its account.
     func index(of connection: ConnectionID, _ jid: JID) -> Int? {
         accounts[jid.bare]?.resources.firstIndex { $0.connection == connection }
     }
 }
 
-/// Who sent a stanza: a connection and the full address it is bound to.
+/// The sender of a stanza: a connection and its bound full address.
 struct ServerSender {
     let connection: ConnectionID
     let jid: JID

@@ -4,7 +4,7 @@ internal import XMPPCore
 
 /// Takes the place of the ``ServerDirectory`` for logins and everything behind them. Belongs to the server's event loop.
 ///
-/// What it sends goes through ``ServerDirectory/send(_:to:)``; outside of its methods ``ServerState/settle()`` follows.
+/// It sends by ``ServerDirectory/send(_:to:)``; outside of its methods, call ``ServerState/settle()`` afterwards.
 protocol ServerResponder: AnyObject {
     /// The server begins.
     func attach(to directory: ServerDirectory, _ state: ServerState)
@@ -20,7 +20,7 @@ protocol ServerResponder: AnyObject {
     func opened(_ connection: ConnectionID)
     /// Takes a stanza whose `from` was checked, or another element.
     func handle(_ element: Element, from sender: ServerSender)
-    /// Has a connection go on with a session that lost its own (XEP-0198), and gives its full address and the answer; nil if it
+    /// Resumes a session that lost its connection (XEP-0198), and returns its full address and the answer; nil if it
     /// cannot.
     ///
     /// - Parameter request: The client's `<resume/>`.
@@ -33,11 +33,11 @@ protocol ServerResponder: AnyObject {
     ///
     /// - Parameter isLost: The stream was not closed before.
     func unbind(_ connection: ConnectionID, isLost: Bool)
-    /// The server goes down, and all connections are gone.
+    /// The server shuts down, and all connections are gone.
     func stop()
 }
 
-/// Why a client could not log in, or its stream could not go on.
+/// The reason why a client's login or stream failed.
 public enum ServerRefusal: Sendable, Hashable {
     /// The client ended TLS, or did not speak it; most often it does not trust the certificate.
     case tls(TLSFault)

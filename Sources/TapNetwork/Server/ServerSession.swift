@@ -5,13 +5,13 @@ internal import XMPPCore
 
 /// One client's stream, seen from the server: from the header to the end, sans-IO.
 ///
-/// Bytes go in; commands come out of the ``ServerDirectory``, which all sessions share. Until a resource is bound the session
-/// speaks for itself; every stanza after that goes to the directory.
+/// Takes bytes; the ``ServerDirectory``, which all sessions share, collects the commands. Until a resource is bound,
+/// the session answers; every later stanza is passed to the directory.
 final class ServerSession {
     private enum State {
-        /// A header is due: the first one, or the one after authentication, when the account is known.
+        /// Waiting for a header: the first one, or the one after authentication, when the account is known.
         case opening(account: JID?)
-        /// TLS begins; what the client has said before it does not count.
+        /// TLS is starting; data sent before it is discarded.
         case negotiatingTLS
         /// Features have been sent; the client is not authenticated.
         case negotiating
@@ -29,7 +29,7 @@ final class ServerSession {
     private var state = State.opening(account: nil)
     /// Failed log-ins so far.
     private var failures = 0
-    /// What comes is what TLS carried.
+    /// Input arrives through TLS.
     private var isSecure = false
     private var decoder = StreamDecoder(limits: .unauthenticated)
     /// The answer to the current header has been sent.
@@ -42,7 +42,7 @@ final class ServerSession {
 
     private var isClosed: Bool { if case .closed = state { true } else { false } }
 
-    /// Takes what the client has sent.
+    /// Takes data of the client.
     func receive(_ bytes: Span<UInt8>, parser: StanzaParser) {
         guard !isClosed else { return }
         decoder.append(bytes)
@@ -144,7 +144,7 @@ final class ServerSession {
         if condition != .systemShutdown, condition != .conflict {
             directory.responder?.refused(.stream(condition: condition.rawValue, text: text))
         }
-        // Where the fault lies in the header itself, an answer to it goes before the error (§4.9.1.2).
+        // If the header itself is invalid, an answer to it is sent before the error (§4.9.1.2).
         if !hasAnswered { answerHeader() }
         let bytes = XMLWriter.bytes {
             $0.element("stream:error") {
@@ -157,7 +157,7 @@ final class ServerSession {
         end()
     }
 
-    /// The stream is over; those who saw the client's presence learn of it.
+    /// The stream is over; everyone who saw the client's presence gets unavailable presence.
     ///
     /// - Parameter isLost: Neither side has closed it.
     func end(isLost: Bool = false) {
@@ -263,7 +263,7 @@ extension StreamDecoder {
     }
 }
 
-/// What a client may do before it has logged in: begin TLS, authenticate, make an account.
+/// Steps before the login is complete: STARTTLS, authentication, account registration.
 extension ServerSession {
     private var loginFeatures: [UInt8] {
         let settings = directory.settings
@@ -296,7 +296,7 @@ extension ServerSession {
         }
     }
 
-    /// What a client may enable along with its login (XEP-0386).
+    /// Features that a client may enable along with its login (XEP-0386).
     private static let inlineFeatures: [Namespace] = [.streamManagement, .carbons, .clientState]
 
     private func login(_ element: Element) {
@@ -413,7 +413,7 @@ extension ServerSession {
             }
         }
         let isResumed = if case .bound = state { true } else { false }
-        // A session that goes on has its resource (XEP-0386).
+        // A resumed session has its resource (XEP-0386).
         if !isResumed, let bind = request.child("bind", .bind2),
             let jid = try? directory.responder?.bind(connection, to: account, resource: nil)
         {
@@ -431,7 +431,7 @@ extension ServerSession {
                 $0.verbatim(answers)
             }
         }
-        // No features follow where the session goes on (XEP-0198).
+        // No features follow if the session is resumed (XEP-0198).
         if !isResumed {
             directory.send(directory.responder?.features(of: account) ?? Self.bindFeatures, to: connection)
         }

@@ -1,7 +1,7 @@
 public import TapCore
 internal import TapSecurity
 
-/// What the built-in server serves; fixed while it runs.
+/// Settings of the built-in server; constant while it runs.
 public struct ServerSettings: Sendable {
     /// An account that exists when the server starts.
     public struct Account: Sendable, Hashable {
@@ -34,16 +34,16 @@ public struct ServerSettings: Sendable {
     var offersSASL2 = false
     /// Whether STARTTLS is offered; the server has a certificate then.
     var offersStartTLS = false
-    /// Whether nobody logs in without TLS.
+    /// Whether TLS is required for the login.
     var requiresTLS = false
     /// The name XEP-0092 and service discovery give.
     public var softwareName = "xmpptap"
     /// The version XEP-0092 gives.
     public var softwareVersion: String
 
-    /// Settings with two accounts, `romeo` and `juliet`, whose passwords are made at random.
+    /// Settings with two accounts, `romeo` and `juliet`, and random passwords.
     ///
-    /// - Throws: What the cryptographic library reports.
+    /// - Throws: Errors of the cryptographic library.
     public static func demo(softwareVersion: String, cryptography: any Cryptography) throws -> ServerSettings {
         let accounts = try ["romeo", "juliet"].map { name in
             Account(name: name, password: try randomName(bytes: 9, cryptography))

@@ -8,9 +8,9 @@ extension CompactForm {
         /// Rows of a login are held back until its outcome is known; default true. Who shows records as they come asks with
         /// ``CompactForm/unfold(at:to:)`` for those of a login that takes long.
         public var foldsLogins = true
-        /// The terminal shows ASCII alone: marks and other characters are replaced by what it has; default false.
+        /// The terminal supports only ASCII, so marks and other characters are replaced; default false.
         public var isASCII = false
-        /// The texts of messages stand beside what is said about them; default false.
+        /// Shows the text of messages beside the summary; default false.
         public var showsBodies = false
         /// The zone of the times; default UTC.
         public var zone = LocalZone.utc

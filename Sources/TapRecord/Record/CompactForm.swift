@@ -13,11 +13,12 @@ internal import XMPPCore
 /// 11:30:28.512  ✗  iq error          service-unavailable: blocklist        74 µs     207 B  #7
 /// ```
 ///
-/// The first row of a day follows a line with the day and the offset from UTC, and so does that after a change of the offset.
-/// A login that goes well is folded to its outcome, rows that repeat are counted, and a request and its answer share a
-/// number in the place of their id. A text takes the columns of the figures that its row does not have. The session's column
-/// comes with the second session, and has its account where there is room. Nothing is lost by that: the other forms show all.
-/// It has to see all records of a log, in order. Texts from the wire are escaped (``LineBuffer/appendEscaped(_:)-(RawSpan)``).
+/// A day change, or a change of the offset from UTC, writes a line with the day and the offset before the next row. A
+/// successful login is folded to its outcome, repeated rows are counted, and a request and its answer share a number
+/// instead of their id. A text uses the columns of figures that its row does not have. The session column appears with
+/// the second session, and shows the account if there is room. The other forms show everything that this one omits. It
+/// has to see all records of a log, in order. Texts from the wire are escaped
+/// (``LineBuffer/appendEscaped(_:)-(RawSpan)``).
 public struct CompactForm: ~Copyable, Sendable {
     /// How the rows look; it may change from row to row.
     public var style: Style { didSet { grid = Grid(style.width) } }
@@ -44,7 +45,7 @@ public struct CompactForm: ~Copyable, Sendable {
     private var pairColumns = 5
     private var pairs = PairNumbers()
     private var repeated = RepeatedRow()
-    // What a row says that is held back, or counted; kept for their memory.
+    // Text of a row that is held back or counted; kept to reuse the memory.
     private var kind = LineBuffer(capacity: 32)
     private var text = LineBuffer(capacity: 256)
     private var row = LineBuffer()
@@ -60,8 +61,8 @@ public struct CompactForm: ~Copyable, Sendable {
         self.texts = TextForm(style: texts)
     }
 
-    /// Appends what is to be shown of a record; `content` holds its texts. Rows may be held back until later records show
-    /// what they mean: ``flush(to:)`` writes them.
+    /// Appends the shown parts of a record; `content` holds its texts. Rows may be held back until later records decide
+    /// their form: ``flush(to:)`` writes them.
     public mutating func append(
         _ record: borrowing Record,
         content: Span<UInt8>,
@@ -107,9 +108,9 @@ public struct CompactForm: ~Copyable, Sendable {
         let number: UInt64
         /// When its first record was made, in nanoseconds of the run.
         let began: Int64
-        /// Where it comes from: the client's address, and the server's behind it; else what it is, as its record says.
+        /// The origin: the client's address and the server's behind it, or the message of the session's record.
         let beginning: String
-        /// The same where there is no room: the client's address.
+        /// The shorter form if room is short: the client's address.
         let address: String
         /// Whether ``beginning`` is the way of a session that is relayed.
         let isRelayed: Bool
@@ -123,7 +124,7 @@ public struct CompactForm: ~Copyable, Sendable {
         var features: Int?
         /// When the client began to authenticate.
         var authenticationBegan: Int64?
-        /// The session's full JID, as the last record has it; empty where it has none.
+        /// The session's full JID, according to the last record; empty if it has none.
         private(set) var jid: [UInt8] = []
         /// How many bytes the JID has before its resource, and where in them its `@` is.
         private(set) var own: (length: Int, at: Int?) = (0, nil)
@@ -143,11 +144,11 @@ public struct CompactForm: ~Copyable, Sendable {
         /// Its account's bare JID; empty while it has none.
         var account: [UInt8] { Array(jid.prefix(own.length)) }
 
-        /// Looks where the parts of the session's JID are, if it is another one.
+        /// Updates the JID and the positions of its parts, if it has changed.
         ///
-        /// - Returns: Whether it is.
+        /// - Returns: Whether it has changed.
         func follow(_ jid: String?) -> Bool {
-            // Strings are equal that differ in their bytes, and so in their parts.
+            // Equal strings may differ in their bytes, and so in the positions of their parts.
             let last = self.jid
             guard jid?.withBytes({ !$0.equals(last.span) }) ?? !last.isEmpty else { return false }
             let bytes = Array((jid ?? "").utf8)
@@ -190,7 +191,7 @@ public struct CompactForm: ~Copyable, Sendable {
 
     private static let mostHeldRows = 128
     private static let mostSessions = 4096
-    /// A login that takes longer is shown while it goes on.
+    /// Duration after which a login is no longer held back, in nanoseconds.
     private static let longestFold: Int64 = 3_000_000_000
 
     private mutating func rows(of record: borrowing Record) -> SessionRows {
@@ -283,7 +284,7 @@ public struct CompactForm: ~Copyable, Sendable {
 
     // MARK: Folding
 
-    /// Holds a row back or folds the rows that were; false where the row is to be written now.
+    /// Holds back or folds a login's row; returns false if the row has to be written now.
     private mutating func hold(
         _ record: borrowing Record,
         _ content: Span<UInt8>,
@@ -311,7 +312,7 @@ public struct CompactForm: ~Copyable, Sendable {
             kind.utf8.equals("auth") || kind.utf8.equals("authenticate")
         {
             session.authenticationBegan = record.monotonic
-            // What the server offered is worth a row, and no more than one.
+            // The server's last offer is worth a row, but only one.
             if let features = session.features {
                 session.held?[features].isKept = true
             }
@@ -476,7 +477,7 @@ public struct CompactForm: ~Copyable, Sendable {
         return sessionColumns + 1 + (grid.hasAccount ? accountCell + 2 : 0)
     }
 
-    /// What a row shows beside its account, kind and text.
+    /// The cells of a row besides account, kind and text.
     private struct Cells: Sendable {
         let time: Timestamp
         let session: UInt64
@@ -574,7 +575,7 @@ public struct CompactForm: ~Copyable, Sendable {
         line.endLine()
     }
 
-    /// The number of the session, and where there is room the name of its account, or its domain.
+    /// Appends the session's number and, if there is room, the name of its account or its domain.
     private func appendSession(_ number: UInt64, _ session: SessionRows?, to line: inout LineBuffer) {
         if let session, session.cell.columns == sessionCell { return line.append(bytes: session.cell.bytes) }
         let start = line.count

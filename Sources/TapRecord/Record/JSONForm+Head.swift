@@ -131,7 +131,7 @@ extension JSONForm {
         }
     }
 
-    /// `{namespace}name`; just the name where there is no namespace. What is not UTF-8 would say nothing.
+    /// Writes `{namespace}name`, or only the name without a namespace. A namespace that is not UTF-8 is omitted.
     @inline(__always)
     private static func writePayload(_ record: borrowing Record, _ content: Span<UInt8>, to cursor: inout JSONCursor) {
         guard let name = record.payloadName else { return }
@@ -160,7 +160,7 @@ extension JSONForm {
         cursor.literal(",\"account\":")
         cursor.string(account)
         cursor.literal(",\"peer\":")
-        // What is addressed to nobody is for the account itself, and what comes from nobody comes from it.
+        // A stanza without `to` is for the account itself, and one without `from` comes from it.
         if let peer = direction == .send ? record.to : record.from {
             cursor.string(content.slice(peer).untilSlash)
         } else {

@@ -2,10 +2,10 @@ internal import XMPPCore
 
 /// Writes records as JSON, one object a line: the form of JSON logs and of captures.
 ///
-/// The fields, their names and their meaning are the schema that users build on; ``RecordLine`` reads it. A field that
-/// says nothing is left out (no session, no direction, `origin` of what the peers sent). `account` and `peer` are not
-/// kept in a record but follow from it: the bare JIDs that a stanza effectively comes from and goes to, seen from the
-/// session's account (RFC 6120 §8.1).
+/// The fields, their names and their meaning are a stable schema for users; ``RecordLine`` reads it. Fields without
+/// information are omitted (no session, no direction, `origin` of the peers' data). `account` and `peer` are not stored
+/// in a record but derived: the bare JIDs that a stanza effectively comes from and goes to, seen from the session's
+/// account (RFC 6120 §8.1).
 public struct JSONForm: ~Copyable, Sendable {
     /// What of a record is written beside the fields that every level has.
     public struct Parts: OptionSet, Sendable, Hashable {
@@ -80,7 +80,7 @@ public struct JSONForm: ~Copyable, Sendable {
         line.endLine()
     }
 
-    /// What every record has, and whose it is.
+    /// Writes the fields of every record, and its session.
     private mutating func open(_ record: borrowing Record, to line: inout LineBuffer) {
         line.openObject()
         line.field("sequence", record.sequence)
@@ -131,7 +131,7 @@ public struct JSONForm: ~Copyable, Sendable {
         if let roundTrip = record.roundTrip { line.field("round_trip", seconds: roundTrip) }
     }
 
-    /// What stands behind the head: what few records have, and the item.
+    /// Writes the fields after the head: rare ones, and the item.
     private static func appendRest(
         _ record: borrowing Record,
         _ content: Span<UInt8>,
@@ -186,7 +186,7 @@ public struct JSONForm: ~Copyable, Sendable {
         if !line.appendJSONString(text.bytes) { line.appendJSONString(text.string()) }
     }
 
-    /// `{namespace}name`; just the name where there is no namespace.
+    /// Writes `{namespace}name`, or only the name without a namespace.
     private static func appendPayload(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) {
         guard let name = record.payloadName else { return }
         let start = line.count
@@ -215,7 +215,7 @@ public struct JSONForm: ~Copyable, Sendable {
         line.field("account")
         append(account, to: &line)
         line.field("peer")
-        // What is addressed to nobody is for the account itself, and what comes from nobody comes from it.
+        // A stanza without `to` is for the account itself, and one without `from` comes from it.
         if let peer = direction == .send ? record.to : record.from {
             append(content.slice(peer).untilSlash, to: &line)
         } else {

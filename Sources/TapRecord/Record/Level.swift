@@ -47,11 +47,11 @@ public enum Part: UInt8, Sendable, Hashable, CaseIterable {
     /// TLS of either leg.
     case tls
     case rules
-    /// What the tap itself puts into a stream.
+    /// Data that xmpptap injects into a stream.
     case inject
     /// Sockets, listeners, name resolution.
     case net
-    /// Log and capture files and what reads them.
+    /// Log and capture files and their readers.
     case capture
     case replay
     /// Control of the running program.

@@ -4,7 +4,7 @@ internal import XMPPCore
 ///
 /// Without words for parts, sessions or JIDs an answer is a few comparisons.
 public struct LogFilter: Sendable, Hashable {
-    /// What a log shows of a record.
+    /// The parts of a record that a log shows.
     public struct Shown: OptionSet, Sendable, Hashable {
         /// One bit for each.
         public let rawValue: UInt8
@@ -18,7 +18,7 @@ public struct LogFilter: Sendable, Hashable {
         public static let xml = Shown(rawValue: 2)
     }
 
-    /// What was asked for.
+    /// The specification.
     public let spec: LogSpec
     /// The least severe level at which this filter may show anything: a record beyond it need not be made for it.
     ///
@@ -41,14 +41,14 @@ public struct LogFilter: Sendable, Hashable {
         level = levels.max() ?? .off
     }
 
-    /// What is shown of `record`; nothing is an empty set.
+    /// Returns the shown parts of `record`; empty if it is not shown.
     public func shown(of record: borrowing Record) -> Shown {
         let asked = hasOverrides ? override(record.part, record.session, spec.jids.isEmpty ? nil : whose(record)) : nil
         let level = asked ?? base
         var shown: Shown = record.level <= level && record.level != .off ? .summary : []
-        // A remark about an item stands beside it.
+        // A note about an item is shown beside the item.
         guard let direction = record.direction, record.xml != nil, record.kind != .note else { return shown }
-        // The switches stand beside the level, but who turns a session or a part off wants nothing of it at all.
+        // The switches add to the level, but a session or part at level `off` shows nothing.
         let isSwitchedOn = (direction == .send ? spec.showsSend : spec.showsReceive) && asked != .off
         if level >= .verbose || isSwitchedOn { shown.insert(.xml) }
         return shown
@@ -59,12 +59,12 @@ public struct LogFilter: Sendable, Hashable {
         (hasOverrides ? override(part, session, jid) : nil) ?? base
     }
 
-    /// Whose session it is: of its JID once that is bound, before of what the client has said, the domain first and then
-    /// the name.
+    /// Returns the identity of the session: its JID once bound, before that the client's claim, first the domain and
+    /// then the name.
     private func whose(_ record: borrowing Record) -> String? {
         if let jid = record.jid { return jid }
         guard let user = record.user else { return record.domain }
-        // Some servers take, and some clients send, the whole bare JID for a name.
+        // Some servers accept, and some clients send, the whole bare JID as the name.
         guard !user.utf8.contains(0x40), let domain = record.domain else { return user }
         return "\(user)@\(domain)"
     }
@@ -77,7 +77,7 @@ public struct LogFilter: Sendable, Hashable {
     }
 
     private func override(_ text: String) -> Level? {
-        // What is bound may be no JID by the letter; its parts still say whose session it is.
+        // The bound address may be an invalid JID; its parts still identify the session.
         let address = Address(text)
         var best: (particularity: Int, level: Level)?
         for entry in spec.jids {

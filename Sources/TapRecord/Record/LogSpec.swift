@@ -1,9 +1,9 @@
 public import XMPPCore
 
-/// What a log shall show, as the user asked for it: `info,send,recv,tls=trace,jid:romeo@example.org=verbose`.
+/// The selection of a log, as the user specified it: `info,send,recv,tls=trace,jid:romeo@example.org=verbose`.
 ///
-/// A comma list of words, each said at most once, in any order:
-/// - `off`, `error`, `warn`, `info`, `verbose`, `trace`: the level; `info` if none is said;
+/// A comma list of words, each at most once, in any order:
+/// - `off`, `error`, `warn`, `info`, `verbose`, `trace`: the level; default `info`;
 /// - `send`, `recv`: SEND and RECV lines with the whole XML, whatever the level; `verbose` implies both;
 /// - `PART=LEVEL`: another level for one ``Part``;
 /// - `session:N=LEVEL`: another level for the session of that number;
@@ -120,7 +120,7 @@ public struct LogSpec: Sendable, Hashable {
         }
     }
 
-    /// `%2C` and `%25` resolved; any other percent sign stands for itself.
+    /// Decodes `%2C` and `%25`; any other percent sign is literal.
     private static func decode(_ text: Substring) -> String {
         var result = ""
         var rest = text

@@ -1,14 +1,14 @@
-/// Why a ``LogSpec`` was refused: the word, where it stands, and the way out, in one line.
+/// The reason why a ``LogSpec`` was refused: the word, its position, and the remedy, in one line.
 public struct LogSpecError: Error, Sendable, Hashable {
-    /// What is wrong with the word.
+    /// The kind of problem.
     public enum Code: Sendable, Hashable {
         /// Nothing between two commas, or nothing at all.
         case emptyWord
         /// Neither level, switch nor part.
         case unknownWord
-        /// What stands before `=` is no part.
+        /// The text before `=` is not a part.
         case unknownPart(String)
-        /// What stands after `=` is no level.
+        /// The text after `=` is not a level.
         case unknownLevel(String)
         /// A part, session or JID without `=LEVEL`.
         case missingLevel
@@ -21,11 +21,11 @@ public struct LogSpecError: Error, Sendable, Hashable {
         case repeated
     }
 
-    /// What is wrong.
+    /// The kind of problem.
     public let code: Code
     /// The word as it was typed.
     public let word: String
-    /// Where the word begins, in characters from 1.
+    /// The column of the word, in characters from 1.
     public let column: Int
 
     private static let levels = Level.allCases.map(\.name)

@@ -1,6 +1,6 @@
 /// One step of a login, from the connection to the first stanza.
 public struct LoginStep: Sendable {
-    /// What the step is. The raw value is stable: it is the detail `step` of the record of a step.
+    /// The kind of step. The raw value is stable: it is the detail `step` of the record of a step.
     public enum Name: String, Sendable, Hashable, CaseIterable {
         /// The server's name was looked up (RFC 6120 §3.2).
         case nameLookup = "name-lookup"
@@ -85,7 +85,7 @@ public struct LoginStep: Sendable {
     /// The details of which the record's message tells.
     package static let toldDetails = [code, outcomeDetail, reasonDetail, alertDetail]
 
-    /// What the step is.
+    /// The kind of step.
     public var name: Name
     /// When it began, in nanoseconds of the run.
     public var began: Int64
@@ -117,9 +117,9 @@ public struct LoginStep: Sendable {
     }
 }
 
-// What the details of a step's record tell.
+// Parsing of the details in a step's record.
 extension LoginStep.Name {
-    /// The step; nil where there is none, or one that is not known here.
+    /// Creates the step from details; nil if it is missing or unknown.
     public init?(_ details: Attributes) {
         guard let name = details[LoginStep.code]?.text else { return nil }
         self.init(rawValue: name)
@@ -127,7 +127,7 @@ extension LoginStep.Name {
 }
 
 extension LoginStep.Result {
-    /// The result; nil where there is none, or one that is not known here.
+    /// Creates the result from details; nil if it is missing or unknown.
     public init?(_ details: Attributes) {
         guard let name = details[LoginStep.outcomeDetail]?.text else { return nil }
         self.init(rawValue: name)

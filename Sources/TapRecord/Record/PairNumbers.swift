@@ -7,7 +7,7 @@ struct PairNumbers: Sendable {
     private var open: [UInt64: Int] = [:]
     private var last = 0
 
-    /// Those given so far stand in rows that are not shown.
+    /// Restarts the numbers: the rows with the earlier ones are not shown.
     mutating func begin() { last = 0 }
 
     mutating func number(of record: borrowing Record, _ content: Span<UInt8>) -> Int? {
@@ -15,7 +15,7 @@ struct PairNumbers: Sendable {
         guard record.kind == .stanza, content.slice(record.name ?? .empty).equals("iq") else { return nil }
         let type = content.slice(record.type ?? .empty)
         guard type.equals("get") || type.equals("set") else { return nil }
-        // Requests that nobody answers.
+        // Drop requests without an answer.
         if open.count >= Self.mostOpen { open.removeAll() }
         // The column has room for three digits.
         last = last % 999 + 1

@@ -95,7 +95,7 @@ enum PrettyForm {
         return xml.count
     }
 
-    /// The offset behind `]]>` where a CDATA section begins at `start`.
+    /// The offset after `]]>` if a CDATA section begins at `start`.
     private static func endOfCharacterData(_ xml: Span<UInt8>, _ start: Int) -> Int? {
         let opening: StaticString = "<![CDATA["
         guard xml.count - start >= opening.utf8CodeUnitCount else { return nil }

@@ -1,4 +1,4 @@
-// Codes and details that code reads back from records. All others stand only where they are written.
+// Codes and details that code reads back from records. All others appear only in the code that writes them.
 extension Record {
     /// Values of ``code`` by which records are found. All are stable.
     public enum Code {
@@ -34,9 +34,9 @@ extension Record {
     public enum Detail {
         /// Of ``Code/loginFailed``: the code of the cause.
         public static let cause = "cause"
-        /// Of ``Code/loginFailed``: what happened, as a clause.
+        /// Of ``Code/loginFailed``: the finding, as a clause.
         public static let finding = "finding"
-        /// Of ``Code/loginFailed``: what to try.
+        /// Of ``Code/loginFailed``: the suggested remedy.
         public static let advice = "try"
         /// Of ``Code/sessionEnded``: why it ended, a stable word.
         public static let closeReason = "close_reason"
@@ -44,11 +44,11 @@ extension Record {
         public static let unanswered = "unanswered"
         /// Of ``Code/sessionReady``: the number of the session that this one resumes.
         public static let resumes = "resumes"
-        /// Of ``Code/sessionBegan``: what the session is read or made from, where it is not relayed.
+        /// Of ``Code/sessionBegan``: the source of a session that is not relayed.
         public static let source = "source"
-        /// Of ``Code/sessionBegan``: where the session is relayed to, as the user has named it.
+        /// Of ``Code/sessionBegan``: the server of a relayed session, as the user named it.
         public static let upstream = "upstream"
-        /// Of ``Code/subscription``: the contact's bare JID; what is no JID as it was written.
+        /// Of ``Code/subscription``: the contact's bare JID; an invalid JID as it was written.
         public static let contact = "contact"
         /// Of ``Code/subscription``: the state before.
         public static let before = "before"
@@ -56,13 +56,13 @@ extension Record {
         public static let after = "after"
     }
 
-    /// What a record with ``Code/sessionBegan`` says.
+    /// The contents of a record with ``Code/sessionBegan``.
     public struct Beginning: Sendable {
         /// The message.
         public let words: Prose
-        /// The ``Detail/source``; nil where a client connected to this program.
+        /// The ``Detail/source``; nil if a client connected to this program.
         public let source: String?
-        /// The ``Detail/upstream``; nil where the session is not relayed.
+        /// The ``Detail/upstream``; nil if the session is not relayed.
         public let upstream: String?
 
         /// The session is read from a client's log.

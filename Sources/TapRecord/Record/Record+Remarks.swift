@@ -1,7 +1,7 @@
 public import XMPPCore
 
-// What is said beside an item, or in place of one. Most records have nothing of it, and are handed on for every stanza:
-// out of the way it keeps them small.
+// Annotations of an item, or of an event without one. Most records have none and are passed on for every stanza:
+// storing these fields separately keeps records small.
 extension Record {
     struct Remarks: Sendable {
         var action: String?
@@ -32,7 +32,8 @@ extension Record {
         if !remarks.isEmpty { remarks[0].changeTexts(body) }
     }
 
-    /// Whether there is no diagnosis, digest, condition, code or message, no bytes, and no fact of any kind.
+    /// Whether the record has no diagnosis, digest, condition, code or message, no bytes, and no attributes of any
+    /// kind.
     var isPlain: Bool { remarks.isEmpty }
 
     private var remark: Remarks {
@@ -43,7 +44,7 @@ extension Record {
         }
     }
 
-    /// What a rule decided, by name; nil where none did.
+    /// The decision of a rule, by name; nil if no rule decided.
     public var action: String? {
         get { isPlain ? nil : remark.action }
         set { if newValue != nil || !isPlain { remark.action = newValue } }
@@ -55,13 +56,13 @@ extension Record {
         set { if newValue != nil || !isPlain { remark.rule = newValue } }
     }
 
-    /// What went out in the item's place, which came as ``Record/xml`` shows it; nil where it went on as it came.
+    /// The data forwarded in place of the item that ``Record/xml`` shows; nil if the item was forwarded unchanged.
     public var edited: ByteRange? {
         get { isPlain ? nil : remark.edited }
         set { if newValue != nil || !isPlain { remark.edited = newValue } }
     }
 
-    /// Bytes that are no text, where they are to be shown at all.
+    /// Bytes that are not text, if they may be shown.
     public var bytes: [UInt8]? {
         get { isPlain ? nil : remark.bytes }
         set { if newValue != nil || !isPlain { remark.bytes = newValue } }

@@ -2,11 +2,11 @@ public import XMPPCore
 
 /// One event, as every log, capture, store and view gets it.
 ///
-/// A record is cheap to make: what came from the wire is not copied, its texts are ranges of the *content*, a run of
-/// bytes that goes beside the record. The content of a whole item is the item itself, redacted where it held a secret;
-/// nothing that a sink can reach through a record is secret, unless the user asked for it.
+/// A record is cheap to make: data from the wire is not copied. Its texts are ranges of the *content*, a run of bytes
+/// that is passed along with the record. The content of a whole item is the item itself, with secrets redacted. No sink
+/// can reach a secret through a record, unless the user asked for secrets.
 public struct Record: Sendable {
-    /// What kind of event it is. The raw value stands in the JSON form.
+    /// The kind of event. The raw value is used in the JSON form.
     public enum Kind: String, Sendable, Hashable, CaseIterable {
         /// A session began, changed its state, or ended.
         case session
@@ -43,9 +43,9 @@ public struct Record: Sendable {
 
     /// Number within the run, the same in every log, so that gaps show what a filter left out. From 1.
     ///
-    /// Records of one session are written in this order. Sessions run beside each other: a line of one may stand before
-    /// a line of another with a smaller number. To order a whole log, sort it by this; missing is only a number that
-    /// stands nowhere in it.
+    /// Records of one session are written in this order. Sessions run concurrently: a line of one may precede a line of
+    /// another with a smaller number. To order a whole log, sort it by this number; a record is missing only if its
+    /// number appears nowhere in the log.
     public var sequence: UInt64
     /// Wall clock.
     public var time: Timestamp
@@ -58,7 +58,7 @@ public struct Record: Sendable {
     /// The part of the program that speaks.
     public var part: Part
 
-    /// Number of the session within the run, from 1; 0 where none is meant.
+    /// Number of the session within the run, from 1; 0 if the record belongs to none.
     public var session: UInt64
     /// The session's bound full JID, once known.
     public var jid: String?
@@ -69,20 +69,20 @@ public struct Record: Sendable {
     /// The client's address, `HOST:PORT`.
     public var remote: String?
 
-    /// Which way it went; nil for what has no direction.
+    /// The direction of the data; nil if the event has none.
     public var direction: Direction?
     /// Which connection of the session it happened on.
     public var leg: Leg?
     /// The stream's number within the leg, from 1; 0 before the first.
     public var epoch: Int = 0
-    /// Offset of the first byte within the epoch, or within the leg where there is no epoch.
+    /// Offset of the first byte within the epoch, or within the leg without one.
     public var offset: UInt64 = 0
     /// Bytes on the wire.
     public var length: UInt64 = 0
     /// Offsets within the item at which reads ended.
     public var chunks: [UInt64] = []
 
-    /// The item as it went over the wire, redacted where it held a secret.
+    /// The item as sent on the wire, with secrets redacted.
     public var xml: ByteRange?
     /// Local name.
     public var name: ByteRange?
@@ -115,12 +115,12 @@ public struct Record: Sendable {
     /// Who made the bytes.
     public var origin = Origin.peer
 
-    /// One where the record has some of it, else none.
+    /// One element if the record has any annotations, otherwise empty.
     var remarks: [Remarks] = []
 }
 
 extension Record {
-    /// What the item says, in a line for people; see ``Summary``.
+    /// A one-line summary of the item for people; see ``Summary``.
     public var summary: Prose? {
         get { summaryText.map { Prose($0) } }
         set { summaryText = newValue?.text }

@@ -26,7 +26,7 @@ public final class RecordDispatcher: Sendable {
     /// its reference until its next use.
     public func remove(_ sink: any Sink) { change { sinks in sinks.removeAll { $0 === sink } } }
 
-    /// Hands the records of one sink to another from now on, in its place; nothing happens where there is no such sink.
+    /// Replaces a sink by another from now on; does nothing if the sink is unknown.
     public func replace(_ sink: any Sink, by other: any Sink) {
         change { sinks in
             for index in sinks.indices where sinks[index] === sink { sinks[index] = other }
@@ -103,8 +103,8 @@ public final class RecordLevel: Sendable {
 /// Something that takes every record of a run: a log, a capture, a store, a live view.
 ///
 /// A sink cannot tell which source a record came from. It is called from any event loop, often from several at once,
-/// and must not block: what is slow happens elsewhere, and when there is no room left the sink says so by
-/// ``isCongested``, upon which the sources stop reading until it is false again.
+/// and must not block: slow work is done elsewhere. When its buffer is full the sink sets ``isCongested``, and the
+/// sources stop reading until it is false again.
 public protocol Sink: AnyObject, Sendable {
     /// The least severe level of records this sink wants; records beyond it need not be offered. After a change
     /// ``RecordDispatcher/updateLevels()`` is to be called.

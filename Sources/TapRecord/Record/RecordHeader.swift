@@ -1,4 +1,5 @@
-/// The first line of a JSON log or capture, and of every part that was opened later: what follows and by whom.
+/// The first line of a JSON log or capture, and of every part that was opened later: it describes the contents and the
+/// program.
 public struct RecordHeader: Sendable, Hashable {
     /// The version of the schema that this program writes, and the newest it reads.
     public static let currentVersion: Int64 = 1
@@ -15,12 +16,12 @@ public struct RecordHeader: Sendable, Hashable {
     public var filter: String?
     /// Whether the file is to hold every record up to verbose, with its chunks, and has dropped none so far.
     public var isComplete: Bool
-    /// What is hidden.
+    /// The redaction policy.
     public var redaction: RedactionPolicy
     /// A random word that all files of one run share, and no other run has.
     public var run: String
-    /// How many records the same log of the same run has in what it has written before, in this file or others; nil
-    /// where an older program did not say.
+    /// The number of records that the same log of the same run has written before, in this file or others; nil if an
+    /// older program did not record it.
     public var recordsBefore: UInt64?
     /// The session whose records alone the file holds; nil is all.
     public var session: UInt64?

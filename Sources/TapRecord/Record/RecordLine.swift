@@ -8,7 +8,7 @@ public struct RecordLine: Sendable {
     public private(set) var record: Record
     /// The texts of the record: the item, if the line has it, then the others.
     public private(set) var content: [UInt8] = []
-    /// Fields that this program does not know, as they stood in the line, joined by commas.
+    /// Fields that this program does not know, verbatim, joined by commas.
     public private(set) var unknown: [UInt8] = []
 
     /// A record as it is when it is made, with a copy of its texts.
@@ -31,7 +31,8 @@ public struct RecordLine: Sendable {
         return line
     }
 
-    /// What today's session makes of the same item, with what the recording alone knows of it.
+    /// Returns the record that the current session makes of the same item, completed by the fields that only the
+    /// recording has.
     package func remade(_ redacted: RedactedRecord, content: Span<UInt8>) -> RecordLine {
         var line = RecordLine(redacted, content: content)
         line.unknown = unknown
@@ -238,13 +239,13 @@ public struct RecordLine: Sendable {
             guard let chunk = reader.unsigned(slice) else { return false }
             record.chunks.append(chunk)
         }
-        // What ended the loop is the array's end, or something that is no number.
+        // The loop ends at the array's end, or at a value that is not a number.
         return reader.depth == 1
     }
 }
 
 extension Attributes {
-    /// Reads facts whose opening brace has been read; `nil` where a value is none that a fact can have.
+    /// Reads attributes after their opening brace; `nil` if a value has an unsupported type.
     fileprivate init?(_ reader: inout JSONReader) throws(JSONError) {
         self.init()
         while case .name(let slice) = try reader.next() {
@@ -271,10 +272,10 @@ extension Attributes {
 
 /// Why a line is not a record or a header.
 public struct RecordLineError: Error, Sendable, Hashable {
-    /// What is wrong.
+    /// The kind of problem.
     public enum Code: Sendable, Hashable {
         case notJSON(JSONError)
-        /// JSON, but no object.
+        /// JSON, but not an object.
         case noRecord
         /// A field that every record has is not there.
         case missingField(String)
@@ -282,7 +283,7 @@ public struct RecordLineError: Error, Sendable, Hashable {
         case badField(String)
     }
 
-    /// What is wrong.
+    /// The kind of problem.
     public let code: Code
 
     init(_ code: Code) {

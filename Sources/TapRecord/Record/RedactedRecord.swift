@@ -12,12 +12,12 @@ public struct RedactedRecord: Sendable {
 extension Redactor {
     /// The stage that every record passes on its way to the sinks.
     ///
-    /// It hides whose session it is where only metadata may be shown, and what the catalogue knows in texts. The item
-    /// itself, of which ``Record/xml`` and the other ranges are parts, has been looked through as a whole before the
-    /// record was made of it (``disclose(_:of:)``); nor does the stage repeat what only the place of a text tells, such
-    /// as a peer's words within a sentence (``disclose(text:)``).
+    /// It hides the user if only metadata may be shown, and the secrets in texts that the catalogue knows. The item
+    /// itself, which contains ``Record/xml`` and the other ranges, was redacted as a whole before the record was made
+    /// of it (``disclose(_:of:)``). The stage does not repeat checks that depend on a text's context, such as a peer's
+    /// words within a sentence (``disclose(text:)``).
     ///
-    /// - Parameter domain: The domain at which names of users are meant.
+    /// - Parameter domain: The domain of user names.
     public func redact(_ record: consuming Record, at domain: String? = nil) -> RedactedRecord {
         var redacted = RedactedRecord(record)
         hide(in: &redacted.record, at: domain)

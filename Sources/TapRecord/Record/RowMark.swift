@@ -1,6 +1,6 @@
 internal import XMPPCore
 
-/// What a row begins with.
+/// The mark at the beginning of a row.
 enum RowMark {
     case sent
     case received

@@ -24,7 +24,7 @@ public struct TextForm: ~Copyable, Sendable {
         public var isColoured = false
         /// XML is broken into indented lines (the form `pretty`).
         public var indentsXML = false
-        /// The texts of messages stand beside what is said about them, as far as the record has them.
+        /// Shows the text of messages beside the summary, as far as the record has it.
         public var showsBodies = false
         /// Long ids in summaries are shown by their beginning; for rows.
         var shortensIDs = false
@@ -53,7 +53,7 @@ public struct TextForm: ~Copyable, Sendable {
         _ shown: LogFilter.Shown,
         to line: inout LineBuffer
     ) {
-        // White space is summarised, not shown. Where only the XML says it well, there is XML and no summary.
+        // White space is summarised, not shown. Items of level verbose are shown as XML, without a summary.
         let showsXML = shown.contains(.xml) && record.kind != .whitespace
         if showsXML, let xml = record.xml, let direction = record.direction {
             begin(record, direction.word, withLevel: false, to: &line)
@@ -83,8 +83,8 @@ public struct TextForm: ~Copyable, Sendable {
 
     // MARK: - The beginning of a line
 
-    /// `TIME LEVEL [SESSION WHO] WORD` and the mark of what the tap did. `isOwn` begins a line of what it put in the
-    /// place of an item.
+    /// Writes `TIME LEVEL [SESSION WHO] WORD` and the mark of xmpptap's action. `isOwn` begins a line with the data
+    /// that replaced an item.
     private mutating func begin(
         _ record: borrowing Record,
         _ word: StaticString,
@@ -161,7 +161,7 @@ public struct TextForm: ~Copyable, Sendable {
         }
     }
 
-    /// A text of the wire: escaped, and cut where that is asked for and it is long.
+    /// Appends a text from the wire: escaped, and cut if it is long and the style asks for it.
     private func appendWire(_ text: Span<UInt8>, to line: inout LineBuffer) {
         guard style.cutsLongTexts, text.count > Self.longest else { return line.appendEscaped(text.bytes) }
         let start = text.characterBoundary(notAfter: Self.keptStart)
@@ -186,7 +186,7 @@ extension Span<UInt8> {
 }
 
 extension Record {
-    /// Whether xmpptap acted on it; the action stands before a colon.
+    /// Whether xmpptap acted on it; the action precedes a colon.
     fileprivate var isMarked: Bool { action != nil || origin == .tap }
 }
 
@@ -216,7 +216,7 @@ extension Level {
     }
 }
 
-// What a line tells: items by their heads, and remarks.
+// The contents of a line: items by their heads, and annotations.
 extension TextForm {
     private func appendXML(_ xml: Span<UInt8>, to line: inout LineBuffer) {
         guard style.indentsXML else { return appendWire(xml, to: &line) }
@@ -273,8 +273,8 @@ extension TextForm {
         }
     }
 
-    /// ` roster: 1 contact: a@b`, ` SCRAM-SHA-1, client nonce bytes 16`: the summary, the facts, and what is remarked;
-    /// of an error the remark is its text, which stands behind its condition.
+    /// Appends the summary, the attributes, and annotations: ` roster: 1 contact: a@b`, ` SCRAM-SHA-1, client nonce
+    /// bytes 16`. For an error, the annotation is its text, which follows its condition.
     ///
     /// - Returns: whether there was something to say.
     mutating func appendContent(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
@@ -285,7 +285,7 @@ extension TextForm {
         append(record.sasl, of: name, &isTold, to: &line)
         append(record.tls, of: name, &isTold, to: &line)
         append(record.sm, of: name, &isTold, to: &line)
-        // Details are words where there are words for them.
+        // The message replaces the details if there is one.
         guard let message = record.message else {
             append(record.details, of: name, &isTold, to: &line)
             return isTold
@@ -316,8 +316,8 @@ extension TextForm {
     /// What `<auth/>` and its like do anyway.
     private static let beginning = Attributes.Entry(name: "step", value: "begin")
 
-    /// ` FROM → TO`, the session's own full JID by its resource. A stanza's missing address is the one it stands for
-    /// (RFC 6120 §8.1); a presence to nobody goes to all who are subscribed and has no arrow.
+    /// Appends ` FROM → TO`, with the session's own full JID by its resource. A stanza's missing address is replaced by
+    /// the implied one (RFC 6120 §8.1); presence without `to` goes to all subscribers and has no arrow.
     private func appendAddresses(
         _ record: borrowing Record,
         _ content: Span<UInt8>,
@@ -341,7 +341,7 @@ extension TextForm {
     }
 
     /// - Parameters:
-    ///   - jid: The session's full JID; empty where there is none.
+    ///   - jid: The session's full JID; empty if there is none.
     ///   - isOwn: Whether a missing address is that one, else its account's bare one.
     private func appendAddress(
         _ range: ByteRange?,
@@ -366,7 +366,7 @@ extension TextForm {
         appendWire(bare < jid.count ? jid.extracting((bare + 1)...) : jid, to: &line)
     }
 
-    /// What the item says; of a record that holds no summary, as those of older captures, what its payload is.
+    /// Appends the item's summary; for a record without one, as in older captures, the kind of its payload.
     ///
     /// - Returns: whether there was something to say.
     private func appendSummary(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
@@ -448,7 +448,7 @@ extension TextForm {
             for word in record.code == record.condition ? [record.code] : [record.code, record.condition] {
                 guard let word, record.message != nil else { continue }
                 guard record.details?.entries.contains(where: { $0.value == .string(word) }) != true else { continue }
-                // What stands in the line already is not written twice.
+                // Do not repeat words of the same line.
                 guard !line.utf8.extracting(words).contains(word.utf8.span) else { continue }
                 line.append(separator)
                 line.appendEscaped(word)
@@ -474,7 +474,7 @@ extension Record {
         case Code.subscription: detail == Detail.contact || detail == Detail.before || detail == Detail.after
         case Code.sessionEnded: !Self.tellsInFigures(entry)
         case Code.tlsOpened: true
-        // Its message is made of them, but for the word of the cause.
+        // Its message contains them, except for the code of the cause.
         case Code.loginFailed: detail != Detail.cause
         default: false
         }

@@ -1,19 +1,19 @@
 import XMPPCore
 
-/// What the policies beyond ``RedactionPolicy/secrets`` hide of an element that holds no secret.
+/// The parts that the policies beyond ``RedactionPolicy/secrets`` hide in an element without secrets.
 ///
-/// They go by what is known to be harmless, so that an extension which nobody has thought of is hidden: all text is, but
-/// for the texts of the protocol itself; of attributes ``RedactionPolicy/metadata`` shows only those that say what kind
-/// of thing it is, how large and when, and ``RedactionPolicy/bodies`` all but the names that people give to things, and
-/// those of namespaces that this program does not know.
+/// They show only content known to be harmless, so that unknown extensions are hidden. All text is hidden, except for
+/// the texts of the protocol itself. Of attributes, ``RedactionPolicy/metadata`` shows only those that give the kind,
+/// size or time of something. ``RedactionPolicy/bodies`` shows all but names chosen by people, and those of namespaces
+/// that this program does not know.
 enum ContentPolicy {
-    /// What becomes of a text or a value.
+    /// The treatment of a text or a value.
     enum Fate: Sendable {
         case shown
         case hidden
         /// An address, of which a pseudonym is shown.
         case address
-        /// Shown where it is a value that the protocol knows: anything else is what somebody has written.
+        /// Shown if it is a value that the protocol defines: anything else was written by a user.
         case word(Vocabulary)
     }
 
@@ -56,7 +56,7 @@ enum ContentPolicy {
         switch namespace {
         case .streams, .tls, .saslChannelBinding, .compression, .compressionFeature: return .shown
         case .resultSets:
-            // Places in a result are ids, and addresses where its items are called by them (XEP-0059 §2.2).
+            // Positions in a result are ids, or addresses if the items are identified by them (XEP-0059 §2.2).
             if holds(figures, name) { return .word(.figure) }
             return policy == .bodies ? .shown : .hidden
         case .sasl, .sasl2, .sasl2Legacy, .fast, .saslUpgrade:

@@ -114,7 +114,7 @@ enum CredentialName {
 
 /// Percent-encoding of URLs (RFC 3986 §2.1).
 enum PercentEncoding {
-    /// Calls `body` with each byte that is meant; a percent sign without two digits stands for itself.
+    /// Calls `body` with each decoded byte; a percent sign without two digits is literal.
     static func forEach(_ text: Span<UInt8>, _ body: (UInt8) -> Void) {
         var index = 0
         while index < text.count {
@@ -130,7 +130,7 @@ enum PercentEncoding {
         }
     }
 
-    /// What is meant.
+    /// Decodes percent-encoding.
     static func decode(_ text: Span<UInt8>) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.count)
@@ -172,7 +172,7 @@ extension Span<UInt8> {
         return false
     }
 
-    /// Whether the word stands at the end of these bytes.
+    /// Returns whether these bytes end with the word.
     func ends(with word: StaticString) -> Bool {
         let length = word.utf8CodeUnitCount
         return count >= length && extracting((count - length)..<count).equals(word)

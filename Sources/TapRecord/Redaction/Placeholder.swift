@@ -1,24 +1,24 @@
 internal import XMPPCore
 
-/// The text that stands where a secret stood.
+/// The text that replaces a secret.
 package enum Placeholder {
     private static let opening: StaticString = "[redacted:"
 
-    /// Appends `[redacted:KIND#NUMBER]`, or `[redacted:KIND-SIZE#NUMBER]` where the size tells something.
+    /// Appends `[redacted:KIND#NUMBER]`, or `[redacted:KIND-SIZE#NUMBER]` if the size is informative.
     static func append(_ kind: SecretKind, _ number: UInt32, size: Int?, to bytes: inout [UInt8]) {
         bytes += "[redacted:\(kind.rawValue)".utf8
         if let size { bytes += "-\(size)".utf8 }
         bytes += "#\(number)]".utf8
     }
 
-    /// The placeholder of what has no number.
+    /// The placeholder of a value without a number.
     static func text(_ kind: SecretKind, size: Int) -> String {
         var bytes: [UInt8] = []
         append(kind, 0, size: size, to: &bytes)
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Where the placeholder ends that stands at `index`; nil where none does.
+    /// Returns the end of the placeholder at `index`; nil if there is none.
     package static func end(in bytes: Span<UInt8>, at index: Int, before limit: Int) -> Int? {
         // The longest kind, a size and a number have room in this.
         let limit = min(limit, bytes.count, index + 64)
@@ -40,7 +40,7 @@ package enum Placeholder {
         return found
     }
 
-    /// Whether `bytes` are just a placeholder: what a capture holds where its secrets were.
+    /// Whether `bytes` consist of a single placeholder, as in captures with redacted secrets.
     package static func isPlaceholder(_ bytes: Span<UInt8>) -> Bool {
         let prefix = opening.utf8CodeUnitCount
         guard bytes.count > prefix + 3, bytes.extracting(0..<prefix).equals(opening), bytes[bytes.count - 1] == 0x5D

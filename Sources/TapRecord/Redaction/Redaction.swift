@@ -6,17 +6,17 @@ public enum Disclosure: Sendable {
     case verbatim
     /// Other bytes in their place.
     case redacted(Redaction)
-    /// No bytes at all, since nobody has looked through them: only where they stood and how many they were.
+    /// No bytes at all, since they have not been checked: only their position and number.
     case withheld
 }
 
-/// An item with its secrets taken out, and where everything stands now.
+/// An item with its secrets removed, and the new positions of its parts.
 public struct Redaction: Sendable {
     /// A secret that was taken out.
     struct Edit: Sendable {
-        /// Where it stood in the item.
+        /// The range in the original item.
         var range: ByteRange
-        /// Length of what stands there now.
+        /// Length of the replacement.
         var length: Int32
     }
 
@@ -25,7 +25,7 @@ public struct Redaction: Sendable {
     /// Ascending, never overlapping.
     let edits: [Edit]
 
-    /// Where a run of the item's bytes stands in ``bytes``; nil where a secret hides part of it.
+    /// Returns the range in ``bytes`` of a run of the item's bytes; nil if a secret hides part of it.
     public func carry(_ range: ByteRange) -> ByteRange? {
         var shift = 0
         var growth = 0
@@ -42,7 +42,7 @@ public struct Redaction: Sendable {
         return ByteRange(Int(range.start) + shift, Int(range.end) + shift + growth)
     }
 
-    /// The item's head, referring to ``bytes``: what a secret hides is left out.
+    /// Returns the item's head with ranges in ``bytes``, without hidden parts.
     public func carry(_ head: StanzaHead) -> StanzaHead {
         var head = head
         head.name = carry(head.name) ?? .empty

@@ -1,6 +1,6 @@
 import XMPPCore
 
-// What a start tag says: which rule holds, which attributes are secrets, what becomes of the text to come.
+// Start tags: the rule that applies, the secret attributes, and the treatment of the following text.
 extension RedactionWalk {
     mutating func enter(_ item: Span<UInt8>) {
         let name = item.slice(reader.name)
@@ -73,7 +73,7 @@ extension RedactionWalk {
         frames.append(frame)
     }
 
-    /// What becomes of text that is no secret, where more than secrets is hidden.
+    /// Returns the treatment of text that is not a secret, if the policy hides more than secrets.
     private func hideText(_ text: Text, _ name: Span<UInt8>) -> Text {
         switch text {
         case .shown, .query:
@@ -87,7 +87,8 @@ extension RedactionWalk {
         }
     }
 
-    /// Hides the value of an attribute that is no secret, where more than secrets is hidden; whether it did.
+    /// Hides the value of an attribute that is not a secret, if the policy hides more than secrets; returns whether it
+    /// did.
     private mutating func hideValue(_ attribute: ItemReader.Attribute, _ item: Span<UInt8>) -> Bool {
         let name = item.slice(attribute.name)
         let value = meaning(attribute, item)
@@ -104,7 +105,7 @@ extension RedactionWalk {
 
     // MARK: Attributes
 
-    /// Hides what is secret among the attributes; returns where a `node` stands that is not.
+    /// Hides the secrets among the attributes; returns the range of a `node` that is not secret.
     private mutating func noteAttributes(_ item: Span<UInt8>, _ rule: SecretRule?, hidden: SecretKind?) -> ByteRange? {
         var node: ByteRange?
         for index in 0..<reader.attributeCount {
@@ -158,7 +159,7 @@ extension RedactionWalk {
         return CredentialName.kind(ofAttribute: name).map { .whole($0) }
     }
 
-    /// What an attribute means; valid until the next.
+    /// Returns the decoded value of an attribute; valid until the next call.
     private mutating func meaning(_ attribute: ItemReader.Attribute, _ item: Span<UInt8>) -> WireText {
         value.removeAll()
         value.append(text: attribute.value, of: item)
@@ -204,13 +205,13 @@ extension RedactionWalk {
         return type.span.equals("boolean") || type.span.equals("fixed") ? nil : kind
     }
 
-    /// The kind of secret in a form's field whose meaning is unknown, if the form is that of a registration (XEP-0077 §3.1).
+    /// The kind of secret in an unknown field of a form, if it is a registration form (XEP-0077 §3.1).
     private mutating func registrationKind(_ item: Span<UInt8>) -> SecretKind? {
         guard frames.contains(where: \.guardsUnknown), let name = attribute("var", item) else { return nil }
         return Self.publicFields.contains { name.span.equals($0) } ? nil : .formSecret
     }
 
-    /// The fields of XEP-0077 §14.1 that are no secrets, and what names the form.
+    /// The public fields of XEP-0077 §14.1, and the name of the form.
     private static let publicFields: [StaticString] = [
         "FORM_TYPE", "username", "nick", "name", "first", "last", "email", "address", "city", "state", "zip", "phone",
         "url", "date", "misc", "text",

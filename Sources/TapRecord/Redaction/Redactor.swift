@@ -4,9 +4,9 @@ public import XMPPCore
 ///
 /// Belongs to one event loop and is shared by its sessions, like ``StanzaParser``. Works on the item's own bytes by
 /// structure, so that all but the secrets stays as it was; an item that cannot be followed to its end is hidden whole.
-/// Placeholders that stand where a secret stood are left alone: what was redacted once reads the same again.
+/// Placeholders of an earlier redaction are left alone, so that redacting again changes nothing.
 public final class Redactor {
-    /// What is hidden.
+    /// The redaction policy.
     public let policy: RedactionPolicy
 
     let registry: SecretRegistry
@@ -34,14 +34,14 @@ public final class Redactor {
         }
     }
 
-    /// What may be shown of an item that stands in no stream, and declares all its prefixes itself.
+    /// Returns the part that may be shown of an item outside a stream, which declares all its prefixes itself.
     public func disclose(item: Span<UInt8>) -> Disclosure {
         guard policy != .none else { return .verbatim }
         return walk.redact(item: item)
     }
 
-    /// What may be shown of an event's head where its bytes are withheld: everything but the handle of a session, and
-    /// addresses where they have pseudonyms, for which there is no place.
+    /// Returns the part that may be shown of an event's head if its bytes are withheld: everything but the handle of a
+    /// session, and addresses that have pseudonyms, which do not fit.
     public func disclose(_ head: StanzaHead) -> StanzaHead {
         guard policy != .none else { return head }
         var head = head
@@ -55,14 +55,14 @@ public final class Redactor {
 
     /// What may be shown of words that came with an error or a failure: all but keys and tokens in URLs.
     ///
-    /// For texts that are shown beside the item they stood in.
+    /// For texts that are shown beside the item that contained them.
     public func disclose(text: String) -> String {
         guard policy != .none else { return text }
         guard policy != .metadata else { return Placeholder.text(.text, size: text.utf8.count) }
         return hideKeys(in: text) ?? text
     }
 
-    /// A text without the keys and tokens of its URLs; nil where it has none.
+    /// Returns a text without the keys and tokens of its URLs; nil if it has none.
     func hideKeys(in text: String) -> String? {
         guard SecretText.mayHoldSecret(text.utf8Span.span) else { return nil }
         let bytes = Array(text.utf8)
@@ -80,8 +80,8 @@ public final class Redactor {
         return String(decoding: shown + bytes[position...], as: UTF8.self)
     }
 
-    /// What may be shown of a line of a log that is no XML: all of it, or that it was there. Nobody knows what stands where
-    /// in it, so a line that names anything of the catalogue, or holds XML, is hidden whole.
+    /// Returns the part that may be shown of a log line that is not XML: all of it, or only that it existed. The
+    /// structure of the line is unknown, so a line that names anything of the catalogue, or holds XML, is hidden whole.
     public func disclose(line: Span<UInt8>) -> String {
         let text = line.string()
         guard policy != .none else { return text }
@@ -92,8 +92,8 @@ public final class Redactor {
         return disclose(text: text)
     }
 
-    /// How much of what could not be parsed an error may show: up to `limit` bytes around `offset`, and nothing where a
-    /// name of the catalogue or a key in a URL stands anywhere in `bytes`.
+    /// Returns the excerpt of unparsable data that an error may show: up to `limit` bytes around `offset`. It is empty
+    /// if `bytes` contain a name of the catalogue or a key in a URL.
     public func excerpt(of bytes: Span<UInt8>, around offset: Int, limit: Int = 120) -> ByteRange? {
         guard offset >= 0, offset <= bytes.count else { return nil }
         guard
@@ -105,7 +105,7 @@ public final class Redactor {
     }
 }
 
-// Names of people where only metadata may be shown: the same address has the same pseudonym throughout a run.
+// Pseudonyms, used if only metadata may be shown: the same address has the same pseudonym throughout a run.
 extension Redactor {
     /// An address for use outside the items: itself, or its placeholder from the items.
     public func disclose(address: String) -> String {
@@ -116,7 +116,7 @@ extension Redactor {
     /// Whether an address may be shown as it is.
     package func shows(address: String?) -> Bool { address.map { disclose(address: $0) == $0 } ?? true }
 
-    /// The name that somebody logs in with, at a domain: the local part of what stands for the address.
+    /// Returns the shown form of a login name at a domain: the local part of the address's pseudonym.
     package func disclose(user: String, at domain: String?) -> String {
         guard policy == .metadata else { return user }
         let address = user.contains("@") ? user : "\(user)@\(domain ?? "unknown.invalid")"
@@ -133,7 +133,7 @@ extension Redactor {
 }
 
 extension SecretRegistry {
-    /// `anon-1@DOMAIN/anon-2` for an address, which is itself where it is a domain alone; nil where it is no address.
+    /// Returns `anon-1@DOMAIN/anon-2` for an address, or the domain itself if that is all; nil if it is not an address.
     func pseudonym(of text: String) -> String? {
         let address = Address(text)
         guard address.jid != nil else { return nil }

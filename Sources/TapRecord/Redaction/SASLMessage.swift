@@ -1,8 +1,8 @@
 import XMPPCore
 
-/// A SASL message as it stands in the stream: its bytes out of base64, and what it is.
+/// A SASL message from a stream: its decoded base64, and its kind.
 package struct SASLMessage {
-    /// The place a message has in an exchange, by the element it stands in.
+    /// The role of a message in an exchange, by the element that carries it.
     package enum Role: Sendable {
         /// The client's first.
         case initial
@@ -19,7 +19,7 @@ package struct SASLMessage {
         /// `=`: a message without bytes (RFC 6120 §6.4.2).
         case empty
         case bytes([UInt8])
-        /// What stands where a message stood.
+        /// A placeholder replaced the message.
         case placeholder
         case malformed
     }
@@ -41,7 +41,7 @@ package struct SASLMessage {
         byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D
     }
 
-    /// What kind of secret a message is, told from the mechanism where it is known and else from the message itself.
+    /// Returns the kind of secret in a message, by the mechanism if it is known, otherwise by the message itself.
     ///
     /// Only names it: every message is hidden, whatever it is.
     static func kind(_ text: Span<UInt8>, _ role: Role, mechanism: SASLMechanism) -> SecretKind {
@@ -91,7 +91,7 @@ package struct SASLMessage {
     }
 }
 
-/// The families of SASL mechanisms whose messages are understood.
+/// The families of supported SASL mechanisms.
 package enum SASLMechanism: Sendable, Hashable {
     case plain
     /// RFC 5802 and its kin, any hash, with or without `-PLUS`.

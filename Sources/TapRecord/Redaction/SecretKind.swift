@@ -1,8 +1,8 @@
-/// What a redacted value was; the raw value stands in its placeholder, `[redacted:KIND#NUMBER]`.
+/// The kind of a redacted value; the raw value is used in its placeholder, `[redacted:KIND#NUMBER]`.
 ///
 /// Stable from version to version: a replay is given values by these names.
 public enum SecretKind: String, Sendable, Hashable, CaseIterable {
-    // SASL messages, by what they hold.
+    // SASL messages, by their contents.
     case saslPlain = "sasl-plain"
     case saslScramFirst = "sasl-scram-first"
     case saslScramChallenge = "sasl-scram-challenge"
@@ -57,17 +57,17 @@ public enum SecretKind: String, Sendable, Hashable, CaseIterable {
     case omemoPayload = "omemo-payload"
     case omemoIV = "omemo-iv"
 
-    /// What somebody wrote, under a policy that hides it; not numbered, since equal texts are nobody's business.
+    /// A user's text, under a policy that hides it; not numbered, since equal texts must not be recognisable.
     case text
     /// A value of an attribute, likewise.
     case value
-    /// What stands where an address should and is none, likewise.
+    /// Invalid text in place of an address, likewise.
     case address
 
     /// A whole item that could not be taken apart.
     case item
 
-    /// Whether it is hidden for what it says rather than for what can be done with it: told with its size and without a
+    /// Whether it is hidden for its content rather than for its use as a credential: shown with its size and without a
     /// number.
     public var isContent: Bool { self == .text || self == .value || self == .address }
 }

@@ -38,10 +38,10 @@ public final class SecretRegistry: Sendable {
         awaitTurn = nil
     }
 
-    /// The same values for one of several threads, on which sessions are made of what was recorded.
+    /// Shares the values with one of several threads that process a recording's sessions.
     ///
-    /// - Parameter awaitTurn: Returns when the other threads have done all that comes before what this one does now: so the
-    ///   numbers are those that one thread would give.
+    /// - Parameter awaitTurn: Returns when the other threads have finished all earlier work, so that the numbers are
+    ///   the same as with one thread.
     public init(sharing other: SecretRegistry, inTurn awaitTurn: @escaping @Sendable () -> Void) {
         store = other.store
         self.awaitTurn = awaitTurn
@@ -53,7 +53,7 @@ public final class SecretRegistry: Sendable {
         return store
     }
 
-    /// The number of a value, from 1; a new one where it has not been met.
+    /// Returns the number of a value, from 1; a new one if the value is unknown.
     public func number(of value: Span<UInt8>) -> UInt32 {
         let hash = hash(value)
         return known.table.withLock { table in
@@ -77,7 +77,7 @@ public final class SecretRegistry: Sendable {
         return known.table.withLock { $0.numbers.contains(hash) }
     }
 
-    /// How many placeholders stand for secrets of each kind.
+    /// The number of placeholders for secrets of each kind.
     public var placeholders: [SecretKind: UInt64] { known.table.withLock { $0.placeholders } }
 
     /// A placeholder has taken the place of a secret.
@@ -109,7 +109,7 @@ public final class SecretRegistry: Sendable {
         }
     }
 
-    /// A host is the same in capitals, and a path is the same where it is percent-encoded.
+    /// Hosts are compared without case, and paths after percent-decoding.
     private func hash(host: Span<UInt8>, path: Span<UInt8>?) -> Int {
         var hasher = Hasher()
         hasher.combine(store.salt)

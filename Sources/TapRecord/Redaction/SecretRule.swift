@@ -1,10 +1,9 @@
 import XMPPCore
 
-/// What an element's name says about the secrets in it.
+/// The secrets in an element, by its name.
 ///
-/// Rules go by namespace and local name, wherever the element stands: at the top level, in a carbon, a forwarded
-/// message, an archive result, a pubsub item.
-/// An object, since rules are handed about and never change.
+/// Rules match by namespace and local name, at any depth: at the top level, in a carbon, a forwarded message, an
+/// archive result, a pubsub item. A class, since rules are passed around and never change.
 final class SecretRule: Sendable {
     /// What becomes of the text directly inside an element, and what holds for the elements inside it.
     enum Content: Sendable {
@@ -16,11 +15,11 @@ final class SecretRule: Sendable {
         case secret(SecretKind)
         /// As ``secret``, and the placeholder tells how many bytes there were.
         case sized(SecretKind)
-        /// Text and attributes are secrets here and in all elements inside, but for those that a rule shows.
+        /// Text and attributes are secrets here and in all descendants, except for those that a rule shows.
         case guarded(SecretKind)
         /// A SASL message in base64.
         case sasl(SASLMessage.Role)
-        /// A URL whose query is a secret.
+        /// A URL with a secret query.
         case url
         /// A header of HTTP, a secret by its `name` attribute.
         case header
@@ -156,7 +155,7 @@ struct SecretRules: Sendable {
         return found
     }
 
-    /// What an attribute of that local name is on every element; nil where it is no secret by itself.
+    /// Returns the rule of an attribute with that local name on any element; nil if its name does not make it a secret.
     func find(attribute name: Span<UInt8>) -> SecretRule.Attribute? {
         guard attributeLengths &>> UInt64(min(name.count, 63)) & 1 == 1 else { return nil }
         for attribute in Self.attributes where name.equalsIgnoringCase(attribute.name) { return attribute }

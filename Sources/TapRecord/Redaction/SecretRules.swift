@@ -1,9 +1,9 @@
 internal import XMPPCore
 
-// SASL (RFC 6120 §6), SASL2 (XEP-0388) with what it carries inline, and the ways of logging in before them.
+// SASL (RFC 6120 §6), SASL2 (XEP-0388) with its inline features, and the older ways of logging in.
 //
-// Whatever an authentication element holds that no rule shows is hidden: a new mechanism or extension must not leak
-// before somebody has written a rule for it.
+// Content of an authentication element that no rule shows is hidden: a new mechanism or extension must not leak before
+// somebody has written a rule for it.
 extension SecretRules {
     static let authentication: [SecretRule] =
         sasl + sasl2 + inline + shown(.iqAuth, "username", "resource") + [
@@ -78,7 +78,7 @@ extension SecretRules {
         ]
     }
 
-    /// What stands in an `<authenticate/>` or its `<success/>`, and is known to hold no secret but by its own rules.
+    /// Inline elements of `<authenticate/>` and `<success/>` whose only secrets are those of their rules.
     private static let inline: [SecretRule] =
         [
             Namespace.bind2, .bind2Legacy, .bind, .carbons, .clientState, .archive, .saslChannelBinding, .saslUpgrade,
@@ -170,8 +170,8 @@ extension SecretRules {
             "city", "state", "zip", "phone", "url", "date", "misc", "text",
         ].map { SecretRule($0, .register, .shown) }
 
-    /// What has its name beside it: the fields of data forms (XEP-0004), by `var` and `type`; properties, parameters and
-    /// members of structures (XEP-0009), by `name`.
+    /// Values with their name beside them: the fields of data forms (XEP-0004), by `var` and `type`; properties,
+    /// parameters and members of structures (XEP-0009), by `name`.
     private static let forms: [SecretRule] =
         ["property", "param", "parameter", "member", "setting"].map {
             SecretRule($0, nil, .pair, shown: ["name", "type"])

@@ -6,10 +6,10 @@ import XMPPCore
 /// - the fragment of an `aesgcm:` URL, which is the file's key (XEP-0454),
 /// - `preauth=` in an address (XEP-0379, XEP-0401),
 /// - parameters of a URL that are credentials by their name,
-/// - the whole query where the URL leads to an invitation or to a host for uploads, or an upload slot has had it before,
+/// - the whole query if the URL leads to an invitation or to a host for uploads, or an earlier upload slot had it,
 /// - the token in the path of an invitation.
 ///
-/// The query of any other URL is shown, but for such parameters.
+/// The query of any other URL is shown, except for such parameters.
 struct SecretText {
     struct Find {
         var range: Range<Int>
@@ -77,7 +77,7 @@ struct SecretText {
         return search
     }
 
-    /// What a word holds that a secret needs: `#`, `=`, `://`. Of base64 only the last `=` is one.
+    /// Characters of a word that a secret requires: `#`, `=`, `://`. Base64 has only its final `=`.
     private struct Signs: OptionSet {
         let rawValue: UInt8
         static let fragment = Signs(rawValue: 1)
@@ -110,7 +110,7 @@ struct SecretText {
             if isFirst { findQuery(of: url, in: text, before: end) }
             isFirst = false
             visits += url.visits
-            // All of a password is hidden: what it holds is not looked at again.
+            // A password is hidden completely, so it is not searched again.
             rest = max(url.scheme.upperBound + 3, url.password?.upperBound ?? 0)..<end
         }
     }
@@ -145,7 +145,7 @@ struct SecretText {
         finds.append(Find(range: query, kind: .urlQuery))
     }
 
-    /// A URL that has been met as a secret itself, but for punctuation behind it.
+    /// Returns a URL that was a secret before, without punctuation at its end.
     private func known(_ url: Range<Int>, in text: Span<UInt8>) -> Range<Int>? {
         var end = url.upperBound
         while true {
@@ -171,7 +171,7 @@ struct SecretText {
         return registry.knowsSlot(host: host)
     }
 
-    /// What the path of a URL says of an invitation: `/invite?TOKEN`, `/invites/TOKEN/registration`.
+    /// The parts of an invitation in a URL's path: `/invite?TOKEN`, `/invites/TOKEN/registration`.
     private struct Invitation {
         var isOne = false
         var token: Range<Int>?

@@ -1,4 +1,4 @@
-/// Where the parts of a URL stand in a text (RFC 3986 §3).
+/// The ranges of a URL's parts in a text (RFC 3986 §3).
 struct URLParts {
     let scheme: Range<Int>
     /// The password of the user in front of the host.
@@ -7,11 +7,11 @@ struct URLParts {
     /// Bytes that were looked at to find them.
     let visits: Int
 
-    /// The URL whose `://` is the first within `range`; nil where there is none.
+    /// Finds the URL with the first `://` within `range`; nil if there is none.
     ///
     /// - Parameters:
-    ///   - range: From where its scheme may begin, to the end of its word.
-    ///   - lastAt: Where the last `@` of that word stands.
+    ///   - range: From the earliest start of its scheme to the end of its word.
+    ///   - lastAt: The offset of the last `@` of that word.
     init?(in text: Span<UInt8>, _ range: Range<Int>, lastAt: Int?) {
         guard let colon = text.position(of: "://", range) else { return nil }
         var start = colon
@@ -41,7 +41,8 @@ struct URLParts {
         visits = stop - range.lowerBound + hostEnd - hostStart
     }
 
-    /// What follows the host up to `end`: the path, and the query behind the first `?`, which may stand behind a `#`.
+    /// Returns the ranges after the host up to `end`: the path, and the query after the first `?`, which may follow a
+    /// `#`.
     func tail(in text: Span<UInt8>, before end: Int) -> (path: Range<Int>, query: Range<Int>?) {
         let start = host.upperBound
         let sign = text.first(in: start..<end) { $0 == 0x3F }
@@ -69,7 +70,7 @@ struct URLParts {
 }
 
 extension Span<UInt8> {
-    /// Where the first byte stands that is wanted.
+    /// Returns the offset of the first matching byte.
     func first(in range: Range<Int>, where isWanted: (UInt8) -> Bool) -> Int? {
         for index in range where isWanted(self[index]) { return index }
         return nil

@@ -1,15 +1,15 @@
 package import XMPPCore
 
-/// A run of character data or the value of an attribute: what it means, and where each of its bytes is written.
+/// A run of character data or the value of an attribute: its decoded bytes, and the offset of each in the item.
 ///
-/// Reused from run to run. A run that is written as it means, which is nearly every one, keeps no offsets.
+/// Reused from run to run. A run without references or CDATA, which is nearly every one, keeps no offsets.
 package struct WireText {
-    /// What the run means: references replaced, CDATA sections joined with the text around them.
+    /// The decoded text: references replaced, CDATA sections joined with the text around them.
     package private(set) var bytes: [UInt8] = []
-    /// Where the run stands, markup of CDATA sections included.
+    /// The range of the run, markup of CDATA sections included.
     package private(set) var range = ByteRange.empty
 
-    /// For each byte of `bytes` where it is written; empty while `bytes` stands at `range` as it is.
+    /// The offset in the item of each byte of `bytes`; empty while `bytes` equals the item's bytes at `range`.
     private var offsets: [Int32] = []
     private var hasOffsets = false
     /// Where each piece of the run stands without markup, if there are several.
@@ -70,14 +70,14 @@ package struct WireText {
         for offset in start..<(start + raw.count) { offsets.append(Int32(truncatingIfNeeded: offset)) }
     }
 
-    /// From here on a byte need not stand where the one before it lets expect.
+    /// Begins to keep offsets: later bytes may not be consecutive in the item.
     private mutating func spreadOffsets() {
         guard !hasOffsets else { return }
         hasOffsets = true
         for index in bytes.indices { offsets.append(Int32(truncatingIfNeeded: Int(range.start) + index)) }
     }
 
-    /// Where a part of ``bytes`` is written; nil where the part goes over the border of a CDATA section.
+    /// Returns the range in the item of a part of ``bytes``; nil if the part crosses the border of a CDATA section.
     func place(of part: Range<Int>) -> ByteRange? {
         guard !part.isEmpty, part.upperBound <= bytes.count else { return nil }
         guard hasOffsets else {
@@ -85,7 +85,7 @@ package struct WireText {
         }
         let start = offsets[part.lowerBound]
         let piece = piece(at: start)
-        // Several bytes of one reference stand at one place: what is cut off must end behind all of them.
+        // The bytes of one reference share an offset: a range must end after all of them.
         var next = part.upperBound
         while next < offsets.count, offsets[next] == offsets[next - 1] { next += 1 }
         guard offsets[next - 1] < piece.end else { return nil }

@@ -51,7 +51,7 @@ extension SummaryFormatter {
                 line.append(after: ", preferred address ", "location", of: element)
             case "resume", "resumed":
                 line.phrase(element.isNamed("resume") ? "requests resumption of session" : "resumed session")
-                // A secret, whose placeholder is the same as where the id was given.
+                // A secret; its placeholder is the same as in the element that introduced the id.
                 line.append(after: " ", "previd", of: element)
                 line.append(", ")
                 handled(element, &line)

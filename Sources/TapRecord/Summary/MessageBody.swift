@@ -8,11 +8,11 @@ enum MessageBody {
 
     /// Appends the text, with references decoded.
     ///
-    /// - Returns: Whether there is one that may be shown: a text that stands for a hidden one is none.
+    /// - Returns: Whether there is a text that may be shown; the placeholder of a hidden one does not count.
     static func read(_ item: Span<UInt8>, into text: inout [UInt8]) -> Bool {
         var reader = ItemReader()
         reader.begin()
-        /// The namespaces of the open elements; nil where one is no message.
+        /// The namespaces of the open elements; nil for an element that is not a message.
         var messages: [Namespace?] = []
         /// The depth of the body that is read.
         var body: Int?

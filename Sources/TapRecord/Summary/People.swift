@@ -126,7 +126,7 @@ extension SummaryFormatter {
         line.append(count: groups, "group", "groups")
     }
 
-    /// How many bytes the base64 in an element stands for, line breaks not counted.
+    /// Returns the decoded size of the base64 in an element, ignoring line breaks.
     static func decodedSize(_ element: Element) -> Int {
         var digits = 0
         element.forEachText { digits += $0.count - $0.countSpaces(and: 0x3D) }

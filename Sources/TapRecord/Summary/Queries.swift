@@ -1,6 +1,6 @@
 import XMPPCore
 
-// What an entity is, has and can: discovery, small questions, forms.
+// Queries about entities: discovery, small questions, forms.
 extension SummaryFormatter {
     static let queries: [SummaryFormatter] = [
         SummaryFormatter("XEP-0030", .discoInfo) { query, line in

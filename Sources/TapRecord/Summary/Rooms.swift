@@ -69,7 +69,7 @@ extension SummaryFormatter {
         },
     ]
 
-    /// What a moderator or owner does to somebody (XEP-0045 §8, §9): `kicks montague`, `gives a@b affiliation member`.
+    /// Appends the action of a moderator or owner (XEP-0045 §8, §9): `kicks montague`, `gives a@b affiliation member`.
     private static func change(_ item: Element, _ line: inout SummaryLine) {
         let isKick = item.attribute("role", is: "none")
         let isBan = item.attribute("affiliation", is: "outcast")

@@ -1,17 +1,18 @@
 public import XMPPCore
 
-/// What an item says, in a line for people: `roster: 2 contacts`, `joins the room`, `publishes avatar metadata: image/png 2.1 kB`.
+/// A one-line summary of an item for people: `roster: 2 contacts`, `joins the room`, `publishes avatar metadata:
+/// image/png 2.1 kB`.
 ///
-/// Made of what may be shown of the item, so that nothing that redaction hides can come into it; bodies, subjects and
-/// of other texts that people write only the size is shown. At most ``longest`` bytes, whatever the item holds. Texts of
-/// the wire in it (addresses, names, nodes) are as they came: a sink escapes them, as it does all texts.
+/// Made from the redacted item, so that it cannot contain redacted content. Of bodies, subjects and other texts written
+/// by people only the size is shown. At most ``longest`` bytes, whatever the item holds. Texts of the wire in it
+/// (addresses, names, nodes) are unchanged: a sink escapes them, as it does all texts.
 public enum Summary {
     /// The most bytes of UTF-8 that a summary has.
     public static let longest = SummaryLine.limit
 
-    /// What is known beside the item.
+    /// Information that the item does not contain.
     public struct Context: Sendable {
-        /// Which way it goes; nil where that is not known.
+        /// The direction of the item; nil if unknown.
         public var direction: Direction?
         /// The summary of the request that it answers.
         public var request: Prose?
@@ -23,7 +24,7 @@ public enum Summary {
         }
     }
 
-    /// The summary of a stanza or another element of a stream; nil where there is nothing to say beyond its name.
+    /// Returns the summary of a stanza or another element of a stream; nil if its name says everything.
     public static func words(of element: Element, _ context: Context = Context()) -> String? {
         var line = SummaryLine(context)
         if element.namespace.isContent {
@@ -43,7 +44,7 @@ public enum Summary {
         return line.text
     }
 
-    /// What a presence of that type says (RFC 6121 §4.7.1); nil for one that this table does not know.
+    /// Returns the summary of a presence of that type (RFC 6121 §4.7.1); nil for an unknown type.
     static func presence(_ type: Span<UInt8>) -> String? {
         switch type.count {
         case 0: "available"
@@ -59,14 +60,14 @@ public enum Summary {
 
     // MARK: Told by the head
 
-    /// The summary of a stanza that its head tells whole, the same that reading it would give; nil where it must be
-    /// read.
+    /// Returns the summary of a stanza from its head alone, equal to that of the parsed stanza; nil if the stanza must
+    /// be parsed.
     ///
     /// These are pings, answers without content, presence without content, and messages with nothing but a body, a chat
     /// state or a request for a receipt.
     /// - Parameters:
     ///   - item: the bytes that `head` refers to.
-    ///   - context: what is known beside them.
+    ///   - context: information that the item does not contain.
     public static func words(of head: StanzaHead, _ item: Span<UInt8>, _ context: Context) -> String? {
         let type = item.slice(head.type?.range ?? .empty)
         switch head.kind {
@@ -96,7 +97,7 @@ public enum Summary {
         return plain(namespace, word).flatMap { isLast(item, behind: Int(name.end)) ? $0 : nil }
     }
 
-    /// What an element says by its name alone; nil where it must be read.
+    /// Returns the summary of an element by its name alone; nil if it must be parsed.
     private static func plain(_ namespace: Namespace, _ name: Span<UInt8>) -> String? {
         switch namespace {
         case .chatStates where name.equals("composing"): "is typing"
@@ -113,16 +114,17 @@ public enum Summary {
         let rest: StaticString = "/></message>"
         let start = item.count - rest.utf8CodeUnitCount
         guard start >= end, item.extracting(start..<item.count).equals(rest) else { return false }
-        // No `<` can stand within a tag, so there is no other one.
+        // A tag cannot contain `<`, so there is only one.
         for index in end..<start where item[index] == 0x3C { return false }
         return true
     }
 
-    /// Bytes of the text in a body whose name ends at `end`; nil where the message holds more, or the text must be decoded.
+    /// Returns the bytes of the text in a body whose name ends at `end`; nil if the message holds more, or the text
+    /// must be decoded.
     private static func bodySize(_ item: Span<UInt8>, behind end: Int) -> Int? {
         let rest: StaticString = "</body></message>"
         let start = item.count - rest.utf8CodeUnitCount
-        // A bracket could begin what stands for a hidden text.
+        // A bracket could begin a placeholder.
         guard end + 1 < start, item[end] == 0x3E, item[end + 1] != 0x5B,
             item.extracting(start..<item.count).equals(rest)
         else { return nil }
@@ -139,12 +141,12 @@ public enum Summary {
 
     // Nearly every message and presence: what its children are tells it, and none of them must be read.
 
-    /// The summary of a message or presence whose children say nothing beyond their names and the size of their text,
-    /// the same that reading it would give; nil where it must be read.
+    /// Returns the summary of a message or presence whose children say nothing beyond their names and the size of their
+    /// text, equal to that of the parsed stanza; nil if the stanza must be parsed.
     ///
     /// - Parameters:
     ///   - decoder: has an outline of the item, its last event.
-    ///   - line: is used, so that its memory serves many summaries.
+    ///   - line: a buffer that is reused for many summaries.
     public static func words(
         of head: StanzaHead,
         _ decoder: borrowing StreamDecoder,
@@ -162,12 +164,12 @@ public enum Summary {
         let isTold = decoder.forEachChild { child in
             append(child, item, to: &line) && line.count < SummaryLine.limit / 2
         }
-        // Where no child says anything, their names do.
+        // If no child adds information, use their names.
         guard isTold, !line.isEmpty else { return nil }
         return line.text
     }
 
-    /// - Returns: false where the child must be read.
+    /// - Returns: false if the child must be parsed.
     private static func append(_ child: OutlinedChild, _ item: Span<UInt8>, to line: inout LineBuffer) -> Bool {
         let name = item.slice(child.name)
         guard case .text(let range) = child.content else {
@@ -229,7 +231,8 @@ public enum Summary {
         return true
     }
 
-    /// Bytes of a text with its entities replaced; nil where more must be replaced, or it may stand for a hidden one.
+    /// Returns the bytes of a text after decoding its entities; nil if it has other references, or may be a
+    /// placeholder.
     private static func size(of text: Span<UInt8>) -> Int? {
         guard !text.isEmpty else { return 0 }
         guard text[0] != 0x5B else { return nil }
@@ -262,13 +265,13 @@ public enum Summary {
 
 /// Formats one kind of payload, recognised by its namespaces.
 struct SummaryFormatter: Sendable {
-    /// Appends what a payload says. `stanza` is the stanza it came in, where it came in one.
+    /// Appends the summary of a payload. `stanza` is the stanza that contains it, if any.
     typealias Telling = @Sendable (_ payload: Element, _ line: inout SummaryLine) -> Void
 
     let namespaces: [Namespace]
     let tell: Telling
 
-    /// - Parameter source: Where it is defined, `XEP-0045` or `RFC 6121`.
+    /// - Parameter source: The defining document, `XEP-0045` or `RFC 6121`.
     init(_ source: StaticString, _ namespaces: Namespace..., tell: @escaping Telling) {
         self.namespaces = namespaces
         self.tell = tell

@@ -1,9 +1,9 @@
 import XMPPCore
 
-/// A summary in the making: phrases joined by commas, of bounded length.
+/// A summary under construction: phrases joined by commas, of bounded length.
 ///
-/// A family calls ``phrase(_:)`` to begin a phrase and appends to it. Whatever is appended, the line keeps to its limit;
-/// what comes from the wire is clipped by itself first, so that one long name leaves room for the rest.
+/// A family calls ``phrase(_:)`` to begin a phrase and appends to it. The line never exceeds its limit; each text from
+/// the wire is clipped separately, so that one long name leaves room for the rest.
 struct SummaryLine: ~Copyable {
     /// The most bytes of a line.
     static let limit = 160
@@ -13,7 +13,7 @@ struct SummaryLine: ~Copyable {
     private static let depthLimit = 4
 
     let context: Summary.Context
-    /// The stanza that is summarised, the innermost where they are nested.
+    /// The summarised stanza, the innermost if they are nested.
     private(set) var stanza: Element?
     private var buffer = LineBuffer(capacity: limit + textLimit)
     private var depth = 0
@@ -32,7 +32,7 @@ struct SummaryLine: ~Copyable {
     /// Whether what is appended now is lost.
     var isFull: Bool { buffer.count > Self.limit }
 
-    /// The line; where it was too long, its end is an ellipsis.
+    /// The line; if it was too long, it ends with an ellipsis.
     var text: String {
         guard isFull else { return buffer.text }
         let ellipsis: [UInt8] = [0xE2, 0x80, 0xA6]
@@ -43,13 +43,13 @@ struct SummaryLine: ~Copyable {
 
     // MARK: Phrases
 
-    /// Begins a phrase with a comma, where there is one before it.
+    /// Begins a phrase, with a comma if another one precedes it.
     mutating func phrase(_ words: StaticString) {
         separate()
         append(words)
     }
 
-    /// Begins a phrase that the value of an attribute ends, where there is one.
+    /// Begins a phrase that ends with the value of an attribute, if present.
     mutating func phrase(
         _ words: StaticString,
         after separator: StaticString = " ",
@@ -60,13 +60,13 @@ struct SummaryLine: ~Copyable {
         append(after: separator, name, of: element)
     }
 
-    /// Begins a phrase that a text of the wire ends, where there is one.
+    /// Begins a phrase that ends with a text from the wire, if present.
     mutating func phrase(_ words: StaticString, after separator: StaticString = " ", text: String?) {
         phrase(words)
         append(after: separator, text: text)
     }
 
-    /// Ends the phrase before, so that what is appended next begins another.
+    /// Ends the current phrase, so that later text begins another.
     mutating func separate() {
         if hasPhrase { append(", ") }
         hasPhrase = true
@@ -109,7 +109,7 @@ struct SummaryLine: ~Copyable {
     /// The local name of an element, clipped.
     mutating func append(nameOf element: Element) { element.withName { append(text: $0) } }
 
-    /// A space and the value of an attribute, where there is one.
+    /// Appends a space and the value of an attribute, if present.
     mutating func append(after words: StaticString = " ", _ name: StaticString, of element: Element) {
         element.withAttribute(name) { value in
             guard !value.isEmpty else { return }
@@ -118,7 +118,7 @@ struct SummaryLine: ~Copyable {
         }
     }
 
-    /// A space and a text of the wire, where there is one.
+    /// Appends a space and a text from the wire, if present.
     mutating func append(after words: StaticString = " ", text: String?) {
         guard let text, !text.isEmpty else { return }
         append(words)
@@ -153,14 +153,14 @@ struct SummaryLine: ~Copyable {
         buffer.append(size: UInt64(max(0, size)))
     }
 
-    /// A size that stands in an attribute or element, if it is a number; as it came otherwise.
+    /// Appends the size in an attribute or element, formatted if it is a number, otherwise unchanged.
     mutating func append(after words: StaticString = " ", size: String?) {
         guard let size, !size.isEmpty else { return }
         append(words)
         if let number = Int(size), number >= 0 { append(size: number) } else { append(text: size) }
     }
 
-    /// A space and the size of the text in `element`; of a text that is hidden only where its placeholder tells one.
+    /// Appends a space and the size of the text in `element`; for a hidden text only if its placeholder gives the size.
     mutating func append(sizeOf element: Element) {
         let count = element.textSize
         guard let hidden = Self.hiddenSize(element, count) else {
@@ -174,7 +174,7 @@ struct SummaryLine: ~Copyable {
         }
     }
 
-    /// The size that the placeholder of a hidden text tells, -1 where it tells none; nil for a text that is not hidden.
+    /// The size in the placeholder of a hidden text, -1 if it gives none; nil for a text that is not hidden.
     private static func hiddenSize(_ element: Element, _ count: Int) -> Int? {
         guard count > 10, count < 96, element.beginsWithBracket else { return nil }
         let text = element.text
@@ -274,7 +274,7 @@ struct SummaryLine: ~Copyable {
 }
 
 extension Element {
-    /// Whether its text begins as what stands for a hidden text does.
+    /// Whether its text begins with a bracket, as placeholders do.
     fileprivate var beginsWithBracket: Bool {
         var first: UInt8?
         forEachText { if first == nil, !$0.isEmpty { first = $0[0] } }
@@ -350,11 +350,11 @@ extension SummaryLine {
             separate()
             if let words = Summary.presence(Array(type.utf8).span) { append(words: words) } else { append(text: type) }
         }
-        // What the room says comes before what the client added to it.
+        // The room's information precedes the client's.
         appendChildren(presence, first: isOfRoom ? .mucUser : nil)
     }
 
-    /// What each child of a message or presence says, those first that say what it is.
+    /// Appends the summaries of the children of a message or presence, the most significant first.
     private mutating func appendChildren(_ element: Element, first: Namespace? = nil) {
         var silent: Element?
         let wasEmpty = isEmpty
@@ -370,8 +370,8 @@ extension SummaryLine {
         if wasEmpty, isEmpty, let silent { appendName(silent) }
     }
 
-    /// `refused by room.example.org`; the condition and the text of an error stand in the record. `refused (wait)` where the
-    /// condition does not say what to do.
+    /// Appends `refused by room.example.org`; the record holds the condition and the text of an error. `refused (wait)`
+    /// if the condition does not suggest a remedy.
     private mutating func appendError(_ stanza: Element, _ words: StaticString) {
         phrase(words)
         guard let error = stanza.child("error", stanza.namespace) else { return }

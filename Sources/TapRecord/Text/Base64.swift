@@ -12,7 +12,7 @@ public enum Base64 {
         encode(bytes.span.bytes)
     }
 
-    /// The bytes that `text` stands for, or `nil` if it is not exactly what an encoder would have written.
+    /// Decodes `text`; returns `nil` if it is not exactly the output of an encoder.
     ///
     /// A character outside the alphabet, missing or misplaced padding, and bits set beyond the last byte are faults.
     /// - Parameter ignoringWhitespace: whether space, TAB, LF and CR are skipped, as RFC 4648 §3.3 allows a
@@ -21,7 +21,7 @@ public enum Base64 {
         text.withUnsafeBytes { decode($0, ignoringWhitespace: ignoringWhitespace) }
     }
 
-    /// The bytes that `text` stands for, or `nil`; see ``decode(_:ignoringWhitespace:)-(RawSpan,_)``.
+    /// Decodes `text`, or returns `nil`; see ``decode(_:ignoringWhitespace:)-(RawSpan,_)``.
     public static func decode(_ text: String, ignoringWhitespace: Bool = false) -> [UInt8]? {
         var text = text
         return text.withUTF8 { decode(UnsafeRawBufferPointer($0), ignoringWhitespace: ignoringWhitespace) }

@@ -1,4 +1,4 @@
-/// The colours of what is shown to people, by the numbers of SGR (ECMA-48 §8.3.117), which a terminal's theme resolves.
+/// The colours of output for people, by the numbers of SGR (ECMA-48 §8.3.117), which a terminal's theme resolves.
 package enum Colour: Sendable {
     case plain, dim, bold, red, green, yellow, cyan
 
@@ -15,6 +15,6 @@ package enum Colour: Sendable {
         }
     }
 
-    /// What ends any colour.
+    /// The sequence that ends any colour.
     package static let end: StaticString = "\u{1B}[0m"
 }

@@ -1,7 +1,8 @@
 /// How many columns of a terminal a text takes.
 ///
-/// Wide are the characters of East Asian Width W and F (Unicode 14, UAX #11), emoji among them; combining marks and joiners
-/// take no column; what a zero-width joiner ties to the character before it is drawn with it. Terminals differ where fonts do.
+/// Characters of East Asian Width W and F (Unicode 14, UAX #11) are wide, emoji among them. Combining marks and joiners
+/// take no column. A character after a zero-width joiner is drawn together with the one before. Terminals with
+/// different fonts may differ.
 package enum Columns {
     /// The columns of UTF-8 that holds no control characters.
     package static func count(_ text: Span<UInt8>) -> Int {
@@ -39,7 +40,7 @@ package enum Columns {
 
     /// How much of a text stays in `columns` and how many it takes: all, or what leaves one for an ellipsis.
     fileprivate static func kept(of text: Span<UInt8>, in columns: Int) -> (bytes: Int, columns: Int) {
-        // What is behind may join the first character that does not fit, and no other.
+        // The following character can join only the first one that does not fit.
         if columns > 0, columns < text.count, plain(text, atMost: columns + 1) > columns {
             return (columns - 1, columns - 1)
         }
@@ -213,9 +214,9 @@ extension Columns {
 }
 
 extension LineBuffer {
-    /// Cuts what stands behind `start` to `columns`, with an ellipsis for the rest; it holds no control characters.
+    /// Cuts the text after `start` to `columns`, with an ellipsis for the rest; the text holds no control characters.
     ///
-    /// - Returns: The columns that it takes then.
+    /// - Returns: The columns that it takes afterwards.
     @discardableResult
     @inline(__always)
     mutating func cut(from start: Int, to columns: Int) -> Int {
@@ -240,7 +241,7 @@ extension LineBuffer {
     mutating func append(spaces count: Int) {
         guard count > 0 else { return }
         append(atMost: count + 16) { output in
-            // In blocks, of which the rest is written over by what follows.
+            // Written in blocks; later bytes overwrite the excess.
             let block = SIMD16<UInt8>(repeating: 0x20)
             var written = 0
             repeat {

@@ -2,14 +2,14 @@ internal import XMPPCore
 
 /// Escaping of text from the wire, so that one record is one line and no byte of it can act on a terminal or a reader.
 ///
-/// What is escaped, in both forms: every control character (C0, DEL, C1: with them ESC, CSI, OSC and DCS), the
+/// Escaped in both forms: every control character (C0, DEL, C1: with them ESC, CSI, OSC and DCS), the
 /// bidirectional controls (U+061C, U+200E/F, U+202A–E, U+2066–9), the line and paragraph separators U+2028/9, and
 /// characters without any width that serve no script (U+200B, U+2060–5, U+206A–F, U+FEFF, U+FFF9–B, the tags
 /// U+E0000–7F). The joiners U+200C/D and variation selectors stay: emoji, Persian and Indic text need them.
 ///
 /// The log form writes `\n`, `\r`, `\t`, `\\`, `\u{1b}` for a character and `\xNN` for a byte that is not UTF-8. As
-/// the backslash itself is doubled, every line can be turned back into exactly the bytes it stands for; XML, where a
-/// backslash is rare, reads as it is. The JSON form (RFC 8259 §7) writes `\uNNNN` instead, in pairs above U+FFFF.
+/// the backslash itself is doubled, every line can be decoded to the original bytes; XML, which rarely contains a
+/// backslash, stays readable. The JSON form (RFC 8259 §7) writes `\uNNNN` instead, in pairs above U+FFFF.
 package enum Escape {
     enum Form {
         /// Text logs and terminals.
@@ -18,7 +18,7 @@ package enum Escape {
         case json
     }
 
-    /// The bytes that a text in the log form stands for. What is no escape stays as it is.
+    /// Decodes a text in the log form. Text without escapes is unchanged.
     package static func resolved(_ text: ArraySlice<UInt8>) -> [UInt8] {
         guard text.contains(0x5C) else { return Array(text) }
         var bytes: [UInt8] = []
@@ -76,8 +76,8 @@ package enum Escape {
     /// Escapes the characters of `source` that begin in `start..<end`.
     ///
     /// `output` has room for ``worstCase(_:)`` of that range.
-    /// - Returns: where the next character begins, how much was written, and whether all of it was UTF-8; the JSON
-    ///   form stops at the first byte that is not.
+    /// - Returns: the offset of the next character, the number of bytes written, and whether all of the text was UTF-8;
+    ///   the JSON form stops at the first byte that is not.
     @inline(__always)
     static func escape(
         _ source: UnsafeRawBufferPointer,
@@ -117,7 +117,7 @@ package enum Escape {
                 offset = end
                 continue
             }
-            // One character at a time: what is not clean, those beyond ASCII that follow it, and the last few bytes.
+            // One character at a time: unclean ones, those beyond ASCII that follow, and the last few bytes.
             repeat {
                 let byte = source[offset]
                 if isClean(byte, form) {
@@ -146,7 +146,7 @@ package enum Escape {
         return (offset, written, true)
     }
 
-    /// Whether a byte is a character that stands for itself.
+    /// Whether a byte is a character that needs no escape.
     @inline(__always)
     static func isClean(_ byte: UInt8, _ form: Form) -> Bool {
         byte &- 0x20 < 0x5F && byte != 0x5C && (form == .log || byte != 0x22)
@@ -156,7 +156,7 @@ package enum Escape {
     @inline(__always)
     static func isClean(_ word: UInt64, _ form: Form) -> Bool {
         let (ones, highs): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
-        // Exact where no byte has its highest bit, and one that has is not clean.
+        // Exact for bytes without the highest bit; a byte with it is never clean.
         func less(_ word: UInt64, than limit: UInt64) -> UInt64 { (word &- ones &* limit) & ~word }
         var marks = word | less(word, than: 0x20)
         marks |= less(word ^ ones &* 0x5C, than: 1) | less(word ^ ones &* 0x7F, than: 1)
@@ -266,7 +266,7 @@ extension LineBuffer {
 
     /// Appends text as a JSON string with its quotes, if it is UTF-8.
     ///
-    /// - Returns: `false`, with nothing appended, where it is not; such bytes go into a record as base64.
+    /// - Returns: `false`, with nothing appended, if it is not UTF-8; such bytes are recorded as base64.
     public mutating func appendJSONString(_ text: RawSpan) -> Bool {
         let start = count
         append(0x22)

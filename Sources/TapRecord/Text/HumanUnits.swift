@@ -57,7 +57,7 @@ extension LineBuffer {
         append(subunit)
     }
 
-    /// Appends `value / scale`, with one decimal where that is below ten.
+    /// Appends `value / scale`, with one decimal if that is below ten.
     private mutating func append(_ value: UInt64, in scale: UInt64) {
         let tenths = Self.rounded(value, by: scale / 10)
         if tenths < 100 {

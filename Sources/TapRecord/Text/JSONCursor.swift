@@ -1,6 +1,6 @@
 internal import XMPPCore
 
-/// Writes JSON to memory that is large enough for all of it, so that no byte asks for room: for what is written per stanza.
+/// Writes JSON to preallocated memory without checking for room at each byte: for output per stanza.
 ///
 /// Its user reserves ``fixed`` bytes for names, numbers and punctuation, and ``room(for:)`` for each text.
 struct JSONCursor {
@@ -110,7 +110,7 @@ struct JSONCursor {
         byte(0x22)
     }
 
-    /// A text from the wire without quotes; where it is not UTF-8 nothing, and false.
+    /// Writes a text from the wire without quotes; if it is not UTF-8, writes nothing and returns false.
     mutating func content(_ text: Span<UInt8>) -> Bool {
         text.withUnsafeBytes { source in
             if copyClean(source) { return true }
@@ -120,10 +120,10 @@ struct JSONCursor {
         }
     }
 
-    /// Goes back to where it was.
+    /// Returns to an earlier position.
     mutating func rewind(to earlier: JSONCursor) { next = earlier.next }
 
-    /// Copies a text of which every byte stands for itself, as nearly all do; false if there is another byte.
+    /// Copies a text in which no byte needs an escape, as nearly always; false if another byte occurs.
     @inline(__always)
     private mutating func copyClean(_ source: UnsafeRawBufferPointer) -> Bool {
         let count = source.count

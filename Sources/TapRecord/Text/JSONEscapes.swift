@@ -1,6 +1,6 @@
 /// Why a JSON text was refused, and at which byte.
 public struct JSONError: Error, Sendable, Hashable {
-    /// What is wrong; the raw value says it to people.
+    /// The kind of error; the raw value describes it for people.
     public enum Code: String, Sendable, Hashable {
         case unexpectedByte = "an unexpected byte"
         case unexpectedEnd = "it ends too early"
@@ -12,7 +12,7 @@ public struct JSONError: Error, Sendable, Hashable {
         case tooDeep = "nested too deep"
     }
 
-    /// What is wrong.
+    /// The kind of error.
     public let code: Code
     /// The byte, counted from 0.
     public let offset: Int
@@ -31,7 +31,7 @@ extension JSONError: CustomStringConvertible {
     }
 }
 
-/// The inside of JSON strings: checked once while scanning, resolved when the value is wanted.
+/// The inside of JSON strings: checked once while scanning, decoded when the value is read.
 enum JSONEscapes {
     /// Finds the closing quote of a text that begins at `start`.
     ///
@@ -86,7 +86,7 @@ enum JSONEscapes {
         }
     }
 
-    /// The escape whose backslash is at `start`: how long it is and what it stands for, or how far into it the fault is.
+    /// Decodes the escape with its backslash at `start`: returns its length and scalar, or the length up to the fault.
     private static func escape(
         _ input: UnsafeRawBufferPointer,
         at start: Int
@@ -108,7 +108,7 @@ enum JSONEscapes {
             return start + 6 <= input.count ? (0, "\0", .badEscape) : (input.count - start, "\0", .unexpectedEnd)
         }
         if let scalar = Unicode.Scalar(first) { return (6, scalar, nil) }
-        // What is no scalar is half of a pair: a high half must come first, with a low half right after it.
+        // A unit that is not a scalar is half of a pair: a high half must come first, with a low half right after it.
         guard first < 0xDC00, start + 7 < input.count, input[start + 6] == 0x5C, input[start + 7] == 0x75,
             let second = unit(input, at: start + 8), second >= 0xDC00, second < 0xE000,
             let scalar = Unicode.Scalar(0x1_0000 + (first - 0xD800) << 10 + (second - 0xDC00))

@@ -6,7 +6,7 @@
 /// after the value. Nesting is bounded by ``maximumDepth`` and costs no call stack. Equal names within one object are
 /// not looked for. After an error the reader is of no further use.
 public struct JSONReader: ~Escapable {
-    /// What the input consists of.
+    /// A token of the input.
     public enum Token: Sendable, Hashable {
         /// `{`
         case objectStart
@@ -91,7 +91,7 @@ public struct JSONReader: ~Escapable {
         }
     }
 
-    /// Passes over the value that comes next, whatever it holds, and tells where it stood.
+    /// Skips the next value, whatever it holds, and returns its range.
     public mutating func skipValue() throws(JSONError) -> Range<Int> {
         skipSpace()
         let start = offset
@@ -200,8 +200,8 @@ public struct JSONReader: ~Escapable {
             if offset < input.byteCount, byte(offset) == 0x2B || byte(offset) == 0x2D { offset += 1 }
             try scanDigits()
         }
-        // `01` and `1x` end here with the number and fail at the byte after it, where no comma stands; at the top
-        // level they would be trailing data, which says less.
+        // `01` and `1x` end the number here and fail at the next byte for a missing comma; at the top level they would
+        // be reported as trailing data, which is less specific.
         if offset < input.byteCount, byte(offset) >= 0x30, byte(offset) <= 0x39 {
             throw JSONError(.badNumber, at: offset)
         }
@@ -267,19 +267,19 @@ extension JSONReader {
         }
     }
 
-    /// The bytes of any part of the input as they stand there.
+    /// The unmodified bytes of any part of the input.
     public func raw(_ range: Range<Int>) -> [UInt8] {
         input.extracting(range).withUnsafeBytes { Array($0) }
     }
 
-    /// The value of a number without fraction and exponent, or `nil` where it has one or is out of range.
+    /// The value of a number without fraction and exponent, or `nil` if it has one or is out of range.
     public func integer(_ slice: Slice) -> Int64? {
         guard byte(slice.range.lowerBound) == 0x2D else { return unsigned(slice).flatMap { Int64(exactly: $0) } }
-        // Through a text, since the least number has no positive twin.
+        // By text, since the least number has no positive counterpart.
         return Int64(string(slice))
     }
 
-    /// The value of a number without sign, fraction and exponent, or `nil` where it has one or is out of range.
+    /// The value of a number without sign, fraction and exponent, or `nil` if it has one or is out of range.
     public func unsigned(_ slice: Slice) -> UInt64? {
         var value: UInt64 = 0
         for index in slice.range {
@@ -295,7 +295,7 @@ extension JSONReader {
 
     /// The value of a number that means seconds, exactly, in nanoseconds; digits beyond the ninth are cut.
     ///
-    /// `nil` where it is out of range.
+    /// `nil` if it is out of range.
     public func nanoseconds(_ slice: Slice) -> Int64? {
         var rest = slice.range
         let isNegative = byte(rest.lowerBound) == 0x2D

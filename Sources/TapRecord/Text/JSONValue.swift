@@ -56,7 +56,7 @@ public enum JSONValue: Sendable, Hashable {
         }
     }
 
-    /// The value of a field; nil where this is no object or has no such field, or it is `null`.
+    /// The value of a field; nil if this is not an object, the field is missing, or it is `null`.
     public subscript(_ name: String) -> JSONValue? {
         guard let value = fields.first(where: { $0.name == name })?.value, value != .null else { return nil }
         return value

@@ -1,8 +1,8 @@
 /// Writing of JSON (RFC 8259) into a line: objects, arrays and fields in the order they are called.
 ///
-/// There is no writer object and nothing to keep: whether a comma is due is read off the last byte. Names of fields
-/// are literals of plain ASCII without quote or backslash; a name that comes from data is written by
-/// ``field(named:)``. Whatever is opened must be closed by its caller.
+/// No writer object or state exists: the last byte shows whether a comma is needed. Names of fields are literals
+/// of plain ASCII without quote or backslash; a name that comes from data is written by ``field(named:)``. The caller
+/// must close everything it opens.
 extension LineBuffer {
     /// An object with the fields that `body` writes, as a text.
     public static func object(_ body: (inout LineBuffer) -> Void) -> String {
@@ -35,7 +35,7 @@ extension LineBuffer {
         append(0x5D)
     }
 
-    /// Writes the name of a field, whose value is what is written next.
+    /// Writes the name of a field; the value has to be written next.
     public mutating func field(_ name: StaticString) {
         guard name.hasPointerRepresentation else { return field(named: name.description) }
         let length = name.utf8CodeUnitCount
@@ -97,7 +97,7 @@ extension LineBuffer {
         append(seconds: nanoseconds)
     }
 
-    /// Writes a field with bytes: as a text under `name` where they are UTF-8, else in base64 under `fallback`.
+    /// Writes a field with bytes: as a text under `name` if they are UTF-8, otherwise in base64 under `fallback`.
     public mutating func field(_ name: StaticString, _ bytes: RawSpan, orBase64 fallback: StaticString) {
         let start = count
         field(name)
@@ -109,14 +109,14 @@ extension LineBuffer {
         append(0x22)
     }
 
-    /// Writes the comma that is due before another name or value.
+    /// Writes a comma if one is needed before another name or value.
     ///
     /// Public for values that are appended by hand, such as numbers in an array.
     public mutating func separate() {
         if needsComma { append(0x2C) }
     }
 
-    /// After an opening, a colon, a line's end or nothing there is no comma.
+    /// No comma after an opening bracket, a colon, a line's end, or at the beginning.
     private var needsComma: Bool {
         switch last {
         case nil, 0x7B, 0x5B, 0x3A, 0x0A: false

@@ -11,10 +11,10 @@ extension String {
 /// The bytes of a log line (or several) in the making: append-only, reused from line to line.
 ///
 /// Everything that writes records appends here, so that a line costs no string and, once the buffer has its size, no
-/// allocation. What `append` takes goes in as it is; text from the wire belongs to ``appendEscaped(_:)-(RawSpan)`` or
-/// ``appendJSONString(_:)-(RawSpan)``.
+/// allocation. `append` does not escape; use ``appendEscaped(_:)-(RawSpan)`` or ``appendJSONString(_:)-(RawSpan)`` for
+/// text from the wire.
 ///
-/// It cannot be copied, so that no append asks who else has the bytes.
+/// It cannot be copied, so that appending needs no uniqueness check.
 public struct LineBuffer: ~Copyable, @unchecked Sendable {
     /// How many bytes there are.
     public private(set) var count = 0
@@ -37,10 +37,10 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
 
     private var buffer: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: storage, count: count) }
 
-    /// A copy of what has been appended so far.
+    /// A copy of the contents.
     public var bytes: [UInt8] { Array(buffer) }
 
-    /// Appends a copy of what has been appended so far to `output`.
+    /// Appends a copy of the contents to `output`.
     public func copy(to output: inout [UInt8]) { output.append(contentsOf: buffer) }
 
     /// Appends a copy of these bytes to `output`. The range must be within the buffer.
@@ -50,7 +50,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         output.append(contentsOf: UnsafeBufferPointer(rebasing: buffer[range]))
     }
 
-    /// What has been appended, which is UTF-8, as a string.
+    /// The contents, which must be UTF-8, as a string.
     public var text: String { String(decoding: buffer, as: UTF8.self) }
 
     /// The byte appended last.
@@ -78,7 +78,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         get { _overrideLifetime(buffer.span, borrowing: self) }
     }
 
-    /// Whether what stands behind `start` is ASCII: a column a byte.
+    /// Whether the text after `start` is ASCII: one column per byte.
     @inline(__always)
     func isPlain(from start: Int) -> Bool {
         guard let storage, start >= 0, start < count else { return true }
@@ -109,7 +109,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         while last == 0x20 { count &-= 1 }
     }
 
-    /// Takes out `words` where they stand at `place`; whether they did.
+    /// Removes `words` if they are at `place`; returns whether they were.
     @discardableResult
     mutating func drop(_ words: StaticString, at place: Int) -> Bool {
         let end = place + words.utf8CodeUnitCount

@@ -35,7 +35,7 @@ public struct LocalZone: Sendable {
 }
 
 extension LocalZone: Hashable {
-    /// Zones are told apart by their names.
+    /// Compares the names of the zones.
     public static func == (left: LocalZone, right: LocalZone) -> Bool { left.name == right.name }
 
     /// Hashes the name.

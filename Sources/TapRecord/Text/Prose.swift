@@ -1,6 +1,6 @@
 /// Words for people: they can be printed, stored and put into other words, and nothing can be read from them.
 ///
-/// No code depends on how something is said: it is neither compared nor searched. What a program needs has a field or a
+/// No code depends on the wording: it is neither compared nor searched. Data that programs need has a field or a
 /// separate detail.
 public struct Prose: Sendable, ExpressibleByStringInterpolation, TextOutputStreamable {
     @usableFromInline let text: String

@@ -6,9 +6,10 @@ public enum Spelling {
     /// The word that is nearest to a mistyped one.
     ///
     /// - Parameters:
-    ///   - word: What was typed; upper case counts as lower case.
+    ///   - word: The mistyped word; upper case counts as lower case.
     ///   - known: The words there are, in lower case.
-    /// - Returns: Nil where none differs by at most two letters, or where too little of the word would be left.
+    /// - Returns: The nearest word; nil if none differs by at most two letters, or too little of the word would be
+    ///   left.
     public static func nearest(to word: String, among known: [String]) -> String? {
         let near = known.map { ($0, distance(word.lowercased(), $0)) }.min { $0.1 < $1.1 }
         guard let near, near.1 <= 2, near.1 < near.0.count - 1 else { return nil }

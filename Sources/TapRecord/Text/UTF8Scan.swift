@@ -1,6 +1,6 @@
 /// Strict UTF-8 (Unicode 15, table 3-7): no overlong form, no surrogate, nothing above U+10FFFF.
 public enum UTF8Scan {
-    /// Whether `bytes` are well-formed UTF-8; then they can stand in JSON as a string, else only as base64.
+    /// Whether `bytes` are well-formed UTF-8 and can be a JSON string; otherwise they are written as base64.
     public static func isValid(_ bytes: RawSpan) -> Bool {
         bytes.withUnsafeBytes { bytes in
             var offset = 0
@@ -19,7 +19,7 @@ public enum UTF8Scan {
         }
     }
 
-    /// The scalar that begins at `offset` and how many bytes it takes; length 0 where the bytes are not UTF-8.
+    /// The scalar that begins at `offset` and its length in bytes; length 0 if the bytes are not UTF-8.
     ///
     /// `offset` is below `bytes.count`.
     @inline(__always)

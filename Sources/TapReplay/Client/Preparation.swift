@@ -20,12 +20,12 @@ struct Preparation {
     /// result.
     ///
     /// - Parameters:
-    ///   - conversations: The sessions whose rosters are set up.
+    ///   - conversations: The sessions with rosters to set up.
     ///   - played: All accounts that can log in, recorded bare JIDs.
     init(_ conversations: [RecordedConversation], played: [JID]) {
         var removals: [Sending] = []
         var contacts: [Sending] = []
-        /// Accounts whose roster has been read.
+        /// Accounts with a known roster.
         var known: Set<JID> = []
         /// Presence subscriptions to set up.
         var subscriptions: [(watcher: JID, watched: JID)] = []

@@ -1,7 +1,7 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// The stanzas that an unrecorded peer sends, derived from what the recorded clients received from it.
+/// The stanzas that an unrecorded peer sends, derived from those that the recorded clients received from it.
 struct PuppetScript {
     /// The full JIDs of the peer; each gets a connection.
     private(set) var jids: [JID] = []

@@ -25,8 +25,8 @@ extension Replayer {
 
 /// The queue of actions that a replay performs next.
 ///
-/// Consecutive items of one client are sent in one write. Actions of a client whose connection is not writable are
-/// held; those of other clients continue.
+/// Consecutive items of one client are sent in one write. Actions of a client are held while its connection is not
+/// writable; those of other clients continue.
 struct ReplayActions {
     /// An action, and the script steps whose items it sends.
     struct Entry {
@@ -129,7 +129,7 @@ struct ReplayActions {
         stalls = stalls.mapValues { Stall(since: min($0.since + lag, now), held: $0.held) }
     }
 
-    /// The clients whose connection is not writable, with the start of the stall in nanoseconds.
+    /// The clients without a writable connection, with the start of the stall in nanoseconds.
     var stalled: [(client: Int, since: Int64)] {
         stalls.map { (client: $0.key, since: $0.value.since) }.sorted { $0.client < $1.client }
     }
@@ -143,7 +143,7 @@ struct ReplayActions {
         entries.insert(contentsOf: held, at: first)
     }
 
-    /// Removes all actions of a client whose connection has ended.
+    /// Removes all actions of a client after the end of its connection.
     ///
     /// - Returns: The removed actions.
     mutating func remove(_ client: Int) -> [Entry] {

@@ -349,7 +349,7 @@ public struct ReplayScript: Sendable {
         return Sendings(templates: templates, sendings: sendings, requests: requests, deliveries: deliveries)
     }
 
-    /// Returns whether a client sends an item with this id; true if there is no id to compare.
+    /// Returns whether a client sends an item with this id; true without an id to compare.
     func sends(_ id: String?) -> Bool {
         guard let id else { return true }
         return items.contains { $0.direction == .send && $0.id == id }

@@ -166,7 +166,7 @@ extension Locator {
     }
 }
 
-/// The path of a place, written like a ``Locator``, with the namespace where it changes.
+/// The path of a place, written like a ``Locator``, with the namespace at each change of it.
 struct PlacePath {
     private(set) var text = ""
     private var namespace = ""

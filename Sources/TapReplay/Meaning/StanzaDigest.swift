@@ -300,8 +300,8 @@ struct StanzaDigester {
 }
 
 extension Element {
-    /// The attribute of a group chat stanza whose resource is a nickname and therefore significant (XEP-0045): `to` for
-    /// stanzas to the room, `from` for stanzas from it. nil for other stanzas.
+    /// The attribute of a group chat stanza in which the resource is a nickname and therefore significant (XEP-0045):
+    /// `to` for stanzas to the room, `from` for stanzas from it. nil for other stanzas.
     var nicknameAttribute: StaticString? {
         guard isNamed("presence") || isNamed("message") else { return nil }
         let payload = firstChild { $0.namespace == .mucUser || $0.namespace == .muc }

@@ -71,7 +71,7 @@ struct ItemTemplates: Sendable {
     /// The bytes of all items; each is followed by the resolved values of places with references.
     private(set) var bytes: [UInt8] = []
     private(set) var places: [Place] = []
-    /// Copies of the places whose values are likely to change, kept together to read less memory.
+    /// Copies of the places that are likely to have other values, kept together to read less memory.
     private(set) var likelyPlaces: [Place] = []
     private var addresses: [String: Int] = [:]
     var addressCount: Int { addresses.count }

@@ -10,7 +10,7 @@ public struct ScriptFault: Error, Sendable, Hashable {
     public var column: Int
     /// The error, as a clause: `unknown action "snds"`.
     public var found: String
-    /// What was expected instead; nil if ``found`` suffices.
+    /// The expected alternative; nil if ``found`` suffices.
     public var expected: String?
     /// A suggestion for the word that was meant.
     public var nearest: String?

@@ -12,7 +12,7 @@ public final class CertificateAuthority: Sendable {
     public let name: CertificateName
     /// The certificate in DER, which clients have to trust.
     public let certificate: [UInt8]
-    /// The first second of its validity: two days before its creation, for clients whose clock is behind.
+    /// The first second of its validity: two days before its creation, for clients with slow clocks.
     public let begin: Timestamp
     /// The last second of its validity.
     public let end: Timestamp

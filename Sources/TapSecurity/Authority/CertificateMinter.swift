@@ -33,7 +33,7 @@ public final class CertificateMinter: Sendable {
         public fileprivate(set) var isAuthorityNew = false
     }
 
-    /// The cache key: the requested name, and the server certificate whose names are mirrored.
+    /// The cache key: the requested name, and the server certificate that supplies the mirrored names.
     private struct Key: Hashable {
         let subject: Subject
         let mirrored: [UInt8]

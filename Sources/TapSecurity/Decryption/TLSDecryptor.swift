@@ -342,7 +342,7 @@ public final class TLSDecryptor {
         if flow.direction == .send, flow.epoch == .handshake, client?.offersEarlyData == true,
             !keys.protection.hasOpened, flow.refusedBytes < Self.refusedLimit
         {
-            // Early data that the server rejected and ignored, or whose secret is missing.
+            // Early data: the server rejected it, or its secret is missing.
             flow.refusedBytes += record.count
             flow.undecrypted += record.count
             if acceptsEarlyData == true { outputs.append(.hole(.send, bytes: record.count)) }

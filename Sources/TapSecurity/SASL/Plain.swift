@@ -104,7 +104,7 @@ public struct PlainServer: SASLExchange {
     /// Verifying the password may include hashing it.
     public var mayTakeLong: Bool { state == .waiting }
 
-    /// Requests the message if there was no initial response, then verifies it.
+    /// Sends an empty challenge if the client sent no initial response, then verifies the message.
     public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
         guard state == .waiting else {
             return .failed(.malformedRequest, text: "the exchange is over")

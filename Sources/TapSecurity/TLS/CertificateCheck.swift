@@ -6,7 +6,7 @@ enum CertificateCheck {
     /// Faults that are kept of one chain.
     private static let limit = 8
 
-    /// OpenSSL calls this instead of its own verification; 1 continues the handshake.
+    /// The callback that OpenSSL calls instead of its verification; 1 continues the handshake.
     static let callback: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { store, _ in
         let index = SSL_get_ex_data_X509_STORE_CTX_idx()
         guard let store, let ssl = X509_STORE_CTX_get_ex_data(store, index),

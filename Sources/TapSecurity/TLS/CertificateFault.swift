@@ -1,12 +1,12 @@
 /// One thing that is wrong with a server's certificate.
 public struct CertificateFault: Sendable, Hashable {
-    /// What is wrong.
+    /// The kind of problem.
     public enum Code: Sendable, Hashable {
         /// Past its end; `age` is in seconds.
         case expired(at: CertificateTime, age: Int64)
         /// Before its beginning; `wait` is in seconds.
         case notYetValid(from: CertificateTime, wait: Int64)
-        /// It stands for others.
+        /// It does not match the expected name.
         case wrongName(wanted: String, names: CertificateNames)
         /// It signed itself, and is not among the trusted.
         case selfSigned
@@ -28,7 +28,7 @@ public struct CertificateFault: Sendable, Hashable {
         case other(String)
     }
 
-    /// What is wrong.
+    /// The kind of problem.
     public let code: Code
     /// Subject of the certificate in the chain that it is wrong with; nil for the server's own.
     public let issuer: String?
@@ -53,7 +53,7 @@ public struct CertificateFault: Sendable, Hashable {
         }
     }
 
-    /// What is wrong, as a clause whose subject is the certificate.
+    /// The problem, as a clause with the certificate as its subject.
     public var words: String {
         let subject = issuer.map { "the certificate of \($0) in its chain" } ?? "it"
         return switch code {

@@ -3,7 +3,7 @@ internal import Glibc
 internal import TapCore
 public import TapRecord
 
-/// What a certificate says: read out of an X.509 structure, nothing judged.
+/// The contents of a certificate, read from an X.509 structure without any verification.
 public struct CertificateInfo: Sendable, Hashable {
     /// Whom it names in its subject alternative names.
     public let names: CertificateNames

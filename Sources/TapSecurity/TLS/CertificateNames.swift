@@ -1,8 +1,8 @@
 internal import COpenSSL
 internal import Glibc
 
-/// The subject alternative names of a certificate that can stand for an XMPP service, each kind in the certificate's
-/// order; bytes that are no UTF-8 are replaced.
+/// The subject alternative names of a certificate that can identify an XMPP service, each kind in the certificate's
+/// order; invalid UTF-8 is replaced.
 public struct CertificateNames: Sendable, Hashable {
     /// DNS-ID: `example.org`, `*.example.org`.
     public var hosts: [String] = []
@@ -72,7 +72,7 @@ enum AddressBytes {
         return inet_pton(AF_INET6, String(text), &bytes) == 1 ? bytes : nil
     }
 
-    /// As people read it; bytes that are no address in hexadecimal.
+    /// The address in its usual notation; bytes of another length in hexadecimal.
     static func text(_ bytes: [UInt8]) -> String {
         let family = bytes.count == 4 ? AF_INET : AF_INET6
         guard bytes.count == 4 || bytes.count == 16 else {

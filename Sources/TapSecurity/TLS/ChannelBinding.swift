@@ -69,7 +69,7 @@ extension TLSEngine {
         var flags: UInt32 = 0
         guard X509_get_signature_info(certificate, &digest, &algorithm, nil, &flags) == 1, digest != NID_undef
         else { return nil }
-        // RSASSA-PSS names two hash functions; OpenSSL sets the flag where they are the same.
+        // RSASSA-PSS names two hash functions; OpenSSL sets the flag if they are the same.
         if algorithm == EVP_PKEY_RSA_PSS, flags & UInt32(X509_SIG_INFO_TLS) == 0 { return nil }
         if digest == NID_md5 || digest == NID_sha1 || digest == NID_md5_sha1 { digest = NID_sha256 }
         return EVP_get_digestbyname(OBJ_nid2sn(digest)).flatMap { CertificateInfo.digest(of: certificate, by: $0) }

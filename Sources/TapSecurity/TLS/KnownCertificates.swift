@@ -2,8 +2,8 @@ internal import COpenSSL
 internal import Glibc
 internal import Synchronization
 
-/// What was found out about the certificates that servers show: the connections of a run show the same few, and reading
-/// and verifying one costs about as much as the rest of what is not TLS itself.
+/// A cache of parsed and verified server certificates. The connections of a run show the same few, and reading and
+/// verifying one costs about as much as all other work outside TLS.
 final class KnownCertificates: Sendable {
     private struct Entry {
         let info: CertificateInfo
@@ -19,7 +19,7 @@ final class KnownCertificates: Sendable {
     /// By their SHA-256.
     private let entries = Mutex<[[UInt8]: Entry]>([:])
 
-    /// What an `X509 *` says.
+    /// Returns the contents of an `X509 *`.
     func info(of certificate: OpaquePointer) -> CertificateInfo {
         let fingerprint = CertificateInfo.fingerprint(of: certificate)
         if let info = entries.withLock({ $0[fingerprint]?.info }) { return info }

@@ -1,10 +1,10 @@
 public import XMPPCore
 
-/// Whom a server's certificate must stand for: the domain of the JIDs that it serves, never the host it was found at
-/// (RFC 6120 §13.7.2, RFC 9525).
+/// The identity that a server's certificate must match: the domain of the JIDs that it serves, never the host name it
+/// was found at (RFC 6120 §13.7.2, RFC 9525).
 ///
-/// A certificate fits if one of its subject alternative names does: DNS-ID or SRV-ID, with a `*` as the whole leftmost
-/// label where the name has one, XmppAddr, or the address where the domain is an IP literal. The common name never counts.
+/// A certificate matches if one of its subject alternative names does: DNS-ID or SRV-ID, which may have `*` as the
+/// whole leftmost label, XmppAddr, or the IP address if the domain is an IP literal. The common name never counts.
 public struct ServerReference: Sendable, Hashable {
     /// What SRV-IDs of a service for clients begin with, over STARTTLS and direct TLS.
     private static let services = ["_xmpp-client.", "_xmpps-client."]
@@ -52,7 +52,7 @@ public struct ServerReference: Sendable, Hashable {
         return jid.normalized.domain == prepared
     }
 
-    /// Compares without regard to the case of ASCII letters; `*` as a whole leftmost label stands for one label.
+    /// Compares without regard to the case of ASCII letters; `*` as the whole leftmost label matches one label.
     private static func matches(host presented: String, _ reference: String) -> Bool {
         var presented = lowered(presented[...])
         if presented.last == UInt8(ascii: ".") { presented.removeLast() }

@@ -37,7 +37,7 @@ public struct TLSAlert: Sendable, Hashable {
         115: "unknown_psk_identity", 116: "certificate_required", 120: "no_application_protocol",
     ]
 
-    /// What it means, as a clause for people whose subject is the sender.
+    /// The meaning, as a clause for people with the sender as its subject.
     public var words: String {
         switch code {
         case 0: "sent close_notify"

@@ -5,23 +5,23 @@ public import TapDiagnosis
 
 /// TLS on one leg: ciphertext in, plaintext out, and the other way round. Knows no socket, no clock and no channel.
 ///
-/// Bytes come by ``receive(_:)`` and are worked off by ``advance(into:)``; whatever is called, ciphertext to be sent may
-/// be there afterwards (``takeOutput()``), also after a failure: the alert. Not for use from two threads at once.
+/// ``receive(_:)`` accepts bytes and ``advance(into:)`` processes them. After any call there may be ciphertext to send
+/// (``takeOutput()``); after a failure it is the alert. Not thread-safe.
 public final class TLSEngine {
     /// How far it has come.
     public enum State: Sendable, Hashable {
-        /// The handshake goes on; waiting for the peer.
+        /// The handshake is in progress; waiting for the peer.
         case handshaking
         /// Plaintext passes.
         case open
-        /// The peer said that it sends no more (close_notify); writing goes on.
+        /// The peer will send no more data (close_notify); writing is still possible.
         case inputFinished
         /// It is over.
         case failed(TLSFault)
     }
 
     let context: TLSContext
-    /// Whom the peer's certificate must stand for; nil if we are the server.
+    /// The identity that the peer's certificate must match; nil if we are the server.
     let reference: ServerReference?
     let offer: ClientLegOffer?
     let observed = TLSObservations()
@@ -132,7 +132,7 @@ public final class TLSEngine {
         ERR_clear_error()
     }
 
-    /// Says that the peer's connection is over: a handshake that goes on fails by it.
+    /// Reports the end of the peer's connection; a handshake in progress fails.
     public func transportEnded() {
         switch state {
         case .handshaking: state = .failed(TLSFault(.endedInHandshake))
@@ -162,13 +162,13 @@ public final class TLSEngine {
         }
     }
 
-    /// Has the next write bring a ticket too. After the handshake, as OpenSSL would do it by itself, it would need another
-    /// packet, and the client has no use for it before it is logged in.
+    /// Sends another session ticket with the next write. OpenSSL's default, directly after the handshake, costs another
+    /// packet, and the client has no use for the ticket before it has logged in.
     private func addTicket() {
         guard owesTicket else { return }
         owesTicket = false
         ERR_clear_error()
-        // A client that can do without has to.
+        // If this fails, the client does without a ticket.
         if SSL_new_session_ticket(ssl) != 1 { ERR_clear_error() }
     }
 
@@ -235,7 +235,7 @@ extension TLSEngine {
         return Unmanaged<TLSEngine>.fromOpaque(engine).takeUnretainedValue()
     }
 
-    /// The client's hello has come and a certificate is wanted: 1 goes on, 0 fails.
+    /// Called after the ClientHello to choose a certificate: 1 continues, 0 fails.
     static let identityCallback: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { ssl, _ in
         TLSEngine.of(ssl)?.showIdentity() == true ? 1 : 0
     }
@@ -284,7 +284,7 @@ extension TLSEngine {
     }
 }
 
-/// A message of TLS that went by, without what it says: of the handshake, an alert, or a change of keys.
+/// Type and size of a TLS message that was sent or received: a handshake message, an alert, or a change of keys.
 public struct TLSMessage: Sendable, Hashable {
     /// As in the RFC: `ClientHello`, `Alert close_notify`; `handshake message 99` for one without a name.
     public let name: String
@@ -301,13 +301,13 @@ extension TLSEngine {
     /// The TLS library that sent the ClientHello; nil if unknown, and until the ClientHello has come.
     public var clientLibrary: ClientSoftware.Library? { observed.clientLibrary }
 
-    /// Has messages kept for ``takeMessages()``. To be called before the first byte; without it nothing is kept.
+    /// Keeps messages for ``takeMessages()``. Call it before the first byte; otherwise none are kept.
     public func keepMessages() {
         observed.keepsMessages = true
         SSL_set_msg_callback(ssl, Self.messageCallback)
     }
 
-    /// Messages that went by since the last call.
+    /// Returns the messages since the last call.
     public func takeMessages() -> [TLSMessage] {
         guard !observed.messages.isEmpty else { return [] }
         defer { observed.messages = [] }
@@ -323,7 +323,7 @@ extension TLSEngine {
             let message = UnsafeRawBufferPointer(start: bytes, count: count)
             if kind == SSL3_RT_HANDSHAKE, isSent == 0, message.first == 1 {
                 engine.observed.noteHello(message)
-                // What is called for each record costs time.
+                // The callback costs time for every record.
                 if !engine.observed.keepsMessages { SSL_set_msg_callback(ssl, nil) }
             }
             guard engine.observed.keepsMessages, engine.observed.messages.count < mostMessages else { return }

@@ -2,13 +2,13 @@ internal import COpenSSL
 
 /// Why TLS on a leg failed: who found the fault, and which.
 public struct TLSFault: Error, Sendable, Hashable {
-    /// What happened. More may be added.
+    /// The kind of failure. More may be added.
     public enum Code: Sendable, Hashable {
         /// The peer ended it with an alert.
         case alertReceived(TLSAlert)
-        /// The peer's certificate does not stand for whom it should; one or more faults.
+        /// The peer's certificate does not match the expected identity or is not valid; one or more faults.
         case untrusted([CertificateFault])
-        /// The peer sent something that is no TLS.
+        /// The peer sent data that is not TLS.
         case notTLS
         /// No version in common.
         case version
@@ -27,7 +27,7 @@ public struct TLSFault: Error, Sendable, Hashable {
         case failed(String)
     }
 
-    /// What happened.
+    /// The kind of failure.
     public let code: Code
     /// The fatal alert that was sent to the peer, if any.
     public let alertSent: TLSAlert?
@@ -65,7 +65,7 @@ public struct TLSFault: Error, Sendable, Hashable {
         }
     }
 
-    /// What happened, as a sentence whose subject is the peer.
+    /// The failure, as a sentence with the peer as its subject.
     ///
     /// - Parameter peer: The peer with its article, `the server`.
     public func words(peer: String) -> String {
@@ -92,13 +92,13 @@ extension TLSFault: CustomStringConvertible {
 }
 
 extension TLSFault {
-    /// Takes the cause out of this thread's error queue.
+    /// Creates a fault from this thread's error queue, and clears the queue.
     ///
     /// - Parameters:
-    ///   - call: The call that failed, named where OpenSSL gives no cause.
-    ///   - alertReceived: The last fatal alert that came, which beats every other cause.
+    ///   - call: The call that failed, named if OpenSSL gives no cause.
+    ///   - alertReceived: The last fatal alert that was received; it takes precedence over every other cause.
     ///   - alertSent: The fatal alert that was sent.
-    ///   - faults: What was found wrong with the peer's certificate.
+    ///   - faults: Problems of the peer's certificate.
     init(call: String, alertReceived: TLSAlert?, alertSent: TLSAlert?, certificate faults: [CertificateFault]) {
         self.init(
             Self.code(Self.takeCause(), call, alertReceived: alertReceived, certificate: faults),

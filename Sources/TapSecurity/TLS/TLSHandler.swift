@@ -2,25 +2,26 @@ public import NIOCore
 
 /// TLS in a channel: ciphertext on the side of the socket, plaintext on the other.
 ///
-/// Can be added before bytes have passed, or in the middle of a connection (STARTTLS); ``start(early:)`` begins it. What it
-/// finds goes inward as ``Event``; close_notify as `ChannelEvent.inputClosed`. Closing the output sends close_notify
-/// first, see ``sendsCloseNotify``; closing the whole channel sends nothing, so that a reset stays one. It never closes by
-/// itself: after ``Event/failed(_:)`` that is for whoever hears of it. Used on the channel's event loop alone.
+/// Can be added before any bytes have passed, or in the middle of a connection (STARTTLS); ``start(early:)`` begins the
+/// handshake. It fires ``Event`` as user events, and `ChannelEvent.inputClosed` for close_notify. Closing the output
+/// sends close_notify first, see ``sendsCloseNotify``; closing the whole channel sends nothing, so that a reset stays
+/// one. It never closes the channel: after ``Event/failed(_:)`` that is up to the receiver of the event. Used on the
+/// channel's event loop only.
 public final class TLSHandler: ChannelDuplexHandler {
-    /// What comes from the socket.
+    /// Bytes from the socket.
     public typealias InboundIn = ByteBuffer
     /// Plaintext.
     public typealias InboundOut = ByteBuffer
     /// Plaintext.
     public typealias OutboundIn = ByteBuffer
-    /// What goes to the socket.
+    /// Bytes for the socket.
     public typealias OutboundOut = ByteBuffer
 
-    /// What the handler tells, as a user event.
+    /// The user events that the handler fires.
     public enum Event: Sendable, Hashable {
         /// The handshake has ended well; plaintext comes after this.
         case opened
-        /// Messages went by, where ``TLSEngine/keepMessages()`` was called.
+        /// TLS messages were sent or received; only after ``TLSEngine/keepMessages()``.
         case messages([TLSMessage])
         /// The peer's connection ended without close_notify: its data may be truncated. The end of the
         /// input follows.
@@ -61,8 +62,8 @@ public final class TLSHandler: ChannelDuplexHandler {
         advance()
     }
 
-    /// Encrypts, for ``flush()``; what a write through the channel does, for an owner who need not take that way. Before
-    /// the handshake's end the plaintext waits for it.
+    /// Encrypts plaintext for ``flush()``, like a write through the channel, for owners that bypass the pipeline.
+    /// Before the end of the handshake the plaintext is buffered.
     public func write(_ plaintext: Span<UInt8>) {
         switch engine.state {
         case .handshaking:

@@ -14,12 +14,12 @@ public final class TLSIdentity: @unchecked Sendable {
     let chain: [OpaquePointer]
     /// The leaf's private key, an `EVP_PKEY *`.
     let key: OpaquePointer
-    /// What the certificate says.
+    /// The contents of the certificate.
     public let certificate: CertificateInfo
     /// ``chain`` as a `STACK_OF(X509) *` without its own references; nil if empty.
     let chainStack: OpaquePointer?
 
-    /// Takes over one reference of each object, also where it throws.
+    /// Takes ownership of one reference of each object, even if it throws.
     ///
     /// - Throws: ``TLSIdentityError`` if the key is not the leaf's.
     init(leaf: OpaquePointer, chain: [OpaquePointer], key: OpaquePointer) throws(TLSIdentityError) {
@@ -44,9 +44,9 @@ public final class TLSIdentity: @unchecked Sendable {
     }
 }
 
-/// Why there is no ``TLSIdentity``: the file, what is wrong with it, and the way out, in one line.
+/// The reason why a ``TLSIdentity`` could not be loaded: the file, its problem, and the remedy, in one line.
 public struct TLSIdentityError: Error, Sendable, Hashable {
-    /// What is wrong.
+    /// The kind of problem.
     public enum Code: Sendable, Hashable {
         /// The file cannot be read; the system's words.
         case unreadable(String)
@@ -64,7 +64,7 @@ public struct TLSIdentityError: Error, Sendable, Hashable {
         case keyOfAnother
     }
 
-    /// What is wrong.
+    /// The kind of problem.
     public let code: Code
     /// The file with the error, if any.
     public var file: String?

@@ -41,9 +41,9 @@ public struct ClientLegTLS: Sendable {
     public init() {}
 }
 
-/// What the tap asks of one server.
+/// TLS options for the connection to one server.
 public struct ServerLegTarget: Sendable {
-    /// Whom the server's certificate must stand for, and its name in SNI.
+    /// The identity that the server's certificate must match, and the default name in SNI.
     public var reference: ServerReference
     /// The name sent in SNI: the reference's by default; nil sends none.
     public var serverName: String?
@@ -59,9 +59,9 @@ public struct ServerLegTarget: Sendable {
     }
 }
 
-/// What the tap offers one client.
+/// TLS options for the connection of one client.
 public struct ClientLegOffer: Sendable {
-    /// What ALPN is answered with.
+    /// The answer to the client's ALPN extension.
     public enum Protocols: Sendable, Hashable {
         /// Nothing, whatever the client offers.
         case ignored

@@ -2,7 +2,7 @@ internal import COpenSSL
 internal import TapCore
 public import TapRecord
 
-/// What a finished handshake agreed on.
+/// The parameters that a finished handshake negotiated.
 public struct TLSParameters: Sendable, Hashable {
     /// Version as people write it, `TLS 1.3`.
     public var version: String
@@ -18,7 +18,7 @@ public struct TLSParameters: Sendable, Hashable {
     public var isResumed: Bool
     /// The server's certificate: the received one, or the one that xmpptap presented; nil if there was none.
     public var certificate: CertificateInfo?
-    /// What is wrong with the server's certificate and was let pass; see ``ServerLegTLS/isInsecure``.
+    /// Problems of the server's certificate that were ignored; see ``ServerLegTLS/isInsecure``.
     public var overlooked: [CertificateFault]
     /// Alerts that came, but no end of the connection.
     public var alertsReceived: [TLSAlert]
@@ -40,7 +40,7 @@ public struct TLSParameters: Sendable, Hashable {
 }
 
 extension TLSEngine {
-    /// What the handshake agreed on; nil before it has ended.
+    /// Returns the negotiated parameters; nil before the end of the handshake.
     public func parameters() -> TLSParameters? {
         guard isEstablished else { return nil }
         var start: UnsafePointer<UInt8>?
@@ -67,21 +67,22 @@ extension TLSEngine {
         SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
     }
 
-    /// What the certificate says that stands for the server of this connection: the server's, or the one we showed.
+    /// The contents of the certificate that identifies the server of this connection: the server's, or the one we
+    /// showed.
     private var serverInfo: CertificateInfo? {
         guard let certificate = serverCertificate else { return nil }
         if let identity, certificate == identity.leaf { return identity.certificate }
         return context.known.info(of: certificate)
     }
 
-    /// The certificate that stands for the server of this connection, an `X509 *` that is not to be kept.
+    /// The certificate that identifies the server of this connection, a borrowed `X509 *`.
     var serverCertificate: OpaquePointer? {
         context.role == .client ? SSL_get0_peer_certificate(ssl) : SSL_get_certificate(ssl)
     }
 }
 
 extension TLSParameters {
-    /// What was agreed on in a line for people.
+    /// The negotiated parameters in a line for people.
     ///
     /// - Parameter peer: The peer with its article, `the server`.
     public func words(peer: String) -> String {

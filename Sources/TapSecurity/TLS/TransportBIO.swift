@@ -33,7 +33,7 @@ final class TransportBIO {
     /// Makes room for output that is about to be written, so that the buffer grows once.
     func reserve(_ count: Int) { output.reserveCapacity(minimumWritableBytes: count) }
 
-    /// What is to be sent; nil if there is nothing.
+    /// Returns the bytes to send, and forgets them; nil if there are none.
     func takeOutput() -> ByteBuffer? {
         guard hasOutput else { return nil }
         defer { output = ByteBuffer() }

@@ -1,8 +1,8 @@
 /// An address as received from the wire, valid or not.
 ///
-/// A tap must display invalid addresses too, report what is wrong with them, and still follow who talks to whom,
-/// because servers differ in what they accept. So nothing here throws: the raw text is kept together with either the
-/// JID or the fault. Invalid addresses are split into parts like valid ones (RFC 7622 §3.2).
+/// xmpptap must display invalid addresses too, report their faults, and still determine sender and recipient, because
+/// servers differ in the addresses they accept. Parsing therefore never throws: the raw text is kept together with
+/// either the JID or the fault. Invalid addresses are split into parts like valid ones (RFC 7622 §3.2).
 public struct Address: Hashable, Sendable, CustomStringConvertible {
     /// The text as received; bytes that are not UTF-8 are replaced by U+FFFD. Escape it before display.
     public let raw: String

@@ -31,13 +31,13 @@ public struct JID: Sendable {
     /// The part after the first `/`, as written; nil for a bare JID.
     public var resource: String? { written.resource.map(String.init) }
 
-    /// Whether there is no resource: `domain` or `local@domain`.
+    /// Whether the resource is missing: `domain` or `local@domain`.
     public var isBare: Bool { !written.hasResource }
 
-    /// Whether there is a resource: `domain/resource` or `local@domain/resource`.
+    /// Whether a resource is present: `domain/resource` or `local@domain/resource`.
     public var isFull: Bool { written.hasResource }
 
-    /// Whether there is no local part: the address of a server, a component or one of their resources.
+    /// Whether the local part is missing: the address of a server, a component or one of their resources.
     public var isServer: Bool { written.localLength == 0 }
 
     // MARK: Derived addresses

@@ -27,10 +27,10 @@ public struct Element: @unchecked Sendable {
     /// Whether the local name is `name`, in whatever namespace.
     public func isNamed(_ name: StaticString) -> Bool { arena.equals(node.name, name) }
 
-    /// The value of the attribute `name` without a prefix; nil where it is absent.
+    /// Returns the value of the attribute `name` without a prefix; nil if it is absent.
     public func attribute(_ name: StaticString) -> String? { attribute(name, .none) }
 
-    /// The value of the attribute `name` of `namespace`; nil where it is absent.
+    /// Returns the value of the attribute `name` of `namespace`; nil if it is absent.
     public func attribute(_ name: StaticString, _ namespace: Namespace) -> String? {
         value(of: name, namespace).map(arena.text)
     }
@@ -68,7 +68,7 @@ public struct Element: @unchecked Sendable {
         return Int(node.firstAttribute)..<(Int(node.firstAttribute) &+ Int(node.attributeCount))
     }
 
-    /// What an element holds, in order.
+    /// A part of an element's content.
     public enum Content: Sendable {
         case element(Element)
         case text(String)
@@ -104,12 +104,12 @@ public struct Element: @unchecked Sendable {
     /// The first child element; of an iq its payload.
     public var firstChild: Element? { firstChild { _ in true } }
 
-    /// The first child `name` of `namespace`; nil where there is none.
+    /// Returns the first child `name` of `namespace`; nil if it is absent.
     public func child(_ name: StaticString, _ namespace: Namespace) -> Element? {
         firstChild { $0.matches(name, namespace) }
     }
 
-    /// The first child that `matches` accepts; nil where there is none.
+    /// Returns the first child that `matches` accepts; nil if none matches.
     public func firstChild(where matches: (Element) -> Bool) -> Element? {
         var found: Element?
         forEachElement { child in
@@ -148,7 +148,7 @@ public struct Element: @unchecked Sendable {
     /// Calls `body` with the bytes of the local name.
     public func withName<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(arena.bytes(node.name).span) }
 
-    /// Calls `body` with the bytes of the value of the attribute `name` without a prefix; not where it is absent.
+    /// Calls `body` with the bytes of the value of the attribute `name` without a prefix, if it is present.
     public func withAttribute(_ name: StaticString, _ body: (Span<UInt8>) -> Void) {
         if let value = value(of: name, .none) { body(arena.bytes(value).span) }
     }
@@ -168,7 +168,7 @@ public struct Element: @unchecked Sendable {
         }
     }
 
-    /// Calls `body` with the bytes of the namespace URI; none where there is no namespace.
+    /// Calls `body` with the bytes of the namespace URI, which are empty without a namespace.
     public func withNamespaceURI<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome {
         let node = self.node
         return node.namespace == .other ? body(arena.bytes(node.uri).span) : node.namespace.withURI(body)
@@ -204,7 +204,7 @@ public struct Element: @unchecked Sendable {
         return count
     }
 
-    /// The text of the first child `name` of `namespace`; nil where there is no such child.
+    /// Returns the text of the first child `name` of `namespace`; nil if it is absent.
     public func childText(_ name: StaticString, _ namespace: Namespace) -> String? {
         child(name, namespace)?.text
     }
@@ -271,7 +271,7 @@ extension Element {
     /// Whether the local name is `name`, in whatever namespace.
     public func isNamed(_ name: [UInt8]) -> Bool { withName { $0.equals(name.span) } }
 
-    /// The bytes of the value of an attribute; nil where it is absent.
+    /// Returns the bytes of the value of an attribute; nil if it is absent.
     public func attribute(named name: [UInt8], in namespace: NamespaceKey) -> [UInt8]? {
         let node = arena.node(index)
         for position in Int(node.firstAttribute)..<(Int(node.firstAttribute) &+ Int(node.attributeCount)) {

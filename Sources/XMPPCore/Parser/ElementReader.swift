@@ -15,17 +15,16 @@ public struct ElementReader: ~Copyable {
     /// A reader without an item.
     public init() {}
 
-    /// The element of `item`, which stands where the last event of `decoder` stands; nil where it is not one whole
-    /// element.
+    /// Reads the element of `item`, which must be the last event of `decoder`; nil if it is not one whole element.
     public mutating func read(_ item: Span<UInt8>, in decoder: borrowing StreamDecoder) -> Element? {
         reader.begin(decoder)
         return fill(item)
     }
 
-    /// The element that is the last event of `decoder`, which is whole; nil where it is not one.
+    /// Reads the element that is the last event of `decoder`, which must be complete; nil if it is not one element.
     public mutating func read(_ decoder: borrowing StreamDecoder) -> Element? {
         guard let outline = decoder.outline else { return read(decoder.bytes, in: decoder) }
-        // The outline goes with the element and leaves its memory for the next one.
+        // Swapping with the outline leaves its memory for the next item.
         let mustDecode = outline.take(into: &contents)
         contents.resetBytes()
         let item = decoder.bytes
@@ -58,7 +57,7 @@ public struct ElementReader: ~Copyable {
         }
     }
 
-    /// The element of an item that stands in no stream; nil where it is not one whole element.
+    /// Reads an item outside a stream; nil if it is not one whole element.
     public mutating func read(_ item: Span<UInt8>) -> Element? {
         reader.begin()
         return fill(item)

@@ -5,10 +5,10 @@ internal import CLibXML2
 /// Owns the `xmlParserCtxt` and the state its callbacks work on. libxml2 calls them only from inside `feed`, with a plain
 /// pointer to that state: a callback counts no references.
 final class ParserContext {
-    /// The declarations of the root, as written in its tag; what the pool looks for.
+    /// The declarations of the root, as written in its tag; the key of the pool.
     let root: [UInt8]
 
-    /// At an address that stays, which libxml2 hands to each callback. Nothing else refers to it.
+    /// The state at a stable address, which libxml2 passes to each callback. Nothing else refers to it.
     private let state: UnsafeMutablePointer<State>
 
     /// A URI by libxml2's interned pointer, which stays what it is as long as the context lives.
@@ -75,7 +75,7 @@ final class ParserContext {
 
     deinit {
         if let context = state.pointee.context {
-            // With a push parser and own callbacks there is no tree, but libxml2 may hold a document shell.
+            // A push parser with custom callbacks builds no tree, but libxml2 may hold an empty document.
             if let document = context.pointee.myDoc { xmlFreeDoc(document) }
             xmlFreeParserCtxt(context)
         }
@@ -181,7 +181,7 @@ final class ParserContext {
         _ count: Int
     ) {
         guard state.pointee.depth > 1 else { return refuse(state, 0, "text outside the element") }
-        // A CDATA section may hold nothing, which is no text.
+        // A CDATA section may be empty, which does not count as text.
         if count > 0, state.pointee.isFilling { state.pointee.contents.addText(span(text, count)) }
     }
 

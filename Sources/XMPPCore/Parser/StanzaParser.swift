@@ -7,12 +7,12 @@ internal import CLibXML2
 /// shared context is two to three times as fast as one a session, and an idle session costs nothing. A context is
 /// dropped after an error, or when its dictionary of names has grown, since libxml2 never forgets a name.
 ///
-/// What is acceptable is the scanner's decision. If libxml2 refuses an item that the scanner accepted, the error says
+/// The scanner decides which items are acceptable. If libxml2 refuses an item that the scanner accepted, the error says
 /// so; that is a fault of this program or of libxml2, never a reason to stop a stream.
 public final class StanzaParser {
     /// Why libxml2 refused an item.
     public struct Failure: Error, Sendable, Hashable {
-        /// libxml2's error number (xmlParserErrors), or 0 where it gave none or was not asked.
+        /// libxml2's error number (xmlParserErrors), or 0 if it gave none or did not run.
         public var code: Int
         /// libxml2's words, one line.
         public var message: String
@@ -36,8 +36,8 @@ public final class StanzaParser {
         try parse(decoder.bytes, root: decoder.declarations)
     }
 
-    /// Parses one element that stands in a stream with the namespace declarations `root`: what stands between
-    /// `<stream` and `>` in the header, as ``StreamDecoder/declarations`` has them.
+    /// Parses one element of a stream with the namespace declarations `root`: the text between `<stream` and `>` in the
+    /// header, as in ``StreamDecoder/declarations``.
     public func parse(_ item: Span<UInt8>, root: [UInt8]) throws(Failure) -> Element {
         if !isKnownUniquelyReferenced(&arena) { arena = ElementArena() }
         let context = try takeContext(root)

@@ -1,4 +1,4 @@
-/// What a server offers on a stream (RFC 6120 §4.3.2, and the extensions that add to it).
+/// The features that a server offers on a stream (RFC 6120 §4.3.2, and the extensions that add to it).
 public struct StreamFeatures: Sendable, Equatable {
     /// The `<features/>` element of the streams namespace.
     public let element: Element
@@ -27,7 +27,7 @@ public struct StreamFeatures: Sendable, Equatable {
 
     private var authentication: Element? { element.child("authentication", .sasl2) }
 
-    /// SASL2 mechanisms (XEP-0388), in the server's order; nil where SASL2 is not offered.
+    /// SASL2 mechanisms (XEP-0388), in the server's order; nil if SASL2 is not offered.
     public var sasl2Mechanisms: [String]? { authentication?.children("mechanism", .sasl2).map(\.text) }
 
     /// What may be done together with SASL2 (XEP-0388 §2.2): binding, resumption, token requests.
@@ -43,7 +43,7 @@ public struct StreamFeatures: Sendable, Equatable {
         inlineFeatures.filter { $0.matches("fast", .fast) }.flatMap { $0.children("mechanism", .fast) }.map(\.text)
     }
 
-    /// Types of channel binding (XEP-0440); nil where the server does not say.
+    /// Types of channel binding (XEP-0440); nil if the server does not list them.
     public var channelBindings: [String]? {
         element.child("sasl-channel-binding", .saslChannelBinding)?
             .children("channel-binding", .saslChannelBinding).compactMap { $0.attribute("type") }
@@ -64,7 +64,8 @@ public struct StreamFeatures: Sendable, Equatable {
         return versions.first { element.child("sm", $0) != nil }
     }
 
-    /// The most bytes that the sender accepts in one element of the stream (XEP-0478); nil where it does not say.
+    /// The maximum size that the sender accepts for one element of the stream, in bytes (XEP-0478); nil if it is not
+    /// announced.
     public var itemBytes: Int? { Self.itemBytes(announcedIn: element) }
 
     /// The same of any element that can hold limits: the features, or a server's `<bidi/>` (XEP-0478 §3).

@@ -8,14 +8,14 @@
 ///     }
 ///     send(xml.take())
 ///
-/// What it writes parses back to exactly the values it was given: TAB, LF and CR in an attribute and CR in
-/// text go out as character references, `>` does after `]]`. A character that XML 1.0 cannot hold at all is replaced by
-/// U+FFFD and counted in ``replacedCharacters``. Attributes are quoted with `'`, as in the examples of the RFCs, which
-/// leaves the XML readable inside JSON.
+/// The output parses back to exactly the given values. TAB, LF and CR in an attribute and CR in text are written as
+/// character references, as is `>` after `]]`. A character that XML 1.0 cannot represent is replaced by U+FFFD and
+/// counted in ``replacedCharacters``. Attributes are quoted with `'`, as in the examples of the RFCs, which leaves the
+/// XML readable inside JSON.
 ///
 /// Names are the caller's, and are not escaped: take them from constants, or from XML that was parsed.
 public struct XMLWriter: Sendable {
-    /// What was written and not yet taken; an unfinished start tag is among it.
+    /// The pending output; it includes an unfinished start tag.
     public private(set) var bytes: [UInt8] = []
 
     /// How many characters XML cannot hold were replaced by U+FFFD since the writer was made.
@@ -147,7 +147,7 @@ public struct XMLWriter: Sendable {
         bytes.append(contentsOf: xml)
     }
 
-    /// Hands over what was written and goes on with an empty buffer.
+    /// Returns the output and empties the buffer.
     ///
     /// Elements may be open: a stream header is taken while its element stays open to the end of the stream.
     public mutating func take() -> [UInt8] {
@@ -175,7 +175,7 @@ public struct XMLWriter: Sendable {
 
     /// Copies runs that need no escape in one go; that is nearly everything.
     private mutating func escape(_ source: Span<UInt8>, in place: Place) {
-        // What ends a run beside `<`, `&`, control characters and what is beyond ASCII.
+        // Bytes that end a run besides `<`, `&`, control characters and those beyond ASCII.
         let stop = place == .text ? UInt8(ascii: "]") : UInt8(ascii: "'")
         var copied = 0
         var position = 0
@@ -235,13 +235,13 @@ public struct XMLWriter: Sendable {
 extension XMLWriter {
     /// Writes a parsed element with everything in it, so that it parses back to an equal one.
     ///
-    /// Namespaces are declared as default namespaces where they change; a prefix appears only on attributes that need one.
+    /// Namespaces are declared as default namespaces at each change; a prefix appears only on attributes that need one.
     /// Prefixes of the original are not kept: content that names prefixes in its text or values loses their meaning.
     ///
     /// - Parameters:
-    ///   - element: What to write.
-    ///   - inherited: The default namespace where it is written; in a stream the stream's content namespace.
-    ///   - changes: Attributes without a prefix to set, or to leave out where the value is `nil`.
+    ///   - element: The element to write.
+    ///   - inherited: The default namespace at that point; in a stream the stream's content namespace.
+    ///   - changes: Attributes without a prefix to set, or to omit if the value is `nil`.
     public mutating func element(
         _ element: Element,
         inheriting inherited: String,
@@ -283,7 +283,7 @@ extension XMLWriter {
         brackets = 0
     }
 
-    /// Writes the start tag of an element but for its end.
+    /// Writes the start tag of an element except for its end.
     private mutating func begin(
         _ arena: ElementArena,
         _ node: ElementArena.Node,

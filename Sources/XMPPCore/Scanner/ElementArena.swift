@@ -15,7 +15,7 @@ final class ElementArena {
         var namespace = Namespace.none
         /// `name` is text, not the name of an element.
         var isText = false
-        /// In an outline: `uri` stands in the declarations of the stream's header, not in the item.
+        /// In an outline: `uri` is in the declarations of the stream's header, not in the item.
         var isInherited = false
         var firstAttribute: Int32 = 0
         var attributeCount: Int32 = 0
@@ -53,11 +53,11 @@ final class ElementArena {
     struct Contents: ~Copyable {
         private(set) var nodes = UniqueArray<Node>()
         private(set) var attributes = UniqueArray<Attribute>()
-        /// What names, values and texts stand in.
+        /// The bytes of names, values and texts.
         private(set) var bytes = UniqueArray<UInt8>()
         private(set) var openNode: Int32 = -1
         private var textNode: Int32 = -1
-        /// Bytes of the URIs of all elements and attributes, as if each had its own, but for those of the table.
+        /// Bytes of the URIs of all elements and attributes, counted once for each, except those of the table.
         private var uriBytes = 0
         private var uriLimit = Int.max
 
@@ -73,11 +73,11 @@ final class ElementArena {
 
         mutating func resetBytes() { bytes.removeAll(keepingCapacity: 64 << 10) }
 
-        /// Whether the namespaces, spelled out at each element, would be many times the item: a prefix of one letter can
-        /// stand for 64 KiB, thousands of times. That must not be copied, written anew or compared.
+        /// Whether the namespaces, if repeated at each element, would be many times the size of the item: a prefix of
+        /// one letter can represent 64 KiB, thousands of times. Such an item must not be copied, rewritten or compared.
         var isTooWide: Bool { uriBytes > uriLimit }
 
-        /// The same for contents that were filled by who did not know the item's length.
+        /// The same for contents filled without knowing the item's length.
         func isTooWide(itemBytes: Int) -> Bool { uriBytes > Self.uriLimit(itemBytes: itemBytes) }
 
         private static func uriLimit(itemBytes: Int) -> Int {
@@ -139,7 +139,7 @@ final class ElementArena {
             openNode = nodes[Int(openNode)].parent
         }
 
-        /// Adds character data that stands at `range`.
+        /// Adds the character data at `range`.
         @inline(__always)
         mutating func addText(_ range: ByteRange) {
             guard openNode >= 0 else { return }

@@ -1,10 +1,11 @@
-/// What the scanner has seen of an item, kept for whoever reads the item next: elements, attributes and runs of text,
-/// by their offsets.
+/// The structure of an item as the scanner has seen it, kept for the item's next reader: elements, attributes and runs
+/// of text, by their offsets.
 ///
-/// Reading an item a second time costs as much as scanning it; this costs next to nothing. One outline serves all
-/// decoders of an event loop, so that an idle stream keeps none: it belongs to the item that was begun last. Of an item
-/// whose bytes came in several reads with another stream's between them nothing is left, and the reader goes through its
-/// bytes again; so it does where an item holds what an outline does not tell (CDATA sections, prefixed attributes).
+/// Reading an item a second time costs as much as scanning it; using the outline costs next to nothing. One outline
+/// serves all decoders of an event loop, so that an idle stream needs none: it belongs to the item that began last. If
+/// an item arrived in several reads with another stream's data between them, its outline is lost, and the reader parses
+/// its bytes again. It also does so if the item contains parts that an outline does not support (CDATA sections,
+/// prefixed attributes).
 public final class ItemOutline {
     /// No method calls anything that comes back to the outline. With checks of exclusive access at each tag, to read a tree took 12,587
     /// instructions a stanza instead of 10,293.
@@ -130,7 +131,7 @@ public final class ItemOutline {
 
 /// A child element of an item, as its outline tells it.
 public struct OutlinedChild: Sendable, BitwiseCopyable {
-    /// What it holds.
+    /// The content of the element.
     public enum Content: Sendable, BitwiseCopyable {
         /// Character data as written, in the item, or nothing.
         case text(ByteRange)
@@ -143,17 +144,17 @@ public struct OutlinedChild: Sendable, BitwiseCopyable {
     public let name: ByteRange
     /// Namespace.
     public let namespace: Namespace
-    /// Where the item declares the namespace that is ``Namespace/other``, as written; empty for another, and where the
-    /// stream's header declares it.
+    /// The range of the declaration if the item declares the namespace and it is ``Namespace/other``, as written;
+    /// otherwise empty, as when the stream's header declares it.
     public let uri: ByteRange
-    /// What it holds.
+    /// The content of the element.
     public let content: Content
 }
 
 extension StreamDecoder {
     /// Calls `body` with each child element of the last event's item, in order, until it returns false.
     ///
-    /// - Returns: whether `body` was called with all; false also where the decoder has no outline of the item.
+    /// - Returns: whether `body` was called with all; false also if the decoder has no outline of the item.
     public func forEachChild(_ body: (OutlinedChild) -> Bool) -> Bool {
         guard let outline else { return false }
         var index = 1
@@ -178,7 +179,7 @@ extension StreamDecoder {
 }
 
 extension ItemOutline {
-    /// What the element holds whose node is at `index`, and all of it before `end`.
+    /// The content of the element at `index`, all of which is before `end`.
     fileprivate func content(_ index: Int, _ end: Int) -> OutlinedChild.Content {
         if let text = text(index, end) { return .text(text) }
         let inner = node(index + 1)

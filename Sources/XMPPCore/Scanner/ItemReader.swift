@@ -1,11 +1,11 @@
-/// Takes one whole item apart in place: tags and runs of character data with the exact bytes they stand at.
+/// Reads one whole item in place: tags and runs of character data with their exact ranges.
 ///
-/// For those who must change some bytes and leave all others as they were, redaction first of all; libxml2 cannot tell
-/// where a value stood, so here the scanner's own parts read the item again instead of an ``Element`` being made. The
-/// item is one the scanner has accepted. It is not checked again, but whatever else is handed in ends in
-/// ``Token/fault``, never in a crash. Keep a reader and begin again for each item: it allocates nothing then.
+/// For callers that change some bytes and leave all others unchanged, redaction first of all. libxml2 does not report
+/// the position of a value, so this reader uses the scanner's parts instead of making an ``Element``. The item must be
+/// one that the scanner has accepted. It is not checked again, but any other input ends in ``Token/fault``, never in a
+/// crash. Reuse a reader and begin again for each item: it allocates nothing then.
 public struct ItemReader: ~Copyable {
-    /// What stands at the current place of the item.
+    /// The token at the current position of the item.
     public enum Token: Sendable, Hashable {
         /// A start tag; ``ItemReader/name``, ``ItemReader/namespace`` and the attributes tell it. A tag that closes
         /// itself gives an ``end`` next.
@@ -43,7 +43,7 @@ public struct ItemReader: ~Copyable {
     public private(set) var name = ByteRange.empty
     /// Namespace of the current start tag.
     public private(set) var namespace = Namespace.none
-    /// Where the current start tag stands.
+    /// The range of the current start tag.
     public private(set) var tagRange = ByteRange.empty
 
     private var tag = Tag()
@@ -65,7 +65,7 @@ public struct ItemReader: ~Copyable {
         reset()
     }
 
-    /// Begins an item that stands in no stream: only what it declares itself is bound.
+    /// Begins an item outside a stream: only its own declarations apply.
     public mutating func begin() {
         scope.removeAll()
         reset()
@@ -104,10 +104,10 @@ public struct ItemReader: ~Copyable {
         )
     }
 
-    /// Appends the URI of the current start tag's namespace; nothing where it has none.
+    /// Appends the URI of the current start tag's namespace; nothing if it has none.
     func appendNamespaceURI(to output: inout [UInt8]) { scope.appendURI(of: binding, to: &output) }
 
-    /// Appends the URI of an attribute's namespace; nothing where it has none.
+    /// Appends the URI of an attribute's namespace; nothing if it has none.
     func appendNamespaceURI(ofAttribute index: Int, _ item: Span<UInt8>, to output: inout [UInt8]) {
         let prefix = item.extracting(tag.attributes[index].prefix)
         guard !prefix.isEmpty, let binding = scope.find(prefix) else { return }

@@ -2,8 +2,8 @@
 ///
 /// Finding a prefix compares it with each of them: at most ``StreamLimits/namespaces`` comparisons.
 ///
-/// Bytes that are needed later are copied when a declaration comes into force, so the tag it stood in may go: every
-/// prefix, and each URI that is not in the table of known ones.
+/// Bytes needed later are copied when a declaration comes into force, so that its tag may be discarded: every prefix,
+/// and each URI that is not in the table of known ones.
 struct NamespaceScope: ~Copyable {
     /// Not private: other modules destroy scopes that are part of their types.
     struct Binding: BitwiseCopyable {
@@ -14,7 +14,7 @@ struct NamespaceScope: ~Copyable {
         var namespace = Namespace.none
         /// For an unknown namespace: the index of the outermost binding to the same URI.
         var first = NamespaceScope.unbound
-        /// Where the URI stands in the item, or empty when it was declared before the item began.
+        /// The range of the URI in the item, or empty if it was declared before the item began.
         var source = ByteRange.empty
     }
 
@@ -44,7 +44,7 @@ struct NamespaceScope: ~Copyable {
         arena.append(other.arena.span)
     }
 
-    /// Brings the declarations of a tag into force. `isHeader`: they outlive the item they stand in.
+    /// Brings the declarations of a tag into force. `isHeader`: they outlive the item that contains them.
     mutating func enter(
         _ tag: borrowing Tag,
         in bytes: Span<UInt8>,
@@ -100,7 +100,8 @@ struct NamespaceScope: ~Copyable {
         return Int32(truncatingIfNeeded: bindings.count)
     }
 
-    /// Whether a namespace holds what stands in no URI: white space, a control character, or one of `"<>\\^`{|}`.
+    /// Whether a namespace contains a character that a URI cannot: white space, a control character, or one of
+    /// `"<>\\^`{|}`.
     private static func isDoubtful(_ uri: Span<UInt8>) -> Bool {
         for index in uri.indices {
             switch uri[index] {
@@ -128,7 +129,7 @@ struct NamespaceScope: ~Copyable {
         bindings.truncate(to: count)
     }
 
-    /// The default namespace's binding, innermost first; ``unbound`` where there is none.
+    /// The innermost binding of the default namespace; ``unbound`` if it is not declared.
     var defaultBinding: Int32 {
         var index = bindings.count
         while index > 0 {
@@ -138,7 +139,7 @@ struct NamespaceScope: ~Copyable {
         return Self.unbound
     }
 
-    /// The binding of `prefix`, which is not empty, innermost first; nil where there is none.
+    /// The innermost binding of `prefix`, which must not be empty; nil if it is not declared.
     func find(_ prefix: Span<UInt8>) -> Int32? {
         var index = bindings.count
         while index > 0 {
@@ -151,7 +152,7 @@ struct NamespaceScope: ~Copyable {
         return prefix.equals("xml") ? Self.xml : nil
     }
 
-    /// What a binding names.
+    /// The namespace of a binding.
     @inline(__always)
     func namespace(_ binding: Int32) -> Namespace {
         binding >= 0 ? bindings[Int(binding)].namespace : binding == Self.xml ? .xml : .none
@@ -200,7 +201,7 @@ struct NamespaceScope: ~Copyable {
         }
     }
 
-    /// The declarations in force as they would stand in a tag: ` xmlns:prefix='uri'` for each.
+    /// The declarations in force as written in a tag: ` xmlns:prefix='uri'` for each.
     var declarations: [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(96)

@@ -35,7 +35,7 @@ public struct ScanFault: Error, Sendable, Hashable {
     public var code: Code
     /// Offset of the offending byte from the beginning of the epoch.
     public var offset: UInt64
-    /// The limit that was passed, in its own unit; 0 where no limit is meant.
+    /// The exceeded limit, in its unit; 0 if the fault is not a limit.
     public var limit: Int
 
     /// A fault at `offset` of the epoch.

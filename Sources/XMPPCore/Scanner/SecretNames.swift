@@ -60,7 +60,7 @@ public enum SecretNames {
                 switch byte {
                 case 0x2F where index > 0 && bytes[index - 1] == 0x2F: isInURL = true
                 case 0x2F where isInURL: if TextScan.holds("invit", bytes, at: index + 1) { return true }
-                // What is percent-encoded may be any of these.
+                // Percent-encoding may represent any of these.
                 case 0x25, 0x3F, 0x40: if isInURL { return true }
                 case 0...0x20, 0x22, 0x3C, 0x3E: isInURL = false
                 default: break

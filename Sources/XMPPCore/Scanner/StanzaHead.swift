@@ -15,14 +15,14 @@ public struct StanzaHead: Sendable, Hashable {
             self.needsDecoding = needsDecoding
         }
 
-        /// A value that stands there as it is meant.
+        /// A value without references, which needs no decoding.
         package init(decoded range: ByteRange) { self.init(range: range, needsDecoding: false) }
     }
 
     /// The three stanzas (RFC 6120 §8), in the stream's content namespace, and everything else.
     public enum Kind: Sendable, Hashable {
         case iq, message, presence
-        /// An element at depth 1 that is no stanza: SASL, TLS, stream management, an error of the stream.
+        /// An element at depth 1 other than a stanza: SASL, TLS, stream management, a stream error.
         case nonza
     }
 
@@ -46,8 +46,8 @@ public struct StanzaHead: Sendable, Hashable {
     public var payloadName: ByteRange?
     /// Namespace of the first child.
     public var payloadNamespace = NamespaceName(.none)
-    /// The item holds an element or attribute whose name is in the redaction catalogue, or a character reference
-    /// inside a tag, which could hide one: it must go through redaction before anybody sees it.
+    /// The item holds an element or attribute named in the redaction catalogue, or a character reference inside
+    /// a tag, which could hide one: it must be redacted before it is shown.
     public var mayHoldSecret = false
     /// The item is written in a way that parsers have been known to read differently: a CDATA section, a character inside a
     /// tag given by its number, or ``hasDoubtfulNamespace``.
@@ -75,9 +75,9 @@ extension StanzaHead {
     }
 }
 
-/// A namespace as a head names it: one of the table, or a URI to be looked up where it was declared.
+/// A namespace in a head: one of the table, or a URI to be looked up at its declaration.
 public struct NamespaceName: Sendable, Hashable {
-    /// Where an unknown URI stands.
+    /// The place of an unknown URI.
     public enum Source: Sendable, Hashable {
         /// In the table of known namespaces.
         case known
@@ -89,7 +89,7 @@ public struct NamespaceName: Sendable, Hashable {
 
     /// The namespace, ``Namespace/other`` for an unknown one.
     public var namespace: Namespace
-    /// Where an unknown URI stands.
+    /// The place of an unknown URI.
     public var source: Source
 
     /// A namespace of the table.

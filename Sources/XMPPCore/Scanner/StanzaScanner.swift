@@ -11,11 +11,11 @@
 public struct StanzaScanner: ~Copyable {
     /// A top-level item.
     public enum Item {
-        /// What stands at the top level of a stream.
+        /// An item at the top level of a stream.
         public enum Kind: Sendable {
             /// `<?xml …?>`; begins a new epoch.
             case declaration
-            /// `<stream:stream …>`; begins a new epoch where no declaration did.
+            /// `<stream:stream …>`; begins a new epoch if no declaration did.
             case header
             /// A stanza or other element at depth 1.
             case element
@@ -41,7 +41,7 @@ public struct StanzaScanner: ~Copyable {
     private enum State {
         /// Between items: before the header, or at depth 1.
         case between
-        /// In the content of an element; the cursor is where to go on.
+        /// In the content of an element; scanning continues at the cursor.
         case content
         case section
         /// In a tag that begins at the cursor and is not complete; looked for its end up to `searched`.
@@ -50,20 +50,19 @@ public struct StanzaScanner: ~Copyable {
         case faulted(ScanFault.Code, at: Int, limit: Int)
     }
 
-    /// What a look at the window, or a part of it, gave.
+    /// The result of scanning the window, or a part of it.
     enum Signal {
         /// A part has been read, and the next can follow.
         case more
         /// The item is not complete; show the same window again with more bytes behind it.
         case incomplete
-        /// An item of `length` bytes stands at the beginning of the window; its head is in ``head``. Take it away before
-        /// the next look.
+        /// The window begins with an item of `length` bytes; its head is in ``head``. Remove it before the next call.
         case item(Item.Kind, length: Int, beginsEpoch: Bool)
         /// The bytes at this offset of the window are not acceptable; nothing more can be said of this stream.
         case fault(ScanFault.Code, at: Int, limit: Int = 0)
     }
 
-    /// Changeable at any time; what is measured from then on is measured against these.
+    /// May change at any time; later measurements use the new limits.
     var limits: StreamLimits {
         didSet { limits = limits.clamped }
     }
@@ -81,22 +80,22 @@ public struct StanzaScanner: ~Copyable {
     /// The names of open elements that are in the window no more, outermost first.
     private var names: [UInt8] = []
     private let secrets = SecretNames.sieve
-    /// Told of every tag of an item, where there is one.
+    /// Receives every tag of an item, if present.
     let outline: ItemOutline?
     /// The word for the current item in the outline.
     private(set) var outlinedItem: UInt64 = 0
 
-    /// The declarations of the stream header, as they would stand in a tag: ` xmlns:prefix='uri'` for each.
+    /// The declarations of the stream header, as written in a tag: ` xmlns:prefix='uri'` for each.
     private(set) var declarations: [UInt8] = []
 
-    /// A scanner at the beginning of a stream. Where there is an `outline`, it is filled for ``ElementReader``.
+    /// Creates a scanner at the beginning of a stream. An `outline` is filled for ``ElementReader``.
     init(limits: StreamLimits = .unauthenticated, outline: ItemOutline? = nil) {
         self.limits = limits.clamped
         self.outline = outline
     }
 
-    /// What is known so far of the item that is not complete yet, or never will be; empty between items, and once the
-    /// beginning of the item has been given up.
+    /// The head, as far as known, of an item that is not complete yet, or never will be. It is empty between items, and
+    /// after the beginning of the item has been discarded.
     var partialHead: StanzaHead {
         switch state {
         case .between, .ended: StanzaHead()
@@ -140,7 +139,7 @@ public struct StanzaScanner: ~Copyable {
         }
     }
 
-    /// The end of the input: what was wrong with an item that never became complete, if anything was.
+    /// Ends the input: returns the fault of an incomplete item, if it has one.
     mutating func finish(_ window: Span<UInt8>) -> Signal {
         guard case .tag = state, case .fault(let code, let at, let limit) = tag.read(window, at: cursor, limits: limits)
         else { return .incomplete }
@@ -148,8 +147,9 @@ public struct StanzaScanner: ~Copyable {
         return .fault(code, at: at, limit: limit)
     }
 
-    /// Where in the window the next look begins. What lies before is not looked at again, but for a tag, which is taken
-    /// apart once when its end has come: so the work grows with the bytes and not with the number of reads.
+    /// The position in the window at which the next call continues. Earlier bytes are not scanned again, except for a
+    /// tag, which is parsed once when its end has arrived: so the work grows with the bytes and not with the number of
+    /// reads.
     var resumePoint: Int {
         if case .tag(let searched, _, _) = state { searched } else { cursor }
     }
@@ -180,7 +180,7 @@ public struct StanzaScanner: ~Copyable {
     }
 }
 
-/// Between items: white space, declarations, where an item begins, and what may not stand there.
+/// Between items: white space, declarations, the beginning of items, and invalid bytes.
 extension StanzaScanner {
     private mutating func readBetween(_ window: Span<UInt8>) -> Signal {
         guard !window.isEmpty else { return .incomplete }
@@ -220,7 +220,7 @@ extension StanzaScanner {
         return count
     }
 
-    /// What is wrong with a first byte that is neither `<` nor white space.
+    /// The fault of a first byte that is neither `<` nor white space.
     private func openingFault(_ byte: UInt8) -> ScanFault.Code {
         switch byte {
         case 0xFE, 0xFF: open.count == 0 ? .unsupportedEncoding : .invalidUTF8
@@ -261,7 +261,7 @@ extension StanzaScanner {
     }
 }
 
-/// Tags: finding their end, opening and closing elements, and what a head says of them.
+/// Tags: finding their end, opening and closing elements, and filling the head.
 extension StanzaScanner {
     /// Looks for the `>` of an incomplete tag without taking it apart again at each new byte. Stops early at what no
     /// tag can hold, so that a fault is reported when it is seen.
@@ -573,7 +573,7 @@ extension StanzaScanner {
         }
     }
 
-    /// Moves the cursor behind plain text; what there is to return where it does not end at a byte to look at.
+    /// Moves the cursor behind plain text; returns a signal unless it ends at a byte to examine.
     @inline(__always)
     private mutating func passText(_ window: Span<UInt8>, isSection: Bool) -> Signal? {
         var mayHoldKey = false
@@ -606,7 +606,7 @@ extension StanzaScanner {
             guard open.count > 1 else { return .fault(.textOutsideStanza, at: start) }
             state = .section
             head.isUnusual = true
-            // Text that goes on in a section may hold what neither of the two parts shows.
+            // Text that continues in a section may hold a secret that neither part shows.
             head.mayHoldSecret = true
             cursor = start &+ 9
             outline?.giveUp(outlinedItem)

@@ -28,7 +28,7 @@ public struct StreamDecoder: ~Copyable {
     /// decoder is moved often.
     private final class Oversize {
         let start: UInt64
-        /// What was known when the limit was passed; the last word on secrets comes with the end.
+        /// The head known when the limit was exceeded; whether the item may hold secrets is certain only at its end.
         let head: StanzaHead
         /// The head once the end has been seen.
         var end: StanzaHead?
@@ -74,10 +74,10 @@ public struct StreamDecoder: ~Copyable {
         get { hasOversize ? bytesOfOversize : storage.span.extracting(current) }
     }
 
-    /// Where ``bytes`` are, valid until the next call: for what has the decoder as a part of it, and hands them out as its own.
+    /// The address of ``bytes``, valid until the next call: for owners that expose this span as their own.
     @inlinable package var placeOfBytes: UnsafeBufferPointer<UInt8> { bytes.withUnsafeBufferPointer { $0 } }
 
-    /// Where ``pending`` is, valid until the next call.
+    /// The address of ``pending``, valid until the next call.
     @inlinable package var placeOfPending: UnsafeBufferPointer<UInt8> { pending.withUnsafeBufferPointer { $0 } }
 
     @usableFromInline var bytesOfOversize: Span<UInt8> {
@@ -107,8 +107,8 @@ public struct StreamDecoder: ~Copyable {
         storage.append(input)
     }
 
-    /// Begins anew, as at the beginning of a leg: what was declared and what waits is forgotten. The number of the stream
-    /// and the offset within the leg go on. For a stream inside TLS, about which nothing may be believed that came before
+    /// Restarts as at the beginning of a leg: declarations and pending bytes are discarded. The number of the stream
+    /// and the offset within the leg continue. For a stream inside TLS, which must not use any data received before it
     /// (RFC 6120 §5.4.3.3).
     public mutating func restart() {
         position += UInt64(pendingCount)
@@ -167,8 +167,8 @@ public struct StreamDecoder: ~Copyable {
         scanner.look(storage.span.extracting(start..<storage.count))
     }
 
-    /// The end of the input, asked for when ``next()`` gives nothing more: what is left of an item that never became
-    /// complete, or nil where nothing is.
+    /// Ends the input, after ``next()`` has returned nil: returns the rest of an incomplete item, or nil if no bytes
+    /// remain.
     public mutating func finish() -> StreamEvent? {
         forgetTruncated()
         guard !isFinished, pendingCount > 0 || hasOversize else { return nil }
@@ -185,8 +185,8 @@ public struct StreamDecoder: ~Copyable {
         return event
     }
 
-    /// Whether all bytes so far belong to whole items or stand between them: another item could stand here. Asked for
-    /// when ``next()`` gives nothing more.
+    /// Whether all bytes so far belong to whole items or are between them, so that another item could begin here. Valid
+    /// after ``next()`` has returned nil.
     public var isBetweenItems: Bool { !hasOversize && !storage[consumed...].contains(UInt8(ascii: "<")) }
 
     /// Appends the URI of a name in the head of the last event.
@@ -203,7 +203,7 @@ public struct StreamDecoder: ~Copyable {
     /// Copies the declarations in force: at an item those of the stream header.
     func copyScope(to scope: inout NamespaceScope) { scanner.copyScope(to: &scope) }
 
-    /// The namespace declarations of the stream header, as they would stand in a tag: ` xmlns:prefix='uri'` for each.
+    /// The namespace declarations of the stream header, as written in a tag: ` xmlns:prefix='uri'` for each.
     public var declarations: [UInt8] { scanner.declarations }
 
     /// Calls `body` with each prefix (empty for the default) and URI that the stream header declared.
@@ -251,7 +251,8 @@ public struct StreamDecoder: ~Copyable {
         current = consumed..<storage.count
         let offset = position - epochStart + UInt64(max(0, at))
         var event = makeEvent(.fault(ScanFault(code, at: offset, limit: limit)), length: pendingCount)
-        // Of an item beyond the limit the beginning has gone; where none had begun the head is that of the item before.
+        // The beginning of an item beyond the limit was discarded; if no item had begun, the head is that of the
+        // previous item.
         if hasOversize { event.isTruncated = true } else if at > 0 { event.head = scanner.partialHead }
         return event
     }
@@ -311,9 +312,9 @@ public struct StreamDecoder: ~Copyable {
     }
 }
 
-/// What happened in one direction of a stream.
+/// An event in one direction of a stream.
 public struct StreamEvent: Sendable {
-    /// What happened.
+    /// The kind of event.
     public enum Kind: Sendable {
         /// A whole top-level item.
         case item(StanzaScanner.Item.Kind)
@@ -325,7 +326,7 @@ public struct StreamEvent: Sendable {
         case torn
     }
 
-    /// What happened.
+    /// The kind of event.
     public var kind: Kind
     /// The stream's number within the leg.
     public var epoch: Int

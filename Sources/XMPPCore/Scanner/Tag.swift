@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// One tag, taken apart: offsets of its parts in the bytes it was read from. Reused from tag to tag.
 struct Tag: ~Copyable {
-    /// An attribute or namespace declaration as it stands in the tag.
+    /// An attribute or namespace declaration as written in the tag.
     struct Attribute: BitwiseCopyable {
         var name = ByteRange.empty
         /// Offset of the colon in the name, or -1.
@@ -16,7 +16,7 @@ struct Tag: ~Copyable {
         /// The binding of its prefix, set by ``Tag/resolve(_:in:defaultBinding:)``.
         var binding = NamespaceScope.unbound
 
-        /// The prefix of the name; empty where there is none.
+        /// The prefix of the name; empty if it has none.
         var prefix: Range<Int> { Int(name.start)..<max(Int(name.start), Int(colon)) }
         var localName: Range<Int> { (colon < 0 ? Int(name.start) : Int(colon) &+ 1)..<Int(name.end) }
         /// Of a namespace declaration: the prefix it declares; empty for the default namespace.
@@ -42,8 +42,8 @@ struct Tag: ~Copyable {
     private var seenNames: UInt64 = 0
     /// Two attributes have the same bit, and may have the same name.
     private var mayRepeatName = false
-    /// Nothing reads this. An `Atomic` lives in memory, so the compiler reads a tag, and a scanner or decoder with it, where it
-    /// is; it would copy it first wherever another value lends it.
+    /// Never read. An `Atomic` has an address, so the compiler reads a tag in place, and with it a scanner or decoder;
+    /// otherwise it would copy the tag wherever another value lends it.
     private let place = Atomic<UInt8>(0)
 
     /// One bit for a name, by its length, first and last byte: names with different bits are different. Names that differ in case
@@ -56,7 +56,7 @@ struct Tag: ~Copyable {
 
     var localName: ByteRange { colon < 0 ? name : ByteRange(Int(colon) &+ 1, Int(name.end)) }
 
-    /// The prefix of the name; empty where there is none.
+    /// The prefix of the name; empty if it has none.
     @_lifetime(copy bytes)
     func prefix(in bytes: Span<UInt8>) -> Span<UInt8> {
         bytes.extracting(Int(name.start)..<max(Int(name.start), Int(colon)))
@@ -247,7 +247,7 @@ struct Tag: ~Copyable {
             let count = TextScan.countSmallLetters(bytes, from: start)
             index &+= count
             if count > 0, count <= limit {
-                // What follows the names of elements and attributes.
+                // Bytes that follow the names of elements and attributes.
                 switch unsafe bytes[unchecked: index] {
                 case 0x3E, 0x20, 0x2F, 0x3D: return .name(ByteRange(start, index), colon: -1)
                 default: break
@@ -296,14 +296,15 @@ struct Tag: ~Copyable {
     }
 }
 
-/// What the names in a tag mean where the tag stands.
+/// Resolution of the names in a tag.
 extension Tag {
     enum Resolution {
         case binding(Int32)
         case fault(ScanFault.Code, at: Int)
     }
 
-    /// Resolves the element's prefix, and checks that each attribute's prefix is bound and none stands there twice.
+    /// Resolves the element's prefix, and checks that each attribute's prefix is bound and that no attribute is
+    /// repeated.
     ///
     /// Each prefix is resolved once. The check for duplicates compares each pair of attributes at worst: with
     /// ``StreamLimits/attributes`` at its default of 256 that is 32,640 pairs a tag.

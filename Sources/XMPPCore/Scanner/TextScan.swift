@@ -1,4 +1,4 @@
-/// What stopped a scan over character data.
+/// The reason why a scan over character data stopped.
 enum TextStop {
     /// The end of the bytes: everything before the offset is accepted; from there more bytes are needed.
     case end(Int)
@@ -16,8 +16,8 @@ enum TextScan {
             .otherThanSmallLetters.first
     }
 
-    /// As ``Swift/Span/skipPlain(from:quote:)`` for text, which stops at `]`. `mayHoldKey` becomes true where a sign of a key in a URL was passed: see
-    /// ``holdsKeySign(_:_:)``.
+    /// Like ``Swift/Span/skipPlain(from:quote:)`` for text, but stops at `]`. Sets `mayHoldKey` to true if it passes a
+    /// sign of a key in a URL: see ``holdsKeySign(_:_:)``.
     @inline(__always)
     private static func skipPlainText(_ bytes: Span<UInt8>, from index: Int, mayHoldKey: inout Bool) -> Int {
         var index = index
@@ -39,7 +39,7 @@ enum TextScan {
         return end
     }
 
-    /// Scans the value of an attribute until its closing quote or something that may not stand there.
+    /// Scans the value of an attribute until its closing quote or an invalid byte.
     static func scanValue(_ bytes: Span<UInt8>, from start: Int, quote: UInt8) -> TextStop {
         var index = start
         while true {
@@ -61,8 +61,8 @@ enum TextScan {
         }
     }
 
-    /// Scans text until `<` or `]`, in a CDATA section until `]`. `mayHoldKey` becomes true where a sign of a key in a URL
-    /// was passed.
+    /// Scans text until `<` or `]`, in a CDATA section until `]`. Sets `mayHoldKey` to true if it passes a sign of a
+    /// key in a URL.
     @inline(__always)
     static func scanText(_ bytes: Span<UInt8>, from start: Int, isSection: Bool, mayHoldKey: inout Bool) -> TextStop {
         var index = start
@@ -89,8 +89,8 @@ enum TextScan {
         }
     }
 
-    /// Passes white space that is no space, and characters beyond ASCII, as many as there are in a row; the byte at
-    /// `start` is a control character or beyond ASCII.
+    /// Skips consecutive white space other than spaces, and characters beyond ASCII; the byte at `start` is a control
+    /// character or beyond ASCII.
     private static func skipUnusual(_ bytes: Span<UInt8>, at start: Int) -> TextStop {
         var index = start
         while index < bytes.count {
@@ -122,7 +122,7 @@ extension TextScan {
     /// Whether one of these bytes of text is a sign of a key in a URL: `#` or `=`, as in `aesgcm://…#` and `;preauth=`, or
     /// the second slash of `://`, behind which a password or a query may stand. Base64 holds `//`, but no colon.
     ///
-    /// What precedes the second slash may stand in front of `range`, where an earlier read ended.
+    /// The bytes before the second slash may precede `range`, if an earlier read ended there.
     private static func holdsKeySign(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
         for index in range {
             switch bytes[index] {
@@ -154,7 +154,7 @@ extension TextScan {
             if (block.marks(0x23) .| block.marks(0x3D)).bits &>> behind != 0 { signs.hasKey = true }
             if (block.marks(0x3F) .| block.marks(0x40)).bits &>> behind != 0 { signs.hasMark = true }
             let letters = (block | SIMD16<UInt8>(repeating: 0x20)).marks(0x69).bits
-            // The slash in front of the first letter stands in the block before, or was another's.
+            // The slash before the first letter may be in the block before, so assume one.
             if letters & (block.marks(0x2F).bits &<< 1 | 1) | block.marks(0x25).bits != 0 { signs.hasPath = true }
             return false
         }
@@ -233,8 +233,8 @@ extension TextScan {
         return signs
     }
 
-    /// Whether behind `//` a path may lead to an invitation, whose token is a part of it: `/invit` in whatever case, or a
-    /// `%`, which may stand for any letter of it.
+    /// Whether a path after `//` may lead to an invitation, which contains a token: `/invit` in any case, or a `%`,
+    /// which may encode any letter of it.
     private static func mayLeadToInvitation(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
         var isInURL = false
         for index in range {
@@ -249,7 +249,7 @@ extension TextScan {
         return false
     }
 
-    /// Whether `name`, in small letters, stands at `index` in whatever case.
+    /// Whether `name`, given in small letters, is at `index` in any case.
     static func holds(_ name: StaticString, _ bytes: Span<UInt8>, at index: Int) -> Bool {
         guard index &+ name.utf8CodeUnitCount <= bytes.count else { return false }
         for offset in 0..<name.utf8CodeUnitCount where bytes[index &+ offset] | 0x20 != name.utf8Start[offset] {

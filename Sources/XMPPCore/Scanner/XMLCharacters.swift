@@ -5,14 +5,14 @@ enum XMLCharacters {
     private static let nameHigh: UInt64 = 0x07FF_FFFE_87FF_FFFE  // A-Z _ a-z
     private static let startLow: UInt64 = 0x0400_0000_0000_0000  // :
 
-    /// Whether an ASCII byte may stand in a name.
+    /// Whether an ASCII byte may occur in a name.
     @inline(__always)
     static func isName(_ byte: UInt8) -> Bool {
         let mask = byte < 64 ? nameLow : nameHigh
         return byte < 128 && (mask &>> UInt64(byte & 63)) & 1 == 1
     }
 
-    /// Whether an ASCII byte other than `:` may stand in a name.
+    /// Whether an ASCII byte other than `:` may occur in a name.
     @inline(__always)
     static func isUnprefixedName(_ byte: UInt8) -> Bool {
         let mask = byte < 64 ? nameLow ^ startLow : nameHigh
@@ -32,7 +32,7 @@ enum XMLCharacters {
         byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
     }
 
-    /// Whether a scalar may stand in a document at all (production 2).
+    /// Whether a scalar may occur in a document at all (production 2).
     static func isCharacter(_ scalar: UInt32) -> Bool {
         switch scalar {
         case 0x9, 0xA, 0xD, 0x20...0xD7FF, 0xE000...0xFFFD, 0x10000...0x10FFFF: true
@@ -50,7 +50,7 @@ enum XMLCharacters {
         }
     }
 
-    /// Whether a scalar beyond ASCII may stand in a name (production 4a).
+    /// Whether a scalar beyond ASCII may occur in a name (production 4a).
     static func isName(scalar: UInt32) -> Bool {
         switch scalar {
         case 0xB7, 0x300...0x36F, 0x203F...0x2040: true
@@ -58,7 +58,7 @@ enum XMLCharacters {
         }
     }
 
-    /// What stands at an offset where a sequence of several bytes should begin.
+    /// The result of decoding a multi-byte sequence at an offset.
     enum Sequence {
         case scalar(UInt32, length: Int)
         /// The bytes so far are well-formed, more are needed.

@@ -43,7 +43,7 @@ enum XMLReference {
         return value
     }
 
-    /// The character that one of the five entities XML declares itself stands for.
+    /// The character of one of the five entities that XML predefines.
     static func entity(_ name: Span<UInt8>) -> UInt8? {
         switch name.count {
         case 3 where name.equals("amp"): 0x26
@@ -56,12 +56,12 @@ enum XMLReference {
     }
 }
 
-/// What an attribute value or character data means, as against the bytes it is written with.
+/// Decodes attribute values and character data.
 public enum AttributeValue {
-    /// Appends what the attribute value `raw` means (XML 1.0 §3.3.3): references replaced, each tab and each line end a
+    /// Appends the decoded attribute value `raw` (XML 1.0 §3.3.3): references replaced, each tab and each line end as a
     /// space.
     ///
-    /// `raw` has passed the scanner; what is not a reference is taken as it stands.
+    /// `raw` must have passed the scanner; an invalid reference is copied unchanged.
     public static func decode(_ raw: Span<UInt8>, into output: inout [UInt8]) {
         decode(raw, lineEnd: 0x20, into: &output)
     }
@@ -84,11 +84,11 @@ public enum AttributeValue {
                 output.append(byte)
             case 0x0A: output.append(lineEnd)
             case 0x0D:
-                // CR LF is one line end; the LF stands for both.
+                // CR LF is one line end; the LF represents both.
                 if index &+ 1 == raw.count || raw[index &+ 1] != 0x0A { output.append(lineEnd) }
             case 0x09: output.append(lineEnd == 0x20 ? 0x20 : byte)
             default:
-                // Nearly all bytes are what they stand for: they go in as long a run as there is.
+                // Nearly all bytes need no decoding: append the longest possible run.
                 var end = index &+ 1
                 while end < raw.count, raw[end] >= 0x20, raw[end] != 0x26 { end &+= 1 }
                 output.append(raw.extracting(index..<end))
@@ -99,7 +99,8 @@ public enum AttributeValue {
         }
     }
 
-    /// Appends the character that the reference at `index` stands for; the offset behind its `;`, nil where it is none.
+    /// Appends the character of the reference at `index`; returns the offset after its `;`, or nil if it is not a
+    /// reference.
     private static func appendReference(_ raw: Span<UInt8>, at index: Int, to output: inout [UInt8]) -> Int? {
         guard case .special(let end) = XMLReference.check(raw, at: index) else { return nil }
         let body = raw.extracting((index &+ 1)..<(end &- 1))

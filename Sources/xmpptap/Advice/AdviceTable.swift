@@ -5,7 +5,7 @@ internal import TapNetwork
 internal import TapRecord
 internal import TapSecurity
 
-/// What to try where a login fails: all words that name flags, subcommands or settings of servers.
+/// Advice for failed logins: all words that name flags, subcommands or settings of servers.
 ///
 /// Each is an imperative in lower case without a final stop.
 enum AdviceTable {
@@ -101,7 +101,7 @@ enum AdviceTable {
         }
     }
 
-    /// What makes this client trust the authority; where the client is unknown, the file and the page that says it of all.
+    /// How to make this client trust the authority; for an unknown client, the file and the manual page.
     private static func words(for trust: Remedy.AuthorityTrust) -> String {
         let flag = trust.folder.map { AuthorityFolder($0).flag } ?? ""
         let export = "'xmpptap ca export --domain \(trust.domain)\(flag)'"
@@ -134,7 +134,7 @@ enum AdviceTable {
     }
 }
 
-// What helps where there is no certificate authority that can be used.
+// Advice if no certificate authority can be used.
 extension AdviceTable {
     /// The error with its advice.
     static func line(_ error: AuthorityError, in folder: AuthorityFolder) -> String {
@@ -143,8 +143,8 @@ extension AdviceTable {
 }
 
 extension AuthorityFolder {
-    /// What has to be typed behind an `xmpptap ca` command so that it means this folder, a space before it; empty for the
-    /// usual one.
+    /// The flag that selects this folder in an `xmpptap ca` command, with a leading space; empty for the default
+    /// folder.
     var flag: String { isUsual ? "" : " --ca-dir \(Self.word(path))" }
 
     /// A word for a shell, quoted if necessary.
@@ -160,7 +160,7 @@ extension AuthorityFolder {
     }
 }
 
-// What helps where a file cannot be read, or lacks something.
+// Advice if a file cannot be read, or lacks something.
 extension AdviceTable {
     /// For a recording that cannot be played.
     static let recordWhole =
@@ -244,7 +244,7 @@ extension AdviceTable {
     }
 }
 
-// What helps where a proxy does not run.
+// Advice if a proxy does not run.
 extension AdviceTable {
     static func words(for code: ProxyError.Code) -> String {
         switch code {
@@ -260,14 +260,14 @@ extension AdviceTable {
     }
 }
 
-// What helps where the address of the upstream is not one.
+// Advice if the address of the upstream is invalid.
 extension AdviceTable {
     static func words(for code: EndpointError.Code) -> String? {
         code == .domain ? "for the server of a domain use --upstream-domain" : nil
     }
 }
 
-// What helps where a proxy cannot be controlled, or does not do what a command asks.
+// Advice if a proxy cannot be controlled, or refuses a command.
 extension AdviceTable {
     static func words(for code: ControlError.Code) -> String? {
         switch code {
@@ -289,7 +289,7 @@ extension AdviceTable {
         }
     }
 
-    /// Nil where the advice of the proxy itself fits a command too.
+    /// Nil if the proxy's advice is suitable for a command too.
     static func words(for problem: ControlProblem) -> String? {
         switch problem {
         case .noSuchSession: "'xmpptap sessions' lists them"

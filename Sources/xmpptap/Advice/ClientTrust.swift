@@ -6,7 +6,7 @@ struct ClientTrust: Sendable {
     let name: String
     /// The client in a list of all.
     let title: String
-    /// What it calls itself, in lower case: parts of the node of its capabilities, or of its name.
+    /// The names that the client gives itself, in lower case: parts of the node of its capabilities, or of its name.
     var signs: [String] = []
     /// The TLS libraries that it is known to use.
     var libraries: Set<ClientSoftware.Library> = []
@@ -22,7 +22,7 @@ struct ClientTrust: Sendable {
     ///
     /// - Parameters:
     ///   - file: The authority's certificate, as a shell takes it.
-    ///   - authority: What the authority may sign for.
+    ///   - authority: The name that the authority may sign for.
     func steps(file: String, authority: String) -> [String] { instructions(file, authority) }
 
     /// The kind of client that this is; nil if that is not known.

@@ -38,7 +38,7 @@ extension LoginDiagnosis {
         }
     }
 
-    /// Where the cause is, seen from the probe, which is the client.
+    /// The location of the cause, seen from the probe, which is the client.
     var place: String {
         switch side {
         case .client: "cause: the account or this machine, not the server"

@@ -144,7 +144,7 @@ enum StanzaFile {
     /// More than a session takes unless its limits were raised far.
     private static let limit = 16 << 20
 
-    /// The file's bytes, which must be UTF-8 where they are to be a text; `-` is standard input.
+    /// Reads the file, which must be UTF-8 if it is used as text; `-` is standard input.
     static func read(_ path: String, isText: Bool = true) throws(Failure) -> [UInt8] {
         if path == "-", isatty(STDIN_FILENO) == 1 {
             Console.tell("reading the stanza from standard input; end it with Ctrl-D")

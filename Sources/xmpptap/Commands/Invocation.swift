@@ -41,7 +41,7 @@ enum Invocation {
     private static func names(below command: any ParsableCommand.Type) -> [String] {
         let names = command.configuration.subcommands.filter { $0.configuration.shouldDisplay }
             .compactMap { $0.configuration.commandName }
-        // The parser adds this one by itself.
+        // The parser adds this one.
         return command == XMPPTap.self ? names + ["help"] : names
     }
 

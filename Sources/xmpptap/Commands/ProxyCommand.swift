@@ -156,7 +156,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         }
     }
 
-    /// What the proxy is controlled by, which ends behind it.
+    /// Creates the control service, which ends after the proxy.
     private func control(
         of service: ProxyService,
         _ session: SessionOptions,
@@ -240,7 +240,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         }
     }
 
-    /// Goes on in new log files where the old ones were moved away, and reads the rule files again.
+    /// Continues in new log files if the old ones were moved, and reads the rule files again.
     private static func reload(_ tap: TapRun, _ service: ProxyService) {
         ServiceManager.reloading()
         tap.logs.reopen()

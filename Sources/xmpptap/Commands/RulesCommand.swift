@@ -122,7 +122,7 @@ struct RulesCommand: ParsableCommand {
             try report.run(Array(files[count...]), sessions: Set(session), keys: keys)
         }
 
-        /// Whether a file that another follows is a recording: by what is in it, of standard input by its place.
+        /// Whether a file before the last is a recording: by its content, or for standard input by its position.
         private static func isRecording(_ path: String) -> Bool {
             guard path != "-", !path.hasSuffix(".pfw") else { return false }
             return path.hasSuffix(".xtap") || (try? RecordReader([path])) != nil

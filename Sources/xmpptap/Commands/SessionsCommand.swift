@@ -318,7 +318,7 @@ struct HeldNumber: ParsableArguments {
     )
     var number: UInt64
 
-    /// Has the stanza released.
+    /// Asks the proxy to release the stanza.
     func release(
         _ action: String,
         _ stanza: [UInt8]?,

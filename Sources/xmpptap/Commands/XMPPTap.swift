@@ -65,8 +65,8 @@ struct XMPPTap: AsyncParsableCommand {
         }
     }
 
-    /// Exits with `status`, or with ``ExitStatus/file`` if a write to standard output failed. A closed pipe, as with `head`,
-    /// is no failure.
+    /// Exits with `status`, or with ``ExitStatus/file`` if a write to standard output failed. A closed pipe, as with
+    /// `head`, does not count as a failure.
     private static func end(with status: ExitStatus) -> Never {
         BottomLine.hide(isEnd: true)
         guard let fault = Console.fault, fault.code != .brokenPipe else { Glibc.exit(status.rawValue) }

@@ -5,7 +5,7 @@ internal import TapControl
 internal import TapNetwork
 internal import TapRecord
 
-// What a shell offers for values.
+// Completion of values in a shell.
 extension CompletionKind {
     /// The values of an enumeration.
     static func choices<Choice: RawRepresentable & CaseIterable>(_ type: Choice.Type) -> CompletionKind
@@ -50,7 +50,7 @@ extension CompletionKind {
 
 /// What completions offer that is known only when they are asked for.
 enum Completions {
-    /// What the first argument is when a shell asks.
+    /// The first argument of a shell's completion request.
     static let request = "---completion"
 
     /// A session of a running proxy.
@@ -67,10 +67,10 @@ enum Completions {
     /// Time for the proxy to answer: a user waits.
     private static let timeout = Duration.seconds(1)
 
-    /// Commands whose sessions are a running proxy's.
+    /// Commands that use the sessions of a running proxy.
     private static let controlling: Set = ["inject", "level", "ping", "rules", "sessions", "tail"]
 
-    /// Looks for what an answer may need: the parser asks for it, and cannot wait.
+    /// Fetches the data that an answer may need: the parser requests completions synchronously.
     ///
     /// - Parameter arguments: The request: `---completion COMMAND… -- ARGUMENT …`, with the words of the line at the end.
     static func prepare(_ arguments: [String]) async {
@@ -100,7 +100,7 @@ enum Completions {
         return try ControlClient(onlyIn: ControlPath.folder)
     }
 
-    /// What can stand at the end of a log specification: a level once, the two directions, a part with its level.
+    /// The completions of a log specification: a level once, the two directions, a part with its level.
     static func logSpecs(_ typed: String) -> [String] {
         // In zsh the word may begin with the option: `--log=info`.
         let spec = typed.hasPrefix("--") ? typed.drop { $0 != "=" }.dropFirst() : typed[...]

@@ -47,7 +47,7 @@ struct SessionOption: ParsableArguments {
 
     /// The session that is meant, as the proxy lists it.
     ///
-    /// - Throws: A ``Failure`` where it is no session or several, a ``ControlClientError`` where the proxy does not answer.
+    /// - Throws: A ``Failure`` if no session or several match, a ``ControlClientError`` if the proxy does not answer.
     func choose(_ client: ControlClient) async throws -> RunningSession {
         if let number = session.first { return try await client.session(number) }
         let name = jid?.description ?? ""

@@ -3,7 +3,7 @@ internal import TapRecord
 
 /// One session of a running proxy, for people.
 struct SessionReport {
-    /// What a session has beside its own fields: name, which is also its path, and the fields that are shown.
+    /// The parts of a session besides its fields: name, which is also the path, and the fields shown.
     static let parts: [(name: String, fields: [String])] = [
         ("timeline", ["step", "outcome", "duration_ns", "condition", "reason"]),
         ("roster", ["jid", "state"]),
@@ -12,10 +12,10 @@ struct SessionReport {
 
     let session: RunningSession
 
-    /// The lines; tables are at most `width` columns wide where that can be, nil cuts nothing.
+    /// The lines; tables are at most `width` columns wide if possible, nil cuts nothing.
     func lines(width: Int?) -> [String] { lines(OutputStyle(width: width)) }
 
-    /// The lines, with control characters escaped, as wide as the terminal where that can be.
+    /// The lines, with control characters escaped, as wide as the terminal if possible.
     func lines(_ style: OutputStyle) -> [String] {
         let jid = session.json["jid"]?.text ?? "(not bound)"
         let who = "\(session.number) \(jid), \(session.json["phase"]?.text ?? "")"
@@ -38,7 +38,7 @@ struct SessionReport {
         return lines
     }
 
-    /// What it is beside its number, by name.
+    /// The session's attributes besides its number, by name.
     private var fields: [(name: String, text: String)] {
         let json = session.json
         var fields: [(String, String)] = []

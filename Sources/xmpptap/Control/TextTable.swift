@@ -6,7 +6,7 @@ struct TextTable {
     let rows: [[String]]
     /// Columns that are aligned to the right.
     var numeric: Set<Int> = []
-    /// Columns that are cut where a line would be wider than it may be, the last one first.
+    /// Columns that are cut if a line would be too wide, the last one first.
     var flexible: [Int] = []
     /// Columns that are left out if a line would be wider than it may be, the first one first.
     var optional: [Int] = []
@@ -18,10 +18,10 @@ struct TextTable {
     /// The colour of a cell by its column and its text; nil is none.
     var colour: (Int, String) -> Colour? = { _, _ in nil }
 
-    /// The lines, without control characters, at most `width` columns wide where that can be; nil cuts nothing.
+    /// The lines, without control characters, at most `width` columns wide if possible; nil cuts nothing.
     func lines(width: Int?) -> [String] { lines(OutputStyle(width: width)) }
 
-    /// The lines, without control characters, at most as wide as the terminal where that can be.
+    /// The lines, without control characters, at most as wide as the terminal if possible.
     func lines(_ style: OutputStyle) -> [String] {
         let rows = ([header] + rows).map { $0.map(Console.escaped) }
         var widths = header.indices.map { column in rows.map { Columns.count($0[column]) }.max() ?? 0 }

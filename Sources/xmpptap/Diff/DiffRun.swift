@@ -20,7 +20,7 @@ struct DiffSide: Sendable {
         self.keys = keys
     }
 
-    /// What comes on standard input, in a file without a name, since a comparison reads it more than once.
+    /// Copies standard input to an unnamed file, since a comparison reads it more than once.
     init(standardInput descriptor: Int32, keys: [UInt8]) throws(Failure) {
         let folder = Console.environment("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
         var path = Array("\(folder)/xmpptap-XXXXXX".utf8CString)
@@ -287,7 +287,7 @@ struct DiffRun: Sendable {
 }
 
 extension RawSpan {
-    /// Where `text` ends, if it stands in the first `count` bytes.
+    /// The offset after `text`, if it occurs in the first `count` bytes.
     fileprivate func place(behind text: StaticString, within count: Int) -> Int? {
         withUnsafeBytes { bytes in
             let size = text.utf8CodeUnitCount

@@ -4,8 +4,8 @@ internal import TapReplay
 
 /// Noise files: which ones there are, and how they are written.
 enum NoiseFiles {
-    /// Where a recording's noise file lies: beside it, with `.noise` in the place of its ending; compressing it changes
-    /// nothing.
+    /// The path of a recording's noise file: the same folder and name, with the ending `.noise`; the ending of a
+    /// compression is ignored.
     static func path(beside recording: String) -> String {
         let ending = Compression(path: recording)?.ending ?? ""
         let recording = String(recording.dropLast(ending.count))
@@ -14,7 +14,7 @@ enum NoiseFiles {
         return recording[..<dot] + ".noise"
     }
 
-    /// The rules of the files that were named, then of those beside the recordings, where there are any.
+    /// The rules of the named files, followed by those beside the recordings, if they exist.
     static func rules(_ named: [String], beside recordings: [String]) throws(Failure) -> NoiseRules {
         var files = named
         for recording in recordings where recording != "-" {
@@ -35,7 +35,7 @@ enum NoiseFiles {
         }
     }
 
-    /// Adds rules to a file, which is made where there is none; what stands in it stays.
+    /// Appends rules to a file, which is created if it is missing; its contents are kept.
     static func add(_ rules: [NoiseRules.Rule], to path: String) throws(Failure) {
         let text =
             access(path, F_OK) == 0
@@ -59,8 +59,8 @@ enum OutputText {
 
     /// Replaces a file, which is never seen half written.
     ///
-    /// `body` writes it beside its place, in a file that is there and empty, which is renamed. What is no regular file, such as
-    /// a pipe, is written to as it is.
+    /// `body` writes an empty draft in the same folder, which is renamed afterwards. A file that is not regular, such
+    /// as a pipe, is written directly.
     static func replace(_ path: String, _ body: (_ draft: String) throws(Failure) -> Void) throws(Failure) {
         let status = FileStatus(path: path)
         guard status?.isRegular ?? true else { return try body(path) }

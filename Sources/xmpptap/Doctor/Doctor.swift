@@ -204,10 +204,10 @@ struct CheckResult: Hashable {
         case stop
     }
 
-    /// What was checked, in one word.
+    /// The checked item, in one word.
     let subject: String
     let outcome: Outcome
-    /// What was found, and what to do.
+    /// The result, and the remedy.
     let text: String
 
     static func ok(_ subject: String, _ text: String) -> CheckResult {

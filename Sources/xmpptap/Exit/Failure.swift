@@ -2,7 +2,7 @@ internal import TapCapture
 internal import TapNetwork
 internal import TapRecord
 
-/// An error that ends the program: its exit code, and one line with what failed, why, and what to do.
+/// An error that ends the program: its exit code, and one line with the failure, its cause, and the remedy.
 struct Failure: Error, Hashable {
     let status: ExitStatus
     /// The line, without the program's name. Empty if everything is already printed.

@@ -7,7 +7,7 @@ enum ExplainForm: String, CaseIterable {
     case svg
     case html
 
-    /// What is drawn; nil is nothing.
+    /// The form of the document; nil if none is drawn.
     var document: DiagramForm.Document? {
         switch self {
         case .text: nil
@@ -28,7 +28,7 @@ struct DiagramReport {
         diagrams = SequenceDiagrams(of: wanted, for: document)
     }
 
-    /// What is missing; nil where all sessions are drawn.
+    /// The missing parts; nil if all sessions are drawn.
     var remark: String? {
         var remarks: [String] = []
         let count = diagrams.all.count

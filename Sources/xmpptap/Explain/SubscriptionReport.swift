@@ -1,13 +1,13 @@
 internal import TapDiagnosis
 internal import TapRecord
 
-/// How people came to be contacts or not to be, in lines.
+/// The history of presence subscriptions between accounts, in lines.
 struct SubscriptionReport {
     var history: SubscriptionHistory
     var style = OutputStyle.plain
 
-    /// The story, a line each, with control characters escaped; for each pair what happened in the order of time, and how it
-    /// stands at the end.
+    /// The history, one line for each event, with control characters escaped; for each pair the events in the order of
+    /// time, and the final state.
     func lines() -> [String] {
         var lines: [String] = []
         for pair in history.pairs {
@@ -26,7 +26,7 @@ struct SubscriptionReport {
         return lines
     }
 
-    /// A text behind its head, and under it where it is longer than a line.
+    /// A text after its head, wrapped below it if it is longer than a line.
     private func rows(_ head: String, _ text: String) -> [String] {
         let indent = Columns.count(head) + 2
         return style.wrapped(Console.escaped(text), indent: indent).enumerated().map { number, line in
@@ -35,7 +35,7 @@ struct SubscriptionReport {
         }
     }
 
-    /// How it stands at the end, as each of the two last saw it.
+    /// The final state, as each of the two last saw it.
     private static func outcome(_ events: [SubscriptionHistory.Event], _ pair: SubscriptionHistory.Pair) -> String {
         let seen = [pair.first, pair.second].compactMap { account in
             events.last { $0.account == account }.map { "\(account): \($0.change.outcome)\(gloss($0.change.after))" }
@@ -43,7 +43,7 @@ struct SubscriptionReport {
         return seen.joined(separator: "; ")
     }
 
-    /// What a state means for the account.
+    /// The meaning of a state for the account.
     private static func gloss(_ state: SubscriptionState?) -> String {
         guard let state else { return "" }
         return switch (state.to, state.from, state.isPendingOut, state.isPendingIn) {

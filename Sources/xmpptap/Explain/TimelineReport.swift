@@ -40,7 +40,7 @@ struct TimelineReport {
         return "\(owner.user ?? "the client") at \(address)"
     }
 
-    // MARK: What came of it
+    // MARK: Outcome
 
     /// A sentence about a session.
     private struct Statement {
@@ -161,7 +161,8 @@ struct TimelineReport {
             + steps.map { "  \(Self.head($0.cells, widths))  \($0.outcome)" }
     }
 
-    /// The same in the grid of a terminal: a mark in the place of the result, and what does not fit cut, except why a step failed.
+    /// The same in the grid of a terminal: a mark in place of the result. Text that does not fit is cut, except the
+    /// reason of a failed step.
     private func grid(_ steps: [Step]) -> [String] {
         let width = style.width ?? 80
         // A terminal of few columns has no room for times.

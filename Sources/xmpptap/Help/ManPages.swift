@@ -114,7 +114,7 @@ enum ManPages {
 
 /// A command as the parser describes it.
 struct CommandDefinition {
-    /// What is typed for it, such as `xmpptap ca create`.
+    /// The words to type, such as `xmpptap ca create`.
     let title: String
     let abstract: String
     let discussion: String
@@ -160,7 +160,7 @@ struct CommandDefinition {
 
     /// The program's, with all its commands.
     ///
-    /// - Parameter dump: What the parser says of it as JSON, as with `--experimental-dump-help`.
+    /// - Parameter dump: The parser's description in JSON, as with `--experimental-dump-help`.
     static func program(dump: String) throws(Failure) -> CommandDefinition {
         let dump = Array(dump.utf8)
         let json: JSONValue?

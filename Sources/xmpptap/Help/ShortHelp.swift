@@ -1,7 +1,7 @@
 internal import TapRecord
 
-/// What `--help` prints of a command: usage, the options that most people need, examples, and where the rest is. It fits a
-/// screen of 40 rows. `xmpptap help COMMAND` prints everything.
+/// The output of `--help` for a command: usage, the options that most people need, examples, and pointers to the rest.
+/// It fits a screen of 40 rows. `xmpptap help COMMAND` prints everything.
 struct ShortHelp {
     /// Commands with at most so many options show them all.
     static let mostOptions = 12
@@ -41,7 +41,7 @@ struct ShortHelp {
         ],
     ]
 
-    /// The pages of the manual that tell of a command.
+    /// The pages of the manual that describe a command.
     static let topics: [String: [String]] = [
         "demo": ["start"], "proxy": ["start", "tls", "logs", "changes", "upstream"],
         "read": ["logs", "captures", "packets"], "sniff": ["packets", "logs"], "probe": ["logins"],
@@ -55,7 +55,7 @@ struct ShortHelp {
 
     init(command: CommandDefinition) { self.command = command }
 
-    /// The help that the arguments ask for by `--help` or `-h`; nil where they do not, or name no command.
+    /// The help that the arguments request by `--help` or `-h`; nil if they do not, or do not name a command.
     ///
     /// - Parameter definitions: Those of all commands, in JSON.
     init?(asked arguments: [String], _ definitions: @autoclosure () -> String) {
@@ -166,7 +166,7 @@ struct ShortHelp {
 }
 
 extension CommandDefinition {
-    /// The last word of what is typed for it.
+    /// The last word of the command.
     fileprivate var name: String { String(title.split(separator: " ").last ?? "") }
 }
 

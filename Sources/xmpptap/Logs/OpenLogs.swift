@@ -9,16 +9,16 @@ final class OpenLogs: Sendable {
     /// Passes records to all logs.
     let dispatcher: RecordDispatcher
 
-    /// The log whose level can be changed while the program runs; nil where there are captures alone.
+    /// The log whose level can be changed while the program runs; nil if all outputs are captures.
     let controlled: ControlledOutput?
 
     private let sinks: [(name: String, sink: any LogOutput)]
     /// The capture's index among them, and its path.
     private let capture: (place: Int, path: CapturePath)?
     private let watch: Watch
-    /// Counts what the terminal shows; nil where no terminal shows it in rows.
+    /// Counts the records shown on the terminal; nil unless a terminal shows them in rows.
     private let summary: SummarySink?
-    /// Shows logins that take long, where logins are folded.
+    /// Shows logins that take long, if logins are folded.
     private let unfolding: Task<Void, Never>?
     /// Refreshes the line at the bottom of the terminal.
     private let status = Mutex<Task<Void, Never>?>(nil)
@@ -28,7 +28,8 @@ final class OpenLogs: Sendable {
         private struct State {
             /// Indices of the logs that cannot be written.
             var failing: Set<Int> = []
-            /// Indices of the logs whose reader closed the pipe, which is no failure: standard output only.
+            /// Indices of the logs whose reader closed the pipe, which does not count as a failure: standard output
+            /// only.
             var unread: Set<Int> = []
             var tell: (@Sendable (Bool) -> Void)?
         }
@@ -235,7 +236,7 @@ final class OpenLogs: Sendable {
     /// can be written again. Calls come on any thread, one at a time.
     func onFailure(_ tell: @escaping @Sendable (Bool) -> Void) { watch.onChange(tell) }
 
-    /// What each log has written so far.
+    /// The output of each log so far, in figures.
     var figures: [LogFigures] {
         sinks.map { name, sink in
             let counters = sink.counters

@@ -1,7 +1,7 @@
 internal import TapDiagnosis
 internal import TapRecord
 
-/// What a run is at, in the words of the line at the bottom of the terminal.
+/// The current state of a run, in the words of the line at the bottom of the terminal.
 ///
 /// `2 sessions · 120 stanzas/s · 1 failed login · slowest iq 1.2 s: roster: 2 contacts`
 struct RunStatus {

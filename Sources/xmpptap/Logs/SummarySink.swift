@@ -2,7 +2,7 @@ internal import Synchronization
 internal import TapDiagnosis
 internal import TapRecord
 
-/// Counts what a run came to, beside the log of a terminal, and says it at the end.
+/// Counts the results of a run, beside the log of a terminal, and prints them at the end.
 final class SummarySink: Sink {
     let level: Level
     private let summary = Mutex(RunSummary())
@@ -17,12 +17,13 @@ final class SummarySink: Sink {
         summary.withLock { $0.note(record, content: content) }
     }
 
-    /// What the run has come to so far.
+    /// The results so far.
     var soFar: RunSummary { summary.withLock { $0 } }
 
-    /// Lines that end a run, without control characters, no longer than the terminal is wide; none where there was no session.
+    /// Lines that end a run, without control characters, no longer than the terminal is wide; none if there were no
+    /// sessions.
     ///
-    /// - Parameter width: The columns of the terminal; nil where there is none, and lines are whole.
+    /// - Parameter width: The columns of the terminal; nil without a terminal, and lines are not cut.
     static func lines(_ summary: RunSummary, width: Int?, isASCII: Bool = false) -> [String] {
         guard summary.sessions > 0 else { return [] }
         var rows = [Row("sessions", counts(summary.endings, of: summary.sessions))]
@@ -62,7 +63,7 @@ final class SummarySink: Sink {
         let name: String
         /// What separates them is among them.
         private let parts: [String]
-        /// It stands in parentheses behind the parts.
+        /// Text in parentheses after the parts.
         private let remark: String?
 
         /// A remark that is cut has room for some words of it.

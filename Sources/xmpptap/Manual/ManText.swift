@@ -40,7 +40,7 @@ package struct ManText {
         plain(words)
     }
 
-    /// An entry: what is typed, in roff, and what it means.
+    /// An entry: its tag, in roff, and its description.
     package mutating func entry(_ tag: String, _ words: [String]) {
         line(".TP")
         line(tag)
@@ -120,18 +120,18 @@ package struct ManText {
     /// A macro's argument.
     private static func quoted(_ text: String) -> String { "\"\(escaped(text).replacing("\"", with: "\\(dq"))\"" }
 
-    /// A line that is no macro, whatever it begins with.
+    /// A text line, never a macro, whatever its first character.
     private static func line(_ roff: String) -> String {
         roff.hasPrefix(".") || roff.hasPrefix("'") ? "\\&\(roff)" : roff
     }
 
-    /// Text; `-` is a hyphen, except where a flag begins.
+    /// Text; `-` is a hyphen, except at the beginning of a flag.
     package static func escaped(_ text: String) -> String {
         text.replacing("\\", with: "\\(rs").replacing("--", with: "\\-\\-").replacing("'", with: "\\(aq")
             .replacing("`", with: "\\(ga").replacing("^", with: "\\(ha").replacing("~", with: "\\(ti")
     }
 
-    /// What is typed: each character is the one on the keyboard.
+    /// Text to be typed: each character is the one on the keyboard.
     package static func verbatim(_ text: String) -> String {
         escaped(text).replacing("\\-\\-", with: "--").replacing("-", with: "\\-")
     }

@@ -1,6 +1,6 @@
 /// A page of the manual, which is part of the program.
 package struct ManualPage: Sendable {
-    /// What is typed for it, such as `tls`: the name of its file without the ending.
+    /// The name to type, such as `tls`: the name of its file without the ending.
     package let name: String
     /// Its first heading.
     package let title: String

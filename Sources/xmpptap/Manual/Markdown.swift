@@ -82,7 +82,7 @@ package enum Markdown {
         return .heading(level: level, inline(String(line.dropFirst(level + 1))))
     }
 
-    /// The items of a list, which ends where a line neither begins an item nor is indented.
+    /// The items of a list, which ends at a line that neither begins an item nor is indented.
     private static func items(_ lines: inout ArraySlice<Substring>) -> [(mark: String, text: [Inline])] {
         var items: [(mark: String, text: String)] = []
         while let line = lines.first, !line.isEmpty {
@@ -160,7 +160,7 @@ package enum Markdown {
         return parts
     }
 
-    /// What stands between a mark at the beginning and the next one.
+    /// The text between a mark at the beginning and the next one.
     private static func enclosed(_ text: Substring, by mark: String) -> Substring? {
         let inner = text.dropFirst(mark.count)
         guard let end = inner.firstRange(of: mark), end.lowerBound > inner.startIndex else { return nil }

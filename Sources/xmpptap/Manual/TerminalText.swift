@@ -57,7 +57,7 @@ package struct TerminalText {
         return lines
     }
 
-    /// The rows of a table in columns; what does not fit is wrapped within its column.
+    /// The rows of a table in columns; text that does not fit is wrapped within its column.
     private func table(_ rows: [[[Markdown.Inline]]]) -> [String] {
         let count = rows.map(\.count).max() ?? 0
         let columns = (0..<count).map { column in
@@ -147,7 +147,7 @@ package struct TerminalText {
         return words
     }
 
-    /// Where a link leads, if its text does not say so already.
+    /// The target of a link, if its text does not contain it already.
     private static func note(of text: String, to target: String) -> String {
         if target.hasPrefix("http") { return target }
         guard let name = ManualLink.page(target), name != text else { return "" }

@@ -38,7 +38,7 @@ struct CapturePath {
     /// Whether a template gives each session a file.
     static func isPerSession(_ template: String) -> Bool { places(in: template).contains { $0 == "s" || $0 == "j" } }
 
-    /// The characters behind percent signs; a space stands for none.
+    /// The characters after percent signs; a space means that the character is missing.
     private static func places(in template: String) -> [Character] {
         var places: [Character] = []
         var rest = template[...]
@@ -56,7 +56,7 @@ struct CapturePath {
         return .numbered(stem: "\(folder)xmpptap-\(stamp)", ending: ".xtap")
     }
 
-    /// The name of a file; before a JID is bound, `session-N` stands for it.
+    /// The name of a file; before a JID is bound, `session-N` replaces it.
     func name(session: UInt64, jid: String? = nil) -> String {
         var name = ""
         var rest = template[...]

@@ -25,7 +25,7 @@ struct KeyLogOption: ParsableArguments {
         return keys
     }
 
-    /// The same as they stand in the file, for those who read packets several times; empty without a file.
+    /// The lines as bytes of the file, for callers that read packets several times; empty without a file.
     func lines() throws(Failure) -> [UInt8] {
         try keylog.map { path throws(Failure) in try TextFile.bytes(path, limit: Self.mostBytes) } ?? []
     }

@@ -18,7 +18,7 @@ struct LogDestination: Hashable {
     let path: String
     /// Its format. Default: text.
     var form = Form.text
-    /// What it shows. Default: info.
+    /// The selection of records. Default: info.
     var spec = LogSpec(level: .info)
     /// Which records it shows; nil is all.
     var filter: RecordFilter?
@@ -81,7 +81,7 @@ extension RecordFilter {
         return filter
     }
 
-    /// What stands before `,filter=`, and the filter behind it.
+    /// Splits the text before `,filter=` from the filter after it.
     static func split(_ text: String, of flag: String = "") throws(Failure) -> (text: String, filter: RecordFilter?) {
         let mark = ",filter="
         guard let range = text.firstRange(of: mark) else { return (text, nil) }

@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import TapCore
 internal import TapRecord
 
-/// What a command logs to standard output without `--log`.
+/// The log that a command writes to standard output without `--log`.
 protocol UsualLog {
     /// Its description, for the help.
     static var words: String { get }
@@ -112,7 +112,7 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
     @Flag(help: "Close and refuse sessions while a log cannot be written.")
     var logRequired = false
 
-    /// What was typed.
+    /// The flags as typed.
     ///
     /// - Throws: A ``Failure`` if a flag lacks the one that it is about.
     func request() throws(Failure) -> LogRequest {

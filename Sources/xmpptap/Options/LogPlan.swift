@@ -40,7 +40,7 @@ struct LogPlan: Equatable {
         var isTerminal = false
         var isColoured = false
         var showsBodies = false
-        /// Whether records are shown as they come, and nobody asks for those that are held back.
+        /// Whether records are shown as they arrive, without a timer that releases those held back.
         var isLive = false
         /// Whether a file with content is added to; not asked of the files of a folder, which are new.
         var appends = true
@@ -173,13 +173,13 @@ struct LogPlan: Equatable {
 }
 
 extension Surroundings {
-    /// The form of standard output, where nobody asks for another.
+    /// The default form of standard output.
     var usualForm: LogDestination.Form { isTerminal ? .compact : .text }
 }
 
 extension LogDestination.Form {
-    /// What standard output shows in this form, where nobody asks for more: on a terminal the lines of `text` are beside the
-    /// XML; rows of columns are for an overview.
+    /// The default selection of standard output in this form: on a terminal the lines of `text` are beside the XML;
+    /// rows of columns are for an overview.
     func usualSpec(in surroundings: Surroundings) -> LogSpec {
         switch self {
         case .json: LogSpec(level: .verbose)

@@ -42,7 +42,7 @@ struct TriggerOptions: ParsableArguments {
     )
     var captureFor: Duration?
 
-    /// What was typed; nil where nothing was.
+    /// The trigger of the flags; nil if none was given.
     ///
     /// - Throws: A ``Failure`` if a flag lacks the one that it is about.
     func trigger(of capture: String?) throws(Failure) -> CaptureTrigger? {

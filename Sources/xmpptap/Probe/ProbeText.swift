@@ -5,7 +5,7 @@ internal import XMPPCore
 
 /// A probe's report as text: the timeline, the grades, the diagnosis.
 struct ProbeText: Sendable {
-    /// Columns of a line where there is no terminal; longer text is wrapped.
+    /// Columns of a line without a terminal; longer text is wrapped.
     static let usualWidth = 100
 
     let style: OutputStyle
@@ -23,7 +23,7 @@ struct ProbeText: Sendable {
 
     private func drawn(_ lines: [String]) -> [String] { lines.map(style.drawn) }
 
-    /// Texts with a head: beside the first text, or above it where the terminal is narrow.
+    /// Texts with a head: beside the first text, or above it if the terminal is narrow.
     private func lines(_ head: String, _ texts: [String], indent: Int) -> [String] {
         let blank = String(repeating: " ", count: indent)
         let lines = drawn(texts.enumerated().map { ($0 == 0 && !isNarrow ? head : blank) + $1 })
@@ -119,7 +119,7 @@ struct ProbeText: Sendable {
         }
     }
 
-    /// What came of it, and more about that.
+    /// The result, and more about it.
     private func statement(_ mark: OutputStyle.Mark, _ words: String, _ more: String = "") -> [String] {
         let lines = Columns.wrapped(words + more, to: width - 2)
         let isWhole = lines[0].hasPrefix(words)

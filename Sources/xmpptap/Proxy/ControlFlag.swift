@@ -12,7 +12,7 @@ enum ControlFlag: Equatable {
         self = text == "none" ? .none : .path(text)
     }
 
-    /// Listens; nil where there is to be no socket, or the usual place cannot be used.
+    /// Opens the socket; nil if it is disabled, or the default path cannot be used.
     func open() throws(Failure) -> ControlSocket? {
         do throws(ControlError) {
             switch self {

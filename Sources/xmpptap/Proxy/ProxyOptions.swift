@@ -180,7 +180,7 @@ struct ProxyOptions: ParsableArguments {
     )
     var by: PingOptions.Method?
 
-    /// How clients are pinged; nil where they are not.
+    /// Options for pinging clients; nil if pings are off.
     func pingOptions() throws(Failure) -> PingOptions? {
         guard let ping else {
             guard pingTimeout == nil, by == nil else { throw .usage("--ping-timeout and --by need --ping") }
@@ -219,7 +219,7 @@ struct ProxyOptions: ParsableArguments {
     )
     var metrics: ListenSpec?
 
-    /// The port of the metrics, which listens; nil where they have none.
+    /// The listening port of the metrics; nil if they are off.
     func metricsPort() throws(Failure) -> MetricsPort? {
         guard let metrics else { return nil }
         guard metrics.upstream == nil else { throw .usage("--metrics has no server; leave out what follows =") }

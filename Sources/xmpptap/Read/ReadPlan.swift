@@ -4,7 +4,7 @@ internal import TapRecord
 /// What `read` shows of its files, and how.
 struct ReadPlan {
     let files: [String]
-    /// Where it shows it.
+    /// The output.
     let output: LogPlan.Log
     /// The sessions to show; empty is all.
     let sessions: Set<UInt64>
@@ -12,18 +12,18 @@ struct ReadPlan {
     let times: Range<Timestamp>?
     /// The header of the first file.
     let header: RecordHeader
-    /// Everything that the files hold up to verbose is shown, with what a capture has beside.
+    /// Whether everything in the files up to verbose is shown, with the additional fields of a capture.
     let keepsAll: Bool
-    /// Records may be looked at for long of which none is shown.
+    /// Whether many records may be read before one is shown.
     var selects: Bool {
         output.filter != nil || times != nil || !sessions.isEmpty || LogFilter(output.spec).level < .info
     }
-    /// What the user should know beforehand.
+    /// A note for the user before the output.
     let note: String?
-    /// What was asked for; nil is all there is.
+    /// The requested selection; nil means everything.
     private let spec: LogSpec?
 
-    /// Resolves what was typed; `path` is the file to write, standard output where it is nil.
+    /// Resolves the options; `path` is the file to write, nil for standard output.
     init(
         files: [String],
         log: LogSpec?,
@@ -80,18 +80,18 @@ struct ReadPlan {
         (sessions.isEmpty || sessions.contains(record.session)) && times?.contains(record.time) ?? true
     }
 
-    /// The header of what is shown of a part of the files.
+    /// Returns the header of the output for a part of the files.
     ///
     /// - Parameters:
     ///   - header: The header of that part.
-    ///   - isWhole: No record of its run that stood before it is missing.
+    ///   - isWhole: Whether all earlier records of its run are present.
     func header(of header: RecordHeader, isWhole: Bool) -> RecordHeader {
         var shown = header
         shown.isComplete = header.isComplete && keepsAll && isWhole
         if let filter = output.filter {
             shown.filter = header.filter.map { RecordFilter.joined($0, filter.text) } ?? filter.text
         }
-        // What was not recorded is not there, whatever was asked for.
+        // The level of the recording limits the level shown.
         if let spec, let recorded = try? LogSpec(header.level), LogFilter(recorded).level >= LogFilter(spec).level {
             shown.level = spec.description
         }

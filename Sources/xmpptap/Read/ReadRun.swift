@@ -25,7 +25,7 @@ struct ReadRun {
     init(_ plan: ReadPlan, capture: SniffedCapture? = nil) throws(Failure) {
         self.plan = plan
         self.capture = capture
-        // The headers are those of the files: what is shown is what they hold.
+        // Use the headers of the files: they describe the shown records.
         let header = plan.header
         let run = LoggedRun(
             tool: header.tool,
@@ -60,10 +60,10 @@ struct ReadRun {
         return sources[0].revents == 0
     }
 
-    /// Shows everything; with `isReanalysed` what today's code makes of complete captures.
+    /// Shows everything; with `isReanalysed`, the records that the current code makes of complete captures.
     ///
-    /// - Throws: ``ReaderFault`` where a file cannot be read on, a ``Failure`` where lines had to be passed over or
-    ///   nothing could be written. A reader that closes the output is no failure.
+    /// - Throws: ``ReaderFault`` if a file becomes unreadable, a ``Failure`` if lines had to be skipped or nothing
+    ///   could be written. A reader that closes the output does not count as a failure.
     func run(_ reader: RecordReader, isReanalysed: Bool = false) throws {
         let reanalysis = isReanalysed ? Reanalysis(reader) : nil
         // Lines are not read of which the filter shows nothing, unless something else is to be known of them.

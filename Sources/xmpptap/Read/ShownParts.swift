@@ -1,8 +1,8 @@
 internal import TapCapture
 internal import TapRecord
 
-/// Writes the parts that files consist of, each behind its header, so that what is shown can be read like the files: it
-/// says of which run a session is, and what is missing.
+/// Writes the parts of the files, each after its header, so that the output can be read like the files: the header
+/// names the run of a session, and the missing parts.
 struct ShownParts {
     private let plan: ReadPlan
     private let sink: LogSink

@@ -13,7 +13,7 @@ struct SniffedCapture {
     ///
     /// - Parameters:
     ///   - path: A file or folder, as typed.
-    ///   - header: The header of what is sniffed.
+    ///   - header: The header for the sniffed records.
     init(_ path: String, _ trigger: CaptureTrigger?, of header: RecordHeader) throws(Failure) {
         try CapturePath.check(path)
         guard !CapturePath.isPerSession(path) else {

@@ -121,7 +121,7 @@ struct SessionsFound {
 
     func lacksAny(of wanted: Set<UInt64>) -> Bool { !wanted.isSubset(of: numbers) }
 
-    /// What those who asked for these sessions should know; nil where they got what they asked for.
+    /// A note for a user who selected these sessions; nil if all were found.
     func remark(on wanted: Set<UInt64>) -> String? {
         guard !wanted.isEmpty else { return nil }
         let missing = wanted.subtracting(numbers).sorted()

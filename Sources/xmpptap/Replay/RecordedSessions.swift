@@ -38,7 +38,7 @@ enum RecordedSessions {
             throw .file("\(name): session \(session.number) cannot be replayed: \(words(fault)); \(advice)")
         }
         if !wanted.isEmpty {
-            // What was asked for is not there; that is said already.
+            // The selected sessions are missing; that was reported already.
             guard !sessions.isEmpty else { throw .reported(.file) }
             for session in sessions {
                 guard let earlier = session.resumes, !wanted.contains(earlier) else { continue }

@@ -223,7 +223,7 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
         return ReplayResult(outcomes.withLock { $0 }, plan, server: "\(to)", failing: failOn.classes)
     }
 
-    /// Writes a report to the files of the flags, and prints it if it is wanted as JSON.
+    /// Writes a report to the files of the flags, and prints it if JSON was requested.
     func write(_ report: DivergenceReport) throws(Failure) {
         if json { Console.print(report.json()) }
         if let junit { try OutputText.write(report.junit(), to: junit) }

@@ -63,7 +63,7 @@ struct ReplayPlan {
     /// How many connections may be open at the same time.
     var connections: Int { copies.count * script.clients.count { $0.role != .preparation } }
 
-    /// A client's name in reports: its session, with the run where there are several.
+    /// A client's name in reports: its session, with the run if there are several.
     func name(of client: ReplayScript.Client) -> String {
         guard client.role == .recorded else { return "puppet \(client.jid)" }
         let hasRuns = script.clients.contains { $0.role == .recorded && $0.run != client.run }
@@ -155,7 +155,7 @@ struct PlayOptions: ParsableArguments {
 
 /// `--value NAME=@FILE`.
 struct PlaceholderValue {
-    /// As it stands in the capture.
+    /// The placeholder as written in the capture.
     let placeholder: String
     let text: String
 

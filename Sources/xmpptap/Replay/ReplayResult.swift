@@ -2,7 +2,7 @@ internal import TapNetwork
 internal import TapRecord
 internal import TapReplay
 
-/// What came of a replay: shown, written, and as an exit code.
+/// The result of a replay: shown, written, and as an exit code.
 struct ReplayResult {
     let report: DivergenceReport
     private let progress: [Replayer.Progress]
@@ -102,7 +102,7 @@ struct ReplayResult {
     /// The user has ended it.
     var isInterrupted: Bool { failures.contains { $0.failure.code == .interrupted } }
 
-    /// How much was compared, and what came of it.
+    /// The size and the result of the comparison.
     var summary: String { report.summary }
 
     /// Adds what differed to a noise file.

@@ -6,7 +6,7 @@ struct ReplaySuite {
     let scripts: [String]
     let captures: [String]
 
-    /// - Parameter paths: The arguments of `replay`; nil comes of files that are one recording.
+    /// - Parameter paths: The arguments of `replay`; the result is nil for the files of a single recording.
     init?(_ paths: [String]) throws(Failure) {
         guard paths.contains(where: { Self.isScript($0) || Self.isFolder($0) }) else { return nil }
         var scripts: [String] = []
@@ -41,7 +41,7 @@ struct ReplaySuite {
         return true
     }
 
-    /// What a folder holds, in the order of the names.
+    /// The entries of a folder, in the order of the names.
     private static func files(_ path: String) throws(Failure) -> [String] {
         guard let listing = opendir(path) else {
             throw .file("cannot read \(path): \(String(cString: strerror(errno)))")
@@ -57,12 +57,13 @@ struct ReplaySuite {
         return names.sorted()
     }
 
-    /// Plays the captures, and tells how each ended.
+    /// Plays the captures, and reports the result of each.
     ///
     /// - Parameters:
     ///   - command: With the flags that hold for all.
     ///   - report: Gets a case for each session, and an error for each capture that could not be played.
-    /// - Returns: The exit status: of what could not be played before that of what differed; and whether the user has ended it.
+    /// - Returns: The exit status, in which captures that could not be played take precedence over differences; and
+    ///   whether the user has interrupted it.
     func play(_ command: ReplayCommand, into report: inout DivergenceReport) async throws -> (
         ExitStatus, isInterrupted: Bool
     ) {

@@ -14,7 +14,7 @@ enum RuleFiles {
     /// Loads rule files in this order. Mistakes and warnings go to standard error, a line each; with `isJSON` to standard
     /// output, an object each.
     ///
-    /// - Throws: A ``Failure`` where a file cannot be read, or has a mistake.
+    /// - Throws: A ``Failure`` if a file cannot be read, or has a mistake.
     static func load(_ files: [String], defaultChain: String, isJSON: Bool = false) throws(Failure) -> RuleSet {
         var sources: [RuleSource] = []
         for file in files { sources.append(RuleSource(name: file, text: try TextFile.read(file))) }

@@ -19,7 +19,7 @@ struct RuleOptions: ParsableArguments {
 
     @OptionGroup var chain: DefaultChainOption
 
-    /// Loads the files; nil where there are none.
+    /// Loads the files; nil if none are given.
     func load() throws(Failure) -> ProxyRules? {
         guard !rules.isEmpty else { return nil }
         guard !rules.contains("-") else { throw .usage("--rules needs a file, which can be read again") }

@@ -68,7 +68,7 @@ struct RuleReport {
         for note in outcome.notes { Console.show("  \(note.place): \(note.text)") }
     }
 
-    /// What the stanza is, in a line.
+    /// The stanza, in a line.
     private func words(_ outcome: RuleDryRun.Outcome) -> String {
         let record = outcome.line.record
         if let summary = record.summary { return "\(summary)" }

@@ -2,13 +2,14 @@ internal import Glibc
 internal import Synchronization
 internal import TapRecord
 
-/// The line at the bottom of the terminal, rewritten in place below what else is printed there.
+/// The line at the bottom of the terminal, rewritten in place below other output.
 ///
-/// It is drawn at the end of all output and removed before more comes. The cursor rests at its beginning: wherever a terminal that
-/// is resized moves it, all of it is behind the cursor. Where there is no terminal, or a small one, nothing is drawn.
+/// It is drawn at the end of all output and removed before more follows. The cursor rests at its beginning: wherever a
+/// terminal moves it during a resize, the whole line is after the cursor. Without a terminal, or on a small one,
+/// nothing is drawn.
 enum BottomLine {
     private struct State {
-        /// What is to be shown; nil is nothing.
+        /// The text to show; nil shows none.
         var text: String?
         /// The terminal's size when it was drawn; nil while it is not there.
         var drawn: Size?
@@ -27,7 +28,7 @@ enum BottomLine {
     private static let isTerminal = [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO].map { isatty($0) == 1 }
     private static let paint = Paint(isOn: Surroundings.current.wantsColour)
 
-    /// The terminal, which understands the sequences that are needed; nil where there is none.
+    /// The terminal, which understands the necessary sequences; nil if neither output is one.
     private static let descriptor: Int32? = {
         guard let kind = Console.environment("TERM"), kind != "dumb" else { return nil }
         return [STDERR_FILENO, STDOUT_FILENO].first { isTerminal[Int($0)] }
@@ -103,7 +104,7 @@ enum BottomLine {
     private static func remove(_ state: inout State) {
         guard state.drawn != nil else { return }
         state.drawn = nil
-        // What is printed next, which waits for a terminal that is stopped, must not stand in the line.
+        // Later output, which waits for a stopped terminal, must not be written into the line.
         _ = write(removal, patience: 1000)
     }
 

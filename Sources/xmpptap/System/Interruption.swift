@@ -22,12 +22,12 @@ enum Interruption {
     /// The user has asked for the end, once ``note()`` was called.
     static var hasCome: Bool { interruption.load(ordering: .relaxed) }
 
-    /// Has SIGINT and SIGTERM noted from now on instead of ending the program, for work that blocks.
+    /// From now on records SIGINT and SIGTERM instead of ending the program, for work that blocks.
     static func note() {
         for number in [SIGINT, SIGTERM] { signal(number) { _ in interruption.store(true, ordering: .relaxed) } }
     }
 
-    /// Has them end the program again, behind work that took them for itself.
+    /// Restores the default action of the signals, after work that handled them.
     static func endsProgram() { for number in [SIGINT, SIGTERM, SIGHUP] { signal(number, SIG_DFL) } }
 
     /// Ends the program as Ctrl-C ends one that does not take it for itself: a shell's loop ends, too.

@@ -19,13 +19,13 @@ struct Paint: Sendable {
 /// How a command prints to people: on a terminal in the marks, the grid and the colours of the compact form, to its width;
 /// elsewhere in whole lines.
 struct OutputStyle: Sendable {
-    /// Columns of the terminal; nil where there is none, and a line is as long as it has to be.
+    /// Columns of the terminal; nil without a terminal, and lines are not wrapped.
     var width: Int?
     var paint = Paint(isOn: false)
-    /// The terminal shows ASCII alone.
+    /// The terminal supports only ASCII.
     var isASCII = false
 
-    /// What a row begins with, in the place of a word.
+    /// The mark at the beginning of a row, in place of a word.
     enum Mark: String, Sendable {
         case done = "✓"
         case told = "·"
@@ -67,7 +67,7 @@ struct OutputStyle: Sendable {
         return drawn(paint(line + String(repeating: "─", count: max(0, width - Columns.count(line))), .dim))
     }
 
-    /// Rows of a text behind a mark, and behind a name in its column where there is one.
+    /// Rows of a text after a mark, and after a name in its column, if it has one.
     ///
     /// - Parameters:
     ///   - column: The columns of the name and the spaces behind it.
@@ -88,7 +88,7 @@ struct OutputStyle: Sendable {
         return head + lines.enumerated().map { drawn(($0 == 0 ? first : rest) + $1) }
     }
 
-    /// A text in lines that fit behind an indent; one line where the width is any.
+    /// A text in lines that fit after an indent; one line if the width is unlimited.
     func wrapped(_ text: String, indent: Int = 0) -> [String] {
         guard let width else { return [text.replacing("\u{A0}", with: " ")] }
         return Columns.wrapped(text, to: max(10, width - indent))

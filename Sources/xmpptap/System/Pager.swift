@@ -7,7 +7,7 @@ enum Pager {
         guard let command, run(command, Array("\(text)\n".utf8)) else { return Console.print(text) }
     }
 
-    /// What a shell runs; nil if the text is printed.
+    /// The shell command that starts the pager; nil if the text is printed directly.
     private static var command: String? {
         guard Console.isTerminal, Console.environment("TERM") != "dumb" else { return nil }
         if let pager = Console.environment("PAGER") { return "exec \(pager)" }
@@ -18,7 +18,7 @@ enum Pager {
     /// The status of a shell that found no such program.
     private static let notFound: Int32 = 127
 
-    /// Has a pager show the text.
+    /// Runs the pager with the text as its input.
     ///
     /// - Returns: Whether it did. A user who quits it early has read enough.
     private static func run(_ command: String, _ text: [UInt8]) -> Bool {

@@ -27,8 +27,8 @@ enum ProcessLimits {
         descriptors > 64 ? Int(clamping: (descriptors - 64) / 2) : 1
     }
 
-    /// Opens standard descriptors that the parent process has closed: the next file or socket would get their
-    /// numbers, and what is printed would go there. They are opened the wrong way round, so that using them fails.
+    /// Opens standard descriptors that the parent process has closed: the next file or socket would otherwise get their
+    /// numbers, and receive the program's output. They are opened the wrong way round, so that using them fails.
     private static func holdStandardDescriptors() {
         for descriptor in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] where fcntl(descriptor, F_GETFD) < 0 {
             // The lowest number that is free is this one.

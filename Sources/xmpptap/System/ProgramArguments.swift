@@ -13,9 +13,10 @@ enum ProgramArguments {
         dlsym(nil, "environ")?.load(as: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?.self)
     }
 
-    /// The words where the kernel puts them, in front of the environment: their number, pointers to them, a null pointer.
+    /// The arguments at their position on the stack, before the environment: their number, pointers to them, a null
+    /// pointer.
     ///
-    /// Source: System V ABI, AMD64 supplement §3.4.1 (the same on AArch64); empty where that is not found.
+    /// Source: System V ABI, AMD64 supplement §3.4.1 (the same on AArch64); empty if they are not found.
     private static func onStack() -> [String] {
         guard let environment else { return [] }
         // An environment that has been changed is elsewhere: the first one is above the stacks of all threads.

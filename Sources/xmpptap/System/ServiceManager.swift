@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Tells the service manager that started this process how it is doing (sd_notify(3)). Does nothing where there is none.
+/// Reports the state of this process to the service manager that started it (sd_notify(3)). Does nothing without one.
 ///
 /// The messages go as datagrams to the Unix socket that `NOTIFY_SOCKET` names; a message that cannot be sent is lost, as
 /// nothing here depends on it.
@@ -21,7 +21,7 @@ enum ServiceManager {
 
     private static func notify(_ message: String) {
         guard let path = Console.environment("NOTIFY_SOCKET"), let mark = path.utf8.first else { return }
-        // An "@" stands for the zero byte of an address without a file.
+        // An "@" represents the zero byte of an address without a file.
         let name = mark == UInt8(ascii: "@") ? [0] + path.utf8.dropFirst() : Array(path.utf8)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

@@ -45,7 +45,7 @@ struct ServiceRun: Sendable {
     /// The first SIGINT or SIGTERM shuts them down gracefully; the second ends the process at once.
     ///
     /// - Returns: What `finish` returns.
-    /// - Throws: What a service throws.
+    /// - Throws: The errors of the services.
     func run() async throws -> Bool {
         let group = ServiceGroup(services: services, logger: DiagnosticHandler.logger())
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)

@@ -13,7 +13,7 @@ struct HostileContactLongTests {
     /// Peak memory that hostile peers may cost beyond what two logins have cost, in KiB: the full buffers of the four
     /// logs, and as much as one of them for all else.
     private static let allowance = 5 * 16 << 10
-    /// What the system's two buffers of a TCP connection hold at most, in bytes.
+    /// The maximum size of the system's two buffers of a TCP connection, in bytes.
     private static let socketBuffers = ["tcp_rmem", "tcp_wmem"].reduce(0) { sum, name in
         let limits = Tap.read("/proc/sys/net/ipv4/\(name)").split(whereSeparator: \.isWhitespace)
         return sum + (limits.last.flatMap { Int($0) } ?? 32 << 20)
@@ -31,7 +31,7 @@ struct HostileContactLongTests {
             server = try await ProsodyServer()
             scripted = try RawListener()
             tap = try await Tap(upstream: server.port, scripted.port)
-            // The proxy looks whether its servers are up; that connection is no session's.
+            // The proxy checks whether its servers are up; that connection does not belong to a session.
             _ = try await scripted.accept().drain()
             try await Self.login(tap)
             try await Self.login(tap)
@@ -157,8 +157,8 @@ struct HostileContactLongTests {
                     let (ender, other) = leg == .client ? (client, server) : (server, client)
                     if isReset { ender.reset() } else { ender.finish() }
                     let (_, end) = try await other.drain()
-                    // What has not been read when a socket is closed makes its end a reset. Who has closed its stream ends in
-                    // order, however its connection ends.
+                    // Unread data turns the close of a socket into a reset. A peer that has closed its stream has ended
+                    // in order, however its connection ends.
                     let isPassedOn = isReset && !(leg == .client && turns == last)
                     #expect(end == (isPassedOn ? .reset : .finished), "\(turns) \(half) \(leg): \(end)")
                 }
@@ -184,7 +184,7 @@ struct HostileContactLongTests {
             let stanza = "<message to='a@b'><body>" + String(repeating: "x", count: 10_000) + "</body></message>"
             let flood = Array(String(repeating: stanza, count: stanzas).utf8)
             let taken = try await writer.write(flood, patience: .milliseconds(500))
-            // No more than the buffers of the sockets hold, and what the proxy may have read.
+            // At most the buffers of the sockets, and the data that the proxy may have read.
             #expect(taken < flood.count / 2, "\(taken) of \(flood.count) bytes were taken")
             pairs.append((writer, reader))
         }

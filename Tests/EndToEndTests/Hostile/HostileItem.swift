@@ -1,16 +1,16 @@
 import Testing
 
-/// Something that must not stand in a stream, or not there: what it is, and what a tap has to say of it.
+/// An item that is invalid in a stream, or at that place, and the expected report.
 struct HostileItem: Sendable, CustomTestStringConvertible {
-    /// What becomes of it.
+    /// The treatment of the item.
     enum Fate: Sendable {
         /// No parser reads on after it: `code` and `condition` tell why, from byte `at` of it.
         case unparsable(_ code: String, _ condition: String, at: Int)
-        /// Larger than the limit of those who have not logged in, which closes the session under either policy; `later`
-        /// says whether also one that is open is closed where all is looked at before it passes.
+        /// Larger than the limit before login, which closes the session under either policy; `later` says whether an
+        /// open session is closed too if all data is checked before it is forwarded.
         case tooLarge(later: Bool)
-        /// It comes behind the end of the stream: `code` and `condition` tell why no login comes of it, from byte `at` of it;
-        /// where one has, it belongs to the logout.
+        /// An item after the end of the stream: `code` and `condition` say why the login fails, at byte `at` of it;
+        /// after a login, it belongs to the logout.
         case late(_ code: String, _ condition: String, at: Int)
         /// It may be wrong, but it is XML: it passes under either policy. `code` is that of a record about it.
         case passes(code: String?)

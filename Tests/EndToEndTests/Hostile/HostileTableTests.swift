@@ -4,7 +4,7 @@ import TapTestKit
 import Testing
 
 /// Every ``HostileItem`` at every stage of a login and from either side, under both policies for what cannot be parsed:
-/// what each side sees, what the log says, and that the next login works.
+/// the data that each side receives, the log, and that the next login works.
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct HostileTableTests {
     /// How far the login has come, in turns of `Conversations.plainLogin`.
@@ -27,15 +27,15 @@ struct HostileTableTests {
         let item: HostileItem
         let stage: Stage
         let direction: Direction
-        /// What the other side got after the login's turns.
+        /// The data that the other side received after the login's turns.
         let heard: [UInt8]
         let end: RawConnection.End
-        /// What the hostile side got.
+        /// The data that the hostile side received.
         let answer: String
         let answerEnd: RawConnection.End
 
         var name: String { "\(item.name) at \(stage), \(direction)" }
-        /// Where the item begins, in its epoch's bytes.
+        /// The offset of the item in the bytes of its epoch.
         var offset: Int {
             let turns = Conversations.plainLogin[..<stage.rawValue].filter { $0.direction == direction }
             guard let header = turns.lastIndex(where: { $0.text.hasPrefix("<?xml") }) else { return 0 }
@@ -53,7 +53,7 @@ struct HostileTableTests {
         let server = try await ProsodyServer()
         let scripted = try RawListener()
         let tap = try await Tap(upstream: server.port, scripted.port, arguments: ["--on-unparsable", policy.rawValue])
-        // The proxy looks whether its servers are up; that connection is no session's.
+        // The proxy checks whether its servers are up; that connection does not belong to a session.
         _ = try await scripted.accept().drain()
         var contacts: [Contact] = []
         for item in HostileItem.all {
@@ -111,7 +111,7 @@ struct HostileTableTests {
         )
     }
 
-    // MARK: What is expected
+    // MARK: Expectations
 
     private static func check(_ contact: Contact, _ policy: Policy, _ records: [LogRecord]) {
         switch contact.item.fate {
@@ -131,7 +131,7 @@ struct HostileTableTests {
             }
         case .tooLarge(let later):
             guard contact.stage == .features || contact.stage == .open && later && policy == .close else {
-                // An authenticated peer may say more; and what has passed is no longer refused.
+                // An authenticated peer may send more; and data that was forwarded is no longer refused.
                 guard contact.stage != .authenticated || !later else {
                     return checkClosed(contact, "policy-violation", "is larger than 1048576 bytes")
                 }
@@ -154,7 +154,7 @@ struct HostileTableTests {
         #expect(contact.end == .finished && contact.answerEnd == .finished, "\(contact.name)")
     }
 
-    /// The hostile side is told what it did, the other that its peer is gone.
+    /// The hostile side gets its error, and the other side the loss of its peer.
     private static func checkClosed(_ contact: Contact, _ condition: String, _ words: String) {
         let told = "<stream:error><\(condition) xmlns='urn:ietf:params:xml:ns:xmpp-streams'/>"
         let heard = String(decoding: contact.heard, as: UTF8.self)
@@ -188,7 +188,7 @@ struct HostileTableTests {
         #expect(errors.first?.level == "error", "\(contact.name)")
     }
 
-    /// It is told at verbose alone, and goes where the end before it went unless nothing may pass unread.
+    /// It is reported only at verbose, and forwarded like the end before it, unless unparsed data must not pass.
     private static func checkLate(
         _ contact: Contact,
         _ policy: Policy,
@@ -218,7 +218,7 @@ struct HostileTableTests {
 
     // MARK: Before a real server
 
-    /// What a server answers, with what is new each time taken out.
+    /// A server's answer without the parts that change each time.
     private static func normal(_ answer: [UInt8]) -> String {
         String(decoding: answer, as: UTF8.self)
             .replacing(/\ id='[^']*'/, with: "")
@@ -263,7 +263,7 @@ struct HostileTableTests {
         let tap = try await Tap(upstream: server.port)
         for item in HostileItem.all {
             for loggedIn in [false, true] {
-                // Where a stranger sends too much, it is the tap that answers.
+                // If an unauthenticated peer sends too much, the tap answers.
                 if case .tooLarge = item.fate, !loggedIn { continue }
                 async let direct = Self.say(item, loggedIn: loggedIn, port: server.port)
                 async let through = Self.say(item, loggedIn: loggedIn, port: tap.port)

@@ -35,7 +35,7 @@ struct ClientLogTests {
         told.filter { $0.record.code == LoginStep.code }.compactMap(\.record.words)
     }
 
-    /// Whether nothing of a secret stands in what would be written.
+    /// All text of the records, to be searched for secrets.
     private static func text(_ told: [Told]) -> String {
         told.map { "\($0.xml ?? "") \($0.record.words ?? "")" }.joined(separator: "\n")
     }
@@ -119,7 +119,7 @@ struct ClientLogTests {
     }
 
     @Test(arguments: ["17:22:42.104 RECV: ", "DEBUG    RECV: "])
-    func `a line of a message's text is no item`(beginning: String) throws {
+    func `a line of a message's text is not an item`(beginning: String) throws {
         let (_, told) = try Self.read(
             """
             \(beginning)<message id="1"><body>one
@@ -137,7 +137,7 @@ struct ClientLogTests {
         #expect(ids == ["1", "4", "5"])
     }
 
-    @Test func `a log whose clock leaps is told up to a time that records can have`() throws {
+    @Test func `the times of a log with a leaping clock stay within the range of records`() throws {
         let (_, told) = try Self.read("2026-11-21 17:22:00 SEND: <presence/>\n2139-11-21 17:22:03 SEND: <presence/>\n")
         #expect(told.map(\.record.monotonic).max() == 1 << 60)
     }
@@ -207,7 +207,7 @@ struct ClientLogTests {
         #expect(inferred.count == 2)
         #expect(inferred.allSatisfy { $0.record.direction == .recv && $0.record.origin == .tap })
         #expect(told.filter { $0.record.code == "foreign-line" }.count == 4)
-        // A line that goes on is part of the item before it.
+        // A continued line is part of the item before it.
         #expect(told.contains { $0.record.direction == .send && $0.xml == "<resource>iOS_V1.0</resource>" })
         #expect(!Self.text(told).contains("DJhJ5hsADHd824"))
         #expect(told.last?.record.code == "session-ended")
@@ -215,7 +215,7 @@ struct ClientLogTests {
         #expect(first.record.time == Timestamp(rfc3339: "1970-01-01T17:22:42.103Z"))
     }
 
-    @Test func `slixmpp, whose log has no times, and headers without their namespaces`() throws {
+    @Test func `slixmpp, with a log without times, and headers without their namespaces`() throws {
         let (header, told) = try Self.read(
             """
             DEBUG    Event triggered: connected
@@ -248,7 +248,7 @@ struct ClientLogTests {
         )
         #expect(told.filter { $0.record.code == "inferred" }.count == 2)
         #expect(told.contains { $0.xml?.contains("<body>a line\nand another</body>") == true })
-        // What came after the client's end is no new session.
+        // Lines after the client's end do not begin a new session.
         #expect(told.allSatisfy { $0.record.session <= 1 })
         #expect(!Self.text(told).contains("AGp1bGlldABSMG0zMG15cjBtMzA="))
         #expect(!told.contains { $0.record.kind == .error })
@@ -278,7 +278,7 @@ struct ClientLogTests {
         #expect(told.last?.record.words == "the recording shows nothing more of the session")
     }
 
-    @Test func `Gajim, whose items stand on lines of their own, and TLS in the midst`() throws {
+    @Test func `Gajim, with items on separate lines, and TLS in the middle`() throws {
         let (_, told) = try Self.read(
             """
             2026-11-21 18:20:00 (I) nbxmpp.connection    (example.org) ::::: DATA SENT ::::
@@ -337,7 +337,7 @@ struct ClientLogTests {
         #expect(told.compactMap { LoginDiagnosis($0.record)?.cause } == [.notAuthorized, .notAuthorized])
     }
 
-    @Test func `A session ends where its streams did, not where the log does`() throws {
+    @Test func `A session ends with its streams, not with the log`() throws {
         let header =
             "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='example.org' version='1.0'>"
         let (_, told) = try Self.read(
@@ -364,7 +364,7 @@ struct ClientLogTests {
         #expect(told[first...].contains { $0.record.kind == .stanza })
     }
 
-    @Test func `What a client sends behind the end of its stream is no session`() throws {
+    @Test func `Items that a client sends after the end of its stream do not begin a session`() throws {
         let header =
             "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='example.org' version='1.0'>"
         let session = """
@@ -409,7 +409,7 @@ struct ClientLogTests {
         )
     }
 
-    @Test func `Lines that are no XML are told unless a secret may stand in them`() throws {
+    @Test func `Lines that are not XML are shown unless they may contain a secret`() throws {
         let (_, told) = try Self.read(
             """
             12:00:00 SEND: <stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='example.org' version='1.0'>
@@ -472,7 +472,7 @@ struct ClientLogTests {
         }
     }
 
-    @Test func `Whatever stands in a log nothing breaks`() throws {
+    @Test func `No log content breaks the reader`() throws {
         var generator = SeededGenerator(seed: 4)
         let pieces = [
             "12:00:00 SEND: ", "RECV: ", "SENT :::: ", "<?xml version='1.0'?>", "<stream:stream", "<stream:stream>",

@@ -101,7 +101,7 @@ struct LogContinuationTests {
         )
     }
 
-    @Test func `Another program's line between those of an item is none of its lines`() {
+    @Test func `A line of another program inside an item is not part of the item`() {
         let log = """
             D/SMACK   ( 1234): RECV (0): <iq type='result'>
             D/SMACK   ( 1234):   <ping/>

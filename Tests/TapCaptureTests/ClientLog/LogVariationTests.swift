@@ -4,7 +4,7 @@ import Testing
 
 @testable import TapCapture
 
-/// Logs that lack lines or show them in another order: nobody is blamed for what the log does not show.
+/// Logs with missing or reordered lines: a diagnosis must not blame a side for events that the log does not show.
 struct LogVariationTests {
     private static let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Samples")
     private static let variations = 3

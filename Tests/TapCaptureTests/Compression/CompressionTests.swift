@@ -45,7 +45,7 @@ struct CompressionTests {
         try start(text, compression) { $0.finish() }
     }
 
-    /// A member that was flushed, with what is to follow.
+    /// A member that was flushed, with the rest of the output.
     private static func start(
         _ text: String,
         _ compression: Compression,
@@ -122,7 +122,7 @@ struct CompressionTests {
     @Test("A file is added to behind a writer that was closed and one that was killed", arguments: all)
     func addedTo(_ compression: Compression) throws {
         let folder = try Folder()
-        // A copy is nobody's: a writer's thread keeps its file for a moment.
+        // Use a copy: a writer's thread keeps its file open for a moment.
         func add(_ number: UInt64, to name: String, asKilled killed: String) throws -> String {
             let path = folder.file(name + compression.ending)
             let writer = try RecordWriter(path, lines: .init(header: { _ in Array(Self.header.utf8) }))
@@ -218,7 +218,7 @@ struct CompressionTests {
     func damaged(_ compression: Compression) throws {
         let first = try Self.member(Self.header + Self.record(1), compression)
         let later = try Self.member(Self.record(4), compression)
-        // The second record of the member is flushed by itself.
+        // The second record of the member is flushed separately.
         let compressor = try #require(Compressor(compression))
         var middle: [UInt8] = []
         for number in [2, 3] as [UInt64] {
@@ -229,7 +229,7 @@ struct CompressionTests {
         middle += compressor.finish()
         #expect(try Self.read(first + middle + later) == Found(entries: ["h", "1", "2", "3", "4"]))
 
-        // What is no block.
+        // An invalid block.
         var damaged = first + middle + later
         damaged.replaceSubrange(first.count + flushed..<first.count + middle.count, with: [0xFF, 0xFF, 0xFF])
         let found = try Self.read(damaged)
@@ -241,7 +241,7 @@ struct CompressionTests {
             #expect(!DamagedLine(reason: .compressed(fault), path: "x", line: 1).isInterruption)
         case .truncated: Issue.record("\(fault)")
         }
-        // What follows the last member and is none.
+        // Data after the last member that is not a member.
         let trailing = try Self.read(first + Array("garbage".utf8))
         #expect(trailing.entries == ["h", "1", "?"])
     }

@@ -90,7 +90,7 @@ struct LogSinkTests {
         #expect(capture.last?.contains(#""xml":"<presence id='1'>é</presence>""#) == true)
     }
 
-    @Test func `Bytes that are no text are told with their record at any level`() throws {
+    @Test func `Bytes that are not text are logged with their record at any level`() throws {
         var fault = stanza(level: .error)
         fault.kind = .error
         fault.xml = nil

@@ -69,7 +69,7 @@ import Testing
         return numbers
     }
 
-    @Test func `Each session has a file of its own, under the name of its JID, until it ends`() throws {
+    @Test func `Each session has a separate file, under the name of its JID, until it ends`() throws {
         let logs = logs()
         write(Self.record(1, 0), to: logs)
         write(Self.record(2, 1), to: logs)
@@ -77,7 +77,7 @@ import Testing
         write(Self.record(4, 1, jid: "romeo@example.net"), to: logs)
         write(Self.record(5, 2), to: logs)
         write(Self.record(6, 1, jid: "romeo@example.net", code: Record.Code.sessionEnded), to: logs)
-        // Its file is complete while others go on.
+        // Its file is complete while other sessions continue.
         #expect(eventually { (try? folder.lines("romeo@example.net.xtap").count) == 5 })
         write(Self.record(7, 2), to: logs)
         #expect(logs.close().isEmpty)
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test func `What comes behind the end of all is dropped and counted`() throws {
+    @Test func `Records after the end of all are dropped and counted`() throws {
         let logs = logs()
         write(Self.record(1, 1), to: logs)
         #expect(logs.close().isEmpty)

@@ -123,7 +123,7 @@ struct LiveCaptureTests {
     )
     private static let encrypted = record(0x17, [UInt8](repeating: 9, count: 1_000))
 
-    /// A connection whose packets are given to a source one by one.
+    /// A connection; its packets are given to a source one by one.
     private struct Connection {
         private static let packets = Atomic<UInt64>(0)
 

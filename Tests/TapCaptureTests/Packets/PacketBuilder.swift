@@ -129,7 +129,7 @@ enum PacketBuilder {
         )
     }
 
-    /// What a reader finds in a file.
+    /// Returns the content that a reader finds in a file.
     static func read(_ make: (InputBytes) throws -> any PacketReader, _ file: [UInt8]) throws -> Content {
         let reader = try make(InputBytes(descriptor: open("/dev/null", O_RDONLY), owned: true, first: file))
         var content = Content()

@@ -37,7 +37,7 @@ struct PacketExportTests {
         }
     }
 
-    /// A file of packets with these records, each session of a run of its own.
+    /// A file of packets with these records, each session in a separate run.
     private static func file(_ runs: [[RecordLine]], in folder: TemporaryFolder) throws -> (
         path: String, missing: UInt64
     ) {

@@ -98,7 +98,7 @@ struct PacketFileTests {
         }
         let file = PacketBuilder.section() + secrets(0x544C_534B) + secrets(0x5747_4B4C)
         let content = try PacketBuilder.read(PcapngFile.init, file)
-        // Those of WireGuard are no business of ours.
+        // Keys of WireGuard are ignored.
         #expect(content.keys == [lines])
         #expect(content.fault == nil)
     }

@@ -10,7 +10,7 @@ import XMPPCore
 
 @Suite("Sessions in packets")
 struct PacketSourceTests {
-    /// What a session in a file said, counted by name.
+    /// The items of a session in a file, counted by name.
     private struct Counted {
         var remote = ""
         var send: [String: Int] = [:]
@@ -44,7 +44,7 @@ struct PacketSourceTests {
 
     /// A connection of which the reference, that stops at the first fault, counts less: its reason.
     private static let differences = [
-        // What follows a gap is read from the next stanza on.
+        // Data after a gap is read from the next stanza on.
         "ndpi-jabber.pcap 3": "8 iqs each way behind gaps, of which the reference has the first 3",
         "ndpi-jabber.pcap 5": "11 stanzas each way behind gaps, of which the reference has the first 3 and 4",
     ]
@@ -287,7 +287,7 @@ struct PacketSourceTests {
         let lines = try Self.records(Self.file(parts, port: port, isWhole: false))
         let codes = lines.compactMap(\.record.code)
         #expect(codes.contains(Record.Code.loginFailed) && !codes.contains("inferred"), "\(codes)")
-        // From the server's answer on: it is read, and what was before it is not known.
+        // From the server's answer on: it is read, and the data before it is unknown.
         let late = try Self.records(Self.file(Array(parts[2...]), port: port, isWhole: false))
         let names = late.compactMap { line in line.record.name.map { line.content.span.slice($0).string() } }
         #expect(names.contains("auth") && names.last == "failure", "\(names)")

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("TCP in order")
 struct TCPReassemblerTests {
-    /// What came out of a connection, in the order of each direction.
+    /// The output of a connection, in the order of each direction.
     private struct Heard {
         var bytes: [Direction: [UInt8]] = [.send: [], .recv: []]
         var holes: [Direction: UInt64] = [.send: 0, .recv: 0]
@@ -172,7 +172,7 @@ struct TCPReassemblerTests {
         take(.send, 1, .syn)
         take(.recv, 1, ack: 2, .syn)
         take(.send, 2, ack: 2, [], [1])
-        // The first SYN once more is no new one.
+        // A repeated first SYN does not open another connection.
         take(.send, 1, .syn)
         #expect(heard().opened == 1)
         take(.send, 5000, .syn)

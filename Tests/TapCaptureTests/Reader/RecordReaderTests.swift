@@ -132,7 +132,7 @@ import Testing
         #expect(try entries() == [])
         try folder.append(String(record(2).dropFirst(half)), "x.xtap")
         #expect(try entries() == ["2"])
-        // What is written before the file is moved is read before the new one.
+        // Data written before the file is moved is read before the new file.
         try folder.append(record(3) + "{\"seq", "x.xtap")
         #expect(rename(path, path + ".1") == 0)
         #expect(try entries() == ["3"], "the name is free for the moment")
@@ -147,7 +147,7 @@ import Testing
 
     @Test func linesWithoutWhatIsSoughtArePassedOverAndCounted() throws {
         let folder = try Folder()
-        // Beyond one read, with what is sought on both sides of its end, and in two ways of writing.
+        // Larger than one read, with matches on both sides of its end, and in two notations.
         var text = header(before: 0)
         var wanted: [UInt64] = []
         for sequence: UInt64 in 1...4000 {
@@ -312,7 +312,7 @@ import Testing
         let text = header(before: 0) + record(1) + header(5, run: "s", before: 0) + record(1) + record(2)
         try folder.write(text + header(6, run: "s", before: 2) + record(3), "x.log")
         #expect(try read([folder.file("x.log")]) == ["h", "1", "h", "1", "2", "h", "3"])
-        // Twice the same is no gap either.
+        // Giving a file twice does not create a gap either.
         #expect(try read([folder.file("x.log"), folder.file("x.log")]).count == 14)
         let path = folder.file("y.log")
         try folder.write(text + "{}\n" + header(6, run: "s", before: 4) + record(5), "y.log")

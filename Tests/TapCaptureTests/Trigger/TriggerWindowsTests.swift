@@ -48,7 +48,7 @@ struct TriggerWindowsTests {
         return trigger
     }
 
-    /// What is written of records with the numbers 1, 2 and so on.
+    /// Returns the numbers of the written records, which are numbered from 1.
     private static func written(
         _ events: [Event],
         _ trigger: CaptureTrigger,
@@ -87,7 +87,7 @@ struct TriggerWindowsTests {
         _ trigger: CaptureTrigger,
         _ bounds: CaptureTrigger.Bounds
     ) -> (sessions: [UInt64: [Written]], rest: [Written]) {
-        // Where the capture ends: behind the last match and the records after it, of every session.
+        // The capture ends after the last match and the records after it, of every session.
         var open: [UInt64: Int] = [:]
         var accepted: Set<Int> = []
         var end = events.count
@@ -126,7 +126,7 @@ struct TriggerWindowsTests {
                 var bytes = 0
                 for index in stride(from: match - 1, to: max(-1, match - 1 - trigger.before), by: -1) {
                     bytes += events[own[index]].length
-                    // What a window has written does not wait.
+                    // Data that a window has written is not held.
                     let isWritten = matches.contains { $0 < match && ($0...$0 + trigger.after).contains(index) }
                     guard bytes <= bounds.session, !isWritten else { break }
                     kept.insert(index)
@@ -162,7 +162,7 @@ struct TriggerWindowsTests {
     }
 
     @Test(arguments: 0..<400 as Range<UInt64>)
-    func `What is written is what a look at all records at once says`(seed: UInt64) throws {
+    func `the output equals that of an evaluation of all records at once`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         var trigger = try Self.trigger(Int.random(in: 0...6, using: &random), Int.random(in: 0...6, using: &random))
         if Bool.random(using: &random) { trigger.matches = Int.random(in: 1...4, using: &random) }

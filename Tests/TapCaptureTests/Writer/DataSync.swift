@@ -3,8 +3,8 @@ import Synchronization
 
 /// How often each file was brought to the disk, and which files fail to be.
 ///
-/// The symbol below stands in the test program, which comes before the C library: whoever calls fdatasync(2) in it calls this,
-/// which does the same by fsync(2).
+/// The symbol below is in the test program, which precedes the C library: callers of fdatasync(2) in it use this
+/// function, which does the same by fsync(2).
 enum DataSync {
     private static let state = Mutex((counts: [String: Int](), failing: Set<String>()))
 

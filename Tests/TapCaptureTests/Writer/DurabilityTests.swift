@@ -6,7 +6,7 @@ import Testing
 
 @testable import TapCapture
 
-/// What is on the disk, and when.
+/// The state of files on the disk, and its time.
 @Suite struct DurabilityTests {
     private let folder: Folder
 
@@ -76,7 +76,7 @@ import Testing
 
     // MARK: - A writer that synchronizes
 
-    @Test func `Each write reaches the disk where that is asked for, and none elsewhere`() throws {
+    @Test func `Each write reaches the disk if requested, and only then`() throws {
         let (synced, plain) = (folder.file("synced"), folder.file("plain"))
         let writers = [try RecordWriter(synced) { $0.syncs = true }, try RecordWriter(plain)]
         for number in 1...5 {

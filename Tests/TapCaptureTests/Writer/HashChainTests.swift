@@ -5,7 +5,7 @@ import Testing
 
 @testable import TapCapture
 
-/// Captures whose lines are chained, and what becomes of them.
+/// Captures with chained lines, and their verification.
 @Suite struct HashChainTests {
     private let folder: Folder
 
@@ -72,7 +72,7 @@ import Testing
         #expect(last.firstBreak == nil)
         #expect(last.beginsWithin)
         #expect(last.heads == [head])
-        // A part in the middle is no beginning of a chain of its own.
+        // A part in the middle does not begin a chain.
         let gap = try ChainCheck([paths[0]] + paths.dropFirst(2))
         #expect(paths.count == 2 || gap.firstBreak != nil)
     }
@@ -92,7 +92,7 @@ import Testing
         #expect(check.heads == [head])
     }
 
-    @Test func `A run that adds to a file begins a chain of its own`() throws {
+    @Test func `A run that appends to a file begins a new chain`() throws {
         let (paths, first) = try log(5)
         // The thread that wrote the first gives the file up a moment after it has said that it has ended.
         var again: (paths: [String], head: String)?
@@ -152,7 +152,7 @@ import Testing
         #expect(try ChainCheck(paths).heads == [head])
     }
 
-    @Test func `A last line that is torn is no break`() throws {
+    @Test func `A torn last line does not break the chain`() throws {
         _ = try log(3)
         try folder.append("{\"sequence\":4,\"ti", "x.xtap")
         let check = try ChainCheck([folder.file("x.xtap")])
@@ -173,7 +173,7 @@ import Testing
         #expect(count == 3)
     }
 
-    @Test func `What is no capture is refused with its name`() throws {
+    @Test func `A file that is not a capture is refused with its name`() throws {
         try folder.write("hello\n", "z.txt")
         #expect(throws: ReaderFault.self) { try ChainCheck([folder.file("z.txt")]) }
         #expect(throws: ReaderFault.self) { try ChainCheck([folder.file("none")]) }

@@ -32,7 +32,7 @@ import Testing
         let folder = try Folder()
         let writer = try RecordWriter(folder.file("x.log"), lines: .init())
         for number in 1...6 {
-            // Behind a record the thread looks for others by itself for a while, and then has to be woken.
+            // After a record the thread polls for others for a while, and then has to be woken.
             if number.isMultiple(of: 2) { usleep(60_000) }
             writer.append("\(number)\n")
             #expect(eventually(5) { (try? folder.text("x.log").hasSuffix("\(number)\n")) == true })
@@ -49,7 +49,7 @@ import Testing
         #expect(try folder.text("x.log") == "a\n")
         let large = String(repeating: "x", count: 300_000) + "\n"
         writer.append(large)
-        // Enough for a write of its own, long before the interval is over.
+        // Enough for a separate write, long before the interval is over.
         #expect(eventually { (try? folder.text("x.log").utf8.count) == 300_003 })
         writer.append("last\n")
         writer.close()

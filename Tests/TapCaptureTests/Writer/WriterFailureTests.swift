@@ -86,7 +86,7 @@ private final class SmallDisk {
         let bytes = (firstDropped..<1000).reduce(0) { $0 + "record \($1) \(filler)\n".utf8.count }
         #expect(loss.bytes == UInt64(bytes))
         let text = String(decoding: try Data(contentsOf: URL(fileURLWithPath: disk.file("x.log"))), as: UTF8.self)
-        // Each line once, none torn, the loss told exactly where it was.
+        // Each line once, none torn, and the loss reported exactly at its place.
         #expect(
             text.split(separator: "\n").map(String.init)
                 == ["header start dropped 0", "first"] + (0..<firstDropped).map { "record \($0) \(filler)" }
@@ -199,7 +199,7 @@ private final class SmallDisk {
         let events = Events()
         let writer = try RecordWriter(disk.file("x.log"), events: events)
         disk.fill(leaving: 0)
-        // What is left of the file's first page is filled as well.
+        // Fill the rest of the file's first page as well.
         writer.append(String(repeating: "x", count: 5000) + "\n")
         for _ in 0..<10 { writer.append("record\n") }
         let start = Date()
@@ -330,7 +330,7 @@ private final class SmallDisk {
         #expect(Date().timeIntervalSince(start) < 5)
         let read = pipe.drain().count
         #expect(read >= 4096)
-        // What was torn counts as lost.
+        // Torn records count as lost.
         #expect(loss.records == 1000 - UInt64(read / 1000))
     }
 
@@ -367,7 +367,7 @@ private final class SmallDisk {
         box.writer = failing
         pipe.closeReader()
         failing.append("a\n")
-        // Both the record and what the callback appended, without waiting for itself.
+        // Both the record and the text that the callback appended, without waiting for itself.
         #expect(eventually { failing.counters.dropped.records == 2 })
         box.writer = nil
         failing.close()

@@ -19,7 +19,7 @@ import Testing
             all += text.split(separator: "\n").map(String.init).filter { !$0.hasPrefix("header") }
         }
         #expect(access(folder.file("x.log.4"), F_OK) != 0)
-        // What is left are the last records, without a gap.
+        // The remaining records are the last ones, without a gap.
         let expected = (100..<200).flatMap { ["record \($0)", "  more of \($0)"] }
         #expect(all == Array(expected.suffix(all.count)))
         #expect(writer.counters.rotations == 16)

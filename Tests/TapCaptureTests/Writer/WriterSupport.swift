@@ -5,7 +5,7 @@ import Testing
 
 @testable import TapCapture
 
-/// A folder of its own for one test, removed afterwards.
+/// A separate folder for one test, removed afterwards.
 final class Folder: Sendable {
     let path: String
 
@@ -68,7 +68,7 @@ final class Events: Sendable {
     }
 }
 
-/// What a file holds, decompressed if it is compressed; to its end.
+/// The contents of a file, decompressed if it is compressed; to its end.
 func contents(_ path: String) throws -> String {
     let input = InputBytes(descriptor: open(path, O_RDONLY), owned: true)
     var bytes: [UInt8] = []
@@ -93,13 +93,13 @@ func eventually(_ seconds: Double = 10, _ condition: () -> Bool) -> Bool {
     return condition()
 }
 
-/// Lines that can be told from records: `header REASON dropped N` and `lost N`.
+/// Lines that can be distinguished from records: `header REASON dropped N` and `lost N`.
 let markers = RecordWriter.Lines(
     header: { Array("header \($0.reason) dropped \($0.dropped.records)\n".utf8) },
     loss: { Array("lost \($0.records) records, \($0.bytes) bytes\n".utf8) }
 )
 
-/// Lines that tell records from headers by what stands before these: `header after N`.
+/// Lines with the number of records before them: `header after N`.
 let counting = RecordWriter.Lines(header: { Array("header after \($0.records)\n".utf8) })
 
 extension RecordWriter {

@@ -20,7 +20,7 @@ import TapRecord
         }
     }
 
-    /// What a file says of a stanza: what becomes of it, and what is done beside.
+    /// Returns a file's decision on a stanza, and the other effects.
     private func judge(
         _ file: String,
         _ stanzas: [(Direction, String)],
@@ -44,7 +44,7 @@ import TapRecord
         }
     }
 
-    @Test func `Every file loads without a warning, says what it does, and stands in the list`() throws {
+    @Test func `Every file loads without a warning, has a description, and is in the list`() throws {
         let reference = try Self.text("README.md")
         let files = try Self.files
         #expect(files.count >= 16)
@@ -105,7 +105,7 @@ import TapRecord
         for block in blocks { #expect(try RuleFileTests.load(String(block)).count == 1, "\(block)") }
     }
 
-    // MARK: What is dropped, bounced or changed
+    // MARK: Dropped, bounced and edited stanzas
 
     private static let state = "<active xmlns='http://jabber.org/protocol/chatstates'/>"
 
@@ -242,7 +242,7 @@ import TapRecord
         }
     }
 
-    // MARK: What is recorded
+    // MARK: Recorded stanzas
 
     @Test func `Only subscriptions, messages or the login are recorded`() throws {
         let stanzas: [(Direction, String)] = [
@@ -301,7 +301,7 @@ import TapRecord
         )
     }
 
-    @Test func `What is suspicious is flagged`() throws {
+    @Test func `Suspicious stanzas are flagged`() throws {
         let forged = "<received xmlns='urn:xmpp:carbons:2'/>"
         #expect(
             try judge(
@@ -321,7 +321,7 @@ import TapRecord
         )
     }
 
-    // MARK: What is broken on purpose
+    // MARK: Simulated faults
 
     @Test func `A slow link throttles, and delays what comes`() throws {
         let outcomes = try judge("slow-link.pfw", [(.send, "<presence/>"), (.recv, "<presence from='a@b'/>")])

@@ -8,7 +8,7 @@ import TapRecord
 
 /// The same scripts and stanzas through Prosody's own mod_firewall (Debian's prosody-modules) and through the rules here.
 ///
-/// Known differences, which the reference names, are evened out: what is sent on is sent by the account itself.
+/// Known differences, which the reference names, are compensated: forwarded stanzas are sent by the account itself.
 @Suite(.enabled(if: FirewallProgram.folder != nil && LuaProgram.path != nil, "mod_firewall or Lua is missing"))
 struct FirewallDifferentialTests {
     private struct Case {
@@ -163,7 +163,7 @@ struct FirewallDifferentialTests {
         }
     }
 
-    /// The stanza, and without the sender where the account itself sends it.
+    /// The stanza, optionally without the sender, as when the account itself sends it.
     private static func element(_ xml: String, withoutSender: Bool = false) throws -> Element {
         let isDeclared = xml.prefix { $0 != ">" }.contains("xmlns=")
         let text = isDeclared ? xml : xml.replacing(/^<(\w+)/) { "<\($0.1) xmlns='jabber:client'" }
@@ -179,7 +179,7 @@ struct FirewallDifferentialTests {
         guard parts.count >= 2, !parts[0].hasPrefix("failed") else { return nil }
         let isDropped = parts[0] == "drop"
         let sent = try parts.dropFirst(2).map { xml in
-            // An answer to the client names its sender; what the account sends does not.
+            // An answer to the client names its sender; stanzas from the account do not.
             let isAnswer = xml.contains("<error ") || xml.contains("<body>Not now</body>")
             return try element(xml, withoutSender: direction == .recv || !isAnswer)
         }
@@ -192,7 +192,7 @@ struct FirewallDifferentialTests {
             sent.append(try element(String(decoding: bytes, as: UTF8.self), withoutSender: way == .send))
         }
         var isDropped = verdict.fate != .pass
-        // Where the client is the sender a redirect is an edit of its stanza.
+        // If the client is the sender, a redirect is an edit of its stanza.
         if let edited = verdict.editedText, edited.contains("to='nurse@example.net'"), !isDropped {
             isDropped = true
             sent.append(try element(edited, withoutSender: true))
@@ -217,7 +217,7 @@ struct FirewallDifferentialTests {
     @Test func `Random scripts decide as mod_firewall does`() async throws {
         var generator = SeededGenerator(seed: 24)
         var cases = (0..<600).map { _ in Self.makeCase(&generator) }
-        // And the largest of its own scripts.
+        // The largest of its scripts, too.
         let own = try String(contentsOfFile: "\(Self.scripts)/spam-blocking.pfw", encoding: .utf8)
         for index in stride(from: 0, to: cases.count, by: 10) where cases[index].chain == "deliver" {
             cases[index].script = own
@@ -243,7 +243,7 @@ struct FirewallDifferentialTests {
             judge.context.roster = try Roster.ofTwo()
             judge.context.localTime = one.time
             for stanza in one.stanzas {
-                // Asked also where mod_firewall itself fails: what it has counted by then counts.
+                // Evaluated even if mod_firewall itself fails, because its earlier counts stay.
                 let verdict = try judge.judge(one.direction, stanza)
                 guard let line = lines.popFirst(), let theirs = try Self.theirs(line[...], one.direction) else {
                     continue
@@ -264,7 +264,7 @@ struct FirewallDifferentialTests {
 
 /// Prosody's mod_firewall.
 enum FirewallProgram {
-    /// Where it is; `XMPPTAP_MOD_FIREWALL` names another place.
+    /// The folder of mod_firewall; `XMPPTAP_MOD_FIREWALL` names another one.
     static let folder: String? = [
         ProcessInfo.processInfo.environment["XMPPTAP_MOD_FIREWALL"] ?? "", "/usr/lib/prosody/modules/mod_firewall",
     ].first { FileManager.default.fileExists(atPath: "\($0)/mod_firewall.lua") }

@@ -11,7 +11,7 @@ final class Judge {
     private var send = Judge.decoder()
     private var recv = Judge.decoder()
     private let parser = StanzaParser()
-    /// What is known of the session.
+    /// The context of the session.
     var context = RuleContext()
     /// Trees that were asked for.
     private(set) var treesRead = 0
@@ -39,7 +39,7 @@ final class Judge {
         return decoder
     }
 
-    /// What the rules say of a stanza.
+    /// Returns the decision of the rules on a stanza.
     func judge(_ direction: Direction, _ xml: String) throws -> Verdict {
         let bytes = Array(xml.utf8)
         return direction == .send ? try judge(&send, .send, bytes) : try judge(&recv, .recv, bytes)
@@ -68,10 +68,10 @@ final class Judge {
 }
 
 extension Verdict {
-    /// What goes out instead, as text.
+    /// The replacement of the item, as text.
     var editedText: String? { edited.map { String(decoding: $0, as: UTF8.self) } }
 
-    /// What is injected: `send bounce <message …/>`.
+    /// The injected stanzas: `send bounce <message …/>`.
     var injected: [String] {
         actions.compactMap { action in
             guard case .inject(let direction, let bytes, let why) = action.action else { return nil }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TapCore
 
-/// Lua patterns: against Lua itself, where it is installed, and the bounds that Lua does not have.
+/// Lua patterns: compared with Lua itself, if it is installed, and the bounds that Lua does not have.
 @Suite struct LuaPatternTests {
     private func matches(_ pattern: String, _ text: String) throws -> PatternMatch? {
         try LuaPattern(Array(pattern.utf8)).firstMatch(in: Array(text.utf8))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import TapCore
 
-/// `--filter`: which records meet an expression, and what is said of one that is wrong.
+/// `--filter`: the records that match an expression, and the message for a wrong one.
 struct RecordFilterTests {
     private static func line(_ number: Int, _ fields: String) throws -> RecordLine {
         let json =
@@ -12,7 +12,7 @@ struct RecordFilterTests {
         return try RecordLine(json: Array(json.utf8).span.bytes)
     }
 
-    /// A login, stanzas of three sessions, and what is no item.
+    /// A login, stanzas of three sessions, and records that are not items.
     private static let lines: [RecordLine] = {
         let juliet = #""session":1,"jid":"juliet@example.org/b","remote":"192.0.2.7:5000","level":"info","#
         let fields = [
@@ -90,7 +90,7 @@ struct RecordFilterTests {
             ("payload:{urn:xmpp:ping}ping", ["ping"]), ("xml:\"ab\"", nil), ("with:juliet@example.org", nil),
         ] as [(String, [String]?)]
     )
-    func `what a line must hold is known where a condition says it`(filter: String, literals: [String]?) throws {
+    func `the literals of a matching line are derived from the conditions`(filter: String, literals: [String]?) throws {
         let found = try RecordFilter(filter).literals
         #expect(found?.map { String(decoding: $0, as: UTF8.self) } == literals)
     }
@@ -305,7 +305,7 @@ struct RecordFilterTests {
     )
     func likeRules(rule: String, text: String) throws {
         var run = RuleDryRun(try RuleSet([RuleSource(name: "x", text: "\(rule)\nLOG=x\n")])) { _ in RuleLocalTime() }
-        // What a dry run can judge: stanzas of an open session, with their XML.
+        // The records that a dry run can judge: stanzas of an open session, with their XML.
         // Only rules that name the origin are asked about what xmpptap sends.
         let items = Self.lines.filter {
             $0.record.kind == .stanza && $0.record.xml != nil && $0.record.sequence > 3

@@ -3,7 +3,7 @@ import Testing
 
 @testable import TapCore
 
-/// Regular expressions: what they match, what is refused, and that no text makes them slow.
+/// Regular expressions: matches, refused syntax, and that no text makes them slow.
 @Suite struct RegularExpressionTests {
     /// The match and its groups, `-` for one that took no part.
     private func found(_ expression: String, _ text: String) throws -> [String]? {
@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(arguments: [("^b", "ab"), ("a.c", "a\nc"), ("[^x]", "x"), ("\\bo", "foo"), ("a{3}", "aa"), ("\\d", "x")])
-    func `What does not match is not found`(_ expression: String, _ text: String) throws {
+    func `Text that does not match is not found`(_ expression: String, _ text: String) throws {
         #expect(try found(expression, text) == nil)
     }
 
@@ -60,7 +60,7 @@ import Testing
         ("[[:alpha:]]", "classes such as [:alpha:] are not supported; write their characters", 1),
         ("[\\D]", "a complement such as \\D is not supported inside [ ]", 1),
     ])
-    func `What is malformed or unsupported is refused with its place`(
+    func `A malformed or unsupported expression is refused with its position`(
         _ expression: String,
         _ message: String,
         _ offset: Int

@@ -4,7 +4,7 @@ import XMPPCore
 @testable import TapCore
 import TapRecord
 
-/// Each action: what becomes of the stanza, and what is to be done beside.
+/// Each action: the decision on the stanza, and the other effects.
 @Suite struct RuleActionTests {
     static let chat = RuleConditionTests.chat
     static let request =
@@ -15,7 +15,7 @@ import TapRecord
         try Judge(actions).judge(direction, xml).editedText
     }
 
-    // MARK: What ends the run
+    // MARK: Actions that end the run
 
     @Test func `The first action that decides ends the run`() throws {
         let rules = "KIND: message\nLOG=one\nDROP.\n\nLOG=two\nPASS."
@@ -79,7 +79,7 @@ import TapRecord
         #expect(try chains(.send, .open, "<a xmlns='urn:xmpp:sm:3' h='1'/>") == [23])
     }
 
-    @Test func `A file without a chain line is asked in both directions, or where the caller says`() throws {
+    @Test func `A file without a chain line applies to both directions, or to the caller's`() throws {
         #expect(try Judge("DROP.").holds(.send, Self.sent) && Judge("DROP.").holds(.recv, Self.chat))
         let delivered = try Judge("DROP.", chain: "deliver")
         #expect(try !delivered.holds(.send, Self.sent) && delivered.holds(.recv, Self.chat))
@@ -87,7 +87,7 @@ import TapRecord
 
     // MARK: Answers
 
-    @Test func `BOUNCE answers with an error, back where the stanza came from`() throws {
+    @Test func `BOUNCE answers with an error, back to the sender of the stanza`() throws {
         let received = try Judge("BOUNCE=policy-violation (no <b>)").judge(.recv, Self.request)
         #expect(received.fate == .drop && received.remarks.isEmpty)
         #expect(
@@ -104,7 +104,7 @@ import TapRecord
     }
 
     @Test(arguments: ["<message type='error'/>", "<iq type='result' id='1'/>", "<iq type='error' id='1'/>"])
-    func `What is an answer itself is dropped instead of bounced`(_ xml: String) throws {
+    func `A stanza that is itself an answer is dropped instead of bounced`(_ xml: String) throws {
         for action in ["BOUNCE.", "DEFAULT."] {
             let verdict = try Judge(action).judge(.recv, xml)
             #expect(verdict.fate == .drop && verdict.injected.isEmpty)
@@ -116,7 +116,7 @@ import TapRecord
         #expect(try Judge("DROP.").judge(.recv, Self.chat).remarks.isEmpty)
     }
 
-    @Test func `REPLY, COPY, FORWARD and UNSUBSCRIBE SENDER send stanzas of their own`() throws {
+    @Test func `REPLY, COPY, FORWARD and UNSUBSCRIBE SENDER send separate stanzas`() throws {
         let verdict = try Judge(
             "REPLY=Hi $<@from|node>\nCOPY=log@example.org\nFORWARD=admin@example.org\nUNSUBSCRIBE SENDER."
         ).judge(.recv, "<message from='romeo@example.net/o' to='juliet@example.net' id='9'><body>x</body></message>")
@@ -245,7 +245,7 @@ import TapRecord
         ("REPLACE=<presence/>", "an edit must not turn <message> into <presence>"),
         ("INJECT=<x>$<body#>$<body#></x>", "109 bytes, the receiver accepts at most 100"),
     ])
-    func `An edit that could not go out is left out, with the reason`(_ actions: String, _ reason: String) throws {
+    func `An edit that could not be sent is left out, with the reason`(_ actions: String, _ reason: String) throws {
         let judge = try Judge(actions)
         if reason.hasSuffix(" 100") { judge.context.mostBytes = 100 }
         let verdict = try judge.judge(.send, Self.sent)
@@ -264,7 +264,7 @@ import TapRecord
         #expect(remarks.isEmpty, "\(remarks)")
     }
 
-    @Test func `No limit of the receiver keeps an edit from what it would not keep the stanza from`() throws {
+    @Test func `A receiver's limit does not prevent an edit if the original stanza exceeds it too`() throws {
         let judge = try Judge("SET=body#=b")
         judge.context.receiverBytes = (server: 1, client: 1)
         let verdict = try judge.judge(.send, Self.sent)
@@ -276,7 +276,7 @@ import TapRecord
         #expect(try edited("SET=@from=paris@example.com", .recv, Self.sent) != nil)
     }
 
-    @Test func `A value that XML cannot hold does not go out as it is`() throws {
+    @Test func `A value that XML cannot represent is not sent unchanged`() throws {
         let judge = try Judge("SET=body#=a\u{1}b")
         let verdict = try judge.judge(.send, Self.sent)
         #expect(
@@ -284,7 +284,7 @@ import TapRecord
         )
     }
 
-    /// What makes a message unreadable for all but its receiver.
+    /// Elements that make a message unreadable for all but its receiver.
     private static let encrypted = [
         "<encrypted xmlns='eu.siacs.conversations.axolotl'/>", "<encrypted xmlns='urn:xmpp:omemo:1'/>",
         "<encrypted xmlns='urn:xmpp:omemo:2'/>", "<openpgp xmlns='urn:xmpp:openpgp:0'>BASE64</openpgp>",
@@ -324,7 +324,7 @@ import TapRecord
         ("SET=body# ~slow=x", "<message><body>\(String(repeating: "a", count: 5000))</body></message>"),
         ("REPLACE=<presence/>", Self.sent),
     ])
-    func `A stanza whose edit is refused passes as it was, or is dropped where the file says so`(
+    func `A stanza with a refused edit passes unchanged, or is dropped if the file says so`(
         action: String,
         stanza: String
     ) throws {
@@ -337,7 +337,7 @@ import TapRecord
         #expect(dropped.decidedBy?.line == 3 && dropped.remarks.count == 1)
     }
 
-    @Test func `Where a refused edit drops a request, its sender's wait is told; a change that is none drops nothing`()
+    @Test func `If a refused edit drops a request, a blackhole is reported; an edit without a change drops nothing`()
         throws
     {
         let judge = try Judge("@@ refused_edit = drop\nSET=@id=a\u{1}b")
@@ -375,7 +375,7 @@ import TapRecord
 
     // MARK: Beside
 
-    @Test func `What is done beside comes in order, with its rule`() throws {
+    @Test func `Other effects are in order, with their rule`() throws {
         let verdict = try Judge(
             """
             DELAY=2s
@@ -455,7 +455,7 @@ import TapRecord
         #expect(try Judge("::deliver\n\nDEFAULT.").judge(.recv, Self.request).fate == .drop)
     }
 
-    @Test func `What grows beyond the receiver's limit is given up, and nothing of it goes out`() throws {
+    @Test func `An edit that grows beyond the receiver's limit is given up, and no part of it is sent`() throws {
         let body = String(repeating: "a", count: 1000)
         let xml = "<message from='romeo@example.net'><body>\(body)</body><a>x</a><a>x</a><a>x</a></message>"
         let grown = String(repeating: "$<body#>", count: 100)

@@ -24,7 +24,7 @@ import TapRecord
         """
 
     @Test(arguments: [
-        // What each condition is asked about is the chat message that comes in.
+        // Each condition is evaluated for the incoming chat message.
         ("KIND: message", true), ("KIND: presence, iq", false), ("KIND: presence|message", true),
         ("NOT KIND: message", false),
         ("KIND NOT: iq", true), ("TYPE: chat", true), ("TYPE: normal", false),
@@ -182,7 +182,7 @@ import TapRecord
         #expect(try judge.holds(.send, "<message to='B@x/9'/>") && judge.holds(.send, "<message to='c@x'/>"))
     }
 
-    @Test func `SCAN looks each match up, by its capture where there is one`() throws {
+    @Test func `SCAN looks each match up, by its capture if it has one`() throws {
         let judge = try Judge(
             "%SEARCH body: body#\n%PATTERN site: https?://([%w.]+)\n%LIST bad: memory\n\nKIND: presence\nADD TO=bad example.com\n\nSCAN: body for site in bad\nDROP."
         )
@@ -191,7 +191,7 @@ import TapRecord
         #expect(try judge.holds(.recv, Self.chat))
     }
 
-    @Test func `EVERY and NTH count the stanzas for which what stands before them holds`() throws {
+    @Test func `EVERY and NTH count the stanzas for which the conditions before them hold`() throws {
         let judge = try Judge("KIND: message\nEVERY: 3\nLOG=every\n\nKIND: message\nNTH: 2, 5\nLOG=nth")
         var hits: [Int] = []
         for _ in 1...6 {
@@ -241,7 +241,7 @@ import TapRecord
         }
     }
 
-    @Test func `Times at both ends of what a number holds are no trap`() throws {
+    @Test func `Times at both ends of the number range do not cause a trap`() throws {
         let judge = try Judge(
             "%RATE one: 1\n\nORIGIN MARKED: x (5s)\nLOG=y\n\nLIMIT: one\nLOG=z\n\nMARK ORIGIN=x"
         )
@@ -265,7 +265,7 @@ import TapRecord
         #expect(try lines(1000) == [4, 6, 12] && lines(1100) == [4, 6] && lines(3100) == [4, 9])
     }
 
-    @Test func `What the head says needs no tree`() throws {
+    @Test func `Conditions on the head need no tree`() throws {
         let judge = try Judge(
             "KIND: message\nTYPE: chat\nFROM: <*>@example.net\nPAYLOAD: urn:xmpp:carbons:2\nDROP.\n\nSIZE: > 1\nPAYLOAD: urn:xmpp:ping\nLOG=x"
         )

@@ -5,7 +5,7 @@ import XMPPCore
 
 @testable import TapCore
 
-/// Rules over a recording: what is judged, in which phase, and what is said of it.
+/// Rules over a recording: the judged items, their phase, and the report.
 @Suite struct RuleDryRunTests {
     private func line(
         _ sequence: UInt64,
@@ -42,7 +42,7 @@ import XMPPCore
     private static let header =
         "<s:stream xmlns='jabber:client' xmlns:s='http://etherx.jabber.org/streams' xmlns:o='urn:x' version='1.0'>"
 
-    @Test func `Each hit is told with its rules, what it does, and what would go out`() throws {
+    @Test func `Each hit is reported with its rules, its effects, and the edited stanza`() throws {
         var dryRun = try run("KIND: message\nLOG=from $<@from>\n\nINSPECT: body#=x\nSET=body#=y\nDELAY=2s\nPASS.")
         #expect(dryRun.take(line(1, .send, "<presence/>")) == nil)
         let found = dryRun.take(line(2, .send, "<message><body>x</body></message>"))
@@ -191,7 +191,7 @@ import XMPPCore
         #expect(dryRun.take(line(3, .send, "<iq type='result' id='1'/>")) == nil)
     }
 
-    @Test func `What is cut or cannot be read is counted, and the rest is judged`() throws {
+    @Test func `Truncated or unreadable items are counted, and the rest is judged`() throws {
         var dryRun = try run("LOG=x")
         #expect(dryRun.take(line(1, .send, "<message><bo", change: { $0.isTruncated = true })) == nil)
         #expect(dryRun.take(line(2, .send, "<message><body></message>")) == nil)

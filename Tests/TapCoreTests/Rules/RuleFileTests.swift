@@ -3,9 +3,9 @@ import Testing
 @testable import TapCore
 import TapRecord
 
-/// Rule files: what every term becomes is shown elsewhere; here is what is wrong, where, and what is said of it.
+/// Rule files: mistakes, their positions, and their messages. Other tests show the meaning of every term.
 @Suite struct RuleFileTests {
-    /// What most cases name.
+    /// Definitions that most cases use.
     static let definitions = """
         %ZONE staff: staff.example
         %RATE normal: 2 (burst 3)
@@ -42,7 +42,7 @@ import TapRecord
     }
 
     @Test(arguments: ruleMistakes)
-    func `A mistake is named with its place, what was expected and what was probably meant`(
+    func `A mistake is reported with its position, the expected syntax and the probable intention`(
         _ file: String,
         _ faults: [String]
     ) {
@@ -62,7 +62,7 @@ import TapRecord
         #expect(faults.count == 201 && faults.last == "test.pfw:401:1: 800 more mistakes")
     }
 
-    @Test func `A byte-order mark is no part of the first line`() {
+    @Test func `A byte-order mark does not belong to the first line`() {
         #expect(throws: Never.self) { try Self.load("\u{FEFF}KIND: iq\nPASS.") }
     }
 
@@ -146,7 +146,7 @@ import TapRecord
         ("NOT WITH: a@b.example/*\nDROP.", "the \"*\" in \"a@b.example/*\" stands for itself"),
         ("%ZONE z: a@b.example, *.example.com\nENTERING: z\nDROP.", "the \"*\" in \"*.example.com\" stands for itself"),
     ])
-    func `What is allowed and seldom meant brings a warning`(_ file: String, _ warning: String) throws {
+    func `Syntax that is allowed but rarely intended causes a warning`(_ file: String, _ warning: String) throws {
         #expect(try Self.load(file).warnings.map(\.found) == [warning])
     }
 
@@ -155,7 +155,7 @@ import TapRecord
         "LOG=[firewall-agentes] x", "LOG=[a b] x", "LOG=[", "LOG=[error]",
         "FROM: <*>@<*.example.com>\nDROP.", "TO: a@b/<*>\nDROP.",
     ])
-    func `What is often meant brings none`(_ file: String) throws {
+    func `Syntax that is often intended causes no warning`(_ file: String) throws {
         #expect(try Self.load(file).warnings.isEmpty)
     }
 

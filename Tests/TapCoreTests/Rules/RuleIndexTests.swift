@@ -119,7 +119,7 @@ import TapRecord
                 asked += rules.count
             }
         }
-        // What it leaves out is most.
+        // It skips most rules.
         #expect(selected < asked / 2 + asked / 4)
     }
 

@@ -1,4 +1,4 @@
-/// Mistakes, and what is said of each, without the file's name; all of them stand behind ``RuleFileTests/definitions``.
+/// Mistakes, and the message for each, without the file's name; all of them follow ``RuleFileTests/definitions``.
 let ruleMistakes: [(file: String, faults: [String])] = [
     (
         "KNID: message\nDROP.",

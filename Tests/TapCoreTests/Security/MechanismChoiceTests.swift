@@ -39,7 +39,7 @@ struct MechanismChoiceTests {
         #expect(words(["DIGEST-MD5"], nil, Self.tls13) == "none")
     }
 
-    @Test func `without a list of types it is tls-unique, and a guess only where nothing else is offered`() {
+    @Test func `without a list of types tls-unique is used, and a guess only if nothing else is offered`() {
         let both = ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"]
         #expect(words(both, nil, Self.tls12) == "SCRAM-SHA-256-PLUS tls-unique")
         // "y" would be a lie, for which the server would have to refuse.
@@ -49,7 +49,7 @@ struct MechanismChoiceTests {
         #expect(words(["SCRAM-SHA-256-PLUS", "PLAIN"], nil, Self.old) == "SCRAM-SHA-256-PLUS tls-server-end-point")
     }
 
-    @Test func `why a login is not bound is told, where the server would bind it`() {
+    @Test func `if the server would bind a login, the reason why it is not bound is reported`() {
         func remark(_ offered: [String], _ types: [String]?, _ leg: SecuredLeg?) -> String? {
             MechanismChoice(of: offered, bindingTypes: types, on: leg, by: Self.means)?.remark
         }
@@ -64,7 +64,7 @@ struct MechanismChoiceTests {
         #expect(remark(both, nil, nil) == nil)
     }
 
-    @Test func `a login that could be bound and has not the mechanism for it is told of that, and not of bindings`() {
+    @Test func `a login that could be bound but lacks the mechanism reports that, and not the bindings`() {
         var means = Self.means
         means.mechanisms = ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"]
         let offer = ["SCRAM-SHA-512-PLUS", "SCRAM-SHA-1"]
@@ -76,7 +76,7 @@ struct MechanismChoiceTests {
                     == "the server offers channel binding for none of the mechanisms that the account has a secret for (SCRAM-SHA-256, SCRAM-SHA-1)"
             )
         }
-        // There is no binding either.
+        // The binding types do not match either.
         let choice = MechanismChoice(of: offer, bindingTypes: ["tls-unique"], on: Self.tls13, by: means)
         #expect(choice?.remark?.hasPrefix("the server offers the channel bindings tls-unique") == true)
     }
@@ -89,7 +89,7 @@ struct MechanismChoiceTests {
         #expect(words(["SCRAM-SHA-1", "SCRAM-SHA3-512-PLUS"], nil, Self.tls13) == "SCRAM-SHA-1 n")
     }
 
-    @Test func `a password is shown where it may, and a certificate where no password will do`() {
+    @Test func `a password is sent only if allowed, and a certificate is used if no password mechanism is possible`() {
         var means = Self.means
         means.mayShowPassword = false
         #expect(words(["PLAIN"], nil, nil, means) == "none")

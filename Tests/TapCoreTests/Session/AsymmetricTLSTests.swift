@@ -33,7 +33,7 @@ import TapRecord
         return SessionHarness(options: options)
     }
 
-    @Test func `a client whose stream has passed already is not answered from here`() {
+    @Test func `xmpptap does not answer a client if its stream was already forwarded`() {
         var harness = Self.harness(.auto, .off)
         harness.session.cutThrough(.send)
         harness.send(Self.open)
@@ -48,7 +48,7 @@ import TapRecord
         (.auto, .direct, "tls-required", "; allowClearClients"),
         (.off, .off, "tls-off", "but the client leg has no TLS; usual("),
     ])
-    func `what to try stands on the line of the record`(client: LegTLS, server: LegTLS, code: String, words: String) {
+    func `the advice is on the line of the record`(client: LegTLS, server: LegTLS, code: String, words: String) {
         var harness = Self.harness(client, server) { "\($0)" }
         let last = code == "tls-off" ? Self.request : Self.auth
         let answer = client == .off && server == .off ? [(Direction.recv, Self.answer + Self.offer)] : []
@@ -76,7 +76,7 @@ import TapRecord
         #expect(harness.text(.recv) == inside)
         #expect(!harness.told.contains { $0.record.code == "unexpected-restart" })
         #expect(harness.told(code: "client-tls-off").count == 1)
-        // What was said to the server from here is told as that, what was kept from the client too.
+        // Data sent to the server by xmpptap is recorded as such, as are items withheld from the client.
         let own = harness.told.filter { $0.record.origin == .tap }.compactMap(\.xml)
         #expect(own == [Self.request, Self.open])
         let kept = harness.told.filter { $0.record.action != nil && $0.record.direction == .recv }
@@ -84,7 +84,7 @@ import TapRecord
         #expect(kept.suffix(2).map(\.record.action) == ["answered", "answered"], "they never go out")
     }
 
-    @Test func `what a server says in clear behind its consent is never taken for what TLS carries`() {
+    @Test func `clear data after a server's consent is never treated as TLS data`() {
         var harness = Self.harness(.off, .auto)
         harness.say([(.send, Self.open), (.recv, Self.answer + Self.offer), (.recv, Self.consent + "<message/>")])
         #expect(harness.handshakes.isEmpty && harness.told(code: "starttls-injection").count == 1)
@@ -125,7 +125,7 @@ import TapRecord
                 harness.say([(.recv, early), (.recv, Self.features(Self.mechanisms)), (.send, Self.auth)])
                 #expect(!harness.text(.send).contains("<auth"), "\(client) \(isAsked)")
             }
-            // Nor what is no XMPP.
+            // Nor with data that is not XMPP.
             var harness = Self.harness(client, .required)
             harness.say([(.send, Self.open), (.recv, "\u{1}" + Self.answer), (.send, Self.auth)])
             #expect(!harness.text(.send).contains("<auth"), "\(client)")
@@ -142,7 +142,7 @@ import TapRecord
         }
     }
 
-    @Test func `a client that leaves early has nothing of its own sent in clear`() {
+    @Test func `after a client leaves early, nothing is sent in clear on its behalf`() {
         var harness = Self.harness(.off, .auto)
         harness.say([(.send, Self.open + Self.auth)])
         harness.end(.client)
@@ -212,8 +212,7 @@ import TapRecord
         #expect(!harness.told.contains { $0.record.code == "unexpected-restart" })
     }
 
-    @Test(arguments: [true, false]) func `what a client says in clear behind its request ends the session`(atOnce: Bool)
-    {
+    @Test(arguments: [true, false]) func `clear data after a client's STARTTLS request ends the session`(atOnce: Bool) {
         var harness = Self.harness(.auto, .off)
         harness.say([(.send, Self.open)])
         if atOnce {
@@ -228,7 +227,7 @@ import TapRecord
         #expect(harness.text(.send).isEmpty && harness.text(.recv).contains("<failure") && harness.closed != nil)
     }
 
-    @Test func `a client that leaves without having asked for TLS is told as that, whatever the server says to it`() {
+    @Test func `a client that leaves without requesting TLS is reported as such, whatever the server sent`() {
         var harness = Self.harness(.auto, .direct)
         harness.say([(.send, Self.open)])
         harness.end(.client)
@@ -254,7 +253,7 @@ import TapRecord
     // MARK: Both together
 
     @Test(arguments: [(LegTLS.required, LegTLS.auto), (.auto, .required), (.required, .required)])
-    func `who goes on in clear where TLS is required is refused`(client: LegTLS, server: LegTLS) {
+    func `a peer that continues in clear although TLS is required is refused`(client: LegTLS, server: LegTLS) {
         var harness = Self.harness(client, server)
         harness.say([(.send, Self.open), (.recv, Self.answer + Self.offer), (.send, Self.auth)])
         #expect(harness.told(code: "tls-required").count == 1)
@@ -274,7 +273,7 @@ import TapRecord
         #expect(harness.handshakes == [.server] && harness.closed == nil)
     }
 
-    @Test(arguments: LegTLS.allCases) func `a stream in clear is refused where TLS is due from the first byte`(
+    @Test(arguments: LegTLS.allCases) func `a stream in clear is refused if TLS is required from the first byte`(
         server: LegTLS
     ) {
         var harness = Self.harness(.direct, server)

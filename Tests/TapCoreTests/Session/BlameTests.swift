@@ -171,7 +171,7 @@ struct BlameTests {
         harness.handle(.remark(.recv, code: "wrong-secret", "not decrypted: wrong secret"))
         harness.leave(.server)
         #expect(harness.diagnoses.isEmpty)
-        // What a server says counts all the same.
+        // An error that the server reports still counts.
         harness = L.opened(L.mechanisms("PLAIN"), options: Self.observed)
         harness.handle(.missed(.recv, bytes: 51))
         harness.send(L.plain)
@@ -194,7 +194,7 @@ struct BlameTests {
         #expect(harness.diagnoses.isEmpty)
     }
 
-    @Test func `A stream error without a reason blames nobody`() throws {
+    @Test func `A stream error without a reason blames neither side`() throws {
         for content in [L.streamError("undefined-condition", words: "You are banned"), L.streamError("reset")] {
             var harness = SessionHarness()
             harness.send(L.header)

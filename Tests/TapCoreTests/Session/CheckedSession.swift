@@ -8,7 +8,7 @@ import TapRecord
 /// A session under watch: whatever the two ends do, what must always hold is checked at every step.
 ///
 /// - What is passed on is what came, in order, nothing added but the stream error of a refusal.
-/// - It keeps little: an item up to its limit, and what came with one read.
+/// - It keeps little: an item up to its limit, and the data of one read.
 /// - A leg that it does not want to read is not read: such bytes wait outside, as they would in a socket.
 struct CheckedSession: ~Copyable {
     private(set) var harness: SessionHarness
@@ -21,7 +21,7 @@ struct CheckedSession: ~Copyable {
     private var ends: [Leg: LegEnd] = [:]
     private var largestRead = 0
 
-    /// A session, by default one whose server is connected, and of which all records are made.
+    /// A session, by default with a connected server, and with all records.
     init(
         level: Level = .trace,
         redaction: RedactionPolicy = .none,
@@ -116,7 +116,7 @@ struct CheckedSession: ~Copyable {
         #expect(records <= recordLimit)
     }
 
-    /// What a direction passed on, without what the tap itself said at the end.
+    /// The data forwarded in a direction, without the tap's own output at the end.
     private func passed(_ direction: Direction) -> [UInt8] {
         let bytes = direction == .send ? harness.toServer : harness.toClient
         guard case .tap = harness.session.info.ending else { return bytes }
@@ -126,7 +126,7 @@ struct CheckedSession: ~Copyable {
         guard direction == .recv else {
             return error.map { Array(text[..<$0.lowerBound].utf8) } ?? bytes.dropLast("</stream:stream>".utf8.count)
         }
-        // Where the server's header had not come, the answer begins with one.
+        // If the server had sent no header, the answer begins with one.
         let header = "<?xml version='1.0'?><stream:stream xmlns='jabber:client'"
         let own =
             [text.ranges(of: header).last { text[$0.lowerBound...].contains("id='xmpptap-") }]
@@ -174,7 +174,7 @@ struct CheckedSession: ~Copyable {
             #expect(isTrue, "\(direction): the log is not what came")
             let said = Self.text(of: items.filter { $0.record.origin == .tap })
             let own = (direction == .send ? harness.toServer : harness.toClient).dropFirst(passed(direction).count)
-            // TLS is told its own way.
+            // TLS has other records.
             guard own.first != 0x15 else { continue }
             let isToldWhole = said.elementsEqual(own)
             #expect(isToldWhole, "\(direction): the log is not what the tap said")
@@ -183,7 +183,7 @@ struct CheckedSession: ~Copyable {
 }
 
 extension Record.Kind {
-    /// Whether the record tells of a top-level item with its bytes.
+    /// Whether the record describes a top-level item with its bytes.
     var isItem: Bool {
         switch self {
         case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose: true

@@ -34,7 +34,7 @@ enum RecordedHello {
             + "0708080809080a080b080408050806040105010601030303010302040205020602"
     )
 
-    /// What go-sendxmpp 0.5.6 sent.
+    /// The hello of go-sendxmpp 0.5.6.
     static let go = bytes(
         hex: "160301010e0100010a03035295cecbe2fe7e356424cb758639217587b2b20bcf103e810bc03cc6549980b5202f1067241c6dd104"
             + "ed72d844d32ad0e6758793a01133e3ee5086edf579c03ceb0026c02bc02fc02cc030cca9cca8c009c013c00ac014009c009d002f"
@@ -44,7 +44,7 @@ enum RecordedHello {
             + "9a516b22d7bdd54cfec1dd725d0e32"
     )
 
-    /// What an `SSLSocket` of OpenJDK 17 sent.
+    /// The hello of an `SSLSocket` of OpenJDK 17.
     static let java = bytes(
         hex: "16030301b3010001af0303702e9a51273fac6263d636169d763c0183ea9327e7479a7e0773040527c7b8b620e3ce1b58985a719d"
             + "2f06be487b7eb3bcd88750a69ef8dfd67745bdc011991a58004a130213011303c02cc02bcca9c030cca8c02f009fccaa00a3009e"
@@ -73,7 +73,7 @@ enum RecordedHello {
 private let modern = RecordedHello.modern
 private let plain = RecordedHello.plain
 
-/// What is known after these bytes, given in pieces.
+/// The result after these bytes, given in pieces.
 private func read(_ bytes: [UInt8], cuts: [Int] = []) -> ClientHelloReader.Result {
     var reader = ClientHelloReader()
     var result = ClientHelloReader.Result.needMore
@@ -146,7 +146,7 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
         (RecordedHello.modern, ClientSoftware.Library?.some(.openSSL)), (RecordedHello.plain, .openSSL),
         (RecordedHello.go, .go), (RecordedHello.java, .java), (RecordedHello.gnutls, .gnuTLS),
     ])
-    func `the library is told by its extensions`(bytes: [UInt8], library: ClientSoftware.Library?) {
+    func `the library is recognised by its extensions`(bytes: [UInt8], library: ClientSoftware.Library?) {
         guard case .hello(let hello) = read(bytes) else {
             Issue.record("not read")
             return
@@ -163,7 +163,7 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
         #expect(grease.library == nil)
     }
 
-    @Test func `a list of point formats that does not fit is no fault of the hello`() {
+    @Test func `an unsuitable list of point formats does not make the hello invalid`() {
         guard case .hello = read(hello(extensions: [(11, []), (11, [9, 0])])) else {
             Issue.record("not read")
             return

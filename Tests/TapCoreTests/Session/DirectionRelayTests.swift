@@ -6,10 +6,10 @@ import XMPPCore
 
 @testable import TapCore
 
-/// Which bytes of a direction go out, and when, while its mode changes at any moment.
+/// The bytes that a direction sends, and their time, while its mode changes at any moment.
 @Suite struct DirectionRelayTests {
     @Test(arguments: Direction.allCases)
-    func `whatever the modes and the reads, all bytes go out in order and once, and stored items only as a whole`(
+    func `in any mode and with any reads, all bytes are sent once and in order, and stored items only whole`(
         direction: Direction
     ) {
         for seed in 0..<400 {
@@ -20,7 +20,7 @@ import XMPPCore
         }
     }
 
-    @Test func `an item that was passing goes on as it comes, and the next one is stored`() {
+    @Test func `an item that was passing continues as it arrives, and the next one is stored`() {
         var relay = CheckedRelay(.recv, seed: 0)
         relay.receive("<message><bo")
         relay.leave()
@@ -57,7 +57,7 @@ import XMPPCore
         #expect(String(decoding: harness.toServer[before...], as: UTF8.self) == "w/></presence><presence/>")
     }
 
-    @Test func `an item beyond the limit that was passing goes on to its end`() {
+    @Test func `an item beyond the limit that was passing continues to its end`() {
         var relay = CheckedRelay(.recv, seed: 0)
         let item = "<message><body>\(String(repeating: "x", count: 2 * CheckedRelay.limit))</body></message>"
         relay.receive(String(item.prefix(40)))
@@ -68,9 +68,9 @@ import XMPPCore
     }
 }
 
-/// One direction of an open session beside a plain account of what must have gone out.
+/// One direction of an open session together with a simple model of the expected output.
 private struct CheckedRelay: ~Copyable {
-    /// Bytes an item may have where it is stored.
+    /// The maximum size of a stored item in bytes.
     static let limit = 400
 
     private var session: Session
@@ -78,7 +78,7 @@ private struct CheckedRelay: ~Copyable {
     private let seed: Int
     private var now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
 
-    /// What has come, and what has gone out.
+    /// Received and sent data.
     private var input: [UInt8] = []
     private var output: [UInt8] = []
     /// Bytes of all items that were recorded.
@@ -87,11 +87,11 @@ private struct CheckedRelay: ~Copyable {
     // What must be.
     private var passes = true
     private var isHeld = false
-    /// How many bytes must have gone out.
+    /// The number of bytes that must have been sent.
     private var due = 0
     /// Offsets behind which another item can begin.
     private var boundaries: Set<Int> = [0]
-    /// What is still to come of the items that were made.
+    /// The rest of the generated items.
     private var coming: ArraySlice<UInt8> = []
     private var isBroken = false
 
@@ -131,7 +131,7 @@ private struct CheckedRelay: ~Copyable {
         case 4, 5: release()
         default: read(using: &random)
         }
-        // What was read may still wait to be looked at when the next thing happens.
+        // Received data may still wait to be processed at the next event.
         if Bool.random(using: &random) { check() }
     }
 
@@ -162,7 +162,7 @@ private struct CheckedRelay: ~Copyable {
         settle()
     }
 
-    /// All comes that was begun, nothing waits any more, and all has gone out.
+    /// All items arrive completely, nothing waits any more, and everything has been sent.
     mutating func finish() {
         take(coming.count)
         check()
@@ -231,7 +231,7 @@ private struct CheckedRelay: ~Copyable {
     /// The first boundary at or behind an offset.
     private func boundary(from offset: Int) -> Int { (offset...).first { boundaries.contains($0) } ?? offset }
 
-    /// How many bytes must have gone out when all that has come was looked at.
+    /// Computes the number of bytes that must have been sent when all received data was processed.
     private mutating func settle() {
         guard !passes else { return }
         // The item that was passing, as far as it has come.

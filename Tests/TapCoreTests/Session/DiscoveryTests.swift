@@ -4,7 +4,7 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// What a session does whose server was found by the domain that its client has named.
+/// A session with a server that was found by the domain that its client has named.
 struct DiscoveryTests {
     /// An alert that ends a handshake: unrecognized_name.
     private static let unrecognized: [UInt8] = [0x15, 3, 1, 0, 2, 2, 112]
@@ -96,7 +96,7 @@ struct DiscoveryTests {
         #expect(harness.told.contains { $0.record.code == condition.rawValue })
     }
 
-    @Test func `Who is refused and sends no XML is told so as well`() {
+    @Test func `A refused client that sends no XML gets the error as well`() {
         var harness = SessionHarness(connected: false)
         harness.session.handle(.abort(.notWellFormed, "No."), at: harness.now)
         harness.send("GET / HTTP/1.1\r\n")
@@ -104,7 +104,7 @@ struct DiscoveryTests {
         #expect(String(decoding: harness.toClient, as: UTF8.self).contains("<not-well-formed"))
     }
 
-    @Test func `Each step on the way is told with what came of it and how long it took`() {
+    @Test func `Each step of discovery is reported with its result and its duration`() {
         var harness = SessionHarness(connected: false)
         let refused = DiscoveryStep(.connection, .failed, "192.0.2.1:5222", "connection refused", duration: 1_500_000)
         harness.handle(.attempted(refused))

@@ -12,7 +12,7 @@ import TapRecord
         return harness
     }
 
-    /// Lets time go by.
+    /// Advances the time.
     private static func wait(_ seconds: Int64, _ harness: inout SessionHarness) {
         harness.now = harness.now.advanced(by: seconds * 1_000_000_000)
     }
@@ -222,7 +222,7 @@ import TapRecord
 
     // MARK: Reconnect loops
 
-    /// One session of a run that ends `lasting` nanoseconds after it became ready; what was said of a loop.
+    /// One session of a run that ends `lasting` nanoseconds after it became ready; returns the loop warnings.
     private static func session(
         of run: Run,
         at seconds: Int64,
@@ -257,7 +257,7 @@ import TapRecord
                 == "reconnect loop: 5 sessions of this client dropped within 30 s of login, in 12 s; the last one: "
                 + "the server's connection was reset before its stream was closed"
         )
-        // The same where the server makes a new resource up each time.
+        // The same if the server assigns a new resource each time.
         let other = Run()
         #expect((0..<7).flatMap { Self.session(of: other, at: $0 * 3, resource: nil) }.count == 1)
     }
@@ -275,7 +275,7 @@ import TapRecord
         #expect(told.allSatisfy { $0.words?.contains("another login uses the same resource balcony") == true })
     }
 
-    @Test func `independent clients of one account are no loop`() {
+    @Test func `independent clients of one account do not form a loop`() {
         let run = Run()
         let resources = (0..<12).flatMap { Self.session(of: run, at: $0, resource: "client \($0)") }
         #expect(resources.isEmpty)
@@ -283,9 +283,9 @@ import TapRecord
         #expect(addresses.isEmpty)
     }
 
-    @Test func `sessions that end in order, or last, are no loop`() {
+    @Test func `sessions that end in order, or last, do not form a loop`() {
         let run = Run()
-        // Each from a port of its own, as clients do.
+        // Each from a different port, as clients do.
         let ended = (0..<12).flatMap { number in
             Self.session(of: run, at: number, remote: "192.0.2.1:\(50000 + number)") { harness in
                 harness.send("</stream:stream>")

@@ -15,7 +15,7 @@ import XMPPCore
 
     @Test("Hostile bytes at every stage, on either leg", arguments: Direction.allCases)
     func hostileBytes(direction: Direction) {
-        // Smaller limits than real ones, so that what is beyond them is quickly read.
+        // Smaller limits than real ones, so that data beyond them is quickly read.
         Self.hostileBytes(direction, large: 200 << 10, StreamLimits(itemBytes: 128 << 10), stages: Self.stages)
     }
 
@@ -38,7 +38,7 @@ import XMPPCore
                 var session = CheckedSession(level: .info)
                 for turn in Conversations.plainLogin[..<stage] { session.say(turn.direction, Array(turn.text.utf8)) }
                 session.say(.send, hostile.bytes, piece: 4096)
-                // What follows a request for TLS waits for its answer, up to a bound of its own.
+                // Data after a request for TLS waits for the answer, up to a separate bound.
                 let bound = hostile.name == "1,000 requests for TLS" ? 256 << 10 : 64 << 10
                 #expect(session.peak <= bound + 4096, "\(hostile.name): \(session.peak)")
                 session.finish()
@@ -71,7 +71,7 @@ import XMPPCore
         session.finish()
     }
 
-    @Test func `A server that never answers a request for TLS is told when the client ends, after all it said`() {
+    @Test func `A server that never answers a request for TLS is reported when the client ends, after all its items`() {
         for behind in ["", " \n", "<a xmlns='u'/>", "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>", "<half"] {
             var session = CheckedSession()
             for turn in Conversations.startTLS.prefix(4) { session.say(turn.direction, Array(turn.text.utf8)) }

@@ -30,7 +30,7 @@ import TapRecord
         return tracker.answer(direction, id: id.span, from: from.span, jid: jid, domain: nil) != nil
     }
 
-    @Test func `answers of a server come on a stream of their own, unless both ways go by one`() {
+    @Test func `answers of a server arrive on a separate stream, unless one stream serves both directions`() {
         var tracker = IQTracker()
         #expect(!tracker.expectsAnswers(on: .server) && tracker.expectsAnswers(on: .client))
         tracker.observeBidirectional()

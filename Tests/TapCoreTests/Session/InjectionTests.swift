@@ -39,9 +39,9 @@ import XMPPCore
         }
     }
 
-    // MARK: Where it goes
+    // MARK: Position
 
-    @Test(arguments: Leg.allCases) func `between two items it goes out at once, and the mode stays`(leg: Leg) {
+    @Test(arguments: Leg.allCases) func `between two items it is sent at once, and the mode stays`(leg: Leg) {
         var harness = Self.harness()
         let direction = leg.inbound.opposite
         let before = leg == .server ? harness.toServer.count : harness.toClient.count
@@ -60,7 +60,7 @@ import XMPPCore
         #expect(harness.told(code: "store-and-forward").isEmpty)
     }
 
-    @Test func `behind an item that is passing, which goes on as it comes; then bytes pass as before`() {
+    @Test func `it is sent after an item that is passing as it arrives; then bytes pass as before`() {
         var harness = Self.harness()
         let before = harness.toServer.count
         harness.send("<message><bo")
@@ -137,7 +137,7 @@ import XMPPCore
         #expect(isCutThrough && harness.session.injections == nil)
     }
 
-    @Test func `what others ask and answer by the same id passes`() {
+    @Test func `requests and answers of others with the same id pass`() {
         var harness = Self.harness()
         harness.inject(Self.injection(Self.ping, swallowsAnswer: true))
         let before = harness.toClient.count
@@ -184,7 +184,7 @@ import XMPPCore
         #expect(harness.told.last?.record.answers == request.sequence)
     }
 
-    // MARK: What is refused
+    // MARK: Refusals
 
     @Test(arguments: [
         ("", InjectionFault.incomplete), (" \n", .incomplete), ("<message>", .incomplete), ("<message", .incomplete),
@@ -200,7 +200,7 @@ import XMPPCore
         ("<message><!--a--></message>", .malformed(ScanFault(.comment, at: 9))),
         ("<message><x:a/></message>", .malformed(ScanFault(.unboundPrefix, at: 10))),
     ])
-    func `what is not one stanza is refused, and nothing of it passes`(item: String, fault: InjectionFault) {
+    func `input that is not one stanza is refused, and no part of it is sent`(item: String, fault: InjectionFault) {
         for leg in Leg.allCases {
             var harness = Self.harness()
             let before = (harness.toServer.count, harness.toClient.count, harness.told.count)
@@ -326,7 +326,7 @@ import XMPPCore
         #expect(harness.injected.map(\.outcome) == [.sent, .sent])
     }
 
-    @Test func `what is larger than the server announced to accept is refused`() {
+    @Test func `a stanza larger than the server's announced limit is refused`() {
         var harness = SessionHarness(options: SessionOptions(level: .trace))
         harness.say(
             Conversations.plainLogin.prefix(10).map {
@@ -350,7 +350,7 @@ import XMPPCore
         )
     }
 
-    @Test func `no answer can be asked for where there is none`() {
+    @Test func `no answer can be awaited for a stanza that has none`() {
         for item in ["<message id='a'/>", "<iq type='result' id='a'/>", "<iq type='get'/>"] {
             var harness = Self.harness()
             harness.inject(Self.injection(item, swallowsAnswer: true))
@@ -424,7 +424,7 @@ import XMPPCore
         #expect(ended.injected.last?.outcome == .failed(.ended))
     }
 
-    @Test func `what waits when the session ends has failed`() {
+    @Test func `injections that wait when the session ends have failed`() {
         var harness = Self.harness()
         harness.inject(Self.injection(Self.ping, number: 1, swallowsAnswer: true))
         harness.send("<message><bo")
@@ -436,7 +436,7 @@ import XMPPCore
         #expect(harness.session.injections == nil)
     }
 
-    @Test func `where a stream cannot be decoded nobody knows where an item ends`() {
+    @Test func `if a stream cannot be decoded, the end of an item is unknown`() {
         var harness = Self.harness()
         harness.send("<message><bo")
         harness.inject(Self.injection("<presence/>"))
@@ -445,14 +445,14 @@ import XMPPCore
         #expect(harness.injected.map(\.outcome) == [.failed(.notDecoded), .failed(.notDecoded)])
     }
 
-    // MARK: What is wrong on purpose
+    // MARK: Intentional faults
 
     @Test(arguments: [
         "<message><unclosed", "</stream:stream>", "<a xmlns='urn:xmpp:sm:3' h='9'/>", " \n", "a",
         "<presence/><message/>",
         "<message></body>", "\u{1}",
     ])
-    func `raw bytes go out as they are between two items, and the log has their digest`(bytes: String) throws {
+    func `raw bytes are sent unchanged between two items, and the log has their digest`(bytes: String) throws {
         for leg in Leg.allCases {
             var harness = Self.harness()
             let before = leg == .server ? harness.toServer.count : harness.toClient.count
@@ -471,7 +471,7 @@ import XMPPCore
         }
     }
 
-    @Test func `one whole stanza among raw bytes is told as such, and can be answered`() throws {
+    @Test func `one whole stanza among raw bytes is recorded as such, and can be answered`() throws {
         var harness = Self.harness()
         let before = harness.toServer.count
         harness.inject(Self.injection(" \(Self.ping)\n", isRaw: true, swallowsAnswer: true))
@@ -514,9 +514,9 @@ import XMPPCore
     }
 }
 
-/// An open session, into which is injected at random, beside a plain account of what must have gone out.
+/// An open session with random injections, together with a simple model of the expected output.
 private struct CheckedInjections: ~Copyable {
-    /// How bytes pass but for what is injected.
+    /// The way bytes pass, except injections.
     enum Manner: CaseIterable {
         /// As they come, and among them items beyond the limit.
         case cutThrough
@@ -535,14 +535,14 @@ private struct CheckedInjections: ~Copyable {
     private var number: UInt64 = 0
 
     private var output: [[UInt8]] = [[], []]
-    /// Items that have come whole, but for answers to what was injected.
+    /// Items received whole, except answers to injections.
     private var items: [[[UInt8]]] = [[], []]
-    /// What is still to come of the items that were made.
+    /// The rest of the generated items.
     private var coming: [ArraySlice<UInt8>] = [[], []]
     /// Answers that are still to be given, by direction.
     private var answers: [[String]] = [[], []]
     private var injected: [[[UInt8]]] = [[], []]
-    /// Requests whose answers are not to pass, and which way they go.
+    /// Requests with swallowed answers, and their direction.
     private var asked: [UInt64: Direction] = [:]
     private var sent = 0
     private var answered = 0
@@ -580,7 +580,7 @@ private struct CheckedInjections: ~Copyable {
         case 4, 5: session.release(direction)
         default: read(direction, using: &random)
         }
-        // What was read may still wait to be looked at when the next thing happens.
+        // Received data may still wait to be processed at the next event.
         if Bool.random(using: &random) { perform() }
     }
 
@@ -662,7 +662,7 @@ private struct CheckedInjections: ~Copyable {
         }
     }
 
-    /// All comes that was begun or is owed, nothing is held any more, and all has gone out.
+    /// All items and answers arrive completely, nothing is held any more, and everything has been sent.
     mutating func finish() {
         for _ in 0..<2 {
             for direction in Direction.allCases {
@@ -684,7 +684,7 @@ private struct CheckedInjections: ~Copyable {
         #expect(session.injections == nil, "seed \(seed), \(manner)")
     }
 
-    /// What has gone out is all that has come, and what was injected between two items of it.
+    /// Checks that the output is all received data, with injections only between two items.
     private func check(_ direction: Direction) {
         let side = Int(direction.rawValue)
         var rest = output[side][...]

@@ -42,7 +42,7 @@ import XMPPCore
         #expect(harness.text(.recv).contains("<failure"))
     }
 
-    @Test func `white space around the consent is none of that`() {
+    @Test func `white space around the consent does not belong to it`() {
         var harness = Self.harness()
         harness.say(Array(Conversations.startTLS.dropLast()))
         harness.send("\n")
@@ -51,7 +51,7 @@ import XMPPCore
         #expect(harness.told(code: "starttls-injection").isEmpty)
     }
 
-    @Test func `TLS from the first byte goes by the server's leg, and what the server says early waits`() {
+    @Test func `TLS from the first byte starts on the server's leg, and early data of the server waits`() {
         var harness = Self.harness()
         harness.receive(.send, Array(RecordedHello.modern.prefix(9)))
         #expect(harness.handshakes.isEmpty && harness.unread == [.server])
@@ -85,7 +85,9 @@ import XMPPCore
         #expect(harness.session.tls == nil && harness.closed == false)
     }
 
-    @Test(arguments: [false, true]) func `consent to TLS where none can begin ends the session`(isInside: Bool) throws {
+    @Test(arguments: [false, true]) func `a consent without a pending STARTTLS request ends the session`(isInside: Bool)
+        throws
+    {
         var harness = Self.harness()
         if isInside {
             harness.say(Conversations.startTLS)

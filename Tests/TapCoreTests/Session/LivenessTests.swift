@@ -43,7 +43,7 @@ import TapRecord
         #expect(unheard(liveness, .send, after: 9) == nil)
     }
 
-    @Test func `What is young, or silent before stanzas flow, explains nothing`() {
+    @Test func `A young connection, or silence before stanzas flow, explains nothing`() {
         var liveness = Liveness(at: 0)
         #expect(unheard(liveness, isOpen: false, after: 100) == nil)
         liveness.observe(.received, at: 90 * Self.second)

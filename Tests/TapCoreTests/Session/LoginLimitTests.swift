@@ -4,7 +4,7 @@ import Testing
 @testable import TapCore
 import TapRecord
 
-/// What ends the limit of a login where the login itself cannot be read.
+/// The end of a login's time limit if the login itself cannot be read.
 @Suite struct LoginLimitTests {
     private typealias Step = (direction: Direction, bytes: [UInt8])
 
@@ -43,7 +43,7 @@ import TapRecord
         let half = Array(hello.prefix(20))
         #expect(Self.judge(turns, (.send, half), (.send, Array(hello.dropFirst(20))), (.recv, answer)).last == true)
         #expect(Self.judge(turns, (.send, [0x16])) == [false, false])
-        // A server that answers what is no hello yet answers nothing.
+        // An answer of the server before a complete hello does not count.
         #expect(Self.judge(turns, (.send, half), (.recv, answer)).last == false)
         #expect(Self.judge(turns, (.send, hello), (.recv, Self.fatalAlert), (.recv, answer)).last == false)
         #expect(Self.judge(turns, (.send, hello), (.recv, Self.warning + answer)).last == true)
@@ -109,7 +109,7 @@ import TapRecord
         }
     }
 
-    @Test func `After consent to TLS silence is no login, whatever came with the consent`() {
+    @Test func `After consent to TLS, silence does not count as a login, whatever arrived with the consent`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.startTLS.prefix(4)))
         harness.recv(Conversations.startTLS[4].text + String(decoding: Self.serverHello, as: UTF8.self))

@@ -109,7 +109,7 @@ import TapRecord
                 "sasl: failed, not-authorized, No.",
             ]
         )
-        // What the log says at info and above is said once, and the diagnosis comes to it.
+        // The log contains each line at info and above once, in addition to the diagnosis.
         #expect(harness.told.count { $0.record.level <= .warn && $0.record.condition == "not-authorized" } == 3)
     }
 

@@ -94,7 +94,7 @@ import TapRecord
         #expect(negotiation.asymmetric == nil)
     }
 
-    @Test func `What is said out of turn changes nothing`() {
+    @Test func `Events in a wrong state change nothing`() {
         let events: [(inout Negotiation) -> Void] = [
             { $0.connected() }, { _ = $0.requestTLS() }, { _ = $0.declineTLS() }, { $0.beginHandshake() },
             { $0.enterTLS() }, { $0.beginAuthentication() }, { $0.failAuthentication() },

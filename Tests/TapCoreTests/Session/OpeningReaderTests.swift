@@ -7,7 +7,7 @@ struct OpeningReaderTests {
     private static let header =
         "<?xml version='1.0'?> <s:stream xmlns='jabber:client' xmlns:s='http://etherx.jabber.org/streams' "
 
-    /// What is known after these bytes, cut in two.
+    /// The result after these bytes, cut in two.
     private func read(_ bytes: [UInt8], cut: Int = 0) -> OpeningReader.Result {
         var reader = OpeningReader()
         _ = reader.append(bytes.span.extracting(0..<cut))

@@ -12,7 +12,7 @@ import TapRecord
         harness.told(code: LoginStep.code).compactMap(\.record.words)
     }
 
-    /// What the log says at info or above of items, in words of their own.
+    /// The messages in the log at info or above about items.
     private static func words(_ harness: borrowing SessionHarness) -> [String] {
         harness.told.filter { $0.record.level <= .info && $0.record.direction != nil }.compactMap(\.record.words)
     }
@@ -339,6 +339,6 @@ import TapRecord
 }
 
 extension SessionHarness {
-    /// What is known of the session.
+    /// The state of the session.
     fileprivate var info: SessionInfo { session.info }
 }

@@ -5,7 +5,7 @@ import Testing
 import TapDiagnosis
 import TapRecord
 
-/// Sessions whose client is this program: one leg, and one handshake.
+/// Sessions in which this program is the client: one leg, and one handshake.
 @Suite struct OwnClientTests {
     private static let request = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
     private static let consent = "<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
@@ -63,7 +63,7 @@ import TapRecord
         }
     }
 
-    @Test func `certificates have causes of their own`() {
+    @Test func `certificate problems have separate causes`() {
         let codes = ["expired", "not-yet-valid", "wrong-name", "self-signed", "unknown-issuer", "too-weak"]
         #expect(
             codes.map { LoginCause(certificateFault: "certificate-\($0)") } == [

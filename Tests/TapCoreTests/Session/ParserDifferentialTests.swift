@@ -5,7 +5,7 @@ import XMPPCore
 @testable import TapCore
 import TapRecord
 
-/// What others may read differently, and where a client is led away: it passes, and is flagged.
+/// Items that parsers may read differently, and redirections of a client: they pass, and are flagged.
 @Suite struct ParserDifferentialTests {
     private static func session() -> SessionHarness {
         var harness = SessionHarness(options: SessionOptions(level: .verbose))
@@ -24,7 +24,7 @@ import TapRecord
         "<message><p:x xmlns:p='urn:a|message'/></message>", "<message><x><y xmlns='{urn:a}b'/></x></message>",
         "<message xmlns='jabber:client&#9;'/>", "<message><x xmlns='urn:a`'/></message>",
     ])
-    func `A namespace that is no URI passes and is flagged`(stanza: String) throws {
+    func `A namespace that is not a URI passes and is flagged`(stanza: String) throws {
         var harness = Self.session()
         let before = harness.toServer.count
         harness.send(stanza)
@@ -47,7 +47,7 @@ import TapRecord
         "<message>\r\n<body>\r&#13;<![CDATA[\r]]></body></message>",
         "<message><body><![CDATA[]]></body></message>",
     ])
-    func `What is written unusually and read alike is not flagged`(stanza: String) {
+    func `Unusual XML that all parsers read alike is not flagged`(stanza: String) {
         var harness = Self.session()
         harness.send(stanza)
         #expect(flags(harness) == [])

@@ -19,7 +19,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         return harness
     }
 
-    /// What the client is sent while time passes.
+    /// Returns the data sent to the client while time passes.
     private static func wait(_ seconds: Int64, _ harness: inout SessionHarness) -> String {
         let start = harness.toClient.count
         harness.wait(seconds * second)
@@ -65,7 +65,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.wait(5, &harness).hasPrefix("<iq "))
     }
 
-    @Test func `a missing answer is reported, the session goes on, and a late one does not pass`() throws {
+    @Test func `a missing answer is reported, the session continues, and a late one does not pass`() throws {
         var harness = Self.harness()
         let ping = Self.wait(20, &harness)
         #expect(Self.wait(9, &harness).isEmpty && harness.told(code: "ping-timeout").isEmpty)

@@ -4,7 +4,7 @@ import Testing
 
 /// What tells a client that keeps reconnecting from many clients of one account.
 @Suite struct ReconnectWatchTests {
-    @Test func `a loop that goes on is told each time it has doubled`() {
+    @Test func `a continuing loop is reported each time it has doubled`() {
         let watch = ReconnectWatch()
         let client = ReconnectWatch.Client(account: "a@b", resource: "r", agent: nil, remote: "192.0.2.1:1")
         let told = (0..<200).compactMap { watch.noteDrop(of: client.key, at: Int64($0) * 10_000_000_000) }

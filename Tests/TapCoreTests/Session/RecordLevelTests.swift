@@ -5,7 +5,7 @@ import Testing
 
 /// The level changes while a session runs.
 @Suite struct RecordLevelTests {
-    /// What is told of one item, without what counts records.
+    /// The record of one item, without the numbers of records.
     private struct Said: Equatable, CustomStringConvertible {
         let kind: Record.Kind
         let level: Level
@@ -18,7 +18,7 @@ import Testing
             kind = told.record.kind
             level = told.record.level
             code = told.record.code
-            // What it says of an answer depends on what was told of its request.
+            // The summary of an answer depends on that of its request.
             isSummed = told.record.summary != nil
             message = told.record.words
             xml = told.xml
@@ -55,7 +55,7 @@ import Testing
         func say(_ turn: Conversations.Turn) -> [[Said]] { harnesses.map { RecordLevelTests.say(turn, &$0.harness) } }
     }
 
-    /// A harness is not to be copied, and so in no array by itself.
+    /// A harness cannot be copied, and therefore needs a box in an array.
     private final class Box {
         var harness: SessionHarness
 

@@ -4,7 +4,7 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// What a session says of what passed, and of what it does itself.
+/// The records of forwarded data, and of the session's own actions.
 @Suite struct RemarkTests {
     @Test func whatTheTapSaysItselfIsInTheLog() throws {
         var harness = SessionHarness()

@@ -25,7 +25,7 @@ import Testing
         return ledgers
     }
 
-    /// What a claim comes to, in a word; of ledgers the number of the client's stanzas.
+    /// The result of a claim, in a word; for ledgers the number of the client's stanzas.
     private func claim(_ key: ResumptionTable.Key, by session: UInt64 = 2, at second: Int64 = 0) -> String {
         switch table.claim(key, by: session, at: second * 1_000_000_000) {
         case .unknown: "unknown"
@@ -43,7 +43,7 @@ import Testing
         table.suspend(key, of: 1, at: 0, leaving: ledgers(dropped: 3))
         #expect(table.ledgerByteCount > 0)
         #expect(claim(key) == "3")
-        // A resumption that came to nothing takes nothing away.
+        // A resumption that failed removes nothing.
         #expect(claim(key, by: 3) == "3")
         #expect(table.resume(key, by: 3, at: 0)?.session == 1)
         #expect(table.ledgerByteCount == 0)
@@ -51,7 +51,7 @@ import Testing
         #expect(claim(key, by: 4) == "unknown")
     }
 
-    @Test func `a session that is still connected is in the way only where its ends count differently`() {
+    @Test func `a connected session prevents a resumption only if its ends count differently`() {
         let key = key("a")
         enable(key)
         #expect(claim(key) == "unknown")
@@ -63,7 +63,7 @@ import Testing
         #expect(claim(key) == "2")
         _ = table.resume(key, by: 2, at: 0)
         #expect(claim(key, by: 3) == "connected 2")
-        // The old connection's end is no news.
+        // The end of the old connection has no effect.
         table.suspend(key, of: 1, at: 0, leaving: ledgers(dropped: 9))
         #expect(claim(key, by: 2) == "unknown")
     }
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(arguments: [(0, "unknown"), (1, "lost")])
-    func `a session that is over is lost where its ends count differently`(dropped: Int, outcome: String) {
+    func `a session that is over is lost if its ends count differently`(dropped: Int, outcome: String) {
         let key = key("a")
         enable(key)
         table.suspend(key, of: 1, at: 0, leaving: ledgers(dropped: dropped))
@@ -91,7 +91,7 @@ import Testing
         #expect(claim(other) == "unknown")
     }
 
-    @Test func `where there is no room the oldest ledgers go, and are known to be lost`() {
+    @Test func `if the table is full the oldest ledgers are removed, and known to be lost`() {
         var large = ledgers()
         for number: UInt16 in 0..<300 {
             large.recv.drop(StreamManagementLedger.Mark(fingerprint: number))
@@ -109,14 +109,14 @@ import Testing
         #expect(table.count == count - 100)
     }
 
-    @Test func `a session for which there was no room is lost when it is suspended`() {
+    @Test func `a session that did not fit into the table is lost when it is suspended`() {
         for number in 0..<ResumptionTable.capacity { enable(key("\(number)")) }
         enable(key("more"))
         table.suspend(key("more"), of: 1, at: 0, leaving: ledgers())
         #expect(claim(key("more")) == "lost")
     }
 
-    @Test func `what is lost is remembered up to a limit, the newest first`() {
+    @Test func `lost sessions are remembered up to a limit, the newest first`() {
         let keys = (0..<(ResumptionTable.lostCapacity + 10)).map { key("\($0)") }
         for key in keys { table.suspend(key, of: 1, at: 0, leaving: ledgers()) }
         #expect(claim(keys[9]) == "unknown" && claim(keys[10]) == "lost")

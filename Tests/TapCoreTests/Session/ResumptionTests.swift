@@ -6,7 +6,7 @@ import XMPPCore
 import TapDiagnosis
 import TapRecord
 
-/// Sessions that go on with an earlier one on a new connection (XEP-0198 §5).
+/// Sessions that resume an earlier one on a new connection (XEP-0198 §5).
 @Suite struct ResumptionTests {
     private static let id = "sm-9b2f51c7d0e84a6f"
     private static let sm = "xmlns='urn:xmpp:sm:3'"
@@ -84,7 +84,7 @@ import TapRecord
         #expect(ready?.details?["resumes"] == 1)
     }
 
-    @Test func `contacts and counts of a session go on where it is resumed, also without rules`() {
+    @Test func `contacts and counts of a session continue when it is resumed, also without rules`() {
         let run = Run()
         var first = Self.resumable(run)
         first.recv(
@@ -264,12 +264,12 @@ import TapRecord
         #expect(table.resume(key, by: 1, at: (ResumptionTable.longestLifetime + 1) * 1_000_000_000) == nil)
     }
 
-    @Test func `the session that was suspended first is forgotten where there is no room`() {
+    @Test func `the session that was suspended first is forgotten if the table is full`() {
         let table = ResumptionTable()
         let count = UInt64(ResumptionTable.capacity)
         let keys = (0...count).map { table.key(id: "\($0)", account: "juliet@example.org") }
         for number in 0..<count { table.enable(keys[Int(number)], Self.content(number), seconds: nil) }
-        // All are connected: there is no room for one more.
+        // All are connected: one more does not fit.
         table.enable(keys[Int(count)], Self.content(count), seconds: nil)
         #expect(table.count == ResumptionTable.capacity && table.resume(keys[Int(count)], by: 1, at: 0) == nil)
         // The first has come back and gone again since: the second is the oldest.
@@ -300,7 +300,7 @@ import TapRecord
         #expect(second?.session == 2 && second?.legacy == nil)
     }
 
-    @Test func `the bytes of addresses are bounded, and one that is no address is not kept`() {
+    @Test func `the bytes of addresses are bounded, and an invalid address is not kept`() {
         let table = ResumptionTable()
         let long = String(repeating: "a", count: ResumptionTable.longestJID)
         for number in 0..<2_000 as Range<UInt64> {

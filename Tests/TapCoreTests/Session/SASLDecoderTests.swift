@@ -370,7 +370,7 @@ private func steps(
     @Test func noSecretOfTheCatalogueIsAmongTheFacts() throws {
         let search = SecretSearch(SecretCatalogue.items)
         for item in SecretCatalogue.all {
-            // In an exchange of its own, and as an answer within one by each mechanism.
+            // In a separate exchange, and as an answer within one by each mechanism.
             for mechanism in [
                 nil, "PLAIN", "SCRAM-SHA-256", "DIGEST-MD5", "OAUTHBEARER", "HT-SHA-256-NONE", "X-UNKNOWN",
             ] {

@@ -4,7 +4,7 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// Everything that may be told of one direction: what is shown of each item, each head, each fact.
+/// Everything that may be shown of one direction: each item, each head, each attribute.
 private func tell(
     _ input: [UInt8],
     _ direction: Direction,

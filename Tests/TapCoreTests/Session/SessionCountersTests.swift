@@ -10,7 +10,7 @@ import XMPPCore
     private static let second: Int64 = 1_000_000_000
     private static let message = "<message to='romeo@example.net'><body>hello</body></message>"
 
-    @Test func `what was done to stanzas is counted, and a session that does nothing counts nothing`() throws {
+    @Test func `actions on stanzas are counted, and a session without actions counts nothing`() throws {
         var scene = try RuleScene("::send\n\nKIND: presence\nDROP.\n\nKIND: message\nSET=body#=bye")
         _ = scene.recv(Self.message)
         #expect(scene.harness.session.counters.events.isEmpty)
@@ -84,7 +84,7 @@ import XMPPCore
         #expect(harness.session.counters.events == [.predicted(.minted, verdict: "works"): 1])
     }
 
-    @Test func `how bytes pass is told`() throws {
+    @Test func `the session reports its relay mode`() throws {
         var scene = try RuleScene("::send\n\nKIND: presence\nDROP.")
         #expect(scene.harness.session.relayMode == .store)
         var harness = SessionHarness()

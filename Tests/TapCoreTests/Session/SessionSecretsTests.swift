@@ -45,7 +45,7 @@ import XMPPCore
     }
 
     @Test(arguments: [
-        // The offence stands right behind the secret; in an item whose beginning has gone; in one that is torn.
+        // The fault is directly after the secret; in an item with a discarded beginning; in a torn one.
         "<presence><x xmlns='http://jabber.org/protocol/muc'><password>kQ7zvR2mXw9b&bad;",
         "<message><password>\(String(repeating: "kQ7zvR2mXw9b ", count: 1000))&bad;kQ7zvR2mXw9b",
         "<message><x>\(String(repeating: "<y/>", count: 1000))<password>kQ7zvR2mXw9b<<",

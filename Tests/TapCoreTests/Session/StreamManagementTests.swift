@@ -9,7 +9,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
 
 /// Sessions whose stanzas both ends count (XEP-0198), while xmpptap injects and drops some.
 @Suite struct StreamManagementTests {
-    /// An open session, and what has passed since it was open.
+    /// An open session, and its traffic since it was opened.
     struct Scene: ~Copyable {
         var harness: SessionHarness
         private var before = (0, 0)
@@ -25,14 +25,14 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
             harness.recv(enabled)
         }
 
-        /// What the client writes; gives what the server gets.
+        /// Sends data of the client; returns the server's input.
         mutating func send(_ text: String) -> String {
             let start = harness.toServer.count
             harness.send(text)
             return String(decoding: harness.toServer[start...], as: UTF8.self)
         }
 
-        /// What the server writes; gives what the client gets.
+        /// Sends data of the server; returns the client's input.
         mutating func recv(_ text: String) -> String {
             let start = harness.toClient.count
             harness.recv(text)
@@ -56,7 +56,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
             return send && recv
         }
 
-        /// What the client was sent since it asked for stream management.
+        /// The client's input since it requested stream management.
         var toClient: String { String(decoding: harness.toClient[before.1...], as: UTF8.self) }
     }
 
@@ -117,7 +117,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(scene.recv("<a \(sm) h='1'/>") == "<a \(sm) h='2'/>")
     }
 
-    @Test func `an injected message is acknowledged to nobody`() {
+    @Test func `an injected message is not acknowledged to either end`() {
         var scene = Scene()
         scene.inject("<message><body>a</body></message>", to: .client)
         _ = scene.recv(Self.message(1))
@@ -144,7 +144,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         _ = scene.send("<a \(sm) h='")
         #expect(scene.recv("dy/></message>") == "dy/></message><presence/>")
         #expect(scene.recv(Self.message(2)) == Self.message(2))
-        // What has gone out in part is still right.
+        // The partly sent acknowledgement stays correct.
         #expect(scene.send("1'/><a \(sm) h='2'/>") == "1'/><a \(sm) h='1'/>")
         #expect(scene.send("<a \(sm) h='3'/>") == "<a \(sm) h='2'/>")
     }
@@ -242,7 +242,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(record.level == .warn && record.direction == .send && record.leg == .client)
         #expect(record.details?["fault"] == .string(fault) && record.details?["difference"] == .integer(difference))
         #expect(record.words?.hasPrefix(words) == true)
-        // It is told once.
+        // It is reported once.
         _ = scene.send(element)
         #expect(scene.harness.told(code: "wrong-acknowledgement").count == 1)
     }
@@ -264,7 +264,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(record?.details?["difference"] == 3 && record?.details?["h"] == 4)
     }
 
-    @Test func `what a server says of a count that is too high is told by the client's counts, too`() {
+    @Test func `a server's error about a count that is too high is translated to the client's counts, too`() {
         var scene = Scene()
         scene.inject("<presence/>", to: .client)
         _ = scene.recv(Self.message(1))
@@ -293,7 +293,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
     // MARK: Another host
 
     @Test(arguments: [true, false])
-    func `a redirect becomes a reset where the counts have parted, and passes where they have not`(hasParted: Bool) {
+    func `a redirect becomes a reset if the counts differ, and passes if they do not`(hasParted: Bool) {
         var scene = Scene()
         if hasParted { scene.inject("<presence/>", to: .client) }
         let host = "<see-other-host xmlns='urn:ietf:params:xml:ns:xmpp-streams'>b.example.org</see-other-host>"
@@ -316,7 +316,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(scene.recv(error) == error)
     }
 
-    @Test func `where the session can be resumed elsewhere that is said when it cannot any more`() {
+    @Test func `a log record says when a session can no longer be resumed elsewhere`() {
         var scene = Scene(enabled: "<enabled \(sm) id='i1' resume='true' location='b.example.org'/>")
         #expect(scene.toClient.contains("location"))
         #expect(scene.harness.told(code: "other-location").count == 1)
@@ -325,7 +325,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(scene.harness.told(code: "other-location").count == 2)
     }
 
-    @Test func `the name of the other host is removed where the counts have parted before`() {
+    @Test func `the name of the other host is removed if the counts differed before`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         harness.send("<enable \(sm) resume='true'/>")

@@ -62,7 +62,7 @@ import TapRecord
 
     // MARK: In a session
 
-    /// What was told of subscriptions, without what stands behind it.
+    /// The records of subscriptions, without their details.
     private static func changes(_ harness: borrowing SessionHarness) -> [String] {
         harness.told(code: Record.Code.subscription).compactMap(\.record.words)
     }
@@ -166,7 +166,7 @@ import TapRecord
         )
     }
 
-    @Test func `what nobody has shown of a contact is unknown, not none`() throws {
+    @Test func `the state of a contact that no roster has shown is unknown, not none`() throws {
         func change(_ kind: String, isSent: Bool, roster: String? = nil) -> String? {
             var harness = Self.open()
             if let roster {
@@ -246,7 +246,7 @@ import TapRecord
         return try StanzaParser().parse(Array(text.utf8).span, root: [])
     }
 
-    @Test func `strangers of whom nothing is known take no room, and a roster stays whole for them`() throws {
+    @Test func `unknown strangers take no place in the roster, which stays complete`() throws {
         var roster = Roster()
         _ = try roster.observe(Self.roster("<item jid='c@d' subscription='both'/>"), isPush: false)
         for number in 0..<(Roster.capacity + 5) {

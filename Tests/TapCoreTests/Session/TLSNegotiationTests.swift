@@ -89,7 +89,7 @@ extension Negotiation.Output {
     }
 }
 
-/// The inputs of a negotiation and what each yields.
+/// The inputs of a negotiation and the output of each.
 private struct Play: Sendable {
     let name: String
     let way: Way
@@ -98,7 +98,7 @@ private struct Play: Sendable {
     let lines: [(Negotiation.Input, Negotiation.Output?)]
 }
 
-/// TLS on both legs: what follows what, whatever comes in between.
+/// TLS on both legs: the order of the steps, whatever happens in between.
 @Suite struct TLSNegotiationTests {
     private static let consented = Negotiation.Input.consented(domain: "example.org", directProtocol: nil)
     private static let found = Negotiation.Input.found(isServersOwn: false)
@@ -297,7 +297,9 @@ private struct Play: Sendable {
         #expect(!inClear.reads(.client) && !inClear.reads(.server))
     }
 
-    @Test(arguments: Way.allCases) private func `what is known of the client is told at each step`(way: Way) throws {
+    @Test(arguments: Way.allCases) private func `the known attributes of the client are reported at each step`(way: Way)
+        throws
+    {
         let name = way == .direct ? "xmpp.example.org" : "example.org"
         for step in Step.allCases {
             let negotiation = try Negotiation(way, at: step)
@@ -309,7 +311,7 @@ private struct Play: Sendable {
 
     // MARK: Failures
 
-    /// The failure as it goes out: with the alert for a client that began with TLS and has had no answer.
+    /// The failure as it is sent: with the alert for a client that began with TLS and has received no answer.
     private static func failure(_ way: Way, answered: Bool, _ failure: TLSFailure = fault) -> TLSFailure {
         var failure = failure
         failure.alert = way == .direct && !answered ? failure.alert ?? .internalError : nil
@@ -339,7 +341,7 @@ private struct Play: Sendable {
     }
 
     @Test(arguments: Way.allCases)
-    private func `a client for whom there is no certificate is told by the alert that fits`(way: Way) throws {
+    private func `a client without a certificate gets the matching alert`(way: Way) throws {
         let name = TLSFailure(code: "no-certificate", "none may be made for com", alert: .unrecognizedName)
         let limit = TLSFailure(code: "no-certificate", "the limit is reached")
         for failure in [name, limit] {
@@ -371,7 +373,7 @@ private struct Play: Sendable {
         }
     }
 
-    @Test func `a server that goes on before the client's TLS is up is not read beyond a limit`() throws {
+    @Test func `a server that continues before the client's TLS is up is not read beyond a limit`() throws {
         var negotiation = try Negotiation(.startTLS, at: .client)
         let limit = SessionOptions().waitingBytes
         #expect(negotiation.handle(.received(.server, Array(repeating: 0x20, count: limit - 1))) == nil)

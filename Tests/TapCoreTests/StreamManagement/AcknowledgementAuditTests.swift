@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `of a peer that also acknowledges without a request too low a count is no proof`() {
+    @Test func `a count that is too low proves nothing if the peer also acknowledges without a request`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         ledger.pass()
         _ = ledger.acknowledge(0)
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `a peer that goes back is found, and a resumption that lost stanzas is no such fault`() {
+    @Test func `a decreasing count is a fault, and a resumption that lost stanzas is not`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         for _ in 0..<5 { ledger.pass() }
         #expect(ledger.acknowledge(4).finding == nil)
@@ -89,7 +89,7 @@ import Testing
         #expect(ledger.acknowledge(5).finding == nil)
     }
 
-    @Test func `the count at the receiver counts, with what was injected`() {
+    @Test func `the count at the receiver includes injected stanzas`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         ledger.pass()
         ledger.inject()

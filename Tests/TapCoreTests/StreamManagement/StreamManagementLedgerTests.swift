@@ -5,7 +5,7 @@ import XMPPCore
 
 @testable import TapCore
 
-/// What a count of the receiver's means to the sender (XEP-0198).
+/// The meaning of a receiver's count for the sender (XEP-0198).
 @Suite struct StreamManagementLedgerTests {
     private typealias Mark = StreamManagementLedger.Mark
 
@@ -26,7 +26,7 @@ import XMPPCore
         }
     }
 
-    /// What the sender is told at each count of the receiver's, from 0.
+    /// The counts sent to the sender for each count of the receiver, from 0.
     private static func counts(_ steps: String) -> [UInt32] {
         let ledger = ledger(steps)
         return (0...UInt32(ledger.delivered)).map { count in
@@ -40,7 +40,7 @@ import XMPPCore
         (".+.", [0, 1, 1, 2]), ("+.", [0, 0, 1]), (".+", [0, 1, 1]), ("--", [2]), ("++", [0, 0, 0]),
         (".-+.", [0, 2, 2, 3]), (".+-.", [0, 2, 2, 3]), (".-+-.", [0, 3, 3, 4]), ("..+.", [0, 1, 2, 2, 3]),
     ])
-    func `the sender is told what passed and was handled, and what was dropped behind it`(
+    func `a count includes the passed and handled stanzas, and the dropped ones after them`(
         steps: String,
         counts: [UInt32]
     ) {
@@ -74,7 +74,7 @@ import XMPPCore
         #expect(recv.acknowledge(1).count == 0)
     }
 
-    @Test func `a resumption takes both counts back to what was handled`() {
+    @Test func `a resumption sets both counts back to the handled stanzas`() {
         var send = Self.ledger(".+.+.-.")
         var recv = Self.ledger(".++..")
         #expect(recv.acknowledge(4, isAnswer: false).count == 2)
@@ -112,7 +112,7 @@ import XMPPCore
         #expect(ledger.acknowledge(4).count == 4)
     }
 
-    @Test func `a stanza that is sent again has its number and what was decided on it`() {
+    @Test func `a stanza that is sent again keeps its number and the decision on it`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         ledger.pass()
         ledger.drop(Mark(fingerprint: 2, rule: 7))
@@ -142,7 +142,7 @@ import XMPPCore
         #expect(ledger.retransmission(3)?.outcome == .dropped)
     }
 
-    @Test func `an injected stanza is lost where its number is above what was handled`() {
+    @Test func `an injected stanza is lost if its number is above the handled count`() {
         var ledger = Self.ledger("..")
         let first = ledger.inject()
         ledger.pass()
@@ -152,7 +152,7 @@ import XMPPCore
         #expect(first <= ledger.handled && second > ledger.handled)
     }
 
-    @Test func `a count of the sender's is one of the receiver's, for what an error says`() {
+    @Test func `a sender's count is translated to the receiver's, for the text of an error`() {
         let ledger = Self.ledger("..-.++.")
         #expect((0...7).map { ledger.receiverCount($0) } == [0, 1, 2, 2, 3, 6, 7, 8])
         #expect(Self.ledger(".+", startingAt: 4_294_967_295).receiverCount(0) == 0)
@@ -172,7 +172,7 @@ import XMPPCore
 
     // MARK: Memory
 
-    @Test func `memory does not grow with stanzas where they are acknowledged`() {
+    @Test func `memory does not grow with acknowledged stanzas`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         for number in 1...100_000 {
             if number % 7 == 0 {
@@ -186,9 +186,9 @@ import XMPPCore
         #expect(ledger.byteCount < 512)
     }
 
-    /// Without acknowledgements the oldest places are told as one. That is late at worst.
+    /// Without acknowledgements the oldest events are merged. Acknowledgements are late at worst.
     @Test(arguments: 0..<20)
-    func `memory is bounded where nothing is acknowledged, and nothing is told as handled that was not`(seed: UInt64) {
+    func `memory is bounded without acknowledgements, and no unhandled stanza is acknowledged`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var ledger = StreamManagementLedger(startingAt: 0)
         // The numbers of those that pass, at the sender and the receiver.
@@ -214,7 +214,7 @@ import XMPPCore
         #expect(ledger.acknowledge(UInt32(ledger.delivered)).count == UInt32(ledger.sent))
         #expect(!ledger.isCrowded)
         #expect(ledger.byteCount == MemoryLayout<StreamManagementLedger>.size)
-        // What comes then is exact again.
+        // Later counts are exact again.
         Self.apply(".-+.", to: &ledger)
         #expect(ledger.acknowledge(UInt32(ledger.delivered - 2)).count == UInt32(ledger.sent - 1))
     }
@@ -243,7 +243,7 @@ import XMPPCore
         #expect(most <= 4 << 10)
     }
 
-    @Test func `counts stay exact where only decisions are forgotten, also around the one place at which they part`() {
+    @Test func `counts stay exact if only decisions are forgotten, even around the one place at which they differ`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         for number: UInt16 in 0..<300 { ledger.pass(Mark(fingerprint: number)) }
         ledger.drop()
@@ -291,7 +291,7 @@ import XMPPCore
         #expect(ledger.byteCount <= 2 << 10)
     }
 
-    @Test func `what was decided on a whole queue of unacknowledged stanzas is known when it is sent again`() {
+    @Test func `the decisions on a whole queue of unacknowledged stanzas are known when it is sent again`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         for number: UInt16 in 1...384 {
             let mark = Mark(fingerprint: number, rule: UInt32(number % 5))
@@ -308,7 +308,7 @@ import XMPPCore
         }
     }
 
-    @Test func `what is known of stanzas that are sent again is bounded, however often the connection is lost`() {
+    @Test func `the data about stanzas that are sent again is bounded, however often the connection is lost`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         // Each time the sender gets less far, and nothing is ever acknowledged.
         for count in stride(from: 2000, to: 0, by: -20) {

@@ -7,7 +7,7 @@ import TapRecord
 /// Two honest endpoints with stream management (XEP-0198), xmpptap between them, and a network that loses connections: what
 /// they do is random, and what must hold whatever they do is checked.
 struct StreamManagementModel {
-    /// What is between the endpoints and the ledgers.
+    /// The medium between the endpoints and the ledgers.
     enum Medium {
         /// Numbers.
         case counts
@@ -26,7 +26,7 @@ struct StreamManagementModel {
         case acknowledgement(UInt32)
     }
 
-    /// What a rule says of a stanza; in one run always the same of the same one.
+    /// A rule's decision on a stanza; within one run the same for the same stanza.
     private enum Verdict: CaseIterable { case pass, edit, drop, bounce, duplicate }
 
     /// A client or a server as XEP-0198 has it.
@@ -118,7 +118,7 @@ struct StreamManagementModel {
             default: UInt32(truncatingIfNeeded: number(0...Int(UInt32.max)))
             }
         }
-        // What the one has sent the other has handled.
+        // Each endpoint has handled everything that the other has sent.
         endpoints = [Endpoint(UInt64(starts[0])), Endpoint(UInt64(starts[1]))]
         endpoints[0].acknowledged = UInt64(starts[1])
         endpoints[1].acknowledged = UInt64(starts[0])
@@ -136,7 +136,7 @@ struct StreamManagementModel {
             try relay(0)
         }
         for _ in 0..<number(0...2) { injectNew(0) }
-        // What the client gets before it reads that stream management is enabled it does not count.
+        // The client does not count stanzas received before it reads that stream management is enabled.
         while !paths[1].behind.isEmpty { try deliver(1) }
         endpoints[0].handled = 0
         paths[1].injected = []
@@ -288,7 +288,7 @@ struct StreamManagementModel {
         throw Violation(description: "an honest peer is accused: \(finding)")
     }
 
-    /// An element goes through the translator; gives its new count, nil where it stays.
+    /// Passes an element through the translator; returns its new count, nil if it is unchanged.
     private mutating func element(_ xml: String, _ direction: Direction) throws(Violation) -> UInt32? {
         try element(xml, direction, previous: .unknown)
     }

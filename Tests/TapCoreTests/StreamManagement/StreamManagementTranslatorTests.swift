@@ -10,7 +10,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
 @Suite struct StreamManagementTranslatorTests {
     private typealias Mark = StreamManagementLedger.Mark
 
-    /// A translator, and a stream for what goes through it.
+    /// A translator, and a stream for its elements.
     private struct Wire {
         var translator = StreamManagementTranslator()
         var previous = StreamManagementTranslator.Previous.unknown
@@ -26,7 +26,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
             return translator.translate(decoder, direction, previous: previous)
         }
 
-        /// What goes on in its place; nil where it goes on as it came.
+        /// Returns the replacement of the element; nil if it is unchanged.
         mutating func send(_ xml: String) -> String? { through(xml, .send) }
         mutating func recv(_ xml: String) -> String? { through(xml, .recv) }
 
@@ -111,7 +111,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(translation.bytes == nil && translation.finding?.fault == .unreadable)
     }
 
-    @Test func `the peer whose count is wrong is the one that sent the element`() {
+    @Test func `a wrong count is attributed to the sender of the element`() {
         var wire = Wire.diverged()
         let translation = wire.translation("<a \(sm) h='6'/>", .send)
         #expect(translation.finding?.fault == .tooHigh && translation.finding?.difference == 1)
@@ -167,7 +167,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(wire.translator.ledgers.send.acknowledged == 1)
     }
 
-    @Test func `a place to resume at goes where the counts have parted, since xmpptap is needed`() {
+    @Test func `a location to resume at is removed if the counts differ, since xmpptap is needed`() {
         var wire = Wire()
         _ = wire.send("<enable \(sm) resume='1'/>")
         wire.translator.ledgers.send.drop()
@@ -232,7 +232,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(wire.translator.isOn && wire.translator.ledgers.send.sent == 0)
     }
 
-    @Test func `a session whose counts are lost is not resumed, and the server does not hear of it`() {
+    @Test func `a session with lost counts is not resumed, and the server does not see the request`() {
         var wire = Wire()
         wire.previous = .lost
         let translation = wire.translation("<resume \(sm) h='5' previd='x'/>", .send)
@@ -246,7 +246,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(wire.translator.isOn)
     }
 
-    @Test func `the id of the session to resume is told before it is looked up`() {
+    @Test func `the id of the session to resume is returned before it is looked up`() {
         func id(_ xml: String) -> String? {
             var decoder = StreamDecoder(limits: .authenticated)
             decoder.append(
@@ -295,7 +295,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(wire.translator.isOn && wire.translator.ledgers.recv.sent == 4)
     }
 
-    @Test func `where it cannot be resumed inside of the login a new one begins`() throws {
+    @Test func `if a resumption inside the login fails, a new session begins`() throws {
         var wire = try Wire.diverged().reconnected()
         _ = wire.send("\(Self.head)<resume \(sm) h='5' previd='x'/>\(Self.bind)</authenticate>")
         let success =
@@ -315,7 +315,8 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(!wire.translator.isOn)
     }
 
-    @Test func `a session whose counts are lost is taken out of the login, and the client is told`() {
+    @Test func `the resumption of a session with lost counts is removed from the login, and the client gets a failure`()
+    {
         var wire = Wire()
         wire.previous = .lost
         #expect(
@@ -344,7 +345,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(!wire.translator.isOn)
     }
 
-    @Test func `elements in a place where they mean nothing pass`() {
+    @Test func `elements in a place without a meaning pass`() {
         var wire = Wire.diverged()
         for xml in [
             "<success xmlns='urn:xmpp:sasl:2'><x xmlns='odd'><a \(sm) h='5'/></x></success>",

@@ -5,10 +5,10 @@ import XMPPCore
 
 @testable import TapNetwork
 
-/// A client without a socket, and what it has said and told so far.
+/// A client without a socket, and its output and events so far.
 final class ClientHarness {
     private var session: ClientSession
-    /// What it has sent since it was asked last.
+    /// Data sent since the last call.
     private var sent = ""
     private(set) var offered: StreamFeatures?
     private(set) var bound: String?
@@ -64,7 +64,7 @@ final class ClientHarness {
         return channel
     }
 
-    /// What a server says, and what the client answers.
+    /// Sends data of a server; returns the client's answer.
     @discardableResult
     func hear(_ xml: String) -> String {
         session.receive(Array(xml.utf8).span)
@@ -144,7 +144,7 @@ final class ClientHarness {
         )
     }
 
-    /// The base64 text of the element in what a client has said.
+    /// The decoded base64 text of the element in a client's output.
     static func message(in xml: String, _ element: String) -> [UInt8] {
         guard let start = xml.firstRange(of: "<\(element)"),
             let open = xml[start.upperBound...].firstIndex(of: ">"),

@@ -57,7 +57,7 @@ import XMPPCore
         #expect(client.hasEnded && client.fault == nil)
     }
 
-    @Test(arguments: [true, false]) func `SASL2 comes first, and binds along with it where it can`(isInline: Bool)
+    @Test(arguments: [true, false]) func `SASL2 is preferred, and binds inline if possible`(isInline: Bool)
         throws
     {
         let client = try Client(.direct, channel: Client.secure)
@@ -90,7 +90,7 @@ import XMPPCore
         }
     }
 
-    @Test func `A refusal is told with its condition and its words`() throws {
+    @Test func `A refusal is reported with its condition and its text`() throws {
         let client = try Client(.direct, channel: Client.secure)
         client.hear(Client.header + Client.features(Client.mechanisms("PLAIN")))
         #expect(client.login().contains("mechanism='PLAIN'"))
@@ -125,7 +125,7 @@ import XMPPCore
         #expect(client.fault?.code == .unproven && !client.isAuthenticated)
     }
 
-    @Test func `TLS that is demanded and not offered is the end; else the offer stands in clear`() throws {
+    @Test func `Required TLS that is not offered ends the session; otherwise the offer is made in clear`() throws {
         let strict = try Client(.startTLS(isRequired: true))
         strict.hear(Client.header + Client.features(Client.mechanisms("PLAIN")))
         #expect(strict.fault?.reason == "the server does not offer TLS")
@@ -149,7 +149,7 @@ import XMPPCore
         let gone = try Client(.direct, channel: Client.secure)
         #expect(gone.lose().isEmpty)
         #expect(gone.fault?.code == .broken && gone.fault?.reason == "the connection is gone")
-        // The end that was asked for is no fault, however it comes.
+        // A requested end is not a fault, however it happens.
         for end in [Client.expire, Client.lose] {
             let leaving = try Client(.direct, channel: Client.secure)
             leaving.close()
@@ -158,7 +158,7 @@ import XMPPCore
         }
     }
 
-    @Test func `Bytes that are no stream, and headers out of turn, are faults`() throws {
+    @Test func `Bytes that are not a stream, and unexpected headers, are faults`() throws {
         for bytes in ["HTTP/1.1 400 Bad Request\r\n\r\n", Client.header + Client.header] {
             let client = try Client(.direct, channel: Client.secure)
             client.hear(bytes)

@@ -5,7 +5,7 @@ import XMPPCore
 
 @testable import TapNetwork
 
-/// Which login is taken of those that are offered; the choice of the mechanism has tests of its own.
+/// The selection of a login among those offered; the selection of the mechanism has separate tests.
 @Suite struct LoginChoiceTests {
     private typealias Client = ClientHarness
 
@@ -44,7 +44,7 @@ import XMPPCore
         #expect(words(try choice(Client.mechanisms("DIGEST-MD5"))) == "none")
     }
 
-    @Test func `Without a list of types it is tls-unique, where that is defined`() throws {
+    @Test func `Without a list of types the binding is tls-unique, if that is defined`() throws {
         let offer = Client.mechanisms("SCRAM-SHA-256-PLUS", "SCRAM-SHA-256")
         #expect(words(try choice(offer, Self.tls12)) == "SCRAM-SHA-256-PLUS tls-unique")
         // On TLS 1.3 it is not; "y" would be a lie, for which the server would have to refuse.

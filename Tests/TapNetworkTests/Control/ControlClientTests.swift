@@ -52,7 +52,7 @@ import Testing
         (#"{"title":"t","code":"of a later version"}"#, "t", nil), ("", "422 Unprocessable Entity", nil),
         ("<html>", "422 Unprocessable Entity", nil), ("[]", "422 Unprocessable Entity", nil),
     ])
-    func `what is refused says why`(body: String, words: String, problem: ControlProblem?) async throws {
+    func `a refusal contains its reason`(body: String, words: String, problem: ControlProblem?) async throws {
         let server = try await Server(Server.answer("422 Unprocessable Entity", body))
         let error = await Self.error { () throws(ControlClientError) in
             _ = try await ControlClient(path: server.path).ask(.init("GET", "/"))
@@ -69,7 +69,7 @@ import Testing
         ("garbage\r\n\r\n", "unexpected answer"), ("\u{0}\u{1}\u{2}", "unexpected answer"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{]", "unexpected answer"),
     ])
-    func `what is no answer is an error`(answer: String, words: String) async throws {
+    func `an invalid answer is an error`(answer: String, words: String) async throws {
         let server = try await Server(answer)
         let error = await Self.error { () throws(ControlClientError) in
             _ = try await ControlClient(path: server.path).ask(.init("GET", "/"))
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func `where nobody listens it says so`() async throws {
+    @Test func `a missing listener is reported`() async throws {
         let folder = try TemporaryFolder()
         for path in [folder.path(of: "none.sock"), folder.path(of: String(repeating: "x", count: 200)), folder.path] {
             let error = await Self.error { () throws(ControlClientError) in
@@ -116,7 +116,7 @@ import Testing
         HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: hello\n\nevent: record\ndata: 1\n\nevent: lost\ndata: 2\n\n
         """
 
-    @Test func `events are told until the proxy ends them`() async throws {
+    @Test func `events are delivered until the proxy ends them`() async throws {
         let server = try await Server(Self.stream)
         let events = Mutex<[ServerSentEvent]>([])
         try await ControlClient(path: server.path).follow(.init("GET", "/records")) { event in
@@ -127,7 +127,7 @@ import Testing
         #expect(events.withLock { $0.map(\.data) } == [Array("1".utf8), Array("2".utf8)])
     }
 
-    @Test func `events are told until they are enough, or the task is cancelled`() async throws {
+    @Test func `events are delivered until the caller has enough, or the task is cancelled`() async throws {
         let server = try await Server(Self.stream, .stay)
         let count = Mutex(0)
         try await ControlClient(path: server.path).follow(.init("GET", "/records")) { _ in
@@ -159,7 +159,7 @@ import Testing
     @Test func `the only proxy is found, and sockets of dead ones do not count`() async throws {
         let live = try await Server("", .stay, name: "control-12.sock")
         let folder = String(live.path.dropLast("/control-12.sock".count))
-        // A socket file whose process is gone.
+        // The socket file of a process that has ended.
         do {
             let dead = try await Server("", .stay, name: "control-13.sock")
             try FileManager.default.moveItem(atPath: dead.path, toPath: "\(folder)/control-13.sock")

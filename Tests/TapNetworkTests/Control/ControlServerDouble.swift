@@ -5,7 +5,7 @@ import TapTestKit
 
 /// A Unix socket that gives every request the same bytes for an answer.
 final class ControlServerDouble: Sendable {
-    /// What follows the answer.
+    /// The action after the answer.
     enum End {
         /// The connection is closed.
         case close

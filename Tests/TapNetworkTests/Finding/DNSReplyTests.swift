@@ -47,7 +47,7 @@ struct DNSReplyTests {
         #expect(reply.servers.isEmpty)
     }
 
-    @Test func `Targets that are no host names are left out`() throws {
+    @Test func `Targets that are not host names are left out`() throws {
         let odd = [[3] + Array("a.b".utf8) + [0], [2, 0x1B, 0x5B, 0], [1, 0xFF, 0]] as [[UInt8]]
         for target in odd { #expect(try Self.servers(Self.reply([Self.server(target)])) == []) }
         #expect(try Self.servers(Self.reply([Self.server(Self.name("_a-1"))])) == ["_a-1"])
@@ -78,7 +78,7 @@ struct DNSReplyTests {
         #expect(try DNSReply(Self.reply(many)).servers.count == DNSReply.mostRecords)
     }
 
-    @Test func `No bytes make it fail otherwise, and what it reads is bounded`() throws {
+    @Test func `No input causes another failure, and the result is bounded`() throws {
         var generator = SeededGenerator(seed: 35)
         let good = Self.reply([
             Self.server(Self.name("x1", "example", "org")), Self.record(type: 1, [1, 2, 3, 4]),

@@ -40,7 +40,7 @@ struct ServiceRecordTests {
         #expect(Set(records.arranged(using: &generator)).count == 64)
     }
 
-    @Test func `What the answers come to`() {
+    @Test func `The choice for each pair of answers`() {
         var generator = SeededGenerator(seed: 4)
         func choice(
             _ clear: Result<[ServiceRecord], LookupFault>,

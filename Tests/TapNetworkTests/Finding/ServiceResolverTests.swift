@@ -50,7 +50,7 @@ struct ServiceResolverTests {
         try await server.stop()
     }
 
-    @Test func `No records, no such service, and no answer are told apart`() async throws {
+    @Test func `No records, a refused service, and no answer are distinguished`() async throws {
         let server = try await NameServer(Self.records)
         let resolver = try resolver(server.port)
         #expect(choice(resolver, "plain.example") == .fallback)
@@ -71,7 +71,7 @@ struct ServiceResolverTests {
         }
     }
 
-    @Test func `A name of this machine is no name server's business`() throws {
+    @Test func `A name of this machine is never looked up at a name server`() throws {
         // Nobody listens on the discard port, so that asking would fail.
         let found = try resolver(9).addresses(
             of: ServiceRecord(service: .clear, priority: 0, weight: 0, port: 5222, target: "xmpp.localhost"),

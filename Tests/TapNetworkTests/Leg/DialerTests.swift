@@ -6,7 +6,7 @@ import Testing
 
 @testable import TapNetwork
 
-/// What a failed connection is put down to.
+/// The classification of failed connections.
 struct DialerTests {
     private func fault(_ host: String, port: Int) async -> ConnectionFault? {
         let dialer = Dialer(Endpoint(host: host, port: port), timeout: .seconds(5))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TapNetwork
 
-/// That nobody is asked shows in names under `localhost`, which hardly any hosts file has.
+/// Names under `localhost`, which few hosts files have, show that no lookup takes place.
 @Suite(.timeLimit(.minutes(1)))
 struct LocalNameTests {
     @Test(

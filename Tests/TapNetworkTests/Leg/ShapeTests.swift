@@ -91,7 +91,7 @@ struct ShapeTests {
         try await client.send(texts[0])
         try await server.expect(texts[0], after: before)
         try proxy.service.reloadRules()
-        // The loops are told before this: what comes after it meets the new rules.
+        // The loops get the new rules before this, so later items are judged by them.
         try await Task.sleep(for: .milliseconds(50))
         try await client.send(texts[1])
         try await eventually("the message is not dropped") { drop.hits(of: 0) == 1 }

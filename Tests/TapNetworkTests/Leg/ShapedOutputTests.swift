@@ -3,11 +3,11 @@ import Testing
 @testable import TapCore
 @testable import TapNetwork
 
-/// When which bytes of a leg with a shape go out.
+/// The pieces of a leg with a shape, and their times.
 struct ShapedOutputTests {
     private static let second: Int64 = 1_000_000_000
 
-    /// The pieces of what waits, each with the nanoseconds after the first.
+    /// The pieces of the waiting data, each with the nanoseconds after the first.
     private static func pieces(_ output: inout ShapedOutput, from start: Int64 = 7) -> [(at: Int64, text: String)] {
         var now = start
         var pieces: [(Int64, String)] = []
@@ -24,7 +24,7 @@ struct ShapedOutputTests {
         output.append(bytes.span)
     }
 
-    @Test func `A slice goes out each time, in order`() {
+    @Test func `One slice is sent each time, in order`() {
         var output = ShapedOutput(LinkShape(slice: 2, sliceEvery: 7))
         Self.append("abc", to: &output)
         Self.append("de", to: &output)
@@ -73,7 +73,7 @@ struct ShapedOutputTests {
         #expect(Self.pieces(&output, from: 10 * Self.second).map(\.at) == [0, Self.second, 2 * Self.second])
         Self.append(String(repeating: "c", count: 300), to: &output)
         _ = output.takePiece(at: 20 * Self.second)
-        // The timer is two seconds late: both pieces that are due go.
+        // The timer is two seconds late: both overdue pieces are sent.
         #expect(Self.pieces(&output, from: 22 * Self.second).map(\.at) == [0, 0])
         Self.append(String(repeating: "d", count: 300), to: &output)
         _ = output.takePiece(at: 40 * Self.second)
@@ -81,7 +81,7 @@ struct ShapedOutputTests {
         #expect(Self.pieces(&output, from: 50 * Self.second).map(\.at) == [0, Self.second])
     }
 
-    @Test func `Another shape is that of what comes after, and none ends it behind what waits`() {
+    @Test func `Another shape applies to later data, and nil ends shaping after the waiting data`() {
         var output = ShapedOutput(LinkShape(slice: 1, sliceEvery: 5))
         Self.append("ab", to: &output)
         output.change(to: LinkShape(slice: 2, sliceEvery: 1))

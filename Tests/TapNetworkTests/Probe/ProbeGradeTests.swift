@@ -5,11 +5,11 @@ import XMPPCore
 import TapRecord
 @testable import TapSecurity
 
-/// What is graded how.
+/// The grade of each subject.
 @Suite struct ProbeGradeTests {
     private typealias Client = ClientHarness
 
-    /// What a probe has found of a server that offers this inside TLS, having offered the other in clear.
+    /// The findings of a probe for a server with this offer inside TLS, after the other in clear.
     private func report(
         _ offer: String,
         clear: String? = ClientHarness.startTLS,
@@ -55,7 +55,7 @@ import TapRecord
         #expect(letter(.tlsVersion, try report(offer, version: nil)) == "F")
     }
 
-    @Test func `What is said in clear`() throws {
+    @Test func `The offer in clear`() throws {
         let optional = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
         let offer = Client.mechanisms("PLAIN")
         for (clear, expected) in [
@@ -101,7 +101,7 @@ import TapRecord
         }
     }
 
-    @Test func `Direct TLS by what the records say and what was found there`() throws {
+    @Test func `Direct TLS by the SRV records and the findings there`() throws {
         let offer = Client.mechanisms("SCRAM-SHA-256")
         for (service, isSound, expected) in [
             (ProbeReport.Service.unasked, nil as Bool?, "?"), (.unknown, nil, "?"), (.none, nil, "B"),
@@ -117,7 +117,7 @@ import TapRecord
         #expect(letter(.directTLS, try report(offer) { $0.isDirect = true }) == "A")
     }
 
-    @Test func `Stream management, where a session got as far`() throws {
+    @Test func `Stream management, if the session was reached`() throws {
         let offer = Client.mechanisms("SCRAM-SHA-256")
         #expect(letter(.streamManagement, try report(offer)) == nil)
         for (management, expected) in [
@@ -128,7 +128,7 @@ import TapRecord
         }
     }
 
-    @Test func `The worst grade counts, and what was not reached is not graded`() throws {
+    @Test func `The worst grade counts, and subjects that were not reached have no grade`() throws {
         let report = try report(Client.mechanisms("PLAIN"))
         #expect(report.grade == .c)
         #expect(try self.report("") { $0.isOfferSeen = false }.grades.isEmpty)

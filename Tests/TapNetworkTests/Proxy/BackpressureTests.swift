@@ -10,7 +10,7 @@ struct BackpressureTests {
         ("<message to='a@b'><body>" + String(repeating: "x", count: 4000) + "</body></message>").utf8
     )
 
-    /// What the kernel may hold for two connections on loopback, and the proxy itself beside it.
+    /// The data that the kernel may hold for two connections on loopback, plus the proxy's buffers.
     private static let bound = 24 << 20
 
     @Test(
@@ -68,7 +68,7 @@ struct BackpressureTests {
 
     @Test("A client that writes before its server is connected is not read until it is")
     func earlyBytes() async throws {
-        // The system has room for one that nobody accepts; whoever comes then is not answered.
+        // The system's backlog has room for one connection; later ones get no answer.
         var full: RawListener? = try RawListener(backlog: 0)
         let port = try #require(full?.port)
         let waiting = try RawConnection(port: port)
@@ -76,15 +76,15 @@ struct BackpressureTests {
             $0.connectTimeout = .seconds(60)
         }
         let client = try RawConnection(port: UInt16(proxy.port))
-        // More than the systems of both ends have room for, so that what is not read is not taken.
+        // More than the buffers of both ends, so that the rest stays unsent unless the proxy reads.
         let bytes = Array(Conversations.login[0].text.utf8) + [UInt8](repeating: 0x20, count: 32 << 20)
         let taken = try await client.write(bytes, patience: .seconds(1))
         let reading = try Loopback.bytesRead(from: client, by: UInt16(proxy.port), of: taken)
         #expect(taken > 0 && taken < bytes.count)
         #expect(reading == 0, "\(reading) bytes of \(taken) were read")
 
-        // With the news that there is no server, which the system's next attempt brings, the reading begins, and the client
-        // is told.
+        // The system's next attempt reports the missing server. Then the proxy reads again, and the client gets an
+        // error.
         waiting.close()
         full = nil
         let answer = Task { try await client.read(through: "<remote-connection-failed") }

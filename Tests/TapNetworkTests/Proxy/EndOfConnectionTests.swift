@@ -124,7 +124,7 @@ struct EndOfConnectionTests {
         try await client.wait("its own end") { $0.isClosed }
         #expect(client.now.isFinished && !client.now.isReset)
         try await proxy.settle()
-        // What the client sends here instead of TLS is worth a warning.
+        // The client's data here instead of TLS causes a warning.
         let loud = proxy.sink.records.filter { $0.record.level <= .warn && $0.record.code != "not-tls" }
         #expect(loud.isEmpty, "\(loud.map(\.record.words))")
         try await proxy.stop()
@@ -145,7 +145,7 @@ struct EndOfConnectionTests {
                 try? await client.send(Self.late)
                 try await client.finish()
             }
-            // Where both have sent their FIN it is closed already.
+            // If both sides have sent their FIN it is closed already.
             try? await server.reset()
             let seen = try await client.wait("the end") { $0.isFinished || $0.isClosed }
             #expect(!seen.isReset)

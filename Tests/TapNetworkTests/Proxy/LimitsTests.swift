@@ -10,7 +10,7 @@ import Testing
 struct LimitsTests {
     private static let header = Conversations.login[0].text
 
-    /// Asks for a stream and expects to be told that there is none.
+    /// Requests a stream and expects a refusal.
     private func expectRefusal(_ proxy: ProxyFixture, _ condition: String) async throws {
         let client = try await Peer.connect(to: proxy.port)
         try await client.send(Self.header)

@@ -3,7 +3,7 @@ import Testing
 
 struct ListenSpecTests {
     @Test(arguments: ["abc", "localhost", "abc=localhost:5222"])
-    func `Where a port is meant the advice is a port`(text: String) {
+    func `The advice for a wrong port is a port`(text: String) {
         let error = #expect(throws: EndpointError.self) { try ListenSpec(text) }
         let advice = "is not a port; write a port, as in 15222, or HOST:PORT, as in 127.0.0.1:15222"
         #expect(error?.description == "\"\(text)\" \(advice)")

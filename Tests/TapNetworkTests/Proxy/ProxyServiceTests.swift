@@ -82,7 +82,7 @@ struct ProxyServiceTests {
     @Test("One listener that cannot be opened closes the others")
     func allOrNone() async throws {
         let other = try await TestServer()
-        // The system gives nobody a port as low as this unless asked.
+        // The system assigns a port as low as this only on request.
         let free = 15998
         let specs = [ListenSpec(host: "127.0.0.1", port: free), ListenSpec(host: "127.0.0.1", port: other.port)]
         #expect(await refusal(service(specs))?.code == .portInUse)
@@ -174,8 +174,8 @@ struct ProxyServiceTests {
             return (client, server)
         }
 
-        /// Has the server send more than all buffers on the way hold to a client that reads nothing, until the proxy has
-        /// something that the client's system does not take.
+        /// Makes the server send more than all buffers on the way hold to a client that reads nothing, until the proxy
+        /// has data that the client's system does not accept.
         func stopReading(_ client: Peer, _ server: Peer) async throws {
             try await client.setReading(false)
             server.push([UInt8](repeating: 0x20, count: 40 << 20))
@@ -263,7 +263,7 @@ struct ProxyServiceTests {
         let (client, server) = try await running.pair()
         try await running.stopReading(client, server)
         await running.group.triggerGracefulShutdown()
-        // A reset where it has sent more than a session that is over takes note of.
+        // A reset if it has sent more than an ended session counts.
         try await server.wait("the end of what the proxy writes") { $0.isFinished || $0.isReset }
         #expect(running.service.metrics.sessionsOpen == 1)
         let clock = ContinuousClock.now

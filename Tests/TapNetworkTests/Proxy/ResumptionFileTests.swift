@@ -87,7 +87,7 @@ extension ResumptionFile {
         #expect(file.knows(Self.mark(2)))
     }
 
-    @Test func `a file that cannot be written is told once`() throws {
+    @Test func `a file that cannot be written is reported once`() throws {
         let folder = try TemporaryFolder()
         let failures = Failures()
         let file = ResumptionFile(path: try folder.write("", to: "plain") + "/resumption") { reason in

@@ -53,7 +53,7 @@ struct SlowStepsTests {
         try await pool.shutdownGracefully()
     }
 
-    @Test func `where the pool is gone, the caller does the step`() async throws {
+    @Test func `if the pool has stopped, the caller performs the step`() async throws {
         let pool = NIOThreadPool(numberOfThreads: 2)
         pool.start()
         let steps = SlowSteps(on: pool)

@@ -19,7 +19,7 @@ struct ProxyHeaderTests {
         )
     }
 
-    /// What is known after these bytes, given one by one.
+    /// The result after these bytes, given one by one.
     private func read(_ bytes: [UInt8]) -> ProxyHeaderReader.Result {
         var reader = ProxyHeaderReader()
         for (index, byte) in bytes.enumerated() {
@@ -64,7 +64,7 @@ struct ProxyHeaderTests {
         }
     }
 
-    @Test func `What follows a header is left`() throws {
+    @Test func `Data after a header is left`() throws {
         for header in ["PROXY UNKNOWN\r\n".utf8.map { $0 }, block(0x21, 0x11, addresses)] {
             var reader = ProxyHeaderReader()
             guard case .header(_, rest: 8) = reader.append(header + Array("<stream:".utf8)) else {
@@ -163,7 +163,7 @@ struct ProxyHeaderTests {
 
     // MARK: Writing
 
-    @Test func `What is written is read again`() throws {
+    @Test func `A written header is read again`() throws {
         var headers = [
             ProxyHeader(.local), ProxyHeader(.unknown), try Self.client("192.0.2.1", 50000, "198.51.100.2", 5222),
             try Self.client("2001:db8::1", 1, "::1", 65535),
@@ -186,7 +186,7 @@ struct ProxyHeaderTests {
         #expect(read(mixed.bytes(.v1)) == .header(meant, rest: 0))
     }
 
-    @Test func `Without two addresses it is a client of whom nothing is known`() throws {
+    @Test func `Without two addresses the client is unknown`() throws {
         let one = try Self.address("192.0.2.1", 1)
         #expect(ProxyHeader(source: one, destination: nil).origin == .unknown)
         #expect(ProxyHeader(source: try SocketAddress(unixDomainSocketPath: "/x"), destination: one).origin == .unknown)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import TapNetwork
 
-/// Clients that come by way of a proxy, and servers that are told of them.
+/// Clients that connect through a proxy, and servers that receive their addresses.
 @Suite(.timeLimit(.minutes(2)))
 struct ProxyProtocolTests {
     private static let line = "PROXY TCP4 192.0.2.33 198.51.100.2 50000 5222\r\n"
@@ -85,7 +85,7 @@ struct ProxyProtocolTests {
         }
     }
 
-    @Test func `One that ends within its header is told too, and one that has ended after it is a session`()
+    @Test func `A connection that ends within its header is reported too, and one that ends after it is a session`()
         async throws
     {
         let proxy = try await proxy()
@@ -171,7 +171,7 @@ struct ProxyProtocolTests {
         let source = accepts ? try SocketAddress(ipAddress: "192.0.2.33", port: 50000) : local
         let destination = accepts ? try SocketAddress(ipAddress: "198.51.100.2", port: 5222) : remote
         #expect(header.origin == .client(source: source, destination: destination))
-        // The header is no part of the stream.
+        // The header does not belong to the stream.
         await client.close()
         await server.close()
         try await proxy.settle()

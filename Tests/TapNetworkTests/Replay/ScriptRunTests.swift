@@ -41,7 +41,7 @@ struct ScriptRunTests {
 
     /// Scripts that pass.
     static let passing = [
-        // As scripts that were recorded have it: prefixes that nobody uses, comments in stanzas' places, an answer to nobody.
+        // As in recorded scripts: unused prefixes, comments in place of stanzas, an answer to an unknown request.
         """
         Romeo connects
 

@@ -18,7 +18,7 @@ import XMPPCore
 
     /// Romeo's session, in which he asked for his roster.
     ///
-    /// - Parameter features: What the server offered last before the login was complete.
+    /// - Parameter features: The server's last features before the login was complete.
     private static func conversation(features: String = "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/>") throws
         -> RecordedConversation
     {
@@ -41,7 +41,7 @@ import XMPPCore
         return try #require(reader.conversations().first)
     }
 
-    /// What was told of clients, in short.
+    /// The events of clients, in short.
     private final class Told: Sendable {
         private let words = Mutex<[String]>([])
 
@@ -137,7 +137,7 @@ import XMPPCore
         return connection
     }
 
-    @Test func `where the recorded client used SASL2, clients bind and resume along with it`() async throws {
+    @Test func `if the recorded client used SASL2, clients bind and resume inline`() async throws {
         try await serve(features: Self.sasl2) { port, told in
             let enable = "<enable xmlns='urn:xmpp:sm:3' resume='true'/>"
             let first = try await authenticate(
@@ -154,7 +154,7 @@ import XMPPCore
             let second = try await authenticate(port, "<resume xmlns='urn:xmpp:sm:3' h='0' previd='\(id)'/>")
             let resumed = try await second.read(through: "</iq>")
             #expect(resumed.contains("<resumed xmlns='urn:xmpp:sm:3' previd='\(id)' h='1'/></success>"))
-            // What was not acknowledged comes again, and nothing of a new session before it.
+            // Unacknowledged stanzas are sent again, without features of a new session before them.
             #expect(resumed.contains("</success><iq ") && !resumed.contains("<stream:features>"))
             let events = ["began", "lost", "resumed"].map { "\($0) romeo@localhost/old" }
             #expect(told.all == events)

@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func `a connection beyond the limit is refused, and the others go on`() async throws {
+    @Test func `a connection beyond the limit is refused, and the others continue`() async throws {
         var settings = Self.settings
         settings.connectionLimit = 1
         let server = try await BuiltInServer.start(
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func `a wrong password is told by the step that failed`() async throws {
+    @Test func `a wrong password is reported with the step that failed`() async throws {
         try await withServer { port, _ in
             let error = await #expect(throws: DemoError.self) {
                 try await self.client(password: "wrong").run(
@@ -143,7 +143,7 @@ import Testing
     }
 
     @Test(arguments: ["0.0.0.0", "::", "192.0.2.1"])
-    func `nobody but this machine is served`(host: String) async {
+    func `only this machine is served`(host: String) async {
         let error = await #expect(throws: BuiltInServerError.self) {
             try await BuiltInServer.start(
                 host: host,

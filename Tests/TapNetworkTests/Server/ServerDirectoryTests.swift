@@ -2,7 +2,7 @@ import Testing
 
 @testable import TapNetwork
 
-/// What passes between clients that are logged in, without sockets.
+/// Stanzas between logged-in clients, without sockets.
 @Suite struct ServerDirectoryTests {
     // MARK: Messages
 
@@ -47,7 +47,9 @@ import Testing
         ("nobody@localhost", "type='headline'", nil), ("nobody@localhost", "type='error'", nil),
         ("romeo@elsewhere", "type='error'", nil),
     ])
-    func `a message nobody gets is answered by its type`(to: String, type: String, condition: String?) throws {
+    func `an undeliverable message is answered according to its type`(to: String, type: String, condition: String?)
+        throws
+    {
         let romeo = try ServerHarness().login("romeo", resource: "r")
         let answer = romeo.send("<message id='1' to='\(to)' \(type)/>")
         if let condition {

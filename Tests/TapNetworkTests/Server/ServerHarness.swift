@@ -37,7 +37,7 @@ final class ServerHarness {
             return heard
         }
 
-        /// What the client has received since it last looked.
+        /// The data that the client has received since the last call.
         var heard: String { harness.received.removeValue(forKey: connection) ?? "" }
 
         var isClosed: Bool { harness.closed.contains(connection) }
@@ -50,7 +50,7 @@ final class ServerHarness {
 
     func shutDown() { perform(core.shutDown()) }
 
-    /// A client that has logged in with PLAIN and bound a resource; what it heard so far is forgotten.
+    /// A client that has logged in with PLAIN and bound a resource; earlier output is discarded.
     func login(_ name: String, _ password: String? = nil, resource: String, online: Bool = true) -> Client {
         let password = password ?? (name == "romeo" ? "wherefore" : "balcony")
         let client = connect()

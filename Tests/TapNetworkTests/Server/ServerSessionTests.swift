@@ -9,7 +9,7 @@ import Testing
 @Suite struct ServerSessionTests {
     private let sasl = "urn:ietf:params:xml:ns:xmpp-sasl"
 
-    @Test func `a whole login is told step by step`() throws {
+    @Test func `a whole login succeeds step by step`() throws {
         let client = try ServerHarness().connect()
         let opening = client.send(ServerHarness.header)
         #expect(opening.hasPrefix("<?xml version='1.0'?><stream:stream xmlns='jabber:client' "))
@@ -217,7 +217,7 @@ import Testing
         #expect(romeo.send("<message from='juliet@localhost'/>").contains("<stream:error><invalid-from"))
     }
 
-    @Test func `an element that is no stanza ends a session that is open`() throws {
+    @Test func `an element that is not a stanza ends an open session`() throws {
         let romeo = try ServerHarness().login("romeo", resource: "r")
         #expect(romeo.send("<enable xmlns='urn:xmpp:sm:3'/>").contains("<stream:error><unsupported-stanza-type"))
     }
@@ -248,7 +248,7 @@ import Testing
         #expect(try story(script.unicodeScalars.map { String($0) }) == whole)
     }
 
-    @Test func `what is said in clear behind starttls is forgotten, and TLS is not offered again`() throws {
+    @Test func `clear data after starttls is discarded, and TLS is not offered again`() throws {
         let server = try ServerHarness { $0.offersStartTLS = true }
         let client = server.connect()
         #expect(client.send(ServerHarness.header).contains("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"))

@@ -1,7 +1,7 @@
 import Foundation
 import TapTestKit
 
-/// What the system says of connections on loopback.
+/// The system's data about connections on loopback.
 enum Loopback {
     /// How many of the bytes that the system took from one end the program at the other end has read: those that wait in
     /// neither queue of the system (`/proc/net/tcp`, proc(5)).

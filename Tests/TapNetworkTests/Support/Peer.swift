@@ -6,7 +6,7 @@ import TapTestKit
 
 /// One end of a real connection, played by a test: a client of the proxy, or the server behind it.
 final class Peer: Sendable {
-    /// What has come so far.
+    /// The data received so far.
     struct Seen {
         var bytes: [UInt8] = []
         /// Where bytes are only counted and hashed: how many.
@@ -103,7 +103,7 @@ struct Hash: Equatable {
 /// machine needs.
 let longestWait = 90
 
-/// Waits for a condition that comes about by itself.
+/// Waits for a condition that becomes true without further action.
 func eventually(_ what: @autoclosure () -> String, seconds: Int = longestWait, _ isTrue: () -> Bool) async throws {
     let deadline = ContinuousClock.now + .seconds(seconds)
     while !isTrue() {

@@ -168,12 +168,12 @@ import XMPPCore
                 + "</forwarded><body>outer</body></message>",
             "body 5 B  \"outer\""
         ),
-        // What is hidden stays hidden, and what is no body is none.
+        // Hidden text stays hidden, and other elements do not count as a body.
         ("<message><body>[redacted:body-24#0]</body></message>", "body 5 B"),
         ("<message><body/></message>", "body 5 B"), ("<message><body xmlns='urn:x'>x</body></message>", "body 5 B"),
         ("<message><html><body>x</body></html></message>", "body 5 B"), ("<message><body>torn", "body 5 B"),
     ])
-    func `The text of a message stands in its row where that is asked for`(xml: String, text: String) throws {
+    func `The text of a message is in its row on request`(xml: String, text: String) throws {
         for (isAsked, expected) in [(true, text), (false, "body 5 B")] {
             var log = try Log(showsBodies: isAsked)
             log.item(.recv, xml, "message", "chat", summary: "body 5 B")
@@ -201,7 +201,9 @@ import XMPPCore
         #expect(rows.last?.contains("failed") == true)
     }
 
-    @Test func `Why a login failed stands before what to try, and without what explain says beside it`() throws {
+    @Test func `The reason of a failed login precedes the advice, and the details that explain shows are left out`()
+        throws
+    {
         var log = try Log(width: 120)
         var sample = Sample(.note, .error)
         sample.record.session = 1
@@ -216,7 +218,7 @@ import XMPPCore
         #expect(rows == ["✗  login failed      not-authorized: the password is\\nwrong", "try: another"])
     }
 
-    @Test func `A login under way is shown at the end of the log, when it takes long, and where the XML is asked for`()
+    @Test func `A login in progress is shown at the end of the log, if it takes long, and if the XML is shown`()
         throws
     {
         var log = try Log()
@@ -233,7 +235,7 @@ import XMPPCore
         #expect(verbose.rows().contains("    <auth/>"))
     }
 
-    @Test func `A request and its answer share a number, and the peer is told where it is another`() throws {
+    @Test func `A request and its answer share a number, and the peer is shown if it differs`() throws {
         var log = try Log()
         let ping = log.item(.send, "<iq/>", "iq", "get", to: "localhost", summary: "ping")
         let version = log.item(.send, "<iq/>", "iq", "get", to: "juliet@localhost/chamber", summary: "version")
@@ -260,7 +262,7 @@ import XMPPCore
     }
 
     @Test func `The cause of an error takes the place of its figures, and keeps the number of its request`() throws {
-        // Columns of the terminal, and what the row shows.
+        // Columns of the terminal, and the expected row.
         let rows = [
             (64, "✗  iq error       not-allowed: no remote dom…  #1"),
             (80, "✗  iq error       not-allowed: no remote domains here: ping    #1"),
@@ -291,7 +293,7 @@ import XMPPCore
         #expect(info.rows().count == 4)
     }
 
-    @Test func `Rows name their session where there are several`() throws {
+    @Test func `Rows name their session if there are several`() throws {
         var log = try Log()
         log.item(.send, "<message/>", "message", session: 1)
         log.item(.send, "<message/>", "message", session: 2)
@@ -313,7 +315,7 @@ import XMPPCore
             "2 romeo/balcony      ←  iq result         roster: 2 contacts, romeo and juliet         152 µs     5 B  #1"
         ),
     ])
-    func `Sessions that log in together have their column, and their account where there is room`(
+    func `Concurrent logins have a session column, with their account if it fits`(
         width: Int,
         ready: String,
         answer: String

@@ -6,7 +6,7 @@ import Testing
 /// Hostile text in each column of the compact form: rows keep to the width, and nothing reaches the terminal that it would
 /// obey, hide, or turn around.
 @Suite struct HostileColumnsTests {
-    /// What a peer, or a file that claims to come from one, can put into a name, a type, an address or a text.
+    /// Text that a peer, or a forged file, can put into a name, a type, an address or a text.
     enum Hostile: String, CaseIterable, Sendable {
         case escapes = "\u{1B}[2J\u{1B}]0;title\u{7}\u{9B}31m\r\n\t\u{8}"
         case bidi = "a\u{202E}b\u{2066}c\u{2069}\u{200F}\u{61C}d\u{202C}"

@@ -203,7 +203,7 @@ import XMPPCore
         #expect(try level(1, "juliet@example.com/x") == .error)
         #expect(try level(1, "not a jid@@") == .error)
         #expect(try level(7, "juliet@example.org/x") == .trace)
-        // A server may bind what is no JID by the letter.
+        // A server may bind an invalid JID.
         #expect(try level(1, "♚@Example.org/x") == .off)
         #expect(try level(1, "ROMEO@example.org/\u{378}") == .verbose)
     }
@@ -232,7 +232,7 @@ import XMPPCore
         #expect(try level(nil, nil, romeo) == .off)
         #expect(try level(nil, "example.org", "off,jid:example.org=info") == .info)
         #expect(try level("romeo", "example.org", "off,jid:example.org=info") == .info)
-        // A resource that is not bound yet is nobody's.
+        // A resource that is not bound yet does not match.
         #expect(try level("romeo", "example.org", "off,jid:romeo@example.org/phone=info") == .off)
     }
 

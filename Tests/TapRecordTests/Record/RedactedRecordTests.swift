@@ -74,7 +74,7 @@ import XMPPCore
         )
         #expect(
             Mirror(reflecting: remarks).children.filter(isText).compactMap(\.label) == [
-                // The words of this program, but for the condition and the message.
+                // The words of this program, except the condition and the message.
                 "action", "rule", "digest", "condition", "code", "message",
             ]
         )

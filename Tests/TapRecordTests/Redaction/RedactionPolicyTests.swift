@@ -6,7 +6,7 @@ import XMPPCore
 import TapCore
 @testable import TapRecord
 
-/// What the policies beyond secrets hide, and what they leave to be read.
+/// The content that the policies beyond secrets hide, and the content that they show.
 @Suite struct RedactionPolicyTests {
     private static func show(_ xml: String, _ policy: RedactionPolicy, _ redactor: Redactor? = nil) -> String {
         let redactor = redactor ?? Redactor(policy: policy, registry: SecretRegistry())
@@ -114,7 +114,7 @@ import TapCore
         harness.say(Array(Conversations.plainLogin.prefix(14)), piece: piece)
         let items = SecretCatalogue.inEveryWrapping(SecretCatalogue.texts + SecretCatalogue.people)
         for item in items { harness.say([(item.direction, item.xml)], piece: piece) }
-        // What is torn, too large and unparsable.
+        // Torn, oversized and unparsable items.
         harness.recv("<message from='juliet@example.org/balcony'><body>Zk4 bring ye timeline<\u{1}</body>")
         harness.send("<message to='juliet@example.org/balcony'><body>Zk4 bring ye timeline")
         harness.end(.client, .reset)

@@ -53,7 +53,7 @@ struct Shown {
         #expect(SecretSearch([item]).leaks(in: shown.text) == [], "\(shown.text)")
         #expect(!shown.text.contains("[redacted:item#"), "nothing of it had to be hidden whole")
 
-        // What is left is still the item: the scanner reads it, and redacts nothing more.
+        // The rest is still the item: the scanner reads it, and redacts nothing more.
         let again = try #require(Shown(shown.text), "\(shown.text)")
         #expect(again.text == shown.text)
         #expect(again.part(again.head.name) == shown.part(shown.head.name))

@@ -153,7 +153,7 @@ struct SecretTrigger: Sendable, CustomStringConvertible {
     var element: String?
     /// Namespace of the element; nil is any.
     var namespace: Namespace?
-    /// The attribute that makes it fire; nil is the element by itself.
+    /// The attribute that triggers it; nil if the element alone does.
     var attribute: String?
 
     /// As `{namespace}element@attribute`.
@@ -175,11 +175,11 @@ extension SecretRules {
 }
 
 extension SecretRule {
-    /// Whether the rule hides anything by itself.
+    /// Whether the rule alone hides anything.
     fileprivate var hides: Bool {
         switch content {
         case .inherited, .shown: !attributes.isEmpty
-        // Of a field that is no secret nothing is hidden, and a field passes the sieve itself.
+        // The value of a field is hidden only if the field is secret, and the field itself passes the sieve.
         case .value: false
         case .secret, .sized, .guarded, .sasl, .url, .header, .field, .notification, .pair, .registration: true
         }

@@ -34,7 +34,7 @@ import XMPPCore
         #expect(silent < 200, "\(silent) of \(count)")
     }
 
-    /// Where each family stands in the XEPs' own examples, in the words expected there.
+    /// Each family in the XEPs' examples, with the expected words.
     @Test(
         .enabled(if: Corpus.isAvailable),
         arguments: [

@@ -33,7 +33,7 @@ import XMPPCore
         #expect(json.contains(#""summary":"roster: 2 contacts: a@b, c@d""#))
         let line = try RecordLine(json: Array(json.utf8).span.bytes)
         #expect(line.record.summary?.description == sample.record.summary?.description)
-        // What was recorded before there were summaries is told by its payload.
+        // A record from before summaries existed is shown by its payload.
         sample.record.summary = nil
         let old = try RecordLine(json: Array(sample.json().utf8).span.bytes)
         #expect(old.record.summary == nil)

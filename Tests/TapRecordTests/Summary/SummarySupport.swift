@@ -14,7 +14,7 @@ enum Told {
         return words
     }
 
-    /// Calls `body` with each element that stands in a piece of a client's stream.
+    /// Calls `body` with each element in a piece of a client's stream.
     static func each(_ stanzas: String, _ body: (Element) -> Void) {
         var decoder = StreamDecoder(limits: .authenticated)
         decoder.append(Array((header + stanzas).utf8).span)
@@ -27,7 +27,7 @@ enum Told {
         }
     }
 
-    /// An example of the XEPs, as it stands in the corpus.
+    /// An example of the XEPs, from the corpus.
     struct Example: Decodable {
         var xep: String
         var n: Int

@@ -333,7 +333,7 @@ import XMPPCore
                 "undelivered by r@m, body 1 B"
             ]
         )
-        // The type is told where it is not the one that goes with the condition.
+        // The type is shown if it differs from the usual one of the condition.
         #expect(
             Told.words("<iq type='error'>\(error.replacing("'cancel'", with: "'wait'"))</iq>", context) == [
                 "refused (wait) by r@m: asks for the roster"

@@ -12,7 +12,7 @@ import Testing
         #expect(Columns.count(Columns.padded(text, to: 20)) == 20)
     }
 
-    @Test func `what does not fit is cut, and never within a character`() {
+    @Test func `text that does not fit is cut, and never within a character`() {
         #expect(Columns.cut("plain", to: 5) == "plain")
         #expect(Columns.cut("plain", to: 4) == "pla…")
         #expect(Columns.cut("漢字漢字", to: 4) == "漢…")

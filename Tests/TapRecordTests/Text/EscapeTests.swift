@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    /// The reading of the log form, written apart from the writer: what a line stands for.
+    /// Decodes a line of the log form, independently of the writer.
     private func unescape(_ shown: [UInt8]) -> [UInt8] {
         var bytes: [UInt8] = []
         var rest = shown[...]

@@ -8,7 +8,7 @@ import Testing
         "null", "true", "-1.5e3", #""a\"é""#, "[]", "{}", #"[1,[],{},"x",null]"#,
         #"{"b":{"a":[{"x":1},{"x":2}]},"a":false}"#,
     ])
-    func `what was read is written as it stood there`(json: String) throws {
+    func `values are written as they were read`(json: String) throws {
         #expect(try Self.read(json).json == json)
     }
 
@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(arguments: ["", "{", "[1", "1 2", "{\"a\"}", "nul", String(repeating: "[", count: 10_000)])
-    func `what is no JSON is refused`(json: String) {
+    func `invalid JSON is refused`(json: String) {
         #expect(throws: JSONError.self) { try Self.read(json) }
     }
 }

@@ -81,7 +81,7 @@ import Testing
         expectAll(recorded.decrypted(order: [.recv, .send]), of: recorded)
     }
 
-    @Test func `the key log of our own TLS decrypts its connections`() async throws {
+    @Test func `the key log of xmpptap's TLS engine decrypts its connections`() async throws {
         let lines = Lines()
         let fixture = try await EngineFixture { $0.keyLog = lines.append }
         var pair = try fixture.pair()

@@ -219,7 +219,7 @@ final class BridgedLogin {
         var succeeded = false
         /// The SASL condition of the failure; nil if there was none.
         var condition: String?
-        /// The mechanism of the login to the server; nil if there was no login.
+        /// The mechanism of the login to the server; nil if the bridge did not log in.
         var mechanism: String?
         /// The first element that the server received.
         var first: Element?

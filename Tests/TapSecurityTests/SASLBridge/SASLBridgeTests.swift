@@ -86,7 +86,7 @@ struct SASLBridgeTests {
         }
     }
 
-    @Test func `without TLS there is no binding, and PLAIN is used only if the client used it`() throws {
+    @Test func `without TLS no channel binding is offered, and PLAIN is used only if the client used it`() throws {
         var setting = BridgedLogin.Setting()
         setting.isSecure = false
         var login = try BridgedLogin(setting)

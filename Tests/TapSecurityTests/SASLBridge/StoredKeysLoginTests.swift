@@ -121,7 +121,7 @@ struct StoredKeysLoginTests {
         #expect(words(other, "own-login-failed").contains("salt differs from that of the stored keys"))
     }
 
-    @Test func `a client whose mechanism has no stored key is refused and may try another one`() throws {
+    @Test func `a client is refused if its mechanism has no stored key, and may try another one`() throws {
         var setting = try Self.setting(.sha1)
         // Another account has all keys.
         setting.otherAccount = true

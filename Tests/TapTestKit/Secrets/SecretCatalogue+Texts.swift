@@ -1,8 +1,9 @@
 import TapRecord
 
-// What is no secret by itself, and nobody's business under a stricter policy.
+// Texts that are not secrets, but private under a stricter policy.
 extension SecretCatalogue {
-    /// What people write, to each other and about themselves, and what they call their things: hidden from `bodies` on.
+    /// Texts that people write, to each other and about themselves, and the names of their things: hidden from `bodies`
+    /// on.
     public static let texts: [Item] = [
         Item(
             "a message",

@@ -2,7 +2,7 @@ import TapRecord
 
 // The same secrets in other clothes: inside other stanzas, and written so that a search for words would miss them.
 extension SecretCatalogue {
-    /// What an item may stand inside of.
+    /// The elements that may contain an item.
     public enum Wrapping: String, Sendable, CaseIterable {
         case carbon, forwarded, archive, event, items, returned, component, server, envelope
 

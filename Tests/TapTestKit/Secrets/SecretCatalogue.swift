@@ -6,7 +6,7 @@ public import TapRecord
 public enum SecretCatalogue {
     /// An item of a stream with secrets in it.
     public struct Item: Sendable, CustomStringConvertible {
-        /// What it is, unique within the catalogue.
+        /// A name, unique within the catalogue.
         public var name: String
         /// Which way it goes.
         public var direction: Direction
@@ -27,7 +27,7 @@ public enum SecretCatalogue {
             self.secrets = secrets.map { Array($0.utf8) }
         }
 
-        /// An item whose text is a SASL message in base64.
+        /// Creates an item with a SASL message in base64 as its text.
         init(
             sasl name: String,
             _ direction: Direction,

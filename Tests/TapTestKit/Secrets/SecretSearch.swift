@@ -25,13 +25,13 @@ public struct SecretSearch: Sendable {
 
     /// A search for these secrets.
     ///
-    /// - Parameter besideTimes: The output holds times and other numbers of its own: what could be part of one is not
-    ///   looked for. False by default.
+    /// - Parameter besideTimes: The output holds times and other numbers: pieces that could be part of one are not
+    ///   searched. False by default.
     public init(secrets: [[UInt8]], besideTimes: Bool = false) {
         isBesideTimes = besideTimes
         for secret in secrets {
             let name = String(decoding: secret, as: UTF8.self)
-            // What is shorter stands everywhere.
+            // Shorter secrets occur everywhere.
             guard secret.count > 2 else { continue }
             addPieces(of: secret, name) { $0 }
             guard secret.count >= Self.window else { continue }
@@ -58,7 +58,7 @@ public struct SecretSearch: Sendable {
         }
     }
 
-    /// Whether a piece stands in no digest, id or time by chance.
+    /// Whether a piece cannot occur in a digest, id or time by chance.
     private static func isSure(_ needle: [UInt8], digits: Int) -> Bool {
         !needle.allSatisfy(isFigure) || needle.count(where: isDigit) >= digits
     }
@@ -67,7 +67,7 @@ public struct SecretSearch: Sendable {
         byte &- 0x30 < 10 || byte | 0x20 &- 0x61 < 6
     }
 
-    /// Digits in hexadecimal, and what stands between those of ids and times.
+    /// Hexadecimal digits, and separators in ids and times.
     private static func isFigure(_ byte: UInt8) -> Bool {
         isDigit(byte) || Array("-:.+TZ ".utf8).contains(byte)
     }
@@ -94,7 +94,7 @@ public struct SecretSearch: Sendable {
         beginnings[beginning >> 6] |= 1 << UInt64(beginning & 63)
     }
 
-    /// The characters of base64 that depend on nothing but `part`, when `shift` bytes stand before it.
+    /// The characters of base64 that depend only on `part`, if `shift` bytes precede it.
     static func core(of part: [UInt8], shift: Int) -> [UInt8] {
         let text = Array(Base64.encode([UInt8](repeating: 0, count: shift) + part).utf8)
         let first = (shift * 8 + 5) / 6
@@ -102,7 +102,7 @@ public struct SecretSearch: Sendable {
         return Array(text[first..<last])
     }
 
-    /// The secrets of which something stands in `output`, with where it stands.
+    /// The secrets that occur in `output`, even in part, with their positions.
     public func leaks(in output: [UInt8]) -> [String] {
         var leaks: [String] = []
         search(output) { secret, found in
@@ -111,10 +111,10 @@ public struct SecretSearch: Sendable {
         return leaks
     }
 
-    /// The secrets of which something stands in `output`.
+    /// The secrets that occur in `output`, even in part.
     public func leaks(in output: String) -> [String] { leaks(in: Array(output.utf8)) }
 
-    /// The secrets of which something stands in `output`, each once.
+    /// The secrets that occur in `output`, even in part, each once.
     public func secrets(in output: [UInt8]) -> Set<String> {
         var secrets: Set<String> = []
         search(output) { secret, _ in secrets.insert(secret) }

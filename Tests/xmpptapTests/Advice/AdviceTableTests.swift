@@ -52,7 +52,7 @@ struct AdviceTableTests {
         }
     }
 
-    @Test func `What the remedy speaks of stands in the words`() {
+    @Test func `The words contain the values of the remedy`() {
         #expect(
             AdviceTable.words(for: .comparePassword) == "compare the client's password with the one in --accounts"
         )
@@ -87,7 +87,7 @@ struct AdviceTableTests {
         #expect(go.contains(#"SSL_CERT_FILE="/a b/a.example/certificate.pem""#))
     }
 
-    @Test func `A command means the folder by what is typed behind it, as a shell takes it`() {
+    @Test func `A command selects the folder by a flag, quoted for a shell`() {
         #expect(AuthorityFolder.usual(dataHome: "/my data", home: "/home/a").flag.isEmpty)
         #expect(AuthorityFolder("./ca").flag == " --ca-dir ./ca")
         #expect(AuthorityFolder("/my data/$c\"a").flag == #" --ca-dir "/my data/\$c\"a""#)
@@ -144,8 +144,7 @@ struct AdviceTableTests {
         (.noAnswer, "no session 3; wait longer with --timeout"), (.tooManyWaiting, "no session 3; ask the API"),
         (nil, "no session 3; ask the API"),
     ])
-    func `A refusal of a proxy has the advice of a command where there is one`(problem: ControlProblem?, words: String)
-    {
+    func `A refusal of a proxy has the advice for a command if one exists`(problem: ControlProblem?, words: String) {
         let answer = JSONValue.object([.init("advice", .text("ask the API"))])
         let failure = Failure(ControlClientError.refused(problem, "no session 3", answer))
         #expect(failure == Failure(status: .checkFailed, message: words))

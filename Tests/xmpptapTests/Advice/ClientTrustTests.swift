@@ -13,7 +13,7 @@ struct ClientTrustTests {
         ("http://monal-im.org/", "an app on iOS"),
         ("http://www.igniterealtime.org/projects/smack", "a Java program"),
     ])
-    func `a client is known by what it calls itself`(name: String, client: String) throws {
+    func `a client is recognised by the name it gives itself`(name: String, client: String) throws {
         let found = try #require(ClientTrust.matching(ClientSoftware(names: [name])))
         #expect(found.name == client)
         #expect(!found.steps(file: "/tap.pem", authority: "a.example").isEmpty)

@@ -19,8 +19,7 @@ struct AuthorityManagerTests {
         _ = try folder.create(for: name, at: #require(Timestamp(rfc3339: "2026-11-21T00:00:00Z")))
     }
 
-    @Test func `An authority whose year is over is neither exported nor given for a new one, and the way out is told`()
-    {
+    @Test func `An expired authority is neither exported nor returned for a new one, and the remedy is shown`() {
         let manager = AuthorityManager(folder: folder, now: later)
         let words =
             "the certificate authority for example.org expired on 2027-11-21; recreate it with 'xmpptap ca "

@@ -6,13 +6,13 @@ import Testing
 struct CompletionsTests {
     @Test(arguments: [
         ("", ["off", "verbose", "send", "tls="], [String]()),
-        // What is said already is not offered again.
+        // Words already typed are not offered again.
         ("send,", ["send,info", "send,recv", "send,sasl="], ["send,send", "info"]),
         ("info,recv,v", ["info,recv,send", "info,recv,net="], ["info,recv,verbose", "info,recv,recv"]),
         ("info,sasl=", ["info,sasl=trace", "info,sasl=off"], ["info,sasl="]),
         ("sasl=tr", ["sasl=trace"], ["sasl="]),
     ])
-    func `a log specification goes on from what is typed`(typed: String, offered: [String], never: [String]) {
+    func `a log specification is completed from the typed text`(typed: String, offered: [String], never: [String]) {
         let found = Completions.logSpecs(typed)
         for word in offered { #expect(found.contains(word), "\(found)") }
         for word in never { #expect(!found.contains(word), "\(found)") }
@@ -41,8 +41,8 @@ struct CompletionsTests {
         #expect(CompletionScript.asked(arguments, of: XMPPTap.self, Invocation.commands) == nil)
     }
 
-    @Test func `nothing is looked for where nothing is asked`() async {
-        // A socket that nobody listens at.
+    @Test func `no sessions are offered without a proxy, or for another command`() async {
+        // A socket without a listener.
         let line = ["xmpptap", "sessions", "show", "--control", "/none", ""]
         await Completions.prepare(["---completion", "sessions", "show", "--", "positional@0", "5", "0"] + line)
         await Completions.prepare(["---completion"])

@@ -19,7 +19,7 @@ import Testing
         )
     }
 
-    @Test func `without an answer there are no times`() {
+    @Test func `without an answer no times are shown`() {
         var statistics = PingStatistics()
         #expect(statistics.lines("x", time: 0)[2] == "0 sent, 0 answered, 0% loss, time 0 ms")
         statistics.add(nil)

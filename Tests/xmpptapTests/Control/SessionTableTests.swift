@@ -14,7 +14,7 @@ import Testing
         "tls":{"client":"TLSv1.3","server":"TLSv1.2"},"age_ns":38000000,"sent":{"stanzas":7},"received":{"stanzas":1234}}
         """#
 
-    @Test func `columns are aligned, and what is not known is a dash`() throws {
+    @Test func `columns are aligned, and an unknown value is a dash`() throws {
         let sessions = [
             try Self.session(Self.bound), try Self.session(#"{"session":3,"domain":"example.org","tls":{}}"#),
         ]
@@ -34,7 +34,7 @@ import Testing
         #expect(lines[1].contains("…"))
     }
 
-    @Test func `what the wire brings cannot steer the terminal`() throws {
+    @Test func `text from the wire cannot control the terminal`() throws {
         let lines = SessionTable(sessions: [try Self.session(#"{"session":1,"jid":"a\u001b[2Jb@c"}"#)]).lines(
             width: nil
         )
@@ -68,7 +68,7 @@ import Testing
         #expect(report.lines(width: nil).contains { $0.contains(summary.dropLast()) })
     }
 
-    @Test func `a session without a number is no session`() {
+    @Test func `a session without a number is an error`() {
         #expect(throws: ControlClientError.self) { try Self.session(#"{"jid":"a@b"}"#) }
     }
 

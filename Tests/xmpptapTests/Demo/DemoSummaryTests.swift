@@ -5,7 +5,7 @@ import Testing
 @testable import xmpptap
 
 struct DemoSummaryTests {
-    @Test func `Each step is told with the time that it took, and what to do next`() {
+    @Test func `Each step is shown with its duration, and the next command`() {
         let steps = [
             DemoStep(title: "stream", detail: "localhost", time: 0.0034),
             DemoStep(title: "login", detail: "SCRAM-SHA-256", time: 0.0154),

@@ -23,7 +23,7 @@ struct DoctorTests {
         )
     }
 
-    @Test func `A port in use is told with what to do, and an absent family is not a fault`() {
+    @Test func `A port in use is reported with a remedy, and an absent family is not a fault`() {
         #expect(Doctor.listening(15222, "127.0.0.1", error: 0) == .ok("port 15222", "free on 127.0.0.1"))
         #expect(
             Doctor.listening(15222, "::1", error: EADDRINUSE).lines()
@@ -62,7 +62,7 @@ struct DoctorTests {
         #expect(Doctor.listening(ListenSpec(host: "192.0.2.1", port: Int(port))).map(\.outcome) == [.stop])
     }
 
-    @Test func `Few descriptors are told, and hardly any stop the program`() {
+    @Test func `A low number of descriptors is reported, and a very low one stops the program`() {
         #expect(Doctor.descriptors(hard: 1_048_576).outcome == .ok)
         #expect(Doctor.descriptors(hard: 512).outcome == .note)
         #expect(
@@ -83,7 +83,7 @@ struct DoctorTests {
         )
     }
 
-    @Test func `Without the right to capture packets, what gives it is told`() {
+    @Test func `Without the right to capture packets, the command that grants it is shown`() {
         #expect(Doctor.packets(error: 0).outcome == .ok)
         for error in [EPERM, EACCES] {
             let found = Doctor.packets(error: error)
@@ -101,7 +101,7 @@ struct DoctorTests {
         #expect(Doctor.writing(in: folder.path(of: "nowhere")) == ENOENT)
     }
 
-    @Test func `OpenSSL that refuses a digest is told by the digest's name`() {
+    @Test func `If OpenSSL refuses a digest, the digest is named`() {
         struct Crippled: Cryptography {
             func makeDigest(_ algorithm: HashAlgorithm) throws -> any Digest { throw Failure.reported(.file) }
             func makeHMAC(_ algorithm: HashAlgorithm, key: Span<UInt8>) throws -> any Digest {

@@ -8,7 +8,7 @@ struct EndingTests {
     private func ending(_ arguments: String...) throws -> Ending {
         do {
             var command = try Invocation.command(arguments)
-            // Help asked for is a command of its own.
+            // Requested help is a separate command.
             if String(describing: type(of: command)) == "HelpCommand" { try command.run() }
         } catch {
             return Ending(error, arguments: arguments)
@@ -75,7 +75,7 @@ struct EndingTests {
         }
     }
 
-    @Test func `What was asked for is an answer, and exit 0`() throws {
+    @Test func `Requested output is an answer, with exit code 0`() throws {
         let version = try ending("--version")
         #expect(version.status == .success)
         #expect(version.answer == Version.text)

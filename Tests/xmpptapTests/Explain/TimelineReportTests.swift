@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    /// A session whose login failed, with what the wire can bring.
+    /// A session with a failed login and hostile text from the wire.
     private var failed: SessionTimelines {
         var timelines = SessionTimelines()
         timelines.note(record(Record.Code.sessionBegan, at: 0) { $0.remote = "127.0.0.1:57854" })

@@ -12,7 +12,7 @@ struct ManualPagesTests {
         .path
     private static let folder = "\(root)/Sources/xmpptap/Manual"
 
-    @Test func `Every file of the manual is a topic with a title, and is as it stands in its folder`() throws {
+    @Test func `Every file of the manual is a topic with a title, and equals the file in its folder`() throws {
         let files = try FileManager.default.contentsOfDirectory(atPath: Self.folder).filter { $0.hasSuffix(".md") }
         #expect(Set(files) == Set(ManualPage.all.map { "\($0.name).md" }))
         #expect(Set(ManualPage.all.map(\.title)).count == ManualPage.all.count)
@@ -26,7 +26,7 @@ struct ManualPagesTests {
         }
     }
 
-    /// The lines that are typed in fenced blocks of the README and the manual, with what they continue.
+    /// The commands in fenced blocks of the README and the manual, with their continuation lines.
     private static func commands() throws -> [String] {
         let files = ["\(root)/README.md"] + ManualPage.all.map { "\(folder)/\($0.name).md" }
         return try files.flatMap { file in
@@ -79,7 +79,7 @@ struct ManualPagesTests {
         #expect(commands.count > 60)
         for command in commands {
             let words = Array(Self.words(command).dropFirst())
-            // The parser prints completions by an error of its own.
+            // The parser prints completions by throwing an error.
             if words.first == "--generate-completion-script" { continue }
             #expect(throws: Never.self, "\(command)") { try Invocation.command(words) }
         }

@@ -66,7 +66,7 @@ struct MarkdownTests {
                     #expect(lines == code.map { $0.isEmpty ? "" : "    \($0)" })
                     continue
                 }
-                // A word that is wider than the terminal stands alone, but for the mark of its list.
+                // A word that is wider than the terminal has a separate line, except for the mark of its list.
                 let wide = lines.filter { $0.count > max(20, width) }
                 #expect(
                     wide.allSatisfy { $0.split(separator: " ").drop { $0 == "-" }.count == 1 },

@@ -9,7 +9,7 @@ struct ShortHelpTests {
         (try? CommandDefinition.program(dump: Invocation.definitions).withBelow) ?? []
 
     @Test(arguments: commands.map(\.title))
-    func `It fits a screen, and says where the rest is`(title: String) throws {
+    func `It fits a screen, and points to the rest`(title: String) throws {
         let command = try #require(Self.commands.first { $0.title == title })
         for width in [60, 80, 100] {
             let lines = ShortHelp(command: command).lines(width: width)
@@ -22,7 +22,7 @@ struct ShortHelpTests {
         #expect(ShortHelp.choices[title] != nil || count <= ShortHelp.mostOptions, "\(count) options and no choice")
     }
 
-    @Test func `What it chooses is there`() throws {
+    @Test func `The options it chooses exist`() throws {
         for (title, options) in ShortHelp.choices {
             let command = try #require(Self.commands.first { $0.title == title })
             for option in options {

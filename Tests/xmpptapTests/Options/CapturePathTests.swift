@@ -43,11 +43,11 @@ struct CapturePathTests {
         #expect(CapturePath.encoded(jid) == name)
     }
 
-    @Test func `A long JID is cut to what a file name can have`() {
+    @Test func `A long JID is cut to the length of a file name`() {
         #expect(CapturePath.encoded(String(repeating: "é", count: 1000)).utf8.count == 180)
     }
 
-    @Test func `A folder for each session is refused: nobody makes it`() {
+    @Test func `A folder for each session is refused, because it would not be created`() {
         #expect(
             refusal { try CapturePath.check("caps/%j/x.xtap") }
                 == "--capture: %s and %j belong in the name of the file, not in that of its folder"

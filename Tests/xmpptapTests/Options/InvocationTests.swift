@@ -40,7 +40,7 @@ struct InvocationTests {
         )
     }
 
-    @Test func `What is wrong on the command line is not blamed on the file`() throws {
+    @Test func `A mistake on the command line is not attributed to the file`() throws {
         let path = try file("--json\n")
         #expect(throws: (any Error).self) { try Invocation.command(["doctor", "--prt", "1", "--config", path]) }
         do {

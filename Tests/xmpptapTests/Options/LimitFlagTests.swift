@@ -6,7 +6,7 @@ import XMPPCore
 @testable import xmpptap
 
 struct LimitFlagTests {
-    @Test func `Every limit is set where it belongs`() throws {
+    @Test func `Every limit is set in its structure`() throws {
         var session = SessionOptions()
         var proxy = ProxyLimits()
         for text in [
@@ -34,7 +34,7 @@ struct LimitFlagTests {
         #expect(proxy == expected)
     }
 
-    @Test func `Zero takes a limit away where that can be`() throws {
+    @Test func `Zero removes a limit if possible`() throws {
         var session = SessionOptions()
         session.idleTime = 1
         var proxy = ProxyLimits(connections: 1, connectionsPerAddress: 1)
@@ -60,7 +60,7 @@ struct LimitFlagTests {
         #expect(refusal { try LimitFlag(text) }.hasPrefix(message))
     }
 
-    @Test func `Half of the descriptors are for sessions, but for some`() {
+    @Test func `Half of the descriptors are for sessions, minus a few`() {
         #expect(ProcessLimits.sessions(descriptors: 1024) == 480)
         #expect(ProcessLimits.sessions(descriptors: 10) == 1)
     }

@@ -52,7 +52,7 @@ struct LogDestinationTests {
                 "filter=: column 1: unknown condition \"mesage\"; expected a condition such as message, type:chat or body~\"hello\"; did you mean \"message\"?"
             ),
             ("t,filter=", "filter=: column 1: the filter is empty; expected a condition such as message"),
-            // What comes behind the filter belongs to it.
+            // Text after the filter belongs to it.
             ("t,filter=iq,verbose", "filter=: column 3: unexpected \",verbose\"; expected and, or, \")\" or the end"),
         ]
     )

@@ -30,7 +30,7 @@ struct LogPlanTests {
         #expect(piped.logs == [LogPlan.Log(path: nil, form: .text, spec: LogSpec(level: .info), flag: "--log")])
     }
 
-    @Test func `Message texts are shown on standard output alone, and not where they are to be hidden`() throws {
+    @Test func `Message texts are shown only on standard output, and not if they are redacted`() throws {
         let request = LogRequest(showsBodies: true, logTo: [LogDestination(path: "a")])
         #expect(try LogPlan(request, in: terminal).logs.map(\.showsBodies) == [true, false])
         for policy in [RedactionPolicy.bodies, .metadata] {
@@ -48,7 +48,7 @@ struct LogPlanTests {
         #expect(throws: Never.self) { try LogPlan(LogRequest(redact: .bodies), in: terminal) }
     }
 
-    @Test func `What was said counts, off is no log, and each log has its own form and level`() throws {
+    @Test func `Explicit flags count, off disables the log, and each log has its form and level`() throws {
         let request = LogRequest(
             log: LogSpec(level: .off),
             logTo: [
@@ -66,7 +66,7 @@ struct LogPlanTests {
         #expect(plan.rotateKeep == nil)
     }
 
-    @Test func `No colours where none are wanted, nor in JSON`() throws {
+    @Test func `No colours if they are disabled, nor in JSON`() throws {
         let plain = Surroundings(isTerminal: true, wantsColour: false)
         #expect(try LogPlan(LogRequest(), in: plain).logs.map(\.isColoured) == [false])
         let json = LogRequest(logTo: [LogDestination(path: "-", form: .json)])
@@ -144,7 +144,7 @@ struct LogPlanTests {
         )
     }
 
-    @Test func `A log can be required only where there is one`() throws {
+    @Test func `A log can be required only if one exists`() throws {
         #expect(
             refusal { try LogPlan(LogRequest(log: LogSpec(level: .off), isRequired: true), in: pipe) }
                 == "--log-required needs a log; add --log-to or --capture"

@@ -34,7 +34,7 @@ struct ValueFlagsTests {
     )
     func tied(_ arguments: [String], _ expected: [String]) { #expect(ValueFlags.tied(arguments) == expected) }
 
-    @Test func `What stands there twice and counts once is refused, typed or in a file`() throws {
+    @Test func `A single-value flag given twice is refused, typed or in a file`() throws {
         let twice = ["proxy", "--upstream", "a.example:1", "--upstream=b.example:2"]
         #expect(refusal { try Invocation.command(twice) } == "--upstream given more than once")
         #expect(throws: Never.self) { try Invocation.command(["proxy", "--listen", "1", "--listen", "2"]) }
@@ -50,7 +50,7 @@ struct ValueFlagsTests {
         }
     }
 
-    @Test func `What is wrong with a value that begins with a hyphen is said`() throws {
+    @Test func `The mistake in a value that begins with a hyphen is reported`() throws {
         func complaint(_ arguments: String...) -> String {
             do {
                 _ = try Invocation.command(arguments)

@@ -14,7 +14,7 @@ import Testing
         return report
     }
 
-    @Test func `Colours stand where they are wanted, and nowhere else`() throws {
+    @Test func `Colours appear if requested, and otherwise not`() throws {
         let report = try report()
         let plain = ProbeText(style: .plain).lines(report)
         #expect(plain.first == "juliet@example.org")
@@ -24,14 +24,14 @@ import Testing
         #expect(painted.contains { $0.hasPrefix("  \u{1B}[32m✓\u{1B}[0m connection") })
     }
 
-    @Test func `What a server says cannot steer the terminal`() throws {
+    @Test func `A server's text cannot control the terminal`() throws {
         let report = try report { $0.add(.server, .ok, ["Evil\u{1B}[2J\u{9B}5n"]) }
         let lines = ProbeText(style: .plain).lines(report)
         #expect(lines.contains { $0.contains("Evil") })
         #expect(!lines.contains { $0.contains("\u{1B}") || $0.contains("\u{9B}") })
     }
 
-    @Test func `Long texts go on below, and a rule is not torn apart`() {
+    @Test func `Long texts are wrapped, and a rule is not split`() {
         let text = ProbeText.sentence(String(repeating: "word ", count: 5) + "end", rule: "RFC 6120 §5.3.1")
         #expect(Columns.wrapped(text, to: 30) == ["word word word word word end", "(RFC 6120 §5.3.1)"])
         #expect(Columns.wrapped("    set in", to: 20) == ["    set in"])
@@ -45,7 +45,7 @@ import Testing
         #expect(ProbeText(style: .plain).lines(report).last?.contains("the probe did not complete") == true)
     }
 
-    @Test func `JSON is one object a line, and what is set in goes on with the line before`() throws {
+    @Test func `JSON is one object a line, and indented text continues the line before`() throws {
         let report = try report { $0.add(.certificate, .ok, ["for example.org", "SHA-256 AA:", "        BB"]) }
         let lines = ProbeJSON(report: report).lines
         #expect(lines.count == 4)

@@ -12,7 +12,7 @@ import Testing
 struct EphemeralFolderTests {
     private static let now = Timestamp(nanoseconds: 1_800_000_000_000_000_000)
 
-    @Test func `What a killed program left is removed, and nothing else`() throws {
+    @Test func `The files of a killed program are removed, and nothing else`() throws {
         let place = try TemporaryFolder()
         func make(_ name: String) throws -> String {
             let path = place.path(of: name)
@@ -38,7 +38,7 @@ struct EphemeralFolderTests {
         #expect(!FileManager.default.fileExists(atPath: held))
     }
 
-    @Test func `An authority that is in its folder alone is no warning`() throws {
+    @Test func `An authority that exists only in its folder causes no warning`() throws {
         let place = try TemporaryFolder()
         let folder = AuthorityFolder(place.path(of: "ca"))
         #expect(AuthorityWarnings.trustedEverywhere(folder).isEmpty)

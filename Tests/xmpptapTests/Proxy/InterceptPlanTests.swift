@@ -36,7 +36,7 @@ struct InterceptPlanTests {
         ["--upstream-ca", "a"], ["--pin", pin], ["--upstream-insecure"], ["--certificate", "a", "--key", "b"],
         ["--upstream-certificate", "a", "--upstream-key", "b"],
     ])
-    func `What is about servers of one's own is refused before the built-in one`(flags: [String]) {
+    func `Flags about the user's servers are refused before the built-in one`(flags: [String]) {
         #expect(
             refusal { try Self.plan(flags, upstream: nil) }.hasPrefix(
                 "\(flags[0]) has no effect on the built-in server"
@@ -98,7 +98,7 @@ struct InterceptPlanTests {
         ["--client-tls", "off"], ["--server-tls", "direct"], ["--channel-binding", "strip"],
         ["--client-tls", "required"],
     ])
-    func `What is about ending TLS is refused where it is passed through`(flags: [String]) {
+    func `Flags about ending TLS are refused if TLS is passed through`(flags: [String]) {
         #expect(
             refusal { try Self.plan(flags + ["--tls", "passthrough"]) }.contains(
                 "no effect with --tls passthrough; leave it out"

@@ -24,7 +24,7 @@ struct ProxyProtocolFlagTests {
         )
     }
 
-    @Test func `A server is told in one version`() throws {
+    @Test func `A server gets headers of one version`() throws {
         let flags = [try ProxyProtocolFlag("send"), try ProxyProtocolFlag("send-v1")]
         #expect(
             refusal { try ProxyProtocolFlag.join(flags) }

@@ -35,7 +35,7 @@ struct ReadPlanTests {
         )
     }
 
-    @Test func `Text shows what the log shows where nothing is said`() {
+    @Test func `Text shows the same as the log by default`() {
         #expect(plan(recorded: "verbose").output.spec == LogSpec(level: .info))
         #expect(
             plan(recorded: "verbose", isTerminal: true).output.spec == LogSpec(level: .info, send: true, receive: true)
@@ -55,7 +55,7 @@ struct ReadPlanTests {
         #expect(some.header(of: header("warn"), isWhole: true).level == "warn", "no more than there is")
     }
 
-    @Test func `What a filter chose is not complete, and its header says which`() throws {
+    @Test func `Filtered output is not complete, and its header names the filter`() throws {
         let plan = plan(recorded: "verbose", filter: "message", isJSON: true)
         var shown = plan.header(of: header("verbose"), isWhole: true)
         #expect(!shown.isComplete && shown.filter == "message")
@@ -85,7 +85,7 @@ struct ReadPlanTests {
         #expect(!isComplete(plan(recorded: "verbose", log: LogSpec(level: .info), isJSON: true)))
     }
 
-    @Test func `What was never recorded cannot be shown, and that is said`() {
+    @Test func `A level that was not recorded cannot be shown, and a note says so`() {
         #expect(
             plan(recorded: "info", log: LogSpec(level: .verbose)).note
                 == "a.xtap, b.xtap: recorded at info; records of more detailed levels are missing"

@@ -10,7 +10,7 @@ struct SessionsFoundTests {
         return found.remark(on: wanted)
     }
 
-    @Test func `Who asks for a session that is not there is told which are`() {
+    @Test func `A request for a missing session lists the existing ones`() {
         #expect(
             remark([9], sessions: [0, 1, 1, 2]) == "--session 9: there is no such session; the first is 1, the last 2"
         )
@@ -30,7 +30,7 @@ struct SessionsFoundTests {
         #expect(remark([], sessions: [], runs: ["a", "b"]) == nil)
     }
 
-    @Test func `A number that several runs have is no name of one session`() {
+    @Test func `A number that occurs in several runs does not identify a session`() {
         #expect(remark([1], sessions: [1], runs: ["a", "b", "a"])?.hasPrefix("--session: 2 runs of xmpptap ") == true)
     }
 }

@@ -14,7 +14,7 @@ struct ConsoleTests {
         #expect(Console.environment("XMPPTAP_TEST_UNSET") == nil)
     }
 
-    @Test func `Diagnostics say what they weigh where that matters`() {
+    @Test func `Diagnostics name their severity if it matters`() {
         #expect(DiagnosticHandler.line(.info, "stopping") == "stopping")
         #expect(DiagnosticHandler.line(.warning, "no answer") == "warning: no answer")
     }

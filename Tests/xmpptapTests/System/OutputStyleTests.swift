@@ -5,7 +5,7 @@ import Testing
 @testable import xmpptap
 
 @Suite struct OutputStyleTests {
-    @Test func `rows stand behind their mark and name, and go on below`() {
+    @Test func `rows follow their mark and name, and are wrapped below`() {
         let style = OutputStyle(width: 30)
         #expect(
             style.rows(.warned, "one two three four five", name: "names", column: 10) == [

@@ -1,4 +1,4 @@
-/// Why a stanza cannot go out with its addresses, as a clause.
+/// The reason why a stanza cannot be sent with its addresses, as a clause.
 enum AddressFault: CustomStringConvertible {
     /// It lacks its `from` or `to`, in a stream of servers (RFC 6120 §8.1.1.2, §8.1.2.2) or of a component (XEP-0114).
     case missing(attribute: String)

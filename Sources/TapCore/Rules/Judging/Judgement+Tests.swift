@@ -181,7 +181,7 @@ extension Judgement {
         let tables = set.tables
         var isFound = false
         try set.definitions.patterns.values[pattern].forEachMatch(in: text) { match in
-            // As with Lua's gmatch, the first capture is used, or the whole match if there are no captures.
+            // As with Lua's gmatch, the first capture is used, or the whole match without captures.
             isFound = tables.contains(list, match.bytes(match.captures.isEmpty ? 0 : 1, of: text) ?? [])
             return !isFound
         }

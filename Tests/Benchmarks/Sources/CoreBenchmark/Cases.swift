@@ -12,7 +12,7 @@ struct Case {
     let units: Int
     /// Handles them all; gives how many it saw, so that nothing is left out.
     let run: () -> Int
-    /// Bytes of memory that it took in the end, where that is measured.
+    /// Bytes of memory in use at the end, if measured.
     var bytes: (() -> Int)?
 }
 
@@ -146,7 +146,7 @@ extension Case {
         return Case(name: "summary of a tree", units: 400) { all.count { Summary.words(of: $0) != nil } }
     }
 
-    /// From bytes to records, which nobody writes.
+    /// From bytes to records, which are not written.
     private static func session(_ name: String, _ level: Level, _ mix: StanzaMix, rules: String? = nil) -> Case {
         let session = openSession(level, Run(), rules: rules)
         return Case(name: name, units: 400) {
@@ -209,7 +209,7 @@ extension Case {
         }
     }
 
-    /// What stream management's counts cost, with one stanza injected for each 10 where any is dropped.
+    /// The cost of stream management's counts, with one stanza injected for each 10 if any are dropped.
     ///
     /// - Parameter bytes: Memory of a session's two ledgers after a million stanzas at most; more is a failure.
     private static func ledger(_ name: String, dropsEach: Int, acknowledges: Bool = true, bytes: Int) -> Case {

@@ -1,10 +1,10 @@
 import Glibc
 
-/// What the core costs a stanza: scanner, parser, redaction, summary, session and forms, on stanzas of its own.
+/// The cost of the core per stanza: scanner, parser, redaction, summary, session and forms, on generated stanzas.
 ///
 /// ```
 /// CoreBenchmark time [ROUNDS [CASE]]    ns a stanza: medians of interleaved rounds, CPU time of this thread
-/// CoreBenchmark count [CASE]            runs each case once between two functions that callgrind is told of
+/// CoreBenchmark count [CASE]            runs each case once between two functions that callgrind knows
 /// CoreBenchmark bytes                   bytes of memory after each case of which that is measured
 /// ```
 ///
@@ -44,7 +44,7 @@ struct CoreBenchmark {
     /// Prints units and name of each case, in the order of callgrind's dumps.
     private static func count(_ cases: [Case]) {
         for one in cases {
-            // What is made at the first use is made.
+            // Complete the work that is done only at first use.
             run(one)
             run(one)
             benchmarkBegins()

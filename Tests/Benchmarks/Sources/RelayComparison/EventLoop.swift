@@ -1,6 +1,6 @@
 import Glibc
 
-/// Sockets of one thread on loopback: waits with poll(2), tells what came, sends what is queued.
+/// Sockets of one thread on loopback: waits with poll(2), reports received data, sends queued data.
 final class EventLoop {
     /// The time of a clock that only goes forward, in nanoseconds.
     static var now: Int {
@@ -42,7 +42,7 @@ final class EventLoop {
     /// Waits until something can be done, or `milliseconds` have passed, and does it.
     func turn(_ milliseconds: Int32) {
         guard poll(&places, nfds_t(places.count), milliseconds) > 0 else { return }
-        // Whoever is removed meanwhile changes the order: what is ready is noted first.
+        // Removing a watcher changes the order, so collect the ready ones first.
         var ready: [(watcher: Watcher, events: Int16)] = []
         for (index, place) in places.enumerated() where place.revents != 0 {
             ready.append((watchers[index], place.revents))
@@ -59,7 +59,7 @@ final class EventLoop {
         while Self.now < end { turn(50) }
     }
 
-    /// Turns until `condition` holds; false where that takes longer than `seconds`.
+    /// Runs until `condition` holds; returns false if that takes longer than `seconds`.
     func run(_ seconds: Int, until condition: () -> Bool) -> Bool {
         let end = Self.now + seconds * 1_000_000_000
         while !condition() {
@@ -125,7 +125,7 @@ final class Listener: Watcher {
     }
 }
 
-/// A connection; who makes it sets what is told.
+/// A connection; its creator sets the callbacks.
 class Connection: Watcher {
     /// It has ended.
     private(set) var isOver = false
@@ -141,7 +141,7 @@ class Connection: Watcher {
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
     }
 
-    /// Connects to a port of loopback; nil where nobody listens.
+    /// Connects to a port of loopback; nil if nothing listens there.
     static func connect(_ port: UInt16) -> Int32? {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = Listener.loopback(port)

@@ -3,10 +3,10 @@ import Foundation
 /// Both ends of an XMPP session, as little of them as a login needs (SASL PLAIN, resource binding).
 private let header = "xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' version='1.0'>"
 
-/// Looks for the end of what is waited for; what comes is not much, and comes bit by bit.
+/// Searches received data for an expected end; the data is short and arrives in pieces.
 private struct Expectation {
     private var seen: [UInt8] = []
-    /// What came last, up to the end that was waited for.
+    /// The data last received, up to the expected end.
     private(set) var last: [UInt8] = []
 
     /// Whether `end` has come; then what came is forgotten.
@@ -86,7 +86,7 @@ final class ClientConnection: Connection {
     var onReceived: (ClientConnection, Int) -> Void = { _, _ in }
     var onReceivedBytes: (UnsafeBufferPointer<UInt8>) -> Void = { _ in }
     var onDrained: (ClientConnection) -> Void = { _ in }
-    /// What a scenario keeps of it: where it is in the mix, how much is to come back, since when.
+    /// State of a scenario: its position in the mix, the number of bytes expected back, and the start time.
     var position = 0
     var expected = 0
     var since = 0

@@ -85,7 +85,8 @@ final class RecordingSpeed {
         return Double(stanzas) / Double(last - first) * 1e9
     }
 
-    /// The load generator, in a process of its own. What it sends is made before, and it writes at least `piece` bytes at once.
+    /// The load generator, in a separate process. Its data is prepared before, and it writes at least `piece` bytes at
+    /// once.
     static func load(_ port: UInt16, _ stanzas: Int, piece: Int) throws {
         let loop = EventLoop()
         guard let descriptor = Connection.connect(port) else { throw Failure("nobody listens") }

@@ -79,14 +79,14 @@ final class Relay {
     /// CPU it has used so far, in microseconds: user and system, all threads; with that of the watcher.
     var cpu: Double {
         guard !kind.watcher.isEmpty else { return cpu(of: process) }
-        // What has passed is looked at a moment later.
+        // Forwarded data is decoded a moment later.
         usleep(500_000)
         return cpu(of: process) + cpu(of: watcher)
     }
 
     private func cpu(of process: Process) -> Double { scheduledTime(of: process) ?? countedTime(of: process) }
 
-    /// By the scheduler, in nanoseconds; nil where the kernel does not tell.
+    /// By the scheduler, in nanoseconds; nil if the kernel does not provide it.
     private func scheduledTime(of process: Process) -> Double? {
         let tasks = "/proc/\(process.processIdentifier)/task"
         var sum = 0.0
@@ -102,7 +102,7 @@ final class Relay {
     /// In ticks of the clock, which are 10 ms nearly everywhere.
     private func countedTime(of process: Process) -> Double {
         guard let text = try? String(contentsOfFile: "/proc/\(process.processIdentifier)/stat", encoding: .utf8),
-            // The name stands in parentheses and may hold anything.
+            // The name is in parentheses and may contain anything.
             let end = text.lastIndex(of: ")")
         else { return 0 }
         let fields = text[text.index(after: end)...].split(separator: " ")
@@ -110,7 +110,7 @@ final class Relay {
         return (user + system) * 1_000_000 / Double(sysconf(Int32(_SC_CLK_TCK)))
     }
 
-    /// Memory of its own, in bytes.
+    /// Private memory, in bytes.
     var memory: Double {
         let path = "/proc/\(process.processIdentifier)/smaps_rollup"
         guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return 0 }

@@ -33,7 +33,7 @@ struct RelayComparison {
                     _ = raiseDescriptorLimit()
                     return try RecordingSpeed(arguments[1]).run(rounds: 5)
                 }
-                // What the former starts.
+                // The process that the command above starts.
                 return try RecordingSpeed.load(port, count, piece: piece)
             } catch {
                 FileHandle.standardError.write(Data("benchmark: \(error)\n".utf8))

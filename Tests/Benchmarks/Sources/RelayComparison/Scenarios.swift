@@ -1,6 +1,6 @@
 import StanzaMix
 
-/// What is measured of one relay.
+/// The measurements of one relay.
 struct Measures {
     /// CPU of a login and its end, in µs.
     var setup = 0.0
@@ -80,7 +80,7 @@ final class Scenarios {
             try wait("login") { started - ready < 16 }
         }
         try wait("login") { ready == count }
-        // What a login leaves behind is tidied up.
+        // Work left after a login is completed.
         loop.settle()
     }
 
@@ -94,7 +94,7 @@ final class Scenarios {
         guard loop.run(60, until: condition) else { throw Failure("\(relay.kind.name): \(what) takes too long") }
     }
 
-    /// Sends the next stanza of the mix; what is sent comes back.
+    /// Sends the next stanza of the mix, which the server returns.
     private func sendNext(_ client: ClientConnection) {
         let stanza = mix.stanzas[client.position % mix.stanzas.count]
         client.position += 1
@@ -152,7 +152,7 @@ final class Scenarios {
         for client in clients {
             client.position = 0
             client.onDrained = { client in
-                // What goes at once is not told as drained.
+                // Data sent immediately is not reported as drained.
                 while client.waiting == 0, client.position < stanzas.count {
                     let end = min(client.position + piece, stanzas.count)
                     stanzas.withUnsafeBufferPointer {
@@ -168,7 +168,7 @@ final class Scenarios {
         return (relay.cpu - start) / Double(clients.count * passes * mix.stanzas.count)
     }
 
-    /// Round trips begin when they are due, whether the one before has come back or not.
+    /// Round trips begin on schedule, whether the one before has completed or not.
     private func latency(rounds: Int) throws -> Double {
         let interval = 1_000_000
         var times: [Int] = []

@@ -1,10 +1,10 @@
 import StanzaMix
 
-/// Stanzas as clients send them, each with an id of its own.
+/// Stanzas as clients send them, each with a unique id.
 struct SenderMix {
     private let seed: Int
     private let mix = StanzaMix(count: 400, withSender: false)
-    /// Of each stanza of the mix what stands before its id, and behind.
+    /// The parts of each stanza of the mix before and after its id.
     private let halves: [(head: [UInt8], tail: [UInt8])]
     private static let digits = 16
 
@@ -40,7 +40,7 @@ struct SenderMix {
         return count / halves.count * all + halves.prefix(count % halves.count).reduce(0) { $0 + size($1) }
     }
 
-    /// Has each of the clients send so many, in turn, one write for each.
+    /// Sends so many stanzas from each of the clients, in turn, one write for each.
     func send(_ count: Int, by clients: [ClientConnection], on loop: EventLoop) throws {
         var stanza: [UInt8] = []
         for index in 0..<count {
@@ -50,7 +50,7 @@ struct SenderMix {
                 guard client.waiting > 0 else { continue }
                 guard loop.run(60, until: { client.waiting == 0 }) else { throw Failure("nobody reads") }
             }
-            // What comes meanwhile is read, too.
+            // Read incoming data in between, too.
             if index % 16 == 0 { loop.turn(0) }
         }
     }

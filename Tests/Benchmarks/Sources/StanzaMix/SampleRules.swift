@@ -44,7 +44,7 @@ public enum SampleRules {
         """
     }.joined()
 
-    /// There and back, so that what is sent comes back as it was.
+    /// There and back, so that the data is unchanged in the end.
     public static let rewriting = """
         %PATTERN lower: example
         %PATTERN upper: EXAMPLE

@@ -5,7 +5,7 @@ public struct StanzaMix: Sendable {
         ("<?xml version='1.0'?><stream:stream xmlns='jabber:client' "
             + "xmlns:stream='http://etherx.jabber.org/streams' from='garden.example' id='s1' version='1.0'>").utf8
     )
-    /// Where each stanza stands in the stream.
+    /// The range of each stanza in the stream.
     public private(set) var stanzas: [Range<Int>] = []
     /// Bytes of the header.
     public let headerCount: Int
@@ -124,7 +124,7 @@ public struct StanzaMix: Sendable {
         }
     }
 
-    // MARK: What they are made of
+    // MARK: Contents
 
     private static let names = ["ash", "birch", "cedar", "dogwood", "elder", "fir", "gorse", "hazel"]
     private static let resources = ["shed", "greenhouse", "phone.41c9", "Laptop", "gate-02"]

@@ -34,8 +34,8 @@ final class RecordedConnection {
     }
 }
 
-/// Recorded TLS in pieces, with bytes changed, lost, added and doubled: what comes out was sent, in that order, and of what
-/// was not damaged all.
+/// Recorded TLS in pieces, with bytes changed, lost, added and doubled. The output must be data that was sent, in
+/// order, and contain all undamaged data.
 ///
 /// An input is the connection, which lines of its key log are missing, how it is cut, then damages of five bytes: which kind,
 /// the place in three eighths of the connection's bytes, how much, and a value.
@@ -101,7 +101,7 @@ enum DecryptionTarget {
         return "\(reading.places) bytes decrypted"
     }
 
-    /// Damages the bytes from `start` on; where they go on.
+    /// Damages the bytes from `start` on; returns where to continue.
     private static func apply(
         _ damage: Damage,
         _ direction: Direction,
@@ -128,10 +128,10 @@ enum DecryptionTarget {
         return start
     }
 
-    /// What was decrypted so far.
+    /// The data decrypted so far.
     private struct Reading {
         let sent: [Direction: [UInt8]]
-        /// How far in what was sent.
+        /// The position in the sent data.
         var places: [Direction: Int] = [.send: 0, .recv: 0]
         var failed: Set<Direction> = []
 
@@ -154,7 +154,7 @@ enum DecryptionTarget {
             return nil
         }
 
-        /// Where bytes stand in what was sent, behind those before them.
+        /// The position of bytes in the sent data, after those before them.
         private func place(of bytes: [UInt8], _ direction: Direction) -> Int? {
             guard let sent = sent[direction], var place = places[direction] else { return nil }
             while place + bytes.count <= sent.count {

@@ -25,7 +25,7 @@ enum DocumentComparison {
             case .item, .fragment, .torn: break
             }
         }
-        // Where a stream begins again inside a stream, libxml2 sees other things.
+        // If a stream restarts inside a stream, libxml2 sees a different document.
         guard decoder.epoch <= 1 else { return nil }
         let verdict = input.bytes.withUnsafeBufferPointer { reference_parse($0.baseAddress, $0.count) }
 
@@ -41,7 +41,7 @@ enum DocumentComparison {
         return known == Array(ends.prefix(known.count)) ? nil : "items end at \(ends), for libxml2 at \(known)"
     }
 
-    /// Where libxml2 is the one that is wrong, or a limit of ours has no code of its own.
+    /// Known faults of libxml2, and our limits that have no code there.
     private static func isKnown(_ fault: ScanFault, _ input: FuzzInput) -> Bool {
         switch fault.code {
         // libxml2 takes overlong forms in CDATA.

@@ -12,7 +12,7 @@ enum FileTarget {
         do throws(ReaderFault) {
             let reader = try RecordReader([path])
             let contradiction = try read(reader)
-            // What is no recording of ours has no records but those made anew.
+            // A file in another format has only records made anew.
             guard contradiction == nil, !reader.isForeign else { return contradiction }
             return try readAnew(Reanalysis(try RecordReader([path])))
         } catch {
@@ -83,7 +83,7 @@ private struct Views: ~Copyable {
         }
     }
 
-    /// What is wrong with what was made.
+    /// The contradiction in the output, if any.
     func contradiction() -> String? {
         let times = statistics.roundTrips
         let parts: [UInt64] = [0, 50, 95, 100]

@@ -1,6 +1,6 @@
 import Glibc
 
-/// What is fuzzed: the command line chooses by `--target=NAME`, which libFuzzer leaves alone.
+/// The targets of fuzzing: the command line chooses by `--target=NAME`, which libFuzzer ignores.
 enum FuzzTarget: String, CaseIterable {
     /// The parser core, against libxml2.
     case parser
@@ -57,7 +57,7 @@ public func initialize(_ count: UnsafeMutableRawPointer, _ arguments: UnsafeMuta
     exit(0)
 }
 
-/// One input: whatever it is, nothing may crash, and what the target promises holds.
+/// One input: it must not cause a crash, and the target's invariants must hold.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzz(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let input = Array(UnsafeBufferPointer(start: data, count: size))

@@ -7,7 +7,7 @@ final class ItemComparison {
     private let parser = StanzaParser()
     private var reader = ItemReader()
 
-    /// What the two readings have in common: names, namespaces, values and text, in order.
+    /// The common form of both readings: names, namespaces, values and text, in order.
     private enum Token: Equatable {
         case start(String, Namespace, [Attribute])
         case text(String)
@@ -128,7 +128,7 @@ final class ItemComparison {
         return item.slice(head.name).string() == element.name && uri(head.namespace) == element.namespaceURI
             && value(head.id) == element.attribute("id") && value(head.to) == element.attribute("to")
             && value(head.from) == element.attribute("from") && value(head.type) == element.attribute("type")
-            // A payload beyond the item limit is none of the head's.
+            // A payload beyond the item limit is not in the head.
             && (payload == nil
                 || payload == element.firstChild?.name
                     && uri(head.payloadNamespace) == element.firstChild?.namespaceURI)

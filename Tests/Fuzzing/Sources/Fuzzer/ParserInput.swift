@@ -1,6 +1,6 @@
 import XMPPCore
 
-/// What the parser core sees in an input, cut in different ways and held against libxml2.
+/// Compares the parser core's results for an input, cut in different ways, with libxml2's.
 enum ParserTarget {
     static func run(_ bytes: [UInt8]) -> String? {
         guard bytes.count > 3 else { return nil }
@@ -15,7 +15,7 @@ enum ParserTarget {
 
 /// An input of the parser: three bytes that choose how it is run, the rest is XML.
 struct FuzzInput {
-    /// The XML, behind a stream header where one is chosen.
+    /// The XML, after a stream header if one is chosen.
     var bytes: [UInt8]
     var cuts: [Int] = []
     var limits = StreamLimits.authenticated
@@ -45,7 +45,7 @@ struct FuzzInput {
     }
 }
 
-/// What a decoder made of an input, in a form that is the same for every way to cut it.
+/// A decoder's results for an input, in a form that is the same for every way to cut it.
 struct Observation: Equatable, CustomStringConvertible {
     struct Event: Equatable {
         var kind: String

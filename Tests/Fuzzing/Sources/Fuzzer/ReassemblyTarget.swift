@@ -7,7 +7,7 @@ import XMPPCore
 /// Segments of one connection, lost, doubled, cut and out of order, against the stream that they are of.
 ///
 /// Each byte follows from its sender and sequence number, so that a byte in the wrong place is seen as one. An input is a mode,
-/// the beginnings of both directions, then segments of eight bytes: flags and direction, what is cut off, place, length,
+/// the beginnings of both directions, then segments of eight bytes: flags and direction, the cut, place, length,
 /// acknowledgement, time.
 enum ReassemblyTarget {
     static func run(_ input: [UInt8]) -> String? {
@@ -57,15 +57,15 @@ extension TCPSegment {
     fileprivate var firstByte: UInt32 { flags.contains(.syn) ? sequence &+ 1 : sequence }
 }
 
-/// What a reassembler may say of a connection.
+/// The permitted results of a reassembler for a connection.
 private struct ConnectionModel {
     private struct Side {
-        /// The next sequence number that is to be told; nil before the first.
+        /// The next sequence number to report; nil before the first.
         var next: UInt32?
         var start: UInt32 = 0
-        /// What was captured from the beginning on, and what was not; empty where that is not looked at.
+        /// Which bytes were captured from the beginning on; empty if that is not checked.
         var captured: [Bool] = []
-        /// What was cut off some segment, and so may be a hole although another has it.
+        /// The bytes cut off some segment, which may be a hole although another segment contains them.
         var cut: Set<Int> = []
         var holes: [Range<Int>] = []
     }
@@ -117,7 +117,7 @@ private struct ConnectionModel {
         return nil
     }
 
-    /// The first segment of a direction says where it begins.
+    /// The first segment of a direction determines its beginning.
     private mutating func learn(_ taken: (segment: TCPSegment, sender: Direction, length: Int)) {
         let segment = taken.segment
         guard isOpen, sides[taken.sender]?.next == nil,
@@ -126,7 +126,7 @@ private struct ConnectionModel {
         sides[taken.sender] = Side(next: segment.firstByte, start: segment.firstByte)
     }
 
-    /// Notes what of a direction was captured, and what was cut off.
+    /// Records which bytes of a direction were captured, and which were cut off.
     mutating func note(_ segment: TCPSegment, _ sender: Direction, _ length: Int) {
         guard let side = sides[sender] else { return }
         let first = Int(Int32(bitPattern: segment.firstByte &- side.start))
@@ -139,7 +139,7 @@ private struct ConnectionModel {
         sides[sender]?.cut.formUnion(max(0, first, first + length)..<end)
     }
 
-    /// What was captured and is not told, or told and was not captured.
+    /// Bytes that were captured but not reported, or reported but not captured.
     private func contradictionAtEnd() -> String? {
         for (sender, side) in sides where !side.captured.isEmpty {
             let told = Int((side.next ?? side.start) &- side.start)

@@ -10,7 +10,7 @@ struct RecordCheck: ~Copyable {
     private var line = LineBuffer()
     private let filter = try? LogFilter(LogSpec("trace"))
 
-    /// What is wrong with a record: its line has to be one that is read back, and written again it is the same.
+    /// The contradiction in a record: its line must be readable, and writing it again must give the same line.
     mutating func contradiction(_ record: RecordLine) -> String? {
         line.removeAll()
         json.append(record, [.content, .chunks], to: &line)

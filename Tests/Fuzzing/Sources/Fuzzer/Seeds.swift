@@ -6,7 +6,7 @@ import XMPPCore
 @testable import TapCapture
 
 extension FuzzTarget {
-    /// Where a target begins: made here, and cut out of the corpus where there is one.
+    /// The seeds of a target: generated, and cut out of the corpus if it exists.
     var seeds: [[UInt8]] {
         switch self {
         // Files beside the fuzzer.
@@ -235,7 +235,7 @@ enum Seeds {
         [mode] + beginning + [0, 0, 1, 0] + segments.flatMap { $0 }
     }
 
-    /// Of each segment the head, what is cut off, the place, length, acknowledgement, time.
+    /// Of each segment the head, the cut, the place, length, acknowledgement, time.
     static let segments: [[UInt8]] = {
         let syn: [UInt8] = [2, 0, 0, 0, 0, 0, 1]
         return [

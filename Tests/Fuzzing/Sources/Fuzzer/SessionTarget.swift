@@ -41,7 +41,7 @@ enum SessionTarget {
     }
 }
 
-/// The session, and what it has let through.
+/// The session, and the data that it has forwarded.
 private struct SessionSubject: ~Copyable {
     private var session: Session
     private let passes: Bool
@@ -53,7 +53,7 @@ private struct SessionSubject: ~Copyable {
     private var number: UInt64 = 0
     private var ended: Set<Direction> = []
     private var isConnected = false
-    /// It has said something itself, which is its last word where nothing is edited, or closed the connections.
+    /// It has sent something itself, which is its last output unless items are edited, or closed the connections.
     private var isOver = false
     private(set) var records: [RecordLine] = []
     private(set) var contradiction: String?
@@ -222,7 +222,7 @@ private struct SessionSubject: ~Copyable {
         drain()
     }
 
-    /// A peer ends its connection: of what it has sent nothing stays behind, unless the session has ended before.
+    /// A peer ends its connection: all its data is forwarded, unless the session has ended before.
     private mutating func finish(_ direction: Direction) {
         ended.insert(direction)
         handle(.ended(direction == .send ? .client : .server, .finished))
@@ -265,7 +265,7 @@ private struct SessionSubject: ~Copyable {
         return place + bytes.count <= came.count && came[place..<place + bytes.count].elementsEqual(bytes)
     }
 
-    /// Where nothing is edited, bytes go on as they came and in their order.
+    /// Without edits, bytes are forwarded unchanged and in order.
     private mutating func pass(_ direction: Direction, _ bytes: [UInt8]) {
         guard passes else { return }
         if !isNext(direction, bytes) {

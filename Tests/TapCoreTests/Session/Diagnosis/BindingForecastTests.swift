@@ -5,11 +5,11 @@ import Testing
 import TapDiagnosis
 import TapRecord
 
-/// Every row of the table: what a client says, what a server can, and what the proxy does about it.
+/// Every row of the table: a client's message, a server's abilities, and the proxy's strategy.
 @Suite struct BindingForecastTests {
     private typealias Strategy = BindingForecast.Strategy
 
-    /// What a cell of the table says.
+    /// The contents of a cell of the table.
     enum Cell: Equatable {
         case works
         case fails(LoginCause)
@@ -66,7 +66,7 @@ import TapRecord
         let all: [Cell] = [.works, .works, .works, .works, .works, .works]
         Self.check(Self.scram(BindingForecast.Flag.none), all)
         Self.check(Self.scram(BindingForecast.Flag.none, offered: ["SCRAM-SHA-1"], bindings: nil), all)
-        // What is signed is changed.
+        // The signed data is changed.
         var signed = Self.scram(BindingForecast.Flag.none)
         signed.signsMechanisms = true
         Self.check(signed, [.works, .works, .works, .works, .works, .fails(.mechanismsAltered)])
@@ -75,8 +75,8 @@ import TapRecord
     @Test func aClientThatBelievesTheServerHasNone() {
         let all: [Cell] = [.works, .works, .works, .works, .works, .works]
         Self.check(Self.scram(.unsupportedByServer, offered: ["SCRAM-SHA-1"], bindings: nil), all)
-        // It does not come to that where the offer is left as it is; from who says so all the same the server has to
-        // turn away. Where the proxy authenticates the offer is its own.
+        // This does not happen if the offer is left unchanged; a client that claims it nevertheless must be refused. If
+        // the proxy authenticates, it makes the offer itself.
         Self.check(Self.scram(.unsupportedByServer), [.works, denied, denied, denied, .works, denied])
     }
 
@@ -157,7 +157,7 @@ import TapRecord
         )
     }
 
-    // MARK: What is told of it
+    // MARK: Records
 
     /// A login at a server that offers channel binding, through legs that end TLS; up to the client's first message.
     private static func begun(
@@ -196,7 +196,7 @@ import TapRecord
         harness.told(code: "channel-binding").map(\.record)
     }
 
-    @Test func `what the RFC requires of a bound login is told before it ends`() {
+    @Test func `the RFC's requirement for a bound login is reported before it ends`() {
         var harness = Self.begun("p=tls-exporter")
         #expect(Self.told(harness).map(\.level) == [.warn])
         #expect(
@@ -212,7 +212,7 @@ import TapRecord
         #expect(harness.diagnoses.map(\.cause) == [.bindingMismatch])
     }
 
-    @Test func `nothing is said of channel binding where it does not matter`() {
+    @Test func `no record mentions channel binding if it does not matter`() {
         for strategy in [Strategy.minted, .serverCertificate, .clear] {
             for (flag, mechanism) in [("n", nil), ("", "PLAIN")] {
                 var harness = Self.begun(flag, strategy, mechanism: mechanism)
@@ -220,7 +220,7 @@ import TapRecord
                 #expect(Self.told(harness).isEmpty, "\(strategy) \(flag)")
             }
         }
-        // What a login depends on is told once the client has chosen it.
+        // The forecast is reported once the client has chosen.
         #expect(Self.told(Self.begun("", mechanism: "EXTERNAL")).map(\.level) == [.info])
     }
 
@@ -262,7 +262,7 @@ import TapRecord
             #expect(harness.diagnoses.map(\.cause) == [.notAuthorized])
             #expect(harness.diagnoses.first?.isProxyTheCause == false)
         }
-        // The client says y of its own will: nothing was taken from it.
+        // The client sends y by choice: nothing was removed from its offer.
         var own = Self.begun("y")
         own.recv(L.failure("malformed-request"))
         own.leave()
@@ -285,7 +285,7 @@ import TapRecord
         }
     }
 
-    // MARK: What a failure is put down to
+    // MARK: Causes of failures
 
     private typealias L = FailedLogin
 

@@ -35,7 +35,7 @@ import Testing
         #expect(Self.names(after: [stanza], from: "[2001:db8::1]:5", at: "[2001:db8::1]:6") == ["urn:a"])
     }
 
-    @Test func `what others say of themselves is not the client's`() {
+    @Test func `software names sent by others are not the client's`() {
         let run = Run()
         var harness = SessionHarness(run: run, remote: "192.0.2.1:50000")
         harness.say(Array(Conversations.plainLogin.prefix(12)))
@@ -89,7 +89,7 @@ import Testing
         let refused = try #require(Self.diagnosis(remedy) { $0.leave(.client, end) })
         #expect(refused.cause == .certificateNotAccepted && refused.loginStep == .tls && refused.side == .tap)
         #expect(refused.advice == SessionHarness.advice(remedy))
-        // The server's own certificate, a server that leaves, and a client that goes on.
+        // The server's certificate, a server that leaves, and a client that continues.
         #expect(Self.diagnosis(nil) { $0.leave(.client, end) }?.cause == .clientGaveUp)
         #expect(Self.diagnosis(remedy) { $0.leave(.server, end) }?.cause == .serverGone)
         let later = Self.diagnosis(remedy) { harness in

@@ -6,11 +6,11 @@ import XMPPCore
 import TapDiagnosis
 import TapRecord
 
-/// What is told of logins that fail, cause by cause.
+/// The diagnoses of failed logins, cause by cause.
 @Suite struct DiagnosisTests {
     private typealias L = FailedLogin
 
-    /// Checks that there is one diagnosis, and what it says.
+    /// Checks that there is one diagnosis, and its contents.
     private static func expect(
         _ harness: borrowing SessionHarness,
         _ cause: LoginCause,
@@ -189,7 +189,7 @@ import TapRecord
             return harness.diagnoses.first
         }
         let failure = L.failure("not-authorized")
-        // Without an account there is no salt for a challenge.
+        // If the account does not exist, the server has no salt for a challenge.
         #expect(scram(failure)?.cause == .unknownUser)
         #expect(scram(L.sasl("challenge", L.challenge), failure)?.cause == .notAuthorized)
         #expect(
@@ -277,7 +277,7 @@ import TapRecord
             ([sasl("challenge", challenge.replacing("i=4096", with: "i=1"))], "asks for 1 iteration"),
             ([sasl("challenge", "nonsense")], "malformed"),
         ]
-    ) func `a server that breaks the rules of SCRAM is named where its client leaves`(
+    ) func `a server that violates SCRAM is named if its client leaves`(
         answers: [String],
         finding: String
     ) {
@@ -409,7 +409,7 @@ import TapRecord
     }
 
     @Test func `clear text on a port that expects TLS is not blamed on the server`() {
-        // It answers in terms of TLS: a fatal alert, or a handshake of its own.
+        // It answers with TLS: a fatal alert, or a handshake.
         for bytes: [UInt8] in [[0x15, 3, 1, 0, 2, 2, 70], [0x15, 3, 3, 0, 2, 2, 10], [0x16, 3, 3, 0, 2, 0, 0]] {
             var harness = SessionHarness()
             harness.send(L.header)
@@ -418,7 +418,7 @@ import TapRecord
             Self.expect(harness, .tlsExpected, at: .streamOpen, by: .client, rule: "XEP-0368 §3")
             #expect(harness.diagnoses.first?.advice == SessionHarness.advice(.usual(.tlsExpected)))
         }
-        // It says nothing at all: that may be so, and nobody knows.
+        // It sends nothing at all: the cause is unknown.
         for end in [LegEnd.finished, .reset] {
             var harness = SessionHarness()
             harness.send(L.header)
@@ -507,7 +507,7 @@ import TapRecord
         #expect(second.diagnoses.isEmpty)
     }
 
-    // MARK: What a driver knows
+    // MARK: Causes reported by a driver
 
     @Test(
         arguments: [

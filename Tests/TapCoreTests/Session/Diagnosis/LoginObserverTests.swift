@@ -28,7 +28,7 @@ import TapRecord
         #expect(login.attempts.last?.mechanism == "X-19")
     }
 
-    @Test func `A failed SCRAM is remembered, with what the server's words give away`() {
+    @Test func `A failed SCRAM is remembered, with the information in the server's words`() {
         let login = LoginObserver()
         login.observe(.step(Self.begin("SCRAM-SHA-1"), words: nil))
         #expect(login.failedSCRAM == nil)
@@ -38,7 +38,7 @@ import TapRecord
         #expect(login.failedSCRAM?.mechanism == "SCRAM-SHA-1")
     }
 
-    @Test func `xmpptap's own attempts are told from the client's`() {
+    @Test func `xmpptap's own attempts are distinguished from the client's`() {
         let login = LoginObserver()
         login.observe(.step(Self.begin("PLAIN"), words: nil))
         login.observe(.refusedHere(bindings: []))
@@ -47,7 +47,7 @@ import TapRecord
         login.observe(.refusedHere(bindings: []))
         #expect(login.attempts.map(\.isOwn) == [false, true])
         #expect(login.attempts.map(\.isRefusedHere) == [true, false])
-        // A new one of its own begins without the failure of the one before.
+        // A new attempt begins without the failure of the previous one.
         #expect(login.ownFailure == nil && !login.isServerUnproven)
     }
 
@@ -60,7 +60,7 @@ import TapRecord
         #expect(!login.hasMissedAccount)
     }
 
-    @Test func `What was offered counts until TLS is up or the login has succeeded`() throws {
+    @Test func `An offer counts until TLS is up or the login has succeeded`() throws {
         let offer = try Self.features("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
         let login = LoginObserver()
         login.observe(.serverHeader(version: "1.0"))
@@ -83,7 +83,7 @@ import TapRecord
         #expect(login.blamed?.cause == .serverGone)
     }
 
-    @Test func `A refusal without words of its own keeps those before it`() {
+    @Test func `A refusal without words keeps the words before it`() {
         let login = LoginObserver()
         login.observe(.refused("no TLS", .legWithoutTLS))
         login.observe(.refused(nil))
@@ -98,7 +98,7 @@ import TapRecord
         #expect(!login.hasExchange(sent: 11, received: 20) && login.hasExchange(sent: 11, received: 21))
     }
 
-    @Test func `A user agent is told by its id, software and device`() throws {
+    @Test func `A user agent is identified by its id, software and device`() throws {
         func key(_ content: String) throws -> String? {
             let text = "<user-agent xmlns='urn:xmpp:sasl:2' id='1'>\(content)</user-agent>"
             let login = LoginObserver()

@@ -5,13 +5,13 @@ import XMPPCore
 @testable import TapCore
 import TapRecord
 
-/// What is taken out of stream features, and put in; all other bytes stay.
+/// Removal and addition of stream features; all other bytes stay.
 @Suite struct FeaturesEditTests {
     private static let header =
         "<?xml version='1.0'?><s:stream xmlns='jabber:client' xmlns:s='http://etherx.jabber.org/streams' from='a' id='1' "
         + "version='1.0'>"
 
-    /// The features after an edit; nil where nothing was changed.
+    /// The features after an edit; nil if nothing was changed.
     private func edited(_ features: String, _ edit: FeaturesEdit) throws -> String? {
         try outcome(features, edit).map { String(decoding: $0.bytes, as: UTF8.self) }
     }
@@ -50,7 +50,7 @@ import TapRecord
         #expect(try edited("<s:features><starttls xmlns='urn:odd'/></s:features>", edit) == nil)
     }
 
-    @Test func `mechanisms go by what they are called, and a list without any goes whole`() throws {
+    @Test func `mechanisms are removed by name, and an empty list is removed whole`() throws {
         var edit = FeaturesEdit()
         edit.mechanisms = .only { !$0.hasSuffix("-PLUS") }
         let open = "<mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>"
@@ -66,7 +66,7 @@ import TapRecord
         #expect(words == "mechanisms A-PLUS removed")
     }
 
-    @Test func `a list is replaced in its own prefix, where its first name stood`() throws {
+    @Test func `a list is replaced in its prefix, at the place of its first name`() throws {
         var edit = FeaturesEdit()
         edit.mechanisms = .replace(["PLAIN", "A&B"])
         let odd = "<h xmlns='urn:xmpp:domain-based-name:1'>x</h>"
@@ -81,7 +81,7 @@ import TapRecord
                 == "<s:features>\(open)<m:mechanism>PLAIN</m:mechanism><m:mechanism>A&amp;B</m:mechanism></m:mechanisms>"
                 + "</s:features>"
         )
-        // Where there is none, none is made: these features follow a login.
+        // A missing list is not created: these features follow a login.
         #expect(try edited("<s:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></s:features>", edit) == nil)
         edit.mechanisms = .replace(["X"])
         #expect(try edited("<s:features>\(open)<m:mechanism>X</m:mechanism></m:mechanisms></s:features>", edit) == nil)
@@ -105,7 +105,7 @@ import TapRecord
         edit.takesOut = { $0.place == .inline && $0.namespace == .fast }
         let fast = try #require(Self.sasl2.firstRange(of: /<fast.*<\/fast>/))
         #expect(try edited(Self.sasl2, edit) == String(Self.sasl2[..<fast.lowerBound] + Self.sasl2[fast.upperBound...]))
-        // Without a mechanism there is no SASL2.
+        // Without a mechanism the SASL2 element is removed.
         edit.sasl2Mechanisms = .only { _ in false }
         #expect(try edited(Self.sasl2, edit) == "<s:features>\n \n <odd xmlns='urn:odd' x=\"1\"/></s:features>")
     }
@@ -136,7 +136,7 @@ import TapRecord
         )
     }
 
-    @Test func `what is no features is none`() {
+    @Test func `an element that is not features is an error`() {
         #expect(throws: FeaturesEdit.NoFeatures()) { try outcome("<message/>", .withoutBinding) }
         #expect(FeaturesEdit().isEmpty && !FeaturesEdit.withoutBinding.isEmpty)
     }
@@ -179,7 +179,7 @@ import TapRecord
         #expect(json.contains("\"action\":\"edited\"") && json.contains("\"edited\":\"<s:features>"))
         let back = try RecordLine(json: Array(json.utf8).span.bytes)
         #expect(back.record.edited.map { String(decoding: back.content[$0.range], as: UTF8.self) } == passed)
-        // Both stand in the text log, which came and which went out.
+        // Both are in the text log, the received and the sent features.
         var text = LineBuffer()
         var lines = TextForm()
         lines.append(told.record, content: told.content.span, .xml, to: &text)

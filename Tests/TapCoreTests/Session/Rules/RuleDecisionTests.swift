@@ -11,7 +11,7 @@ private let typing =
 
 /// What rules make of the items of a session.
 @Suite struct RuleDecisionTests {
-    @Test func `what a rule drops goes no further, and its record names the rule`() throws {
+    @Test func `a stanza that a rule drops is not forwarded, and its record names the rule`() throws {
         var scene = try RuleScene("::send\n\nPAYLOAD: http://jabber.org/protocol/chatstates\nDROP.")
         #expect(scene.send(typing + body).server == body)
         let dropped = scene.harness.told.first { $0.record.action == "dropped" }
@@ -56,7 +56,7 @@ private let typing =
         #expect(rules.rulesWithHits.map { "\($0.place)" } == ["test.pfw:1", "test.pfw:4"])
     }
 
-    @Test func `an edit goes out in the item's place and is recorded before and after`() throws {
+    @Test func `an edit is sent in the item's place and is recorded before and after`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nSET=body#=bye")
         #expect(
             scene.send(body).server == "<message to='romeo@example.net' id='m1'><body>bye</body></message>"
@@ -150,7 +150,7 @@ private let typing =
         #expect(out.client.isEmpty && out.server.contains("to='nurse@example.net'"))
     }
 
-    @Test func `the answer to a copied request is nobody's`() throws {
+    @Test func `the answer to the copy of a request is dropped`() throws {
         var scene = try RuleScene("::send\n\nKIND: iq\nTYPE: get\nCOPY=log@example.net")
         let request = "<iq type='get' id='q1' to='romeo@example.net'><ping xmlns='urn:xmpp:ping'/></iq>"
         #expect(scene.send(request).server.components(of: "id='q1'") == 2)
@@ -159,7 +159,7 @@ private let typing =
         #expect(scene.recv(answer).client == answer)
     }
 
-    @Test func `a dropped request is a blackhole, which is told once`() throws {
+    @Test func `a dropped request is a blackhole, which is reported once`() throws {
         var scene = try RuleScene("::send\n\nKIND: iq\nDROP.")
         #expect(scene.send("<iq type='get' id='1'/><iq type='get' id='2'/>").server.isEmpty)
         #expect(scene.told("rule-blackhole").count == 1)
@@ -173,7 +173,7 @@ private let typing =
         #expect(scene.harness.told.filter { $0.record.origin == .tap }.count == 2)
     }
 
-    @Test func `rules know who it is, how far the session is, and the roster`() throws {
+    @Test func `conditions can use the account, the phase of the session, and the roster`() throws {
         var scene = try RuleScene(
             "::send\n\nPHASE: open\nFROM: juliet@example.net\nNOT IN ROSTER?\nTIME: 9:00-11:00\nKIND: message\nDROP."
         )
@@ -198,7 +198,7 @@ private let typing =
 
     // MARK: Stanzas of xmpptap
 
-    @Test func `rules are asked about injected stanzas where they name their origin`() throws {
+    @Test func `rules judge injected stanzas if they name their origin`() throws {
         var scene = try RuleScene(
             "KIND: message\nLOG=any\n\nORIGIN: tap\nKIND: message\nLOG=[warn] injected to $<@to>\nLEVEL=warn\n\n"
                 + "::recv\n\nNOT ORIGIN: peer\nLOG=other direction"
@@ -213,7 +213,7 @@ private let typing =
         #expect(scene.harness.session.rules?.set.rulesWithHits.map(\.hits) == [1, 1, 0])
     }
 
-    @Test func `the record of an injected stanza can be left out, or what stands at a path`() throws {
+    @Test func `the record of an injected stanza can be left out, or the content at a path`() throws {
         var scene = try RuleScene(
             "ORIGIN: tap\nINSPECT: body#=off\nRECORD=off\n\nORIGIN: tap\nREDACT=body#\n\nKIND: message\nREDACT=subject#"
         )
@@ -228,7 +228,7 @@ private let typing =
         #expect(!(try scene.harness.written().contains("secret")))
     }
 
-    @Test func `an injected stanza goes out as it is, whatever a rule has for it`() throws {
+    @Test func `an injected stanza is sent unchanged, whatever the rules say`() throws {
         var scene = try RuleScene(
             "ORIGIN: tap\nREPLY=no\nSET=body#=edited\nDELAY=1s\nDROP.\n\nKIND: message\nDROP."
         )
@@ -243,7 +243,7 @@ private let typing =
 
     // MARK: Other rules
 
-    @Test func `lists, rates and marks of users go on where their definition is the same`() throws {
+    @Test func `lists, rates and marks of users are kept if their definition is the same`() throws {
         let rules = """
             %LIST seen: memory
             %LIST other: memory
@@ -404,7 +404,7 @@ private let typing =
     @Test(arguments: [
         "REDACT=body#", "REDACT=body", "REDACT=body#\nSET=body#=also secret", "REDACT=body#\nCOPY=a@example.net",
     ])
-    func `what a rule redacts stands in no record`(actions: String) throws {
+    func `content that a rule redacts is in no record`(actions: String) throws {
         var scene = try RuleScene("::send\n\nKIND: message\n\(actions)")
         let text = "<message to='r@example.net' id='m1'><body>very secret</body><subject>shown</subject></message>"
         #expect(scene.send(text).server.contains("secret"))
@@ -447,7 +447,7 @@ private let typing =
         #expect(try scene.harness.written().contains("Calli0pe") == (options.redaction == .none))
     }
 
-    @Test func `what a rule redacts is hidden though the stanza is dropped again after a resumption`() throws {
+    @Test func `content that a rule redacts is hidden even if the stanza is dropped again after a resumption`() throws {
         let rules = "::send\n\nKIND: message\nREDACT=body#\nDROP."
         let run = Run()
         var first = try RuleScene(rules, run: run, enablesStreamManagement: true)
@@ -480,7 +480,7 @@ private let typing =
         #expect(second.send("<iq type='get' id='new'/>").client.contains("id='new'"))
     }
 
-    @Test func `an item that goes on as it comes is not bounced as well`() throws {
+    @Test func `an item that passes as it arrives is not bounced as well`() throws {
         var scene = try RuleScene("::send\n\nKIND: presence\nLOG=seen")
         #expect(scene.send("<iq type='get' ").server == "<iq type='get' ")
         _ = scene.handle(.rules(try RuleFileTests.load("::send\n\nKIND: iq\nBOUNCE.")))
@@ -490,7 +490,7 @@ private let typing =
 }
 
 extension String {
-    /// How often a text stands in it.
+    /// Returns how often a text occurs.
     fileprivate func components(of text: String) -> Int {
         var (count, rest) = (0, self[...])
         while let range = rest.firstRange(of: text) {

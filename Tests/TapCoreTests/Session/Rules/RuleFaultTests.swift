@@ -11,7 +11,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
 @Suite struct RuleFaultTests {
     // MARK: Waiting
 
-    @Test func `delayed items go out in order, each as late as it came`() throws {
+    @Test func `delayed items are sent in order, each with the same delay`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms")
         let start = scene.harness.now.monotonic
         #expect(scene.send(message(1)).server.isEmpty)
@@ -30,13 +30,13 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         )
     }
 
-    @Test func `the other direction goes on`() throws {
+    @Test func `the other direction continues`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms")
         _ = scene.send(message(1))
         #expect(scene.recv(message(2)).client == message(2))
     }
 
-    @Test func `what waits is bounded: the leg is not read`() throws {
+    @Test func `waiting data is bounded: the leg is not read`() throws {
         var options = SessionOptions(level: .trace)
         options.waitingBytes = 1000
         var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms", options)
@@ -116,7 +116,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         ("KIND: message\nPASS.\n\nKIND: iq", "only conditions"),
         ("::send", "only conditions"), ("TIME: 10:00-11:00", "only be asked by rule files"),
     ])
-    func `what is no condition pauses nothing`(conditions: String, reason: String) {
+    func `an invalid condition pauses nothing`(conditions: String, reason: String) {
         #expect { try StanzaPause(.send, conditions: conditions) } throws: { "\($0)".contains(reason) }
     }
 
@@ -128,7 +128,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.handle(.release(2, .pass)).server == message(2) + message(2) + message(2))
     }
 
-    @Test func `a paused item passes when nobody releases it`() throws {
+    @Test func `a paused item passes if it is not released`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nPAUSE.")
         _ = scene.send(message(1))
         #expect(scene.wait(milliseconds: 59_000).server.isEmpty)
@@ -143,7 +143,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.wait(milliseconds: 100).server == message(1) + "<presence/><presence id='x'/>")
     }
 
-    @Test func `a stall without end ends with the session, which tells what did not pass`() throws {
+    @Test func `a stall without end ends with the session, which reports the items that did not pass`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nSTALL.")
         #expect(scene.send(message(1)).server.isEmpty)
         #expect(scene.harness.session.releaseDeadline == nil)
@@ -233,7 +233,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.handle(.release(1, .replace(Array(edited.utf8)))).client == edited)
     }
 
-    @Test func `an edit of a held stanza that is encrypted is told as such`() throws {
+    @Test func `an edit of a held encrypted stanza is reported as such`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nPAUSE.")
         let held = "<message id='1'><body>?OTR:AAMD</body></message>"
         #expect(scene.send(held).server.isEmpty)
@@ -245,7 +245,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.told("opaque").count == 1)
     }
 
-    @Test func `what waits goes on when the peer has ended`() throws {
+    @Test func `waiting items are sent after the peer has ended`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms")
         _ = scene.send(message(1) + "<presence/>")
         scene.harness.end(.client)
@@ -262,7 +262,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.harness.shapes.isEmpty)
     }
 
-    @Test func `what waits in a direction that ceases to be decoded goes out, and has its record`() throws {
+    @Test func `waiting items of a direction that is no longer decoded are sent, and recorded`() throws {
         var scene = try RuleScene(
             "::send\n\nKIND: message\nSET=@type=chat\nDELAY=5s",
             enablesStreamManagement: true

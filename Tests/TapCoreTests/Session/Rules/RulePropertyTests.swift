@@ -37,14 +37,14 @@ import XMPPCore
     }
 }
 
-/// One of the ends: what it has sent and got, by the letter of XEP-0198.
+/// One of the ends: its sent and received stanzas, exactly by XEP-0198.
 private struct HonestEnd: ~Copyable {
     private(set) var sent: [String] = []
     /// How many of its stanzas the other has acknowledged.
     private(set) var acknowledged = 0
-    /// What it has handled: the ids of the other's stanzas, of errors and replies those of its own.
+    /// The ids of handled stanzas: the other end's, or for errors and replies those of the stanza they answer.
     private(set) var got: [String] = []
-    /// Bytes that it has written and nobody has read.
+    /// Written bytes that have not been read.
     var outgoing: [UInt8] = []
     private var decoder = HonestEnd.begin()
 
@@ -73,7 +73,7 @@ private struct HonestEnd: ~Copyable {
         decoder = Self.begin()
     }
 
-    /// The other has handled so many; what it has not goes out again.
+    /// The other end has handled so many; the rest is sent again.
     mutating func resume(_ count: Int) {
         acknowledge(count)
         for stanza in sent[acknowledged...] { write(stanza) }
@@ -103,7 +103,7 @@ private struct HonestEnd: ~Copyable {
     }
 }
 
-/// A session with random rules, its ends, and what is known of what the rules do.
+/// A session with random rules, its ends, and the expected effects of the rules.
 private struct RuleWorld: ~Copyable {
     private static let rules: [(kind: String, actions: String)] = [
         ("drop", "DROP."), ("bounce", "BOUNCE=not-allowed"), ("reply", "REPLY=hello"),
@@ -119,7 +119,7 @@ private struct RuleWorld: ~Copyable {
     private let kinds: Set<String>
     private var client = HonestEnd()
     private var server = HonestEnd()
-    /// What each end has read of what came for it.
+    /// How much each end has read of its input.
     private var read = (client: 0, server: 0)
     private var number = 0
     private var kind: [String: String] = [:]

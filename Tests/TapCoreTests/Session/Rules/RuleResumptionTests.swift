@@ -18,7 +18,7 @@ private func message(_ number: Int, _ body: String = "hello") -> String {
         let rules = "::send\n\nKIND: message\n\(action)\nDROP."
         let run = Run()
         var first = try RuleScene(rules, run: run, enablesStreamManagement: true)
-        // The server has not handled the presence, so that what follows it comes again too.
+        // The server has not handled the presence, so that later stanzas are sent again too.
         #expect(first.send("<presence/>" + message(1)).server == "<presence/>")
         var second = try first.resumed(rules, run: run)
         #expect(second.send("<presence/>" + message(1)).server == "<presence/>")
@@ -121,14 +121,14 @@ private func message(_ number: Int, _ body: String = "hello") -> String {
         return harness
     }
 
-    @Test func `a stanza of a rule's that no other connection will send is told as lost`() {
+    @Test func `a rule's stanza that no later connection will send is reported as lost`() {
         var harness = Self.resumable("max='1'")
         harness.end(.client)
         Self.inject(1, &harness)
         #expect(harness.told(code: "rule-injection-failed").count == 1)
     }
 
-    @Test func `stanzas of rules for which there is no room until the next connection are told as lost`() {
+    @Test func `a rule's stanzas that do not fit into the queue until the next connection are reported as lost`() {
         let room = StreamManagementLedger.capacity
         var harness = Self.resumable()
         harness.end(.client)

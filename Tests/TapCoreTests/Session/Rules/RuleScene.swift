@@ -5,7 +5,7 @@ import XMPPCore
 
 @testable import TapCore
 
-/// An open session with rules: what its ends write, and what the others get.
+/// An open session with rules: the output of one end, and the input of the other.
 struct RuleScene: ~Copyable {
     var harness: SessionHarness
 
@@ -30,7 +30,7 @@ struct RuleScene: ~Copyable {
         harness.recv("<enabled xmlns='urn:xmpp:sm:3' resume='true' id='i1' max='60'/>")
     }
 
-    /// What goes out on both legs while something happens.
+    /// Returns the data sent on both legs during an event.
     private mutating func out(_ body: (inout SessionHarness) -> Void) -> (server: String, client: String) {
         let (server, client) = (harness.toServer.count, harness.toClient.count)
         body(&harness)
@@ -40,10 +40,10 @@ struct RuleScene: ~Copyable {
         )
     }
 
-    /// The client writes; what the server and the client get.
+    /// Sends data of the client; returns the input of the server and the client.
     mutating func send(_ text: String) -> (server: String, client: String) { out { $0.send(text) } }
 
-    /// The server writes; what the server and the client get.
+    /// Sends data of the server; returns the input of the server and the client.
     mutating func recv(_ text: String) -> (server: String, client: String) { out { $0.recv(text) } }
 
     mutating func handle(_ input: SessionInput) -> (server: String, client: String) { out { $0.handle(input) } }
