@@ -796,8 +796,3 @@ public struct Replayer {
         }
     }
 }
-
-extension Divergence {
-    /// The sort key: the sequence number in the recording, or a value above all of them.
-    fileprivate var place: (UInt64, UInt64) { (recorded?.sequence ?? .max, live?.sequence ?? 0) }
-}

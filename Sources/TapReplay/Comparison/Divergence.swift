@@ -108,6 +108,9 @@ public struct Divergence: Sendable {
         self.message = message
     }
 
+    /// The sort key: the sequence number in the recording, or a value above all of them.
+    var place: (UInt64, UInt64) { (recorded?.sequence ?? .max, live?.sequence ?? 0) }
+
     /// Returns whether it, or one that follows from it, belongs to one of the classes.
     public func isOf(_ classes: Set<Class>) -> Bool {
         classes.contains(divergenceClass) || followed.contains { classes.contains($0.divergenceClass) }
