@@ -74,6 +74,11 @@ struct TCPReassembler {
         var since: (packet: UInt64, time: Timestamp)?
         /// The other end's acknowledgement number.
         var acknowledged: UInt32?
+        /// The smallest acknowledgement number that the other end sent before its own first byte: the sequence number of
+        /// this end's first byte, if its SYN was not captured.
+        var firstAcknowledged: UInt32?
+        /// The sequence number of the first data, if the beginning was not captured before it.
+        var joinedAt: UInt32?
         /// The sequence number of its end.
         var end: UInt32?
         var hasEnded = false
@@ -84,6 +89,8 @@ struct TCPReassembler {
         let key: Key
         let client: PacketEndpoint
         let server: PacketEndpoint
+        /// Whether its first captured segment has SYN: the other end's SYN may still follow.
+        let isWhole: Bool
         let send = Side()
         let recv = Side()
         var packets: UInt64 = 0
@@ -93,10 +100,11 @@ struct TCPReassembler {
         var isClosed = false
         var reader: PacketConnection?
 
-        init(number: Number, key: Key, client: PacketEndpoint) {
+        init(number: Number, key: Key, client: PacketEndpoint, isWhole: Bool) {
             self.number = number
             self.key = key
             self.client = client
+            self.isWhole = isWhole
             server = key.one == client ? key.other : key.one
         }
 
@@ -250,7 +258,8 @@ struct TCPReassembler {
         let connection = Connection(
             number: number,
             key: key,
-            client: isClient ? segment.source : segment.destination
+            client: isClient ? segment.source : segment.destination,
+            isWhole: isWhole
         )
         let index: Int
         if let place = free.popLast() {
@@ -271,8 +280,12 @@ struct TCPReassembler {
     private func isNew(_ segment: TCPSegment, _ index: Int) -> Bool {
         guard segment.flags.contains(.syn), !segment.flags.contains(.acknowledges) else { return false }
         let direction: Direction = segment.source == connections[index].client ? .send : .recv
+        let side = connections[index][direction]
         // The same again is one whose answer was late.
-        return connections[index][direction].first != segment.sequence
+        if side.first == segment.sequence { return false }
+        // Captured behind its answer, or behind the data that follow it.
+        let next = segment.sequence &+ 1
+        return side.first != nil || (side.joinedAt ?? side.firstAcknowledged) != next
     }
 
     /// Whether a connection that is over had sent such bytes.
@@ -347,18 +360,31 @@ struct TCPReassembler {
             if side.next == nil {
                 side.first = segment.sequence
                 side.next = sequence
+                drain(direction, connection)
             }
         }
         if segment.flags.contains(.acknowledges) {
-            Self.acknowledge(segment.acknowledgement, connection[direction.opposite])
+            let other = connection[direction.opposite]
+            Self.acknowledge(segment.acknowledgement, other)
+            if other.next == nil, let first = side.first, sequence == first &+ 1 {
+                let earlier = other.firstAcknowledged ?? segment.acknowledgement
+                let isEarlier = Self.distance(from: earlier, to: segment.acknowledgement) < 0
+                other.firstAcknowledged = isEarlier ? segment.acknowledgement : earlier
+            }
         }
         let length = bytes.count + segment.cut
         if length > 0 {
-            if side.next == nil { side.next = sequence }
+            if side.next == nil, !connection.isWhole {
+                side.next = sequence
+                side.joinedAt = sequence
+            }
+            if side.next == nil, let first = side.firstAcknowledged, Self.distance(from: first, to: sequence) >= 0 {
+                side.next = first
+            }
             place(sequence, bytes, segment.cut, direction, connection, time)
         }
         if segment.flags.contains(.fin) {
-            if side.next == nil { side.next = sequence }
+            if side.next == nil, !connection.isWhole { side.next = sequence }
             side.end = sequence &+ UInt32(truncatingIfNeeded: length)
         }
         // Missing bytes of the other direction may be given up because of this segment.
@@ -381,9 +407,8 @@ struct TCPReassembler {
         _ time: Timestamp
     ) {
         let side = connection[direction]
-        guard let next = side.next else { return }
-        let distance = Self.distance(from: next, to: sequence)
-        if distance <= 0 {
+        let distance = side.next.map { Self.distance(from: $0, to: sequence) }
+        if let distance, distance <= 0 {
             deliver(bytes, cut, overlap: -distance, direction, connection)
             if !side.waiting.isEmpty { drain(direction, connection) }
             return
@@ -443,7 +468,9 @@ struct TCPReassembler {
     ) {
         let side = connection[direction]
         while let first = side.waiting.first, let since = side.since {
-            let isAcknowledged = side.acknowledged.map { Self.distance(from: first.sequence, to: $0) >= 0 } ?? false
+            // Without the SYN, nothing before it may be missing.
+            let isAcknowledged =
+                side.next == nil || side.acknowledged.map { Self.distance(from: first.sequence, to: $0) >= 0 } ?? false
             let isOld =
                 connection.packets &- since.packet >= Self.patience.packets
                 || time.nanoseconds &- since.time.nanoseconds >= Self.patience.time
@@ -456,8 +483,9 @@ struct TCPReassembler {
 
     private mutating func skipToWaiting(_ direction: Direction, _ connection: Connection) {
         let side = connection[direction]
-        guard let first = side.waiting.first, let next = side.next else { return }
-        give(connection, .hole(direction, UInt64(Self.distance(from: next, to: first.sequence))))
+        guard let first = side.waiting.first else { return }
+        let missing = side.next.map { Self.distance(from: $0, to: first.sequence) } ?? 0
+        if missing > 0 { give(connection, .hole(direction, UInt64(missing))) }
         side.next = first.sequence
         drain(direction, connection)
     }
@@ -468,6 +496,7 @@ struct TCPReassembler {
         for direction in [Direction.send, .recv] {
             let side = connection[direction]
             while !side.waiting.isEmpty { skipToWaiting(direction, connection) }
+            side.next = side.next ?? side.end
             if let end = side.end, let next = side.next {
                 let missing = Self.distance(from: next, to: end)
                 if missing > 0 { give(connection, .hole(direction, UInt64(missing))) }

@@ -271,6 +271,45 @@ struct TCPReassemblerTests {
         }
     }
 
+    @Test(
+        "Packets that changed places near the beginning are put in order, also before the other end's SYN",
+        arguments: 0..<40
+    )
+    mutating func beginningInAnyOrder(round: Int) {
+        var generator = SeededGenerator(seed: UInt64(round))
+        for _ in 0..<20 {
+            reassembler = TCPReassembler()
+            var packets:
+                [(direction: Direction, sequence: UInt32, ack: UInt32?, flags: TCPSegment.Flags, bytes: [UInt8])] = [
+                    (.send, 99, nil, .syn, []), (.recv, 499, 100, .syn, []), (.send, 100, 500, [], []),
+                ]
+            var content: [Direction: [UInt8]] = [.send: [], .recv: []]
+            for turn in 0..<8 {
+                let direction: Direction = turn % 2 == 0 ? .send : .recv
+                let sent = UInt32(content[.send]?.count ?? 0)
+                let received = UInt32(content[.recv]?.count ?? 0)
+                let bytes = (0..<Int.random(in: 1...5, using: &generator)).map { UInt8(turn * 10 + $0) }
+                packets.append(
+                    direction == .send
+                        ? (.send, 100 + sent, 500 + received, [], bytes)
+                        : (.recv, 500 + received, 100 + sent, [], bytes)
+                )
+                content[direction]? += bytes
+            }
+            let places = packets.indices.map { ($0, $0 + Int.random(in: 0...4, using: &generator)) }
+            // The first of both ends' SYN begins the connection.
+            let order = [round % 2] + places.sorted { $0.1 < $1.1 }.map(\.0).filter { $0 != round % 2 }
+            for index in order {
+                let packet = packets[index]
+                take(packet.direction, packet.sequence, ack: packet.ack, packet.flags, packet.bytes)
+            }
+            reassembler.finish()
+            let heard = heard()
+            #expect(heard.bytes == content, "\(order)")
+            #expect(heard.holes == [.send: 0, .recv: 0] && heard.opened == 1)
+        }
+    }
+
     @Test("Any segments at all: nothing crashes, and what is kept is bounded")
     mutating func hostile() {
         var generator = SeededGenerator(seed: 3)
