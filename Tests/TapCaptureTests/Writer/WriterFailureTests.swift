@@ -93,7 +93,8 @@ private final class SmallDisk {
                 + ["lost \(loss.records) records, \(loss.bytes) bytes", "header loss dropped \(loss.records)", "last"]
         )
         #expect(events.list.count(where: isFailure) == 1)
-        #expect(events.list.last == .recovered(loss))
+        // Room may be reported behind the recovery.
+        #expect(events.list.last { $0 != .room } == .recovered(loss))
         #expect(events.faults == [.diskFull])
     }
 
