@@ -21,6 +21,7 @@ struct LoginDiagnoser {
     func diagnosis(isUnreadable: Bool) -> LoginDiagnosis? {
         // XML of a log is checked before a session reads it: what remains is the order in which the log shows it.
         if isLog, notes.fault != nil, !notes.attempts.contains(where: { $0.condition != nil }) { return nil }
+        if notes.isEstablished { return nil }
         if let diagnosis = ofTap() ?? ofFault() { return diagnosis }
         if case .error(let condition, let direction) = info.ending { return of(streamError: condition, direction) }
         // Steps count in chronological order: a client that is refused and then tries another way fails there.

@@ -130,6 +130,9 @@ extension Session {
         timeline.count(direction)
         guard kind == .element, direction == .recv else { return }
         login?.observe(.answer(Self.shownName(directions.bytes(.recv).slice(event.head.name))))
+        if negotiation.isBinding, info.kind == .client, [.message, .presence].contains(event.head.kind) {
+            login?.observe(.established)
+        }
     }
 
     /// The name of an element for a message; nil if it is long or not plain ASCII.

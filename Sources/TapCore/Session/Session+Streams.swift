@@ -151,6 +151,7 @@ extension Session {
         }
         if isNamed("enabled", event, direction), let enabled = parse(direction) {
             info.enableFault = nil
+            login?.observe(.established)
             noteResumable(enabled)
             noteOtherPlace(enabled)
         }

@@ -98,6 +98,8 @@ final class LoginObserver {
         case gap
         /// An element of the server; nil if its name is not one that can be shown.
         case answer(String?)
+        /// The server sent what only a session with a resource receives: the result of binding is missing from the recording.
+        case established
         /// A rule, or the user, held, changed or stopped an item; `isCertain` if that changed what the other side received.
         case acted(Prose, Direction, isCertain: Bool)
         /// The first bytes of the server belong to another protocol.
@@ -146,6 +148,7 @@ final class LoginObserver {
     private(set) var hasVerified = false
     private(set) var hasServerTLS = false
     private(set) var hasGap = false
+    private(set) var isEstablished = false
     /// The name of the server's last element.
     private(set) var lastAnswer: String?
     /// The first change that a rule or the user made to the login, or else the first delay.
@@ -216,6 +219,7 @@ final class LoginObserver {
         case .serverBeganTLS: hasServerTLS = true
         case .serverSpeaks(let name): serverProtocol = name
         case .gap: hasGap = true
+        case .established: isEstablished = true
         case .answer(let name): lastAnswer = name
         case .acted(let words, let direction, let isCertain):
             let earlier = acted[direction]
