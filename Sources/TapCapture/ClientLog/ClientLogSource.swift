@@ -229,6 +229,7 @@ struct ClientLogSource: Source {
         if attribution.ambiguities > 0 { entangle() }
         for item in fragment.items {
             switch item.state {
+            case .endOnly: reject("line \(item.line) shows the end of an item and not its beginning", in: session)
             case .startTagOnly: reject("line \(item.line) shows a start tag and not the rest of the item", in: session)
             case .cut:
                 let fault = LogItemCheck.fault(item.bytes, behind: InferredHeader.bytes(.send))
