@@ -48,6 +48,10 @@ struct ClientLogSource: Source {
     private var lines = 0
     /// Whether an item was found.
     private(set) var hasItems = false
+    /// Entries that are read as soon as it is known what their stream headers do.
+    private var queue = LogQueue()
+    /// The directions of which the log shows items.
+    private var sides: Set<Direction> = []
     /// Names the sessions of lines that do not.
     private var attribution = LogAttribution()
     /// The fragment before, unless it was shown twice.
@@ -123,6 +127,7 @@ struct ClientLogSource: Source {
     mutating func pause() -> Bool {
         fragmenter.pause()
         takeEntries()
+        advance(isAll: true)
         if pending?.bytes.last == 0x3E { flush() }
         return !found.isEmpty
     }
@@ -132,6 +137,7 @@ struct ClientLogSource: Source {
         fragmenter.finish()
         takeEntries()
         learn()
+        advance(isAll: true)
         flush()
         closed = []
         for session in open.keys.sorted(by: { (open[$0]?.number ?? 0) < (open[$1]?.number ?? 0) }) { end(session) }
@@ -196,6 +202,32 @@ struct ClientLogSource: Source {
     // MARK: Entries
 
     private mutating func take(_ entry: LogFragmenter.Entry) {
+        queue.append(entry)
+        advance()
+    }
+
+    /// Reads the entries in the queue up to a stream header of which it is not known what it does, or all.
+    private mutating func advance(isAll: Bool = false) {
+        while let entry = queue.first {
+            let answer = restart(entry)
+            if answer == .unknown, !isAll, !queue.isFull { return }
+            _ = queue.popFirst()
+            read(entry, reconnects: answer == .reconnects)
+        }
+    }
+
+    /// Returns what an entry's stream header does if it may restart a stream; nil if the entry shows no such header.
+    private func restart(_ entry: LogFragmenter.Entry) -> LogQueue.Answer? {
+        guard case .fragment(let fragment) = entry, LogQueue.opensStream(fragment),
+            let session = format.knownSession(of: fragment), let cause = open[session]?.streams.restartCause
+        else { return nil }
+        let isAlone = open.count == 1
+        return queue.answer(after: cause) { fragment in
+            format.knownSession(of: fragment).map { $0 == session } ?? isAlone
+        }
+    }
+
+    private mutating func read(_ entry: LogFragmenter.Entry, reconnects: Bool) {
         switch entry {
         case .text(let line, let stamp):
             now = clock.instant(of: stamp)
@@ -211,6 +243,7 @@ struct ClientLogSource: Source {
                 return
             }
             guard !fragment.repeats(last) else { return }
+            if reconnects, let session = format.knownSession(of: fragment) { end(session) }
             take(fragment)
         }
     }
@@ -304,6 +337,15 @@ struct ClientLogSource: Source {
                 0
             )
         }
+        if let side = sides.first, sides.count == 1 {
+            let (shown, silent) = side == .send ? ("client", "server") : ("server", "client")
+            tell(
+                .warn,
+                Record.Code.logUnderstoodInPart,
+                "this log shows only what the \(shown) sent: no verdict on the \(silent)'s side",
+                0
+            )
+        }
         guard let firstUnread, unread * 10 > items else { return }
         tell(
             .warn,
@@ -324,6 +366,7 @@ struct ClientLogSource: Source {
     ) {
         if let current = open[session], current.streams.isOver(before: item, direction) { end(session) }
         items += 1
+        sides.insert(direction)
         // The end of a stream that the log does not show, or shows twice.
         if open[session] == nil, LogTag(item[...]).isStreamEnd { return }
         var streams = open[session]?.streams ?? ClientLogStreams()
@@ -374,6 +417,7 @@ struct ClientLogSource: Source {
         guard let ended = open.removeValue(forKey: session) else { return }
         // Lines that show no item are of the latest session, as far as anybody can tell; of another one nothing came later.
         let end = ended.number == latest && !ended.streams.isClosedByBoth ? now : ended.at
+        if ended.streams.isOneSided { tell(.input(.incomplete), ended.number, at: end) }
         tell(.input(.unrecorded), ended.number, at: end)
         tell(.input(.closed), ended.number, at: end)
         if latest == ended.number { latest = 0 }

@@ -67,7 +67,7 @@ struct LogTrial {
         let text = line.bytes[..<prefix]
         guard !base.lineFront.starts(with: text) else { return true }
         let lead = LogLead(front: text, time: line.stamp?.range)
-        // Where the whole text is repeated, the line may be the rest of another session's read.
+        // If the whole text is repeated, the line may be the rest of another session's read.
         if base.namesDirection, prefix == LogFront.end(of: base.lineFront, in: line.bytes) {
             return fields.agree(base.fragment.lead, lead, length: line.bytes.count - prefix)
         }
@@ -93,7 +93,7 @@ struct LogTrial {
         return nil
     }
 
-    /// Whether a text behind the logger's shows an item or is the heading of one; `>` on a line of its own may be an arrow or the end of a tag.
+    /// Whether a text behind the logger's shows an item or is the heading of one; `>` may be an arrow or the end of a tag.
     private static func beginsAnother(_ text: ArraySlice<UInt8>, within item: LogOpenItem) -> Bool {
         if item.scanner.isWithinTag, LogTag.continuesTag(text) { return false }
         if LogFront.isHeading(text) { return true }

@@ -162,7 +162,11 @@ struct LogContinuationTests {
             10:12:03 RECV (1): two</body></message>
             10:12:04 RECV (0):  and a half</body></message>
             """
-        #expect(Self.items(log).suffix(2) == ["cut two</body></message>", "<message><body>one and a half</body></message>"])
+        #expect(
+            Self.items(log).suffix(2) == [
+                "cut two</body></message>", "<message><body>one and a half</body></message>",
+            ]
+        )
     }
 
     @Test func `An item whose lines stand between those of another session has no verdict`() throws {
@@ -171,7 +175,9 @@ struct LogContinuationTests {
         }
         let failure = "<failure xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>\n<not-authorized/>\n</failure>"
         let login = LogConversation.refused().prefix(4).map(\.xml)
-        let ends = failure.split(separator: "\n").flatMap { part in [2, 3].map { "10:12:03 conn=\($0) RECV: \(part)" } }
+        let ends = failure.split(separator: "\n").flatMap { part in
+            [2, 3].map { "10:12:03 conn=\($0) RECV: \(part)" }
+        }
         let logins = login.enumerated().flatMap { index, xml in
             [2, 3].map { "10:12:02 conn=\($0) \([1, 2].contains(index) ? "RECV" : "SEND"): \(xml)" }
         }
