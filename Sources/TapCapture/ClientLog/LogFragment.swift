@@ -46,7 +46,7 @@ struct LogLine {
     let hasClarkNames: Bool
 
     init(_ raw: [UInt8], number: Int) {
-        let plain = LogEscapes.plain(raw)
+        let plain = LogTypography.plain(LogEscapes.plain(raw))
         hasClarkNames = ClarkNotation.begins(plain)
         bytes = hasClarkNames ? ClarkNotation.translated(plain) : plain
         self.number = number
