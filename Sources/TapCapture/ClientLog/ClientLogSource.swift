@@ -236,6 +236,7 @@ struct ClientLogSource: Source {
         case .fragment(let fragment):
             now = clock.instant(of: fragment.stamp)
             endClosed()
+            guard !format.isEcho(fragment) else { return }
             let last = previous
             previous = fragment
             if format.isDoubled, let last, last.isSame(as: fragment) {

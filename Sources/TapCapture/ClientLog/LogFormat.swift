@@ -13,6 +13,8 @@ struct LogFormat {
     private(set) var isDoubled = false
     /// Sessions overlap, and no place in the text tells them apart: what belongs to which is not known.
     private(set) var isEntangled = false
+    /// Shapes whose items another one shows too.
+    private var echoes: Set<[UInt8]> = []
     /// Names the session of an item; nil if one session is there at a time.
     private(set) var sessionPlace: [UInt8]?
     /// The directions of items whose lines name the session.
@@ -52,7 +54,9 @@ struct LogFormat {
     init() {}
 
     /// Learns from the fragments at the beginning of a log, or from all of them.
-    init(learning fragments: [LogFragment]) {
+    init(learning all: [LogFragment]) {
+        echoes = LogEchoes(all).shapes
+        let fragments = echoes.isEmpty ? all : all.filter { !echoes.contains($0.lead.shape) }
         var strong: [[UInt8]: Votes] = [:]
         var weak: [[UInt8]: Votes] = [:]
         for fragment in fragments {
@@ -209,6 +213,9 @@ struct LogFormat {
         guard let value, pairs != nil, let direction else { return value }
         return pairs?.session(value, direction)
     }
+
+    /// Whether the items of a fragment are shown by another one.
+    func isEcho(_ fragment: LogFragment) -> Bool { echoes.contains(fragment.lead.shape) }
 
     /// What names the session of a fragment, if its line alone says it: empty if the log has one at a time.
     func knownSession(of fragment: LogFragment) -> [UInt8]? {
