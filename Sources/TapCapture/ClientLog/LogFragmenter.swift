@@ -245,8 +245,9 @@ struct LogFragmenter {
             return isKnown && isBelowHeading(line)
         }
         guard front.count <= Self.longestFront else { return false }
-        let lead = LogLead(front: line.bytes[front], time: line.stamp?.range)
-        if let last, last.lead.shape == lead.shape { return true }
+        let end = LogEscapes.found(line.bytes, at: front.upperBound).frontEnd
+        let lead = LogLead(front: line.bytes[front.lowerBound..<max(front.lowerBound, end)], time: line.stamp?.range)
+        if last?.lead.shape == lead.shape || directedShapes.contains(lead.shape) { return true }
         return LogWords.direction(lead.words) != nil && line.bytes[front].last { $0 != 0x20 } == 0x3A
     }
 
