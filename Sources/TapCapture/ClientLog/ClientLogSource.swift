@@ -24,6 +24,7 @@ struct ClientLogSource: Source {
     private let redactor: Redactor
     private var clock: ClientLogClock
     private var fragmenter = LogFragmenter()
+    private let check = LogItemCheck()
     /// Entries read before the format was learned; nil afterwards.
     private var backlog: [LogFragmenter.Entry]? = []
     private var format = LogFormat()
@@ -195,13 +196,16 @@ struct ClientLogSource: Source {
         var scanner = LogXMLScanner()
         var whole: [[UInt8]] = []
         _ = scanner.read(item.bytes[...], into: &whole)
-        for bytes in whole { take(bytes, item.direction, item.session, at: item.at, line: lines) }
+        for bytes in whole {
+            take(LogFragment.Item(bytes: bytes, line: lines), item.direction, item.session, at: item.at)
+        }
         if scanner.isWithinItem { reject("line \(lines) cannot be read as XML: it is cut", in: item.session) }
     }
 
     // MARK: Entries
 
     private mutating func take(_ entry: LogFragmenter.Entry) {
+        if queue.first == nil, restart(entry) != .unknown { return read(entry, reconnects: false) }
         queue.append(entry)
         advance()
     }
@@ -278,7 +282,7 @@ struct ClientLogSource: Source {
                     )
                     continue
                 }
-                take(item.bytes, direction, session, at: now, line: item.line)
+                take(item, direction, session, at: now)
             }
         }
     }
@@ -338,7 +342,7 @@ struct ClientLogSource: Source {
                 0
             )
         }
-        if let side = sides.first, sides.count == 1 {
+        if let side = sides.first, sides.count == 1, unread * 10 <= items {
             let (shown, silent) = side == .send ? ("client", "server") : ("server", "client")
             tell(
                 .warn,
@@ -359,24 +363,26 @@ struct ClientLogSource: Source {
     // MARK: Items
 
     private mutating func take(
-        _ item: [UInt8],
+        _ logged: LogFragment.Item,
         _ direction: Direction,
         _ session: [UInt8],
-        at: Run.Instant,
-        line: Int
+        at: Run.Instant
     ) {
-        if let current = open[session], current.streams.isOver(before: item, direction) { end(session) }
+        let item = logged.bytes
+        if let current = open[session], current.streams.isOver(before: item, direction, logged.evidence.role) {
+            end(session)
+        }
         items += 1
         sides.insert(direction)
         // The end of a stream that the log does not show, or shows twice.
         if open[session] == nil, LogTag(item[...]).isStreamEnd { return }
         var streams = open[session]?.streams ?? ClientLogStreams()
         let inputs: [SourceInput.Kind]
-        switch streams.take(direction, item) {
+        switch streams.take(direction, item, check) {
         case .read(let read): inputs = read
         case .unreadable(let why):
             items -= 1
-            return reject("line \(line) cannot be read as XML: \(why)", in: session)
+            return reject("line \(logged.line) cannot be read as XML: \(why)", in: session)
         }
         if open[session] == nil {
             if open.count >= Self.mostSessions { endSilent() }

@@ -20,10 +20,10 @@ struct ClientLogStreams {
     private(set) var restartCause: LogQueue.Cause?
     /// A resource was bound: the client authenticates no more, and the server offers nothing more.
     private var isBound = false
-    /// The directions of items so far.
-    private var sides: Set<Direction> = []
+    private var hasSent = false
+    private var hasReceived = false
     /// The log shows items of one side only.
-    var isOneSided: Bool { sides.count == 1 }
+    var isOneSided: Bool { hasSent != hasReceived }
     private var isClosed = false
     /// The directions whose stream was closed.
     private var ended: Set<Direction> = []
@@ -42,19 +42,19 @@ struct ClientLogStreams {
 
     /// Whether an item belongs to a session that comes after this one: this one's streams are closed, or the client
     /// opens one unexpectedly.
-    func isOver(before item: [UInt8], _ direction: Direction) -> Bool {
-        if isBound, isOfLogin(item, direction) { return true }
+    func isOver(before item: [UInt8], _ direction: Direction, _ role: LogEvidence.Role) -> Bool {
+        if isBound, isOfLogin(role, direction) { return true }
         // What the server had sent before it heard of the end still belongs to this one, and so do the acknowledgements
         // that a client sends behind its own end.
         guard direction == .send, isClosed || !isRestartDue && declarations[.send] == nil else { return false }
         let tag = LogTag(item[...])
-        let opensStream = tag.isDeclaration || LogEvidence(item[...]).role == .opening
+        let opensStream = tag.isDeclaration || role == .opening
         return opensStream || isClosed && !hasHeaders && !tag.isStreamEnd
     }
 
     /// Whether an item is a part of a login, which a session has once.
-    private func isOfLogin(_ item: [UInt8], _ direction: Direction) -> Bool {
-        switch LogEvidence(item[...]).role {
+    private func isOfLogin(_ role: LogEvidence.Role, _ direction: Direction) -> Bool {
+        switch role {
         case .features: direction == .recv
         case .request(let isLogin): direction == .send && isLogin
         default: false
@@ -62,10 +62,10 @@ struct ClientLogStreams {
     }
 
     /// Takes an item of the log; gives what the session gets of it.
-    mutating func take(_ direction: Direction, _ item: [UInt8]) -> Result {
+    mutating func take(_ direction: Direction, _ item: [UInt8], _ check: LogItemCheck) -> Result {
         var inputs: [SourceInput.Kind] = []
         for piece in LogItemRepair.pieces(item, direction) {
-            switch take(direction, piece) {
+            switch take(direction, piece, check) {
             case .read(let more): inputs += more
             case .unreadable(let why): return .unreadable(why)
             }
@@ -73,9 +73,9 @@ struct ClientLogStreams {
         return .read(inputs)
     }
 
-    private mutating func take(_ direction: Direction, _ piece: LogItemRepair.Piece) -> Result {
+    private mutating func take(_ direction: Direction, _ piece: LogItemRepair.Piece, _ check: LogItemCheck) -> Result {
         let tag = LogTag(piece.bytes[...])
-        sides.insert(direction)
+        if direction == .send { hasSent = true } else { hasReceived = true }
         if tag.isDeclaration {
             // Some log it apart from its header: both begin one stream.
             declarations[direction] = piece.bytes
@@ -99,7 +99,7 @@ struct ClientLogStreams {
             ?? InferredHeader.bytes(direction, domain: domain)
         if tag.isStreamEnd {
             if !bytes.elementsEqual("</stream:stream>".utf8) { bytes = Array("</stream:stream>".utf8) }
-        } else if let fault = LogItemCheck.fault(bytes, behind: header) {
+        } else if let fault = check.fault(bytes, behind: header, isSent: direction == .send) {
             guard fault.code == .unboundPrefix else { return .unreadable(fault.words) }
             bytes = LogItemRepair.declaringPrefixes(bytes)
             if let fault = LogItemCheck.fault(bytes, behind: header) { return .unreadable(fault.words) }

@@ -17,13 +17,25 @@ struct LogTypography {
 
     /// Returns a line with straight quotes.
     static func plain(_ line: [UInt8]) -> [UInt8] {
-        let isPossible = line.contains { $0 == 0xC2 || $0 == 0xE2 || $0 == 0x26 }
-        guard isPossible, line.contains(0x3C) || line.starts(with: space) || line.starts(with: spaceEntity) else {
-            return line
-        }
+        guard isPossible(line) else { return line }
         var typography = LogTypography(line)
         typography.read()
         return typography.plain
+    }
+
+    /// Whether a line has one of these characters; most lines have none.
+    private static func isPossible(_ line: [UInt8]) -> Bool {
+        var last: UInt8 = 0
+        var beforeLast: UInt8 = 0
+        for byte in line {
+            switch last {
+            case 0xC2 where byte == 0xA0, 0xE2 where byte == 0x80 || byte == 0x88, 0x26 where byte == 0x6E: return true
+            case 0x26 where byte == 0x71 && beforeLast == 0x3D: return true
+            default: break
+            }
+            (beforeLast, last) = (last, byte)
+        }
+        return false
     }
 
     private init(_ line: [UInt8]) {
