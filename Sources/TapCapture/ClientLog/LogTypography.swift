@@ -25,15 +25,15 @@ struct LogTypography {
 
     /// Whether a line has one of these characters; most lines have none.
     private static func isPossible(_ line: [UInt8]) -> Bool {
-        var last: UInt8 = 0
-        var beforeLast: UInt8 = 0
-        for byte in line {
-            switch last {
-            case 0xC2 where byte == 0xA0, 0xE2 where byte == 0x80 || byte == 0x88, 0x26 where byte == 0x6E: return true
-            case 0x26 where byte == 0x71 && beforeLast == 0x3D: return true
-            default: break
+        let bytes = line.span
+        for index in bytes.indices.dropLast() {
+            let byte = bytes[index]
+            guard byte == 0x26 || byte >= 0xC2 else { continue }
+            switch (byte, bytes[index + 1]) {
+            case (0xC2, 0xA0), (0xE2, 0x80), (0xE2, 0x88), (0x26, 0x6E): return true
+            case (0x26, 0x71) where index > 0 && bytes[index - 1] == 0x3D: return true
+            default: continue
             }
-            (beforeLast, last) = (last, byte)
         }
         return false
     }
@@ -53,10 +53,16 @@ struct LogTypography {
             } else if readBlanks(isIndentation: false) || isWithinMechanism && readDash() {
                 continue
             } else {
-                plain.append(line[index])
-                index += 1
+                copy { $0 == 0x3C || $0 == 0x20 || $0 == 0xC2 || $0 == 0x26 || $0 == 0xE2 }
             }
         }
+    }
+
+    /// Copies a byte and those behind it up to one that may begin something else.
+    private mutating func copy(until isEnd: (UInt8) -> Bool) {
+        let end = line[(index + 1)...].firstIndex(where: isEnd) ?? line.count
+        plain += line[index..<end]
+        index = end
     }
 
     private func opensTag(_ index: Int) -> Bool {
@@ -68,7 +74,7 @@ struct LogTypography {
     /// The names of mechanisms have no characters but those of ASCII (RFC 4422 §3.1).
     private func isNamedMechanism(_ index: Int) -> Bool { line[index...].starts(with: "mechanism>".utf8) }
 
-    /// Reads blanks in front of a tag or at the beginning of a line if one of them does not break.
+    /// Reads blanks, which are spaces in front of a tag and at the beginning of a line; returns whether there are any.
     @discardableResult
     private mutating func readBlanks(isIndentation: Bool) -> Bool {
         var (end, count, isUnusual) = (index, 0, false)
@@ -83,9 +89,13 @@ struct LogTypography {
             }
             count += 1
         }
+        guard count > 0 else { return false }
         let isBeforeTag = end < line.count && line[end] == 0x3C && opensTag(end + 1)
-        guard isUnusual, isIndentation || isBeforeTag else { return false }
-        plain += Array(repeating: 0x20, count: count)
+        if isUnusual, isIndentation || isBeforeTag {
+            plain += Array(repeating: 0x20, count: count)
+        } else {
+            plain += line[index..<end]
+        }
         index = end
         return true
     }
@@ -109,9 +119,12 @@ struct LogTypography {
                 index += length
             } else if !readDash() {
                 if byte == 0x20 || byte == 0x09 { isName = isASCIIName(index + 1) }
-                plain.append(byte)
-                index += 1
-                if byte == 0x3E { return }
+                if byte == 0x3E {
+                    plain.append(byte)
+                    index += 1
+                    return
+                }
+                copy { !LogLead.isAlphanumeric($0) }
             }
         }
     }
@@ -154,11 +167,12 @@ struct LogTypography {
         }
         plain.append(quote)
         index = start
-        while index < end {
-            if isNamespace, readDash() { continue }
+        while isNamespace, index < end {
+            if readDash() { continue }
             plain.append(line[index])
             index += 1
         }
+        plain += line[index..<end]
         if behind > end { plain.append(quote) }
         index = behind
     }
