@@ -20,6 +20,8 @@ struct LogEchoes {
         var items = 0
         /// Items that another text shows too, by that text.
         var shared: [[UInt8]: Int] = [:]
+        /// Texts that also show an item which no other session has.
+        var certain: Set<[UInt8]> = []
         var hasTimes = false
         let direction: Direction?
     }
@@ -46,7 +48,7 @@ struct LogEchoes {
             for item in fragment.items where item.state == .whole {
                 guard let key = Self.key(item) else { continue }
                 uses[shape]?.items += 1
-                var near = (prints[key] ?? []).filter { index - $0.index <= Self.reach }
+                var near = (prints[key.bytes] ?? []).filter { index - $0.index <= Self.reach }
                 for place in near.indices where near[place].shape != shape {
                     let other = near[place].shape
                     let between = (uses[other]?.items ?? 0) - near[place].count
@@ -57,14 +59,19 @@ struct LogEchoes {
                     }
                     uses[shape]?.shared[other, default: 0] += 1
                     uses[other]?.shared[shape, default: 0] += 1
+                    guard key.isOfOneSession else { continue }
+                    uses[shape]?.certain.insert(other)
+                    uses[other]?.certain.insert(shape)
                 }
                 near.append(Print(index: index, shape: shape, count: uses[shape]?.items ?? 0))
-                prints[key] = near
+                prints[key.bytes] = near
             }
         }
         for (shape, use) in uses {
             for (other, count) in use.shared {
-                guard count >= Self.fewest, count * 10 >= use.items * 9, let partner = uses[other] else { continue }
+                guard count >= Self.fewest, count * 10 >= use.items * 9, use.certain.contains(other),
+                    let partner = uses[other]
+                else { continue }
                 // Each may be the other's: that with times is kept, then that with more items.
                 let isEqual = (partner.shared[shape] ?? 0) * 10 >= partner.items * 9
                 let isKept =
@@ -82,17 +89,38 @@ struct LogEchoes {
         return one == other
     }
 
-    /// What distinguishes an item from others of the same session; nil if nothing does.
-    private static func key(_ item: LogFragment.Item) -> [UInt8]? {
+    private static let longID = 8
+
+    /// What distinguishes an item from others of the same session, and whether no other session has the like: accounts that log in at the same
+    /// time send the same headers, and often the same ids. Nil if nothing does.
+    private static func key(_ item: LogFragment.Item) -> (bytes: [UInt8], isOfOneSession: Bool)? {
         let tag = LogTag(item.bytes[...])
         if tag.isStanza {
             guard let id = tag["id"] else { return nil }
-            return Array([tag.local, tag["type"] ?? [], id, tag["to"] ?? []].joined(separator: [0]))
+            let text = text(item.bytes)
+            let parts: [ArraySlice<UInt8>] = [tag.local, tag["type"] ?? [], id, tag["to"] ?? [], text[...]]
+            return (Array(parts.joined(separator: [0])), !text.isEmpty || id.count >= longID)
         }
+        let isOfOneSession: Bool
         switch item.evidence.role {
-        case .opening, .features, .request, .answer, .challenge, .response, .success, .failure:
-            return item.bytes.lazy.filter { $0 > 0x20 }.map { $0 == 0x22 ? 0x27 : $0 }
+        case .challenge, .response, .request(isLogin: true): isOfOneSession = true
+        case .opening: isOfOneSession = item.evidence.direction == .recv && tag.has("id")
+        case .features, .request, .answer, .success, .failure: isOfOneSession = false
         default: return nil
         }
+        return (item.bytes.lazy.filter { $0 > 0x20 }.map { $0 == 0x22 ? 0x27 : $0 }, isOfOneSession)
+    }
+
+    /// The texts of an item, without white space.
+    private static func text(_ item: [UInt8]) -> [UInt8] {
+        var text: [UInt8] = []
+        var rest = item[...]
+        while let start = rest.firstIndex(of: 0x3E) {
+            rest = rest[(start + 1)...]
+            let content = rest.prefix { $0 != 0x3C }
+            text += content.lazy.filter { $0 > 0x20 }
+            rest = rest[content.endIndex...]
+        }
+        return text
     }
 }

@@ -58,6 +58,42 @@ struct LogReconnectTests {
         #expect(try Self.outcomes(layout, [ready, refused]) == [bound, "not-authorized"])
     }
 
+    @Test(arguments: LogLayoutTests.layouts)
+    func `A server that offers again what was agreed to does not end a session`(layout: LogLayoutTests.Layout) throws {
+        var items = LogConversation.ready()
+        let offer = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
+        let mechanisms = items[2].xml.replacing("<stream:features>", with: "").replacing("</stream:features>", with: "")
+        items[7].xml = items[7].xml.replacing("<stream:features>", with: "<stream:features>\(offer)\(mechanisms)")
+        #expect(try Self.outcomes(layout, [items]) == ["ready romeo@example.org/x"])
+        #expect(try Self.outcomes(layout, [Array(items.prefix(8))]).allSatisfy { $0 == "open" })
+    }
+
+    @Test func `Sessions that overlap begin anew on their own`() throws {
+        let layout = LogLayoutTests.concurrent[0]
+        let lost = Array(LogConversation.ready().prefix(5))
+        let merged = LogConversation.interleaved(lost + LogConversation.ready(), Self.lostInTLS + Self.lostInTLS)
+        let log = merged.enumerated().map { layout.line($1.item, $0, $1.session) }.joined()
+        #expect(
+            try LogConversation.outcomes(log).sorted() == ["open", "open", "open", "ready romeo@example.org/x"]
+        )
+    }
+
+    @Test func `Accounts that log in at the same time are not taken for echoes of one another`() throws {
+        let ready = LogConversation.ready().filter { !$0.xml.hasPrefix("<auth") }
+        let merged = LogConversation.interleaved(ready, ready)
+        let log = merged.map { session, item in
+            let name = ["verona", "mantua"][session]
+            let xml = item.xml.replacing("id='a1b2'", with: "id='\(name)'").replacing("romeo@", with: "\(name)@")
+            return "10:12:01 (\(name)) \(item.isSent ? "SENT" : "RECEIVED") \(xml)\n"
+        }
+        let outcomes = try LogConversation.outcomes(log.joined())
+        #expect(
+            ["open", "ready verona@example.org/x, ready mantua@example.org/x"].contains(
+                outcomes.joined(separator: ", ")
+            )
+        )
+    }
+
     // MARK: One side
 
     /// The warnings about a log as a whole.
