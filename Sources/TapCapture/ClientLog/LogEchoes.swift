@@ -2,10 +2,10 @@ internal import TapRecord
 
 /// Finds texts in front of items that another text shows as well: a logger of parsed packets beside one of bytes, or a queue before its socket.
 ///
-/// Openfire's XML debugger prints a stanza as `C2S` and as `INT`, jabberd2 what it queues and what it writes. The two need not be next to each
-/// other, and the packet that was parsed has other quotes and a sender.
+/// Openfire's XML debugger prints a stanza as `C2S` and as `INT`. jabberd2 prints a stanza when it queues it and when it writes it. Other lines may
+/// stand between the two, and a packet that was parsed has other quotes and a sender.
 struct LogEchoes {
-    /// The texts whose items are left out.
+    /// The texts that are echoes of others.
     private(set) var shapes: Set<[UInt8]> = []
 
     /// Fragments between the two prints of an item.
