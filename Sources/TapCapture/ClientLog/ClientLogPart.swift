@@ -73,8 +73,11 @@ struct ClientLogPart {
     mutating func next(_ lines: inout LineReader, _ path: String) throws(ReaderFault) -> RecordLine? {
         while true {
             if let record = records.popFirst() { return record }
-            runner.take(&source) { records.append($0) }
-            guard records.isEmpty else { continue }
+            // One by one: the lines from which the format was learned are up to 8 MiB, and their records are larger.
+            if let input = source.next() {
+                runner.take(input) { records.append($0) }
+                continue
+            }
             guard !hasEnded else { return nil }
             switch lines.next() {
             case .whole(let range), .torn(let range): source.take(Self.copy(range, lines))

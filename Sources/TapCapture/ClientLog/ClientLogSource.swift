@@ -24,6 +24,7 @@ struct ClientLogSource: Source {
     private let redactor: Redactor
     private var clock: ClientLogClock
     private var fragmenter = LogFragmenter()
+    private let check = LogItemCheck()
     /// Entries read before the format was learned; nil afterwards.
     private var backlog: [LogFragmenter.Entry]? = []
     private var format = LogFormat()
@@ -48,6 +49,10 @@ struct ClientLogSource: Source {
     private var lines = 0
     /// Whether an item was found.
     private(set) var hasItems = false
+    /// Entries that are read as soon as it is known what their stream headers do.
+    private var queue = LogQueue()
+    /// The directions of which the log shows items.
+    private var sides: Set<Direction> = []
     /// Names the sessions of lines that do not.
     private var attribution = LogAttribution()
     /// The fragment before, unless it was shown twice.
@@ -123,6 +128,7 @@ struct ClientLogSource: Source {
     mutating func pause() -> Bool {
         fragmenter.pause()
         takeEntries()
+        advance(isAll: true)
         if pending?.bytes.last == 0x3E { flush() }
         return !found.isEmpty
     }
@@ -132,6 +138,7 @@ struct ClientLogSource: Source {
         fragmenter.finish()
         takeEntries()
         learn()
+        advance(isAll: true)
         flush()
         closed = []
         for session in open.keys.sorted(by: { (open[$0]?.number ?? 0) < (open[$1]?.number ?? 0) }) { end(session) }
@@ -189,13 +196,42 @@ struct ClientLogSource: Source {
         var scanner = LogXMLScanner()
         var whole: [[UInt8]] = []
         _ = scanner.read(item.bytes[...], into: &whole)
-        for bytes in whole { take(bytes, item.direction, item.session, at: item.at, line: lines) }
+        for bytes in whole {
+            take(LogFragment.Item(bytes: bytes, line: lines), item.direction, item.session, at: item.at)
+        }
         if scanner.isWithinItem { reject("line \(lines) cannot be read as XML: it is cut", in: item.session) }
     }
 
     // MARK: Entries
 
     private mutating func take(_ entry: LogFragmenter.Entry) {
+        if queue.first == nil, restart(entry) != .unknown { return read(entry, reconnects: false) }
+        queue.append(entry)
+        advance()
+    }
+
+    /// Reads the entries in the queue up to a stream header of which it is not known what it does, or all.
+    private mutating func advance(isAll: Bool = false) {
+        while let entry = queue.first {
+            let answer = restart(entry)
+            if answer == .unknown, !isAll, !queue.isFull { return }
+            _ = queue.popFirst()
+            read(entry, reconnects: answer == .reconnects)
+        }
+    }
+
+    /// Returns what an entry's stream header does if it may restart a stream; nil if the entry shows no such header.
+    private func restart(_ entry: LogFragmenter.Entry) -> LogQueue.Answer? {
+        guard case .fragment(let fragment) = entry, LogQueue.opensStream(fragment),
+            let session = format.knownSession(of: fragment), let cause = open[session]?.streams.restartCause
+        else { return nil }
+        let isAlone = open.count == 1
+        return queue.answer(after: cause) { fragment in
+            format.knownSession(of: fragment).map { $0 == session } ?? isAlone
+        }
+    }
+
+    private mutating func read(_ entry: LogFragmenter.Entry, reconnects: Bool) {
         switch entry {
         case .text(let line, let stamp):
             now = clock.instant(of: stamp)
@@ -204,6 +240,7 @@ struct ClientLogSource: Source {
         case .fragment(let fragment):
             now = clock.instant(of: fragment.stamp)
             endClosed()
+            guard !format.isEcho(fragment) else { return }
             let last = previous
             previous = fragment
             if format.isDoubled, let last, last.isSame(as: fragment) {
@@ -211,6 +248,7 @@ struct ClientLogSource: Source {
                 return
             }
             guard !fragment.repeats(last) else { return }
+            if reconnects, let session = format.knownSession(of: fragment) { end(session) }
             take(fragment)
         }
     }
@@ -229,6 +267,7 @@ struct ClientLogSource: Source {
         if attribution.ambiguities > 0 { entangle() }
         for item in fragment.items {
             switch item.state {
+            case .endOnly: reject("line \(item.line) shows the end of an item and not its beginning", in: session)
             case .startTagOnly: reject("line \(item.line) shows a start tag and not the rest of the item", in: session)
             case .cut:
                 let fault = LogItemCheck.fault(item.bytes, behind: InferredHeader.bytes(.send))
@@ -243,7 +282,7 @@ struct ClientLogSource: Source {
                     )
                     continue
                 }
-                take(item.bytes, direction, session, at: now, line: item.line)
+                take(item, direction, session, at: now)
             }
         }
     }
@@ -303,6 +342,15 @@ struct ClientLogSource: Source {
                 0
             )
         }
+        if let side = sides.first, sides.count == 1, unread * 10 <= items {
+            let (shown, silent) = side == .send ? ("client", "server") : ("server", "client")
+            tell(
+                .warn,
+                Record.Code.logUnderstoodInPart,
+                "this log shows only what the \(shown) sent: no verdict on the \(silent)'s side",
+                0
+            )
+        }
         guard let firstUnread, unread * 10 > items else { return }
         tell(
             .warn,
@@ -315,23 +363,26 @@ struct ClientLogSource: Source {
     // MARK: Items
 
     private mutating func take(
-        _ item: [UInt8],
+        _ logged: LogFragment.Item,
         _ direction: Direction,
         _ session: [UInt8],
-        at: Run.Instant,
-        line: Int
+        at: Run.Instant
     ) {
-        if let current = open[session], current.streams.isOver(before: item, direction) { end(session) }
+        let item = logged.bytes
+        if let current = open[session], current.streams.isOver(before: item, direction, logged.evidence.role) {
+            end(session)
+        }
         items += 1
+        sides.insert(direction)
         // The end of a stream that the log does not show, or shows twice.
         if open[session] == nil, LogTag(item[...]).isStreamEnd { return }
         var streams = open[session]?.streams ?? ClientLogStreams()
         let inputs: [SourceInput.Kind]
-        switch streams.take(direction, item) {
+        switch streams.take(direction, item, check) {
         case .read(let read): inputs = read
         case .unreadable(let why):
             items -= 1
-            return reject("line \(line) cannot be read as XML: \(why)", in: session)
+            return reject("line \(logged.line) cannot be read as XML: \(why)", in: session)
         }
         if open[session] == nil {
             if open.count >= Self.mostSessions { endSilent() }
@@ -373,6 +424,7 @@ struct ClientLogSource: Source {
         guard let ended = open.removeValue(forKey: session) else { return }
         // Lines that show no item are of the latest session, as far as anybody can tell; of another one nothing came later.
         let end = ended.number == latest && !ended.streams.isClosedByBoth ? now : ended.at
+        if ended.streams.isOneSided { tell(.input(.incomplete), ended.number, at: end) }
         tell(.input(.unrecorded), ended.number, at: end)
         tell(.input(.closed), ended.number, at: end)
         if latest == ended.number { latest = 0 }

@@ -13,6 +13,8 @@ struct LogFormat {
     private(set) var isDoubled = false
     /// Sessions overlap, and no place in the text tells them apart: what belongs to which is not known.
     private(set) var isEntangled = false
+    /// Shapes whose items another one shows too.
+    private var echoes: Set<[UInt8]> = []
     /// Names the session of an item; nil if one session is there at a time.
     private(set) var sessionPlace: [UInt8]?
     /// The directions of items whose lines name the session.
@@ -52,7 +54,9 @@ struct LogFormat {
     init() {}
 
     /// Learns from the fragments at the beginning of a log, or from all of them.
-    init(learning fragments: [LogFragment]) {
+    init(learning all: [LogFragment]) {
+        echoes = LogEchoes(all).shapes
+        let fragments = echoes.isEmpty ? all : all.filter { !echoes.contains($0.lead.shape) }
         var strong: [[UInt8]: Votes] = [:]
         var weak: [[UInt8]: Votes] = [:]
         for fragment in fragments {
@@ -210,6 +214,16 @@ struct LogFormat {
         return pairs?.session(value, direction)
     }
 
+    /// Whether the items of a fragment are shown by another one.
+    func isEcho(_ fragment: LogFragment) -> Bool { echoes.contains(fragment.lead.shape) }
+
+    /// What names the session of a fragment, if its line alone says it: empty if the log has one at a time.
+    func knownSession(of fragment: LogFragment) -> [UInt8]? {
+        guard let sessionPlace else { return [] }
+        let value = fragment.lead.slots.first { $0.place == sessionPlace }?.value
+        return pairs.map { pairs in value.flatMap { pairs.known($0) } } ?? value
+    }
+
     /// Whether most items that do not occur twice in a row are printed twice in a row.
     private static func isDoubled(_ fragments: [LogFragment]) -> Bool {
         var (single, double) = (0, 0)
@@ -241,6 +255,12 @@ extension LogFragment {
     /// another session's.
     func repeats(_ previous: LogFragment?) -> Bool {
         guard let previous else { return false }
+        // A client that has no answer connects again and sends the same header.
+        if let earlier = previous.stamp, let stamp, stamp.time.nanoseconds &- earlier.time.nanoseconds > Self.doubling,
+            lead.shape == previous.lead.shape
+        {
+            return false
+        }
         let isAnotherText = lead.shape != previous.lead.shape
         let isPossible =
             isUnrepeatable
@@ -248,6 +268,9 @@ extension LogFragment {
             : isAnotherText && items.allSatisfy({ LogTag($0.bytes[...]).isStanza })
         return isPossible && isSame(as: previous)
     }
+
+    /// The longest time between two prints of an item by one logger, in nanoseconds.
+    private static let doubling: Int64 = 1_000_000_000
 
     /// Whether no peer sends all of its items twice in a row.
     fileprivate var isUnrepeatable: Bool { items.contains { $0.evidence.isUnrepeatable } }
@@ -259,6 +282,9 @@ extension LogFragment {
 private struct SessionPairs {
     private var sessions: [[UInt8]: [UInt8]] = [:]
     private var alone: [Direction: [[UInt8]]] = [:]
+
+    /// The session of a value that occurred before.
+    func known(_ value: [UInt8]) -> [UInt8]? { sessions[value] }
 
     mutating func session(_ value: [UInt8], _ direction: Direction) -> [UInt8] {
         if let known = sessions[value] { return known }

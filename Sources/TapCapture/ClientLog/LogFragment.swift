@@ -22,6 +22,8 @@ struct LogFragment {
             case cut
             /// The log shows its start tag and nothing else, as Prosody's log does at its usual levels.
             case startTagOnly
+            /// The log shows its end, and not its beginning.
+            case endOnly
         }
     }
 
@@ -44,7 +46,7 @@ struct LogLine {
     let hasClarkNames: Bool
 
     init(_ raw: [UInt8], number: Int) {
-        let plain = LogEscapes.plain(raw)
+        let plain = LogTypography.plain(LogEscapes.plain(raw))
         hasClarkNames = ClarkNotation.begins(plain)
         bytes = hasClarkNames ? ClarkNotation.translated(plain) : plain
         self.number = number
@@ -141,7 +143,7 @@ struct LogOpenItem {
         }
         wrap = nil
         // A line that was wrapped within a value lacks nothing; elsewhere the break is white space.
-        if isBroken, !scanner.isWithinValue {
+        if isBroken ? !scanner.isWithinValue : lacksBlank(before: line.bytes[start...]) {
             var none: [[UInt8]] = []
             _ = scanner.read([0x0A], into: &none)
         }
@@ -171,6 +173,17 @@ struct LogOpenItem {
         if scanner.isWithinValue || next == 0x3C && scanner.item.last == 0x3E { return true }
         let last = scanner.item.last
         return !((last == 0x22 || last == 0x27) && LogLead.isAlphanumeric(next))
+    }
+
+    /// Whether an attribute follows a name or another attribute directly: a logger that prints its text in front of each line of an item has
+    /// left out the line break.
+    private func lacksBlank(before text: ArraySlice<UInt8>) -> Bool {
+        guard scanner.isWithinTag, let last = scanner.item.last, text.first.map(LogLead.isAlphanumeric) == true else {
+            return false
+        }
+        if last == 0x22 || last == 0x27 { return true }
+        let tag = scanner.item.lastIndex(of: 0x3C).map { scanner.item[($0 + 1)...] } ?? []
+        return !tag.isEmpty && !tag.contains(0x20) && !tag.contains(0x0A) && LogTag.continuesTag(text)
     }
 
     /// Whether the text behind a repeated front, which names no direction, is on a line of its own in the XML. If it is not, it is the

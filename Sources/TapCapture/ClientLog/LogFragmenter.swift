@@ -29,6 +29,9 @@ struct LogFragmenter {
     private var hasLevels = false
     /// The texts in front of items, of logs without times.
     private var fronts: [[UInt8]] = []
+    /// Texts in front of items that name the direction, one of each shape.
+    private var directed: [[UInt8]] = []
+    private var directedShapes: Set<[UInt8]> = []
     /// Items of which only a part was read, by the text in front of them.
     private var partial: [LogOpenItem] = []
     /// The values of the fields in front of items.
@@ -46,6 +49,7 @@ struct LogFragmenter {
     private static let mostLines = 20_000
     private static let mostFronts = 64
     private static let mostPartial = 64
+    private static let mostDirected = 16
     private static let mostLeads = 128
     /// Bytes that may be read twice although few were taken so far.
     private static let freeBytes = 4 << 20
@@ -146,7 +150,7 @@ struct LogFragmenter {
             waiting.append(line)
             return refuteTrial()
         }
-        switch current.append(line, isOwn: isOwn(line)) {
+        switch current.append(line, isOwn: isOwn(line), fields) {
         case .undecided: trial = current
         case .refuted:
             trial = current
@@ -193,10 +197,34 @@ struct LogFragmenter {
         }
         // A heading may have an empty line behind it.
         guard !hasFound, !line.isBlank else { return }
+        if takeEnd(line) { return }
         if let heading, isRule(line, below: heading) { return found.append(.text(bytes, nil)) }
         tellHeading()
         heading = line
     }
+
+    /// Takes a line that shows the end of an item behind a text that is in front of items: the log does not show its beginning.
+    private mutating func takeEnd(_ line: LogLine) -> Bool {
+        guard line.bytes.last(where: { $0 != 0x20 }) == 0x3E,
+            let front = directed.first(where: { LogFront.end(of: $0, in: line.bytes) != nil }),
+            let end = LogFront.end(of: front, in: line.bytes)
+        else { return false }
+        let text = line.bytes[end...].drop { $0 == 0x20 || $0 == 0x09 }
+        guard text.first != 0x3C || text.starts(with: Self.endTag), text.firstRange(of: Self.endTag) != nil else {
+            return false
+        }
+        tellHeading()
+        var fragment = LogFragment(
+            lead: lead(of: Array(line.bytes[..<end]), time: line.stamp?.range),
+            stamp: line.stamp,
+            line: line.number
+        )
+        fragment.items = [LogFragment.Item(bytes: Array(line.bytes[end...]), line: line.number, state: .endOnly)]
+        found.append(.fragment(fragment))
+        return true
+    }
+
+    private static let endTag = Array("</".utf8)
 
     private func firstStart(in line: LogLine, from position: Int) -> Int? {
         guard LogStart.isPossible(in: line.bytes[position...]) else { return nil }
@@ -217,8 +245,9 @@ struct LogFragmenter {
             return isKnown && isBelowHeading(line)
         }
         guard front.count <= Self.longestFront else { return false }
-        let lead = LogLead(front: line.bytes[front], time: line.stamp?.range)
-        if let last, last.lead.shape == lead.shape { return true }
+        let end = LogEscapes.found(line.bytes, at: front.upperBound).frontEnd
+        let lead = LogLead(front: line.bytes[front.lowerBound..<max(front.lowerBound, end)], time: line.stamp?.range)
+        if last?.lead.shape == lead.shape || directedShapes.contains(lead.shape) { return true }
         return LogWords.direction(lead.words) != nil && line.bytes[front].last { $0 != 0x20 } == 0x3A
     }
 
@@ -257,6 +286,11 @@ struct LogFragmenter {
         }
         hasItems = true
         fields.append(lead)
+        if !isHeaded, directed.count < Self.mostDirected, LogWords.direction(lead.words) != nil,
+            directedShapes.insert(lead.shape).inserted
+        {
+            directed.append(lineFront)
+        }
         last = Last(lead: lead, front: text, lineFront: lineFront, stamp: time, isHeaded: isHeaded)
         open = LogOpenItem(
             LogFragment(lead: lead, stamp: time, line: line.number),

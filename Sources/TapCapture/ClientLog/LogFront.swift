@@ -99,4 +99,18 @@ struct LogFields {
             return values.counts.count * 2 >= values.total
         }
     }
+
+    /// Whether a text in front of a line names another session than the text in front of an item, of which it may be the beginning: a field
+    /// that names sessions has another value, or one that was in front of another item before.
+    func contradict(_ one: LogLead, _ two: LogLead) -> Bool {
+        two.slots.contains { slot in
+            guard let value = one.slots.first(where: { $0.place == slot.place })?.value, value != slot.value else {
+                return false
+            }
+            if let values = fields[Field(shape: one.shape, place: slot.place)], values.total >= 4 {
+                return values.counts.count * 2 < values.total
+            }
+            return fields.contains { $0.key.place == slot.place && $0.value.counts.contains(slot.value) }
+        }
+    }
 }

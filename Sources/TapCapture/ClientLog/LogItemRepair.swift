@@ -168,18 +168,3 @@ enum LogItemRepair {
         return text + item[name.endIndex...]
     }
 }
-
-/// Whether a session can read what a log shows: a fault of a log is the log's, and not a peer's.
-enum LogItemCheck {
-    /// Returns the fault of an item behind a header; nil if there is none. With an empty header, the item is one.
-    static func fault(_ item: [UInt8], behind header: [UInt8]) -> (code: ScanFault.Code?, words: String)? {
-        var decoder = StreamDecoder(limits: .unlimited)
-        decoder.append(header.span)
-        while decoder.next() != nil {}
-        decoder.append(item.span)
-        while let event = decoder.next() {
-            if case .fault(let fault) = event.kind { return (fault.code, fault.explanation) }
-        }
-        return decoder.isBetweenItems ? nil : (nil, "the item has no end")
-    }
-}

@@ -45,20 +45,33 @@ struct LogTrial {
     static func isPossible(_ item: LogOpenItem, _ line: LogLine, _ prefix: Int?) -> Bool {
         if mayShowLog(item), !line.beginsStream() { return true }
         guard let prefix else { return false }
-        return !beginsAnother(line.bytes[prefix...]) && !line.beginsStream(from: prefix)
+        return !beginsAnother(line.bytes[prefix...], within: item) && !line.beginsStream(from: prefix)
     }
 
-    /// Takes the next line; `isOwn` says whether it begins as the log's own lines do.
-    mutating func append(_ line: LogLine, isOwn: Bool) -> Outcome {
+    /// Takes the next line; `isOwn` says whether it begins as the log's own lines do, and `fields` which values name sessions.
+    mutating func append(_ line: LogLine, isOwn: Bool, _ fields: LogFields) -> Outcome {
         lines.append(line)
         bytes += line.bytes.count + 1
         let prefix = LogFront.prefix(base.lineFront, in: line.bytes)
-        if let outcome = appendPrefixed(line, prefix) ?? appendWhole(line, isOwn: isOwn || prefix != nil) {
+        let ownPrefix = prefix.flatMap { isOfSession(line, $0, fields) ? $0 : nil }
+        if let outcome = appendPrefixed(line, ownPrefix) ?? appendWhole(line, isOwn: isOwn || prefix != nil) {
             return outcome
         }
         if lines.count >= Self.mostTextLines || bytes >= Self.mostTextBytes { whole = nil }
         if lines.count >= Self.mostLines || bytes >= Self.mostBytes { prefixed = nil }
         return prefixed == nil && whole == nil ? .refuted : .undecided
+    }
+
+    /// Whether the logger's text in front of a line does not name another session than that in front of the item.
+    private func isOfSession(_ line: LogLine, _ prefix: Int, _ fields: LogFields) -> Bool {
+        let text = line.bytes[..<prefix]
+        guard !base.lineFront.starts(with: text) else { return true }
+        let lead = LogLead(front: text, time: line.stamp?.range)
+        // If the whole text is repeated, the line may be the rest of another session's read.
+        if base.namesDirection, prefix == LogFront.end(of: base.lineFront, in: line.bytes) {
+            return fields.agree(base.fragment.lead, lead, length: line.bytes.count - prefix)
+        }
+        return !fields.contradict(base.fragment.lead, lead)
     }
 
     private mutating func appendPrefixed(_ line: LogLine, _ prefix: Int?) -> Outcome? {
@@ -68,7 +81,7 @@ struct LogTrial {
             return nil
         }
         let text = line.bytes[prefix...]
-        if Self.beginsAnother(text) || line.beginsStream(from: prefix) {
+        if Self.beginsAnother(text, within: item) || line.beginsStream(from: prefix) {
             prefixed = nil
             return nil
         }
@@ -80,8 +93,9 @@ struct LogTrial {
         return nil
     }
 
-    /// Whether a text behind the logger's shows an item or is the heading of one.
-    private static func beginsAnother(_ text: ArraySlice<UInt8>) -> Bool {
+    /// Whether a text behind the logger's shows an item or is the heading of one; `>` may be an arrow or the end of a tag.
+    private static func beginsAnother(_ text: ArraySlice<UInt8>, within item: LogOpenItem) -> Bool {
+        if item.scanner.isWithinTag, LogTag.continuesTag(text) { return false }
         if LogFront.isHeading(text) { return true }
         guard let start = LogStart.first(in: text) else { return false }
         let front = text[..<start]

@@ -20,6 +20,8 @@ struct LogXMLScanner {
     var isWithinItem: Bool { !item.isEmpty }
     /// The next byte is part of an attribute's value.
     var isWithinValue: Bool { if case .quote = state { true } else { false } }
+    /// The next byte is part of a tag, and of no value in it.
+    var isWithinTag: Bool { if case .tag = state { true } else { false } }
     /// The next byte is part of the text of an element.
     var isWithinText: Bool { if case .text = state { true } else { false } }
     /// Nothing of the item is there but its first tag.
@@ -143,8 +145,10 @@ struct LogXMLScanner {
         }
     }
 
-    /// Whether the end tags of an item name the elements that they close.
+    /// Whether the end tags of an item name the elements that they close. A stream header has no end tag: its attributes are checked.
     static func isBalanced(_ item: [UInt8]) -> Bool {
+        let first = LogTag(item[...])
+        if first.isStreamHeader { return first.hasOnlyAttributes && first.content.isEmpty }
         var open: [ArraySlice<UInt8>] = []
         var rest = item[...]
         while let start = rest.firstIndex(of: 0x3C) {
@@ -249,6 +253,21 @@ struct LogTag {
 
     /// The tag has at least one attribute, or what looks like one.
     var hasAttributes: Bool { rest.contains(0x3D) }
+
+    /// Nothing but attributes follows the name.
+    var hasOnlyAttributes: Bool {
+        var text = rest.last == 0x2F ? rest.dropLast() : rest
+        while Self.takeAttribute(&text) != nil {}
+        return text.allSatisfy(Self.isBlank)
+    }
+
+    /// Whether a text continues a start tag: with its end or with an attribute.
+    static func continuesTag(_ text: ArraySlice<UInt8>) -> Bool {
+        var rest = text.drop(while: isBlank)
+        if rest.first == 0x3E || rest.starts(with: "/>".utf8) { return true }
+        guard let first = rest.first, first | 0x20 >= 0x61 && first | 0x20 <= 0x7A else { return false }
+        return takeAttribute(&rest) != nil
+    }
 
     /// An attribute: the name as written, the value between its quotes, and the range of both.
     typealias Attribute = (name: ArraySlice<UInt8>, value: ArraySlice<UInt8>, range: Range<Int>)

@@ -119,9 +119,35 @@ struct LogContinuationTests {
             I/flutter (1): version='1.0'
             I/flutter (1): >
             """
-        withKnownIssue("a start tag over several such lines is taken for a cut item") {
-            #expect(Self.items(log) == ["<stream:stream xmlns='jabber:client'\nto='example.org'\nversion='1.0'\n>"])
-        }
+        #expect(Self.items(log) == ["<stream:stream xmlns='jabber:client'\nto='example.org'\nversion='1.0'\n>"])
+    }
+
+    @Test func `Attributes on lines with the whole text in front of the item are separated`() {
+        let log = """
+            10:12:01 RECV: <presence/>
+            10:12:02 SEND: <iq type='set'
+            10:12:02 SEND: id='b1'
+            10:12:02 SEND: ><ping
+            10:12:02 SEND: xmlns='urn:xmpp:ping'/></iq>
+            """
+        #expect(
+            Self.items(log).map { $0.replacing("\n", with: " ") } == [
+                "<presence/>", "<iq type='set' id='b1'><ping xmlns='urn:xmpp:ping'/></iq>",
+            ]
+        )
+    }
+
+    @Test func `A cut start tag does not take the lines of the program below it`() {
+        let log = """
+            I/flutter (1): SEND: <presence/>
+            I/flutter (1): RECV: <stream:stream xmlns='jabber:client'
+            I/flutter (1): the connection is lost
+            I/flutter (1): 2 > 1
+            I/flutter (1): SEND: <presence/>
+            """
+        #expect(
+            Self.items(log) == ["<presence/>", "<presence/>", "cut <stream:stream xmlns='jabber:client'"]
+        )
     }
 
     // MARK: Reads
@@ -136,9 +162,36 @@ struct LogContinuationTests {
             10:12:03 RECV (1): two</body></message>
             10:12:04 RECV (0):  and a half</body></message>
             """
-        withKnownIssue("the line of the other session is taken for the rest") {
-            #expect(Self.items(log).last == "<message><body>one and a half</body></message>")
+        #expect(
+            Self.items(log).suffix(2) == [
+                "cut two</body></message>", "<message><body>one and a half</body></message>",
+            ]
+        )
+    }
+
+    @Test func `An item whose lines stand between those of another session has no verdict`() throws {
+        let log = [0, 1].flatMap { number in
+            LogConversation.ready().map { "10:12:01 conn=\(number) \($0.isSent ? "SEND" : "RECV"): \($0.xml)" }
         }
+        let failure = "<failure xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>\n<not-authorized/>\n</failure>"
+        let login = LogConversation.refused().prefix(4).map(\.xml)
+        let ends = failure.split(separator: "\n").flatMap { part in
+            [2, 3].map { "10:12:03 conn=\($0) RECV: \(part)" }
+        }
+        let logins = login.enumerated().flatMap { index, xml in
+            [2, 3].map { "10:12:02 conn=\($0) \([1, 2].contains(index) ? "RECV" : "SEND"): \(xml)" }
+        }
+        let outcomes = try LogConversation.outcomes((log + logins + ends).joined(separator: "\n"))
+        #expect(outcomes.dropFirst() == ["ready romeo@example.org/x", "ready romeo@example.org/x", "open", "open"])
+        #expect(outcomes.first?.contains("shows the end of an item and not its beginning") == true, "\(outcomes)")
+    }
+
+    @Test func `The end of an item without its beginning is reported`() throws {
+        let layout = LogLayoutTests.Layout("", "10:12:{s} SEND: {xml}", "10:12:{s} RECV: {xml}")
+        var items = LogConversation.ready()
+        items[4].xml = "ss xmlns='urn:ietf:params:xml:ns:xmpp-sasl'></success>"
+        let outcomes = try LogConversation.outcomes(layout.log(items))
+        #expect(outcomes.first == "line 5 shows the end of an item and not its beginning\n", "\(outcomes)")
     }
 
     @Test func `A count of bytes does not separate the parts of a read`() {

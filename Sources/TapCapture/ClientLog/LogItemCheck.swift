@@ -1,0 +1,54 @@
+internal import XMPPCore
+
+/// Whether a session can read what a log shows: a fault of a log is the log's, and not a peer's.
+///
+/// A decoder that has read a header reads the items behind it one after the other, until one has a fault.
+final class LogItemCheck {
+    typealias Fault = (code: ScanFault.Code?, words: String)
+
+    private struct Behind: ~Copyable {
+        let header: [UInt8]
+        var decoder: StreamDecoder
+    }
+
+    private var sent: Behind?
+    private var received: Behind?
+
+    /// Returns the fault of an item behind a header; nil if there is none.
+    func fault(_ item: [UInt8], behind header: [UInt8], isSent: Bool) -> Fault? {
+        isSent ? Self.fault(item, behind: header, &sent) : Self.fault(item, behind: header, &received)
+    }
+
+    private static func fault(_ item: [UInt8], behind header: [UInt8], _ known: inout Behind?) -> Fault? {
+        var behind = reused(&known, header)
+        let fault = fault(item, &behind.decoder)
+        known = fault == nil ? consume behind : nil
+        return fault
+    }
+
+    private static func reused(_ known: inout Behind?, _ header: [UInt8]) -> Behind {
+        if let kept = known.take() { if kept.header == header { return kept } }
+        return begin(header)
+    }
+
+    private static func begin(_ header: [UInt8]) -> Behind {
+        var decoder = StreamDecoder(limits: .unlimited)
+        decoder.append(header.span)
+        while decoder.next() != nil {}
+        return Behind(header: header, decoder: decoder)
+    }
+
+    /// Returns the fault of an item behind a header; with an empty header, the item is one.
+    static func fault(_ item: [UInt8], behind header: [UInt8]) -> Fault? {
+        var behind = begin(header)
+        return fault(item, &behind.decoder)
+    }
+
+    private static func fault(_ item: [UInt8], _ decoder: inout StreamDecoder) -> Fault? {
+        decoder.append(item.span)
+        while let event = decoder.next() {
+            if case .fault(let fault) = event.kind { return (fault.code, fault.explanation) }
+        }
+        return decoder.isBetweenItems ? nil : (nil, "the item has no end")
+    }
+}

@@ -1,0 +1,66 @@
+internal import TapRecord
+
+/// Entries of a log that are to be read, the first ones in order.
+///
+/// A client's stream header behind `<proceed/>` or `<success/>` restarts the stream (RFC 6120 §4.3.3), or opens one on another connection because
+/// the first one was lost. The server's features behind it and the client's answer show which it is.
+struct LogQueue {
+    private var entries: ArraySlice<LogFragmenter.Entry> = []
+
+    /// Entries in which the answer is looked for.
+    private static let most = 64
+
+    /// The effect of a header.
+    enum Answer {
+        case restarts, reconnects
+        /// The entries so far do not show it.
+        case unknown
+    }
+
+    /// The item before a header.
+    enum Cause {
+        /// `<proceed/>`.
+        case tls
+        /// `<success/>` of SASL.
+        case login
+
+        /// Whether the server offers again what it has agreed to before.
+        fileprivate func isOffered(_ features: [UInt8]) -> Bool {
+            let offersTLS = features.firstRange(of: Array("<starttls".utf8)) != nil
+            return offersTLS || self == .login && features.firstRange(of: Array("<mechanisms".utf8)) != nil
+        }
+    }
+
+    var first: LogFragmenter.Entry? { entries.first }
+    var isFull: Bool { entries.count >= Self.most }
+
+    mutating func append(_ entry: LogFragmenter.Entry) { entries.append(entry) }
+
+    mutating func popFirst() -> LogFragmenter.Entry? { entries.popFirst() }
+
+    /// Returns what the header in the first entry does; `isSame` says whether a fragment belongs to the same session.
+    func answer(after cause: Cause, isSame: (LogFragment) -> Bool) -> Answer {
+        var isOffered = false
+        for case .fragment(let fragment) in entries.dropFirst().prefix(Self.most) where isSame(fragment) {
+            for item in fragment.items where item.state == .whole {
+                switch item.evidence.role {
+                case .features:
+                    guard cause.isOffered(item.bytes) else { return .restarts }
+                    isOffered = true
+                case .request(let isLogin) where isOffered:
+                    return isLogin && cause == .tls ? .restarts : .reconnects
+                case .query where isOffered && item.evidence.direction != .recv: return .restarts
+                case .opening where item.evidence.direction == .send: return isOffered ? .reconnects : .restarts
+                case .end: return isOffered ? .reconnects : .restarts
+                default: break
+                }
+            }
+        }
+        return .unknown
+    }
+
+    /// Whether the first entry is a client's stream header.
+    static func opensStream(_ fragment: LogFragment) -> Bool {
+        fragment.items.contains { $0.evidence.role == .opening && $0.evidence.direction == .send }
+    }
+}
