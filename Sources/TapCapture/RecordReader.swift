@@ -459,7 +459,7 @@ private final class Part {
         guard let open = FileStatus(descriptor: descriptor), let named = FileStatus(path: path) else { return nil }
         let isCut = lines.endsWithinLine
         if named.identity != open.identity {
-            let other = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+            let other = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
             guard other >= 0 else { return nil }
             descriptor = other
             lines = LineReader(descriptor: other, owned: true, longestLine: RecordReader.longestLine)

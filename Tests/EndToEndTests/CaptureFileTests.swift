@@ -97,6 +97,32 @@ struct CaptureFileTests {
         }
     }
 
+    @Test func `A deleted capture is created anew with a warning, and --log-required closes sessions`() async throws {
+        let path = folder.path(of: "gone.xtap")
+        let tap = try XMPPTapBinary(
+            proxyTo: try FreePort.next(),
+            ["--log", "off", "--capture", path, "--log-required"]
+        )
+        let port = try await tap.port()
+        func connect() async throws {
+            let client = try RawConnection(port: port)
+            try await client.write(Conversations.plainLogin[0].text)
+            _ = try await client.read(through: "</stream:stream>")
+        }
+        try await connect()
+        try FileManager.default.removeItem(atPath: path)
+        _ = try await tap.process.line(of: .standardError) { $0.contains("the log can be written again") }
+        try await connect()
+        _ = try await tap.process.terminate()
+        let errors = tap.process.lines(of: .standardError)
+        #expect(errors.contains { $0.contains("warning: --capture: \(path) was deleted while it was written") })
+        #expect(errors.contains { $0.contains("--log-required: the log cannot be written; sessions are closed") })
+        let records = try LogRecord.all(in: path)
+        #expect(records.first?.code == "records-dropped" && records.first?.message?.contains(path) == true)
+        #expect(errors.last?.contains("gone.xtap, \(records.count) records: ") == true, "\(errors)")
+        #expect(folder.read("gone.xtap").hasPrefix(#"{"xtap":1,"#))
+    }
+
     @Test func `A chain tells whether a capture is what was recorded`() async throws {
         let file = folder.path(of: "chain.xtap")
         let demo = try await demo("--capture", file, "--hash-chain")

@@ -212,6 +212,25 @@ struct ProxyAccountTests {
         let required = try scene.proxy(address + ["--server-tls", "required"], scene.arguments(of: "localhost"))
         #expect(try await required.process.ending() == .exited(1))
         #expect(required.process.text(of: .standardError).contains("offers no TLS, which --server-tls required needs"))
+        for flags in [["--pin", scene.fingerprint], ["--upstream-ca", scene.certificate.certificate]] {
+            let refused = try scene.proxy(address + flags, scene.arguments(of: "localhost"))
+            #expect(try await refused.process.ending() == .exited(1))
+            let words = refused.process.text(of: .standardError)
+            #expect(words.contains("offers no TLS, which \(flags[0]) needs"), "\(words)")
+            // Without an account, the sessions are refused.
+            let tap = try scene.proxy(
+                ["--upstream", "127.0.0.1:\(plain.port)"] + flags,
+                [
+                    "proxy", "--listen", "127.0.0.1:0", "--control", "none", "--log", "info",
+                ]
+            )
+            let client = try RawConnection(port: try await tap.port())
+            let header = Conversations.plainLogin[0].text.replacing("example.org", with: "localhost")
+            try await client.write(header)
+            let said = try await client.read(through: "</stream:stream>")
+            #expect(said.contains("policy-violation") && !said.contains("PLAIN"), "\(said)")
+            #expect(try await tap.process.terminate() == .exited(0))
+        }
         try await plain.stop()
         #expect(!scene.hasAuthority)
     }

@@ -149,7 +149,11 @@ struct TerminalTests {
             )
             #expect(plain.ending == .exited(0) && !plain.output.contains("options FRX"))
         }
-        for (variable, value) in [("PAGER", "cat"), ("TERM", "dumb"), ("PAGER", "/nowhere"), ("PAGER", hasty)] {
+        let inert = try folder.write("#!/bin/sh\n", to: "inert")
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: inert)
+        for (variable, value) in [
+            ("PAGER", "cat"), ("TERM", "dumb"), ("PAGER", "/nowhere"), ("PAGER", inert), ("PAGER", hasty),
+        ] {
             let environment = ["PAGER": pager, "NO_COLOR": "1"].merging([variable: value]) { $1 }
             let command = "sh -c \"'\(program)' help performance; echo status \\$?\""
             let shown = try await screen(80, command, environment: environment)

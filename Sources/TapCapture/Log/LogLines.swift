@@ -94,8 +94,8 @@ final class LogLines: Sendable {
             part: .capture
         )
         record.code = "records-dropped"
-        record.message =
-            "\(loss.records) records (\(loss.bytes) bytes) lost here: they could not be written"
+        let cause = loss.deletedFile.map { "\($0) was deleted while it was written" } ?? "they could not be written"
+        record.message = "\(loss.records) records (\(loss.bytes) bytes) lost here: \(cause)"
         record.details = [
             "records": .integer(Int64(clamping: loss.records)), "bytes": .integer(Int64(clamping: loss.bytes)),
         ]

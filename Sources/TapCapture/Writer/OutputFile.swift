@@ -197,11 +197,28 @@ final class OutputFile {
     }
 
     /// Whether ``path`` still names the file that is open, and not another one or none.
-    var isInPlace: Bool {
+    var isInPlace: Bool { place == .kept }
+
+    /// Whether an open file has kept its name.
+    enum Place {
+        /// ``path`` names it.
+        case kept
+        /// It has another name: ``path`` names another file, or none.
+        case moved
+        /// It has no name.
+        case deleted
+    }
+
+    /// Compares the open file with its path.
+    var place: Place {
         var ours = stat()
         var theirs = stat()
-        return fstat(descriptor, &ours) == 0 && lstat(path, &theirs) == 0
-            && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino
+        // ESTALE: another machine has deleted the file from a network file system.
+        guard fstat(descriptor, &ours) == 0 else { return errno == ESTALE ? .deleted : .moved }
+        guard ours.st_nlink > 0 else { return .deleted }
+        // Without a right to search the folder, nothing is known of its files.
+        guard lstat(path, &theirs) == 0 else { return errno == ENOENT || errno == ENOTDIR ? .moved : .kept }
+        return ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino ? .kept : .moved
     }
 
     /// Asks the file system for the size: somebody may have cut the file (logrotate's copytruncate).

@@ -232,7 +232,9 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     ///
     /// Records wait up to `interval` nanoseconds for others, unless there are enough or a request arrives. After
     /// records the thread checks again after that time: while there are records, appending does not have to wake it.
-    func take(_ batch: inout Batch, interval: Int64) -> Requests {
+    ///
+    /// - Parameter wakeTime: The time at which it returns without records, on the clock of ``Monitor``; `.max` is never.
+    func take(_ batch: inout Batch, interval: Int64, until wakeTime: Int64 = .max) -> Requests {
         monitor.withLock {
             var deadline = state.isBusy ? Monitor.now + interval : nil
             while !state.closes, !state.reopens, state.name == nil, !(state.flushes && !state.filling.ends.isEmpty),
@@ -243,8 +245,9 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
                     state.flushes = false
                     state.filling.shrink()
                     batch.shrink()
+                    guard Monitor.now < wakeTime else { break }
                     state.isIdle = true
-                    monitor.wait(for: .work)
+                    monitor.wait(for: .work, until: wakeTime == .max ? nil : wakeTime)
                     state.isIdle = false
                 } else {
                     let end = deadline ?? Monitor.now + interval
@@ -271,13 +274,13 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     }
 
     /// So many bytes of the batch have been written (fewer than none if a record is begun again in another file), and
-    /// with them so many whole records.
+    /// with them so many whole lines, of which `headers` are headers.
     /// - Returns: whether to send ``RecordWriter/Event/room``.
-    func progress(bytes: Int, records: Int) -> Bool {
+    func progress(bytes: Int, records: Int, headers: Int = 0) -> Bool {
         monitor.withLock {
             state.writing -= bytes
             state.settled &+= UInt64(records)
-            state.counters.records &+= UInt64(records)
+            state.counters.records &+= UInt64(records - headers)
             monitor.signal(.progress)
             return relieve()
         }
@@ -331,6 +334,28 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         monitor.withLock {
             state.writing += batch.bytes.count - before
             state.accepted &+= 1
+        }
+    }
+
+    /// Inserts a line of the writer before a batch of which nothing is written.
+    func add(_ line: [UInt8], before batch: inout Batch) {
+        guard !line.isEmpty else { return }
+        var whole = Batch()
+        whole.add(line.span.bytes)
+        let count = whole.bytes.count
+        batch.bytes.insert(contentsOf: whole.bytes, at: 0)
+        batch.ends = whole.ends + batch.ends.map { $0 + count }
+        monitor.withLock {
+            state.writing += count
+            state.accepted &+= 1
+        }
+    }
+
+    /// Counts records that were written to a file which was deleted.
+    func countDeleted(_ loss: RecordWriter.Loss) {
+        monitor.withLock {
+            state.counters.deleted &+= loss.records
+            state.counters.dropped.add(loss)
         }
     }
 

@@ -33,6 +33,10 @@ public struct WriterFault: Error, Sendable, Hashable {
         public static let writeFailed = Code(description: "log-write-failed")
         /// The parts could not be renamed; the file grows on.
         public static let cannotRotate = Code(description: "log-cannot-rotate")
+        /// The open file was deleted.
+        public static let deleted = Code(description: "log-deleted")
+        /// The open file was moved, or another one has its name.
+        public static let moved = Code(description: "log-moved")
         /// The new file could not be opened; the old one is written on.
         public static let cannotReopen = Code(description: "log-cannot-reopen")
     }
@@ -99,6 +103,8 @@ extension WriterFault: CustomStringConvertible {
         case .brokenPipe where errno == EIO: "cannot write \(path): the terminal was closed"
         case .brokenPipe: "cannot write \(path): its reader has closed the pipe"
         case .diskFull, .writeFailed: "cannot write \(path): \(reason)"
+        case .deleted: "\(path) was deleted while it was written; its records are lost, a new file is begun"
+        case .moved: "\(path) was moved or replaced while it was written; later records are written to a new file"
         case .cannotRotate: "cannot rotate \(path): \(reason); the file keeps growing"
         case .cannotReopen: "cannot reopen \(path): \(reason); still writing to the old file"
         default: "\(path): \(code) \(reason)"

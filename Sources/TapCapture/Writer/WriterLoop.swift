@@ -30,6 +30,17 @@ final class WriterLoop {
     private var rotationSize: UInt64
     /// When the open file is too old, on the clock of ``Monitor``.
     private var rotationTime: Int64
+    /// When the open file is next compared with its path, on the same clock.
+    private var checkTime = Int64.max
+    /// Whether the path named another file, or none, at the last check.
+    private var wasMoved = false
+    /// Whether the failure to open the path of a moved file was reported.
+    private var hasReportedMove = false
+    /// Whole records of this writer in the open file.
+    private var recordsInFile = RecordWriter.Loss()
+    /// Records in deleted files: those without a line in the new file, and those not yet reported as an event.
+    private var unwrittenLoss = RecordWriter.Loss()
+    private var unreportedLoss = RecordWriter.Loss()
 
     /// Opens the destination and writes the header of a file, so that what cannot work is known at the start.
     init(
@@ -51,6 +62,7 @@ final class WriterLoop {
         rotationSize = options.rotation?.size ?? .max
         rotationTime = Self.rotationTime(options)
         if options.hasChain { chain = HashChain() }
+        scheduleCheck()
         prepareHeader(output.size > 0 ? .append : .start)
         guard output.kind == .file || output.kind == .device else { return }
         while prologueWritten < prologue.count {
@@ -68,19 +80,26 @@ final class WriterLoop {
         writeBatch()
         while true {
             let interval = output.isTerminal ? options.terminalFlushInterval : options.flushInterval
-            let requests = queue.take(&batch, interval: interval.wholeNanoseconds)
+            let requests = queue.take(&batch, interval: interval.wholeNanoseconds, until: checkTime)
             written = 0
             wholeRecords = 0
+            let isAsked = requests.reopens || requests.closes || requests.name != nil
+            let isReplaced = (isAsked || Monitor.now >= checkTime) && replaceIfGone(isAsked: isAsked)
             sealBatch()
             writeBatch()
             if let chain { queue.note(chain: chain.head) }
             if let name = requests.name, output.isInPlace, let path = files.rename(to: name) { output.rename(to: path) }
-            if requests.reopens, !requests.closes {
+            if requests.reopens, !requests.closes, !isReplaced {
                 reopen()
                 writeBatch()
             }
             if let chain { queue.note(chain: chain.head) }
             guard requests.closes else { continue }
+            if replaceIfGone(isAsked: true) {
+                sealBatch()
+                writeBatch()
+                if let chain { queue.note(chain: chain.head) }
+            }
             output.finish()
             // The header alone; `hasRecord` is true as well of a file that had content before.
             if requests.removesUnused, !hasRecord, output.kind == .file, output.isInPlace { unlink(output.path) }
@@ -181,8 +200,12 @@ final class WriterLoop {
         if wholeRecords > before { chain?.commit(lines: wholeRecords) }
         let headers = headerPlace.map { (before..<wholeRecords).contains($0) ? 1 : 0 } ?? 0
         records &+= UInt64(wholeRecords - before - headers)
+        if wholeRecords > before {
+            let start = before == 0 ? 0 : batch.ends[before - 1]
+            recordsInFile.add(records: wholeRecords - before - headers, bytes: recordStart - start)
+        }
         hasRecord = hasRecord || count > 0
-        if queue.progress(bytes: count, records: wholeRecords - before) { onEvent(.room) }
+        if queue.progress(bytes: count, records: wholeRecords - before, headers: headers) { onEvent(.room) }
     }
 
     /// The start of the record that is being written.
@@ -234,13 +257,7 @@ final class WriterLoop {
     /// - Returns: whether there is to be one.
     private func persist(after cause: Int32) -> Bool {
         let fault = WriterFault.writing(output.path, cause, isTerminal: output.isTerminal)
-        if !isFailing {
-            isFailing = true
-            stalledSince = nil
-            let wasCongested = queue.fail()
-            onEvent(.failed(fault))
-            if wasCongested { onEvent(.room) }
-        }
+        beginFailing(fault)
         let isHopeless = !output.canReopen && fault.code != .diskFull
         if isHopeless || queue.isClosing {
             giveUp(forEver: true)
@@ -253,6 +270,16 @@ final class WriterLoop {
         return true
     }
 
+    /// Reports that writing has failed, unless that was reported.
+    private func beginFailing(_ fault: WriterFault) {
+        guard !isFailing else { return }
+        isFailing = true
+        stalledSince = nil
+        let wasCongested = queue.fail()
+        onEvent(.failed(fault))
+        if wasCongested { onEvent(.room) }
+    }
+
     private func reopenAfterFailure() {
         if output.kind == .file, output.isInPlace { return }
         guard let file = try? files.open() else { return }
@@ -260,14 +287,18 @@ final class WriterLoop {
     }
 
     private func recover() {
-        let loss = queue.recover(&batch)
+        var loss = queue.recover(&batch)
         isFailing = false
-        if !loss.isEmpty {
-            queue.add(lines.loss(loss), to: &batch)
+        unwrittenLoss.add(loss)
+        loss.add(unreportedLoss)
+        unreportedLoss = RecordWriter.Loss()
+        if !unwrittenLoss.isEmpty {
+            queue.add(lines.loss(unwrittenLoss), to: &batch)
             let header = header(.loss, behind: batch.ends.count)
             if !header.isEmpty { headerPlace = batch.ends.count }
             queue.add(header, to: &batch)
         }
+        unwrittenLoss = RecordWriter.Loss()
         sealBatch()
         onEvent(.recovered(loss))
     }
@@ -292,7 +323,12 @@ final class WriterLoop {
     /// Goes on in another file, which begins with a header and a whole record.
     private func replaceOutput(by file: OutputFile, _ reason: RecordWriter.Opening.Reason) {
         output.finish()
+        // Rotation that keeps no files has deleted the file itself.
+        if reason != .rotation, output.place == .deleted { reportDeletion() }
         output = file
+        recordsInFile = RecordWriter.Loss()
+        (wasMoved, hasReportedMove) = (false, false)
+        scheduleCheck()
         hasRecord = file.size > 0
         rotationSize = options.rotation?.size ?? .max
         rotationTime = Self.rotationTime(options)
@@ -303,6 +339,81 @@ final class WriterLoop {
             _ = queue.progress(bytes: -again, records: 0)
         }
         prepareHeader(reason)
+    }
+
+    // MARK: - Deleted and moved files
+
+    private func scheduleCheck() {
+        guard output.kind == .file, output.canReopen else { return checkTime = .max }
+        checkTime = Monitor.now + options.placeCheckInterval.wholeNanoseconds
+    }
+
+    /// Begins a new file if the open one was deleted, or if its path has named another file or none for two checks. The
+    /// batch must be unsealed and unwritten.
+    ///
+    /// - Parameter isAsked: Whether a request follows. Requests handle moved files.
+    /// - Returns: Whether there is a new file.
+    private func replaceIfGone(isAsked: Bool) -> Bool {
+        guard output.kind == .file, output.canReopen, !queue.isAbandoned else { return false }
+        scheduleCheck()
+        switch output.place {
+        case .kept:
+            wasMoved = false
+            return false
+        case .moved:
+            guard !isAsked else { return false }
+            // Whoever moves the file usually sends SIGHUP next.
+            defer { wasMoved = true }
+            return wasMoved && replaceMoved()
+        case .deleted:
+            reportDeletion()
+            guard reopenPersistently() else { return false }
+            if !unwrittenLoss.isEmpty { queue.add(lines.loss(unwrittenLoss), before: &batch) }
+            unwrittenLoss = RecordWriter.Loss()
+            return true
+        }
+    }
+
+    private func replaceMoved() -> Bool {
+        do throws(WriterFault) {
+            let file = try files.open()
+            onEvent(.notice(WriterFault(.moved, output.path)))
+            replaceOutput(by: file, .reopened)
+            return true
+        } catch {
+            if !hasReportedMove { onEvent(.notice(WriterFault(.cannotReopen, error.path, error.errno))) }
+            hasReportedMove = true
+            return false
+        }
+    }
+
+    /// Counts the records of the deleted file as lost.
+    private func reportDeletion() {
+        recordsInFile.deletedFile = output.path
+        queue.countDeleted(recordsInFile)
+        unwrittenLoss.add(recordsInFile)
+        unreportedLoss.add(recordsInFile)
+        recordsInFile = RecordWriter.Loss()
+        beginFailing(WriterFault(.deleted, output.path))
+    }
+
+    /// Opens the path until that works; false if the writer is closed before.
+    private func reopenPersistently() -> Bool {
+        var isFirst = true
+        while true {
+            do throws(WriterFault) {
+                replaceOutput(by: try files.open(), .reopened)
+                return true
+            } catch {
+                if isFirst { onEvent(.notice(error)) }
+                isFirst = false
+            }
+            guard !queue.isClosing, !queue.isAbandoned else {
+                giveUp(forEver: true)
+                return false
+            }
+            _ = queue.pause(until: Monitor.now + options.retryInterval.wholeNanoseconds)
+        }
     }
 
     private func reopen() {
@@ -324,6 +435,7 @@ final class WriterLoop {
         if output.size == 0 { hasRecord = false }
         guard hasRecord, isOld || output.size + next > rotationSize else { return }
         do throws(WriterFault) {
+            if output.place == .deleted { reportDeletion() }
             // Somebody else has put it aside already: their file is not ours to rename.
             if output.isInPlace { try files.shift() }
             replaceOutput(by: try files.open(), .rotation)

@@ -58,6 +58,8 @@ extension RecordWriter {
         public var terminalFlushInterval = Duration.milliseconds(5)
         /// How long after a failure the next attempt is made; default 1 s.
         public var retryInterval = Duration.seconds(1)
+        /// How often an open file is compared with its path, to notice that it was deleted or moved; default 1 s.
+        public var placeCheckInterval = Duration.seconds(1)
         /// How long sources are paused before that is reported; default 1 s.
         public var stallNotice = Duration.seconds(1)
         /// Rotation of regular files; default none.
@@ -90,7 +92,8 @@ extension RecordWriter {
             case append
             /// A new file after the old one was put aside for its size.
             case rotation
-            /// ``RecordWriter/reopen()``, or a new attempt after a failure.
+            /// ``RecordWriter/reopen()``, a new attempt after a failure, or a new file after the open one was deleted or
+            /// moved.
             case reopened
             /// Records were dropped before this line.
             case loss
@@ -110,6 +113,8 @@ extension RecordWriter {
         public internal(set) var records: UInt64 = 0
         /// How many bytes of them.
         public internal(set) var bytes: UInt64 = 0
+        /// The path of the file that was deleted with some of them; nil if they were never written.
+        public internal(set) var deletedFile: String?
 
         /// Nothing lost.
         public init() {}
@@ -120,6 +125,7 @@ extension RecordWriter {
         mutating func add(_ other: Loss) {
             records &+= other.records
             bytes &+= other.bytes
+            if let file = other.deletedFile { deletedFile = file }
         }
 
         mutating func add(records: Int, bytes: Int) {
@@ -149,8 +155,12 @@ extension RecordWriter {
     public struct Counters: Sendable, Hashable {
         /// Records written.
         public internal(set) var records: UInt64 = 0
-        /// Records and bytes dropped.
+        /// Records and bytes dropped, or written to a file that was deleted.
         public internal(set) var dropped = Loss()
+        /// Records written to files that were deleted while they were open.
+        public internal(set) var deleted: UInt64 = 0
+        /// Records in the files, unless full files were deleted.
+        public var kept: UInt64 { records - min(records, deleted) }
         /// Files put aside for their size.
         public internal(set) var rotations: UInt64 = 0
         /// Times that an appender had to wait because the buffer was full.
@@ -167,6 +177,7 @@ extension RecordWriter {
         mutating func add(_ other: Counters) {
             records &+= other.records
             dropped.add(other.dropped)
+            deleted &+= other.deleted
             rotations &+= other.rotations
             waits &+= other.waits
             pending += other.pending

@@ -28,6 +28,8 @@ public struct RuleDryRun {
         var roster = Roster()
         var phase = RulePhase.opening
         var transport = RuleTransport.tcp
+        /// Maximum stanza sizes that the server and the client have advertised (XEP-0478), in bytes.
+        var receiverBytes = (server: Int.max, client: Int.max)
     }
 
     private let rules: RuleSet
@@ -134,6 +136,7 @@ public struct RuleDryRun {
         context.now = record.time.nanoseconds
         context.localTime = localTime(record.time)
         context.roster = seen.roster
+        context.receiverBytes = seen.receiverBytes
         return context
     }
 
@@ -142,8 +145,13 @@ public struct RuleDryRun {
             let isSuccess = record.name.map { line.content.span.slice($0).equals("success") } ?? false
             seen.phase = isSuccess ? .binding : .authenticating
         }
-        if let stanza = direction == .send ? seen.send.last : seen.recv.last {
-            seen.roster.observe(stanza, direction, jid: record.jid)
+        if let element = direction == .send ? seen.send.last : seen.recv.last {
+            seen.roster.observe(element, direction, jid: record.jid)
+            if direction == .recv, let features = StreamFeatures(element) {
+                seen.receiverBytes.server = features.itemBytes ?? .max
+            } else if direction == .send, element.name == "bidi", element.namespace == .bidirectional {
+                seen.receiverBytes.client = StreamFeatures.itemBytes(announcedIn: element) ?? .max
+            }
         }
         // Servers and components do not bind a resource: their first stanza shows that the session is open.
         if record.kind == .stanza, seen.phase.isHandshake, direction == .send ? seen.send.isOther : seen.recv.isOther {
@@ -211,9 +219,14 @@ private struct DirectionReader: ~Copyable {
         last = try? parser.parse(decoder)
         let tree = last
         let item = RuleItem(direction, event.head, decoder.bytes)
-        return context.origin == .tap
-            ? rules.judgeInjected(item, tree: { tree }, state: &state, context: context)
-            : rules.judge(item, tree: { tree }, state: &state, context: context)
+        guard context.origin != .tap else {
+            return rules.judgeInjected(item, tree: { tree }, state: &state, context: context)
+        }
+        let verdict = rules.judge(item, tree: { tree }, state: &state, context: context)
+        if direction == .send, verdict.fate == .pass, rules.asksDirectedPresence {
+            state.observePresence(event.head, decoder.bytes)
+        }
+        return verdict
     }
 
     /// Begins a stream if its header was not recorded.

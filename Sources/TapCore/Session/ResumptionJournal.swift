@@ -14,4 +14,18 @@ public protocol ResumptionJournal: Sendable {
 
     /// Returns those of the marks that were added, by this process or another.
     func found(of marks: [[UInt8]]) -> Set<[UInt8]>
+
+    /// Whether marks were added that are not stored yet. Does not block.
+    var hasUnwrittenMarks: Bool { get }
+
+    /// Tries again to store the marks that are not. May wait for a file, as ``add(_:)``.
+    func writeAgain()
+}
+
+extension ResumptionJournal {
+    /// False: ``add(_:)`` stores all marks.
+    public var hasUnwrittenMarks: Bool { false }
+
+    /// Does nothing.
+    public func writeAgain() {}
 }

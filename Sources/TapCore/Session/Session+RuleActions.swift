@@ -12,7 +12,9 @@ extension Session {
         _ rules: SessionRules
     ) {
         rules.isJudged = false
-        if direction == .send, goesOn(decision) { noteDirectedPresence(event, rules) }
+        if direction == .send, goesOn(decision), rules.set.asksDirectedPresence {
+            rules.state.observePresence(event.head, directions.bytes(.send))
+        }
         guard let ruling = rules.ruling else { return }
         perform(ruling, decision, event, direction, rules)
         endSlice(direction, rules)
@@ -76,20 +78,6 @@ extension Session {
         )
         if !mayCreate, rules.isFirst(.loop, place) { note(.loop, place, direction) }
         return mayCreate
-    }
-
-    /// Records directed presence of the client for rules that ask for it.
-    private func noteDirectedPresence(_ event: StreamEvent, _ rules: SessionRules) {
-        guard rules.set.asksDirectedPresence, event.head.kind == .presence else { return }
-        let bytes = directions.bytes(.send)
-        let type = bytes.slice(event.head.type?.range ?? .empty)
-        let isAvailable = event.head.type == nil
-        guard isAvailable || type.equals("unavailable") else { return }
-        if let to = Self.text(event.head.to, in: bytes) {
-            rules.state.notePresence(to: RuleAddress(to).full, isAvailable: isAvailable)
-        } else if !isAvailable {
-            rules.state.endPresence()
-        }
     }
 
     func item(_ direction: Direction) -> [UInt8] {

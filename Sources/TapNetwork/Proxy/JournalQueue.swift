@@ -18,18 +18,28 @@ final class JournalQueue: Sendable {
 
     private struct State {
         var isRunning = false
+        /// Whether the next attempt to write marks is scheduled.
+        var isRetrying = false
         var additions: [Addition] = []
         var searches: [Search] = []
     }
 
     private let journal: any ResumptionJournal
     private let pool: NIOThreadPool
+    private let retryInterval: TimeAmount
     private let state = Mutex(State())
 
     /// Works on a thread of a pool.
-    init(_ journal: any ResumptionJournal, on pool: NIOThreadPool = .singleton) {
+    ///
+    /// - Parameter retryInterval: Time after which marks that the journal could not store are tried again; default 1 s.
+    init(
+        _ journal: any ResumptionJournal,
+        on pool: NIOThreadPool = .singleton,
+        retryInterval: TimeAmount = .seconds(1)
+    ) {
         self.journal = journal
         self.pool = pool
+        self.retryInterval = retryInterval
     }
 
     /// Adds a mark. Completes later on the event loop, also if the journal cannot be written.
@@ -57,6 +67,23 @@ final class JournalQueue: Sendable {
         if begins { pool.submit { _ in self.run() } }
     }
 
+    /// Schedules an attempt to write the marks that the journal could not store, if there are any.
+    private func retryLater(on eventLoop: any EventLoop) {
+        guard journal.hasUnwrittenMarks else { return }
+        let isFirst = state.withLock { state in
+            defer { state.isRetrying = true }
+            return !state.isRetrying
+        }
+        guard isFirst else { return }
+        eventLoop.scheduleTask(in: retryInterval) {
+            self.pool.submit { _ in
+                self.journal.writeAgain()
+                self.state.withLock { $0.isRetrying = false }
+                self.retryLater(on: eventLoop)
+            }
+        }
+    }
+
     /// Answers all that wait, until none do.
     private func run() {
         while true {
@@ -68,6 +95,7 @@ final class JournalQueue: Sendable {
             }
             guard !additions.isEmpty || !searches.isEmpty else { return }
             if !additions.isEmpty { journal.add(additions.map(\.mark)) }
+            if let addition = additions.first { retryLater(on: addition.promise.futureResult.eventLoop) }
             let found = searches.isEmpty ? [] : journal.found(of: searches.flatMap(\.marks))
             // Always asynchronously: the caller may be performing commands.
             for addition in additions {

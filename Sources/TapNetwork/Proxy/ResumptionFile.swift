@@ -16,14 +16,23 @@ public final class ResumptionFile: ResumptionJournal {
     public let path: String
     private let lockTime: Duration
     private let onFailure: @Sendable (String) -> Void
-    /// Held while the file is written: whether a failure was reported.
-    private let hasFailed = Mutex(false)
+    private let state = Mutex(State())
+    /// Whether ``State/unwritten`` has marks, for callers that must not wait for the file.
+    private let isUnwritten = Atomic(false)
+
+    /// Locked while the file is written.
+    private struct State {
+        /// Whether a failure was reported.
+        var hasFailed = false
+        /// Marks that could not be written, the oldest first; at most twice ``capacity``.
+        var unwritten: [[UInt8]] = []
+    }
 
     /// The journal at a path; nothing is opened or made before it is needed.
     ///
     /// - Parameters:
-    ///   - lockTime: How long another process may keep the file locked; default 1 s. Then it is read without the lock, and not
-    ///     written.
+    ///   - lockTime: How long another process may keep the file locked; default 1 s. Then it is read without the lock, and
+    ///     written later.
     ///   - onFailure: Called once, with the operating system's reason, if the file cannot be written.
     public init(
         path: String,
@@ -41,22 +50,47 @@ public final class ResumptionFile: ResumptionJournal {
         return digest.map { Array($0.prefix(Self.markBytes)) }
     }
 
-    /// Appends marks; see ``ResumptionJournal/add(_:)``.
+    /// Appends marks, and those that could not be written before; see ``ResumptionJournal/add(_:)``.
     public func add(_ marks: [[UInt8]]) {
         let whole = marks.filter { $0.count == Self.markBytes }
         guard !whole.isEmpty else { return }
-        hasFailed.withLock { hasFailed in
-            guard !append(Array(whole.joined())), !hasFailed else { return }
-            hasFailed = true
-            onFailure(String(cString: strerror(errno)))
+        state.withLock { state in
+            state.unwritten += whole
+            state.unwritten.removeFirst(max(0, state.unwritten.count - 2 * Self.capacity))
+            writeAll(&state)
         }
+    }
+
+    /// Whether marks wait to be written; see ``ResumptionJournal/hasUnwrittenMarks``.
+    public var hasUnwrittenMarks: Bool { isUnwritten.load(ordering: .relaxed) }
+
+    /// Writes the marks that could not be written before; see ``ResumptionJournal/writeAgain()``.
+    public func writeAgain() {
+        state.withLock { state in
+            if !state.unwritten.isEmpty { writeAll(&state) }
+        }
+    }
+
+    private func writeAll(_ state: inout State) {
+        if append(Array(state.unwritten.joined())) {
+            state.unwritten = []
+        } else if !state.hasFailed {
+            let reason = String(cString: strerror(errno))
+            state.hasFailed = true
+            onFailure(reason)
+        }
+        isUnwritten.store(!state.unwritten.isEmpty, ordering: .relaxed)
     }
 
     /// Reads the file; see ``ResumptionJournal/found(of:)``.
     public func found(of marks: [[UInt8]]) -> Set<[UInt8]> {
-        let (wanted, bytes) = (Set(marks), read())
+        let wanted = Set(marks)
+        let unwritten = state.withLock { wanted.intersection($0.unwritten) }
+        let bytes = read()
         let places = stride(from: 0, through: bytes.count - Self.markBytes, by: Self.markBytes)
-        return Set(places.lazy.map { Array(bytes[$0..<$0 + Self.markBytes]) }.filter { wanted.contains($0) })
+        return unwritten.union(
+            places.lazy.map { Array(bytes[$0..<$0 + Self.markBytes]) }.filter { wanted.contains($0) }
+        )
     }
 
     private func append(_ marks: [UInt8]) -> Bool {
@@ -77,9 +111,12 @@ public final class ResumptionFile: ResumptionJournal {
         // A part of a mark, which is at the end of a torn file, would put all behind it out of place.
         let end = lseek(file, 0, SEEK_END)
         let whole = end - end % off_t(Self.markBytes)
-        guard end >= 0, pwrite(file, marks, marks.count, whole) == marks.count else {
-            let reason = errno
-            if end >= 0 { _ = ftruncate(file, whole) }
+        guard end >= 0 else { return false }
+        let written = pwrite(file, marks, marks.count, whole)
+        guard written == marks.count else {
+            // A short write sets no error: the disk has no space for the rest.
+            let reason = written < 0 ? errno : ENOSPC
+            _ = ftruncate(file, whole)
             errno = reason
             return false
         }
@@ -89,8 +126,8 @@ public final class ResumptionFile: ResumptionJournal {
         let newest = read(file, kept, from: count - kept)
         // What cannot be read whole is shortened another time.
         guard newest.count == kept else { return true }
-        return pwrite(file, newest, newest.count, 0) == newest.count
-            && ftruncate(file, off_t(newest.count)) == 0
+        if pwrite(file, newest, newest.count, 0) == newest.count { _ = ftruncate(file, off_t(newest.count)) }
+        return true
     }
 
     private func read() -> [UInt8] {

@@ -363,7 +363,15 @@ extension ServerSession {
         guard !mechanism.isPlus, let nonce = try? SCRAMMechanism.makeNonce(cryptography) else { return nil }
         return SCRAMServer(
             mechanism,
-            settings: .init(nonce: nonce, decoyKey: directory.decoyKey) { kept($0)?[mechanism.algorithm] },
+            settings: .init(
+                nonce: nonce,
+                decoyKey: directory.decoyKey,
+                decoy: { name in
+                    let account = try? JID(local: name, domain: domain)
+                    return .init(account: account?.normalized.description ?? name)
+                },
+                credentials: { kept($0)?[mechanism.algorithm] }
+            ),
             cryptography: cryptography
         )
     }

@@ -11,6 +11,8 @@ public final class AccountStore: Authenticator {
     /// Iteration count offered to clients, the minimum of RFC 7677 §4: an attacker on this leg has already broken TLS,
     /// and each login waits for the computation.
     private static let iterations = 4096
+    /// Bytes of the salts of accounts with a password.
+    private static let saltLength = 16
 
     private let secrets: [JID: AccountsFile.Secret]
     private let cryptography: any Cryptography
@@ -80,7 +82,7 @@ public final class AccountStore: Authenticator {
             // A client may send the gs2 flag `y` if no channel binding was offered.
             channelBindings: leg.offer.mechanisms.contains { $0.hasSuffix("-PLUS") } ? leg.bindings : [],
             decoyKey: decoyKey,
-            decoyIterations: Self.iterations,
+            decoy: { [self] in decoy($0, domain, scram.algorithm) },
             offer: leg.offer
         ) { [self] name in
             Self.account(name, domain).flatMap { credentials(of: $0, scram.algorithm) }
@@ -159,6 +161,25 @@ public final class AccountStore: Authenticator {
         }
     }
 
+    /// Returns what an unknown account looks like: like one of the file, which a keyed hash of its name selects.
+    private func decoy(_ name: String, _ domain: String, _ algorithm: HashAlgorithm) -> SCRAMServer.Decoy {
+        let account = Self.account(name, domain)?.normalized.description ?? name
+        let known = secrets.values.compactMap { secret -> (salt: Int, iterations: Int)? in
+            switch secret {
+            case .password: (Self.saltLength, Self.iterations)
+            case .keys(let keys): keys.records[algorithm].map { ($0.salt.count, $0.iterations) }
+            }
+        }
+        .sorted { $0 < $1 }
+        let hash = try? cryptography.hmac(.sha256, key: decoyKey, of: Array("decoy \(account)".utf8))
+        guard !known.isEmpty, let hash else {
+            return .init(account: account, saltLength: Self.saltLength, iterations: Self.iterations)
+        }
+        let number = hash.prefix(7).reduce(0) { $0 << 8 | Int($1) }
+        let chosen = known[number % known.count]
+        return .init(account: account, saltLength: chosen.salt, iterations: chosen.iterations)
+    }
+
     private func credentials(of account: JID, _ algorithm: HashAlgorithm) -> SCRAMCredentials? {
         let password: String
         switch secrets[account] {
@@ -171,7 +192,7 @@ public final class AccountStore: Authenticator {
         return try? SCRAMCredentials(
             algorithm,
             password: password,
-            salt: Array(salt.prefix(16)),
+            salt: Array(salt.prefix(Self.saltLength)),
             iterations: Self.iterations,
             cryptography: remembering
         )

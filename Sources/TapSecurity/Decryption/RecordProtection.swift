@@ -85,11 +85,13 @@ final class RecordProtection {
         isNonceImplicit = if case .chaCha20Poly1305 = protection { true } else { isTLS13 }
         self.iv = iv
         nonce = iv + [UInt8](repeating: 0, count: 12 - iv.count)
-        context = try made("EVP_CIPHER_CTX_new") { EVP_CIPHER_CTX_new() }
-        if case .cbc(let hash, _) = protection {
-            mac = Self.makeMAC(hash, macKey)
-        } else {
-            mac = nil
+        let mac: OpaquePointer? = if case .cbc(let hash, _) = protection { try Self.makeMAC(hash, macKey) } else { nil }
+        self.mac = mac
+        do throws(OpenSSLError) {
+            context = try made("EVP_CIPHER_CTX_new") { EVP_CIPHER_CTX_new() }
+        } catch {
+            EVP_MAC_CTX_free(mac)
+            throw error
         }
         let method = EVP_get_cipherbyname(OBJ_nid2sn(suite.cipher))
         try check("EVP_DecryptInit_ex") { EVP_DecryptInit_ex(context, method, nil, nil, nil) }
@@ -106,12 +108,17 @@ final class RecordProtection {
         EVP_MAC_CTX_free(mac)
     }
 
-    private static func makeMAC(_ hash: StaticString, _ key: [UInt8]) -> OpaquePointer? {
-        guard let method = EVP_MAC_fetch(nil, "HMAC", nil) else { return nil }
+    private static func makeMAC(_ hash: StaticString, _ key: [UInt8]) throws(OpenSSLError) -> OpaquePointer {
+        let method = try made("EVP_MAC_fetch") { EVP_MAC_fetch(nil, "HMAC", nil) }
         defer { EVP_MAC_free(method) }
-        let context = EVP_MAC_CTX_new(method)
+        let context = try made("EVP_MAC_CTX_new") { EVP_MAC_CTX_new(method) }
         let parameters = [xmpptap_digest_parameter(hash.pointer), OSSL_PARAM_construct_end()]
-        EVP_MAC_init(context, key, key.count, parameters)
+        do throws(OpenSSLError) {
+            try check("EVP_MAC_init") { EVP_MAC_init(context, key, key.count, parameters) }
+        } catch {
+            EVP_MAC_CTX_free(context)
+            throw error
+        }
         return context
     }
 

@@ -91,11 +91,12 @@ public final class TLSDecryptor {
         // Larger values are errors of the caller, and must not overflow.
         let bytes = min(bytes, 1 << 32)
         guard bytes > 0 else { return }
-        guard flow.failure == nil else { return flow.undecrypted += bytes }
+        guard flow.failure == nil else { return }
         guard !flow.isWaiting else { return fail(flow, .gap(at: flow.offset + flow.buffer.count)) }
         let missing = bytes + flow.buffer.count
         let start = flow.offset + flow.buffer.count
         flow.offset += missing
+        flow.undecrypted += flow.buffer.count
         flow.buffer = []
         beginSearch(flow, missing: missing, at: start)
     }

@@ -15,8 +15,8 @@ public struct SCRAMServer: SASLExchange {
         /// A secret from which constant salts of unknown accounts are derived, so that responses do not reveal which
         /// accounts exist.
         public var decoyKey: [UInt8]
-        /// The iteration count of unknown accounts, which should equal that of known ones.
-        public var decoyIterations: Int
+        /// Returns what an unknown account looks like.
+        public var decoy: @Sendable (_ name: String) -> Decoy
         /// The offer that the client received, which is signed; nil to sign nothing.
         public var offer: LoginOffer?
 
@@ -25,7 +25,7 @@ public struct SCRAMServer: SASLExchange {
             nonce: String,
             channelBindings: [ChannelBinding] = [],
             decoyKey: [UInt8],
-            decoyIterations: Int = 4096,
+            decoy: @escaping @Sendable (_ name: String) -> Decoy = { Decoy(account: $0) },
             offer: LoginOffer? = nil,
             credentials: @escaping @Sendable (_ name: String) -> SCRAMCredentials?
         ) {
@@ -33,8 +33,25 @@ public struct SCRAMServer: SASLExchange {
             self.nonce = nonce
             self.channelBindings = channelBindings
             self.decoyKey = decoyKey
-            self.decoyIterations = decoyIterations
+            self.decoy = decoy
             self.offer = offer
+        }
+    }
+
+    /// The parts of the first message for an unknown account, which must look like that for a known one.
+    public struct Decoy: Sendable {
+        /// The prepared name by which accounts are looked up: the same for all spellings, as the salt of an account is.
+        public let account: String
+        /// The length of the salt in bytes.
+        public let saltLength: Int
+        /// The iteration count.
+        public let iterations: Int
+
+        /// Creates a decoy; lengths and counts should be those of known accounts.
+        public init(account: String, saltLength: Int = 16, iterations: Int = 4096) {
+            self.account = account
+            self.saltLength = saltLength
+            self.iterations = iterations
         }
     }
 
@@ -169,11 +186,15 @@ public struct SCRAMServer: SASLExchange {
     }
 
     private func decoy(for name: String) throws(Refusal) -> SCRAMCredentials {
-        let key = settings.decoyKey
-        let salt = try compute { try $0.hmac(.sha256, key: key, of: Array(name.utf8)) }
+        let (key, decoy) = (settings.decoyKey, settings.decoy(name))
+        var salt = try compute { try $0.hmac(.sha512, key: key, of: Array(decoy.account.utf8)) }
+        while salt.count < decoy.saltLength {
+            let last = salt
+            salt += try compute { try $0.hmac(.sha512, key: key, of: last) }
+        }
         return SCRAMCredentials(
-            salt: Array(salt.prefix(16)),
-            iterations: settings.decoyIterations,
+            salt: Array(salt.prefix(max(0, decoy.saltLength))),
+            iterations: decoy.iterations,
             storedKey: [],
             serverKey: []
         )

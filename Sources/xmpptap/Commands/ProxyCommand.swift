@@ -69,6 +69,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         session.onOversize = proxy.onOversize ?? .relay
         var limits = ProxyLimits(connections: ProcessLimits.sessions)
         interceptPlan.apply(to: &session)
+        if checked?.pin != nil, session.serverTLS == .auto { session.serverTLS = .required }
         // Clients begin as they like: xmpptap offers them STARTTLS itself.
         if checked?.hasOnlyDirectTLS == true, session.clientTLS != .off { session.serverTLS = .direct }
         session.ping = ping

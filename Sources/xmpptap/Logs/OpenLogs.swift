@@ -289,8 +289,8 @@ final class OpenLogs: Sendable {
     /// Prints the name of a capture and the command that explains it.
     static func tellCapture(_ name: String, _ path: CapturePath, _ counters: RecordWriter.Counters) {
         let files = path.shellWords(isRotated: counters.rotations > 0)
-        let records = Plural.of(Int(clamping: counters.records), "record")
-        let advice = counters.records > 0 ? ": xmpptap explain \(files)" : ""
+        let records = Plural.of(Int(clamping: counters.kept), "record")
+        let advice = counters.kept > 0 ? ": xmpptap explain \(files)" : ""
         Console.tell("capture \(name), \(records)\(advice)")
     }
 
@@ -362,8 +362,12 @@ final class OpenLogs: Sendable {
     static func tell(_ event: RecordWriter.Event, of log: LogPlan.Log) {
         switch event {
         case .failed(let fault):
+            let prefix = fault.code == .deleted ? "warning: " : ""
             let outlook = fault.code == .diskFull ? "; records are buffered, then dropped, until there is space" : ""
-            Console.complain("\(log.flag): \(fault)\(outlook)")
+            Console.complain("\(prefix)\(log.flag): \(fault)\(outlook)")
+        case .recovered(let loss) where loss.deletedFile != nil:
+            let records = Plural.of(Int(clamping: loss.records), "record")
+            Console.complain("\(log.name) was created anew; \(records) lost with the deleted file")
         case .recovered(let loss) where loss.isEmpty:
             Console.complain("\(log.name) can be written again; nothing was lost")
         case .recovered(let loss):

@@ -38,7 +38,7 @@ struct InterceptOptions: ParsableArguments {
         help: ArgumentHelp(
             "TLS on the server leg (default: auto).",
             discussion: """
-                auto: as the client leg. required: as auto, and sessions without TLS are refused. direct: direct TLS, \
+                auto: as the client leg; with --pin or --upstream-ca as required. required: as auto, and sessions without TLS are refused. direct: direct TLS, \
                 whatever the client does. off: no TLS, whatever the client does. With direct and off, xmpptap offers \
                 STARTTLS to clients itself, and they must use it.
                 """,

@@ -84,6 +84,11 @@ struct InterceptPlan {
         }
     }
 
+    /// The flag about the server's certificate that was typed, by which sessions without TLS are refused.
+    private static func trustFlag(_ options: InterceptOptions) -> String? {
+        first(of: ["--pin", "--upstream-ca"], in: options)
+    }
+
     private static let aboutServers = ["--upstream-ca", "--pin", "--upstream-insecure", "--upstream-certificate"]
 
     /// Refuses contradictions about the two legs.
@@ -112,6 +117,8 @@ struct InterceptPlan {
         guard let options else { return }
         session.clientTLS = options.clientTls
         session.serverTLS = options.serverTls
+        // The flags are about a certificate: without TLS, nothing would verify the server.
+        if options.serverTls == .auto, Self.trustFlag(options) != nil { session.serverTLS = .required }
         session.stripsBinding = options.channelBinding == .strip
     }
 
@@ -171,7 +178,8 @@ struct InterceptPlan {
                 ? .clear : options.serverTls == .direct || options.clientTls == .direct ? .direct : .any,
             requiring: options.serverTls == .required
                 ? "--server-tls required"
-                : [.required, .direct].contains(options.clientTls) ? "--client-tls \(options.clientTls.rawValue)" : nil,
+                : [.required, .direct].contains(options.clientTls)
+                    ? "--client-tls \(options.clientTls.rawValue)" : Self.trustFlag(options),
             tls: try serverLeg(options)
         )
     }

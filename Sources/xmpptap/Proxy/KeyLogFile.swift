@@ -25,11 +25,12 @@ final class KeyLogFile: Sendable {
     init(_ path: String, writingOn queue: DispatchQueue = DispatchQueue(label: "keylog")) throws(Failure) {
         self.path = path
         self.queue = queue
-        descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw .file("cannot write --keylog \(path): \(Self.reason)") }
+        // A FIFO without a reader would otherwise block; it is refused with ENXIO.
+        descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+        guard descriptor >= 0 || errno == ENXIO else { throw .file("cannot write --keylog \(path): \(Self.reason)") }
         guard let status = FileStatus(descriptor: descriptor), status.isRegular else {
-            close(descriptor)
-            throw .file("--keylog \(path) is not a regular file")
+            if descriptor >= 0 { close(descriptor) }
+            throw .file("--keylog \(path) is not a regular file; choose another name")
         }
         guard status.rights & 0o077 == 0 else {
             close(descriptor)

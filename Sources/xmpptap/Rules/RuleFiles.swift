@@ -55,9 +55,23 @@ enum RuleFiles {
 
     /// The time of day in the time zone of this machine.
     static func localTime(_ time: Timestamp) -> RuleLocalTime {
-        let minutes = (time.nanoseconds / 1_000_000_000 + LocalZone.system.offset(at: time)) / 60
+        localTime(time, offset: LocalZone.system.offset(at: time))
+    }
+
+    /// The time of day in a time zone.
+    ///
+    /// - Parameter offset: Seconds by which the zone is ahead of UTC.
+    static func localTime(_ time: Timestamp, offset: Int64) -> RuleLocalTime {
+        let seconds = floor(time.nanoseconds, 1_000_000_000) + offset
+        let (days, minutes) = (floor(seconds, 86_400), floor(seconds, 60))
         // The first of January 1970 was a Thursday.
-        return RuleLocalTime(minute: Int(minutes % 1440), weekday: Int((minutes / 1440 + 4) % 7))
+        let weekday = days + 4 - 7 * floor(days + 4, 7)
+        return RuleLocalTime(minute: Int(minutes - 1440 * days), weekday: Int(weekday))
+    }
+
+    /// The quotient, rounded down: for times before 1970.
+    private static func floor(_ value: Int64, _ divisor: Int64) -> Int64 {
+        value / divisor - (value % divisor < 0 ? 1 : 0)
     }
 
     /// A file that a rule file names, relative to the current directory.

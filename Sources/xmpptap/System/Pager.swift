@@ -15,8 +15,9 @@ enum Pager {
         return "command -v less >/dev/null || exit \(notFound); exec less"
     }
 
-    /// The status of a shell that found no such program.
+    /// The status of a shell that found no such program, and of one that cannot execute it.
     private static let notFound: Int32 = 127
+    private static let notExecutable: Int32 = 126
 
     /// Runs the pager with the text as its input.
     ///
@@ -43,7 +44,7 @@ enum Pager {
         ends[1] = -1
         var status: Int32 = 0
         while waitpid(pager, &status, 0) < 0, errno == EINTR {}
-        return status & 0x7F != 0 || status >> 8 & 0xFF != notFound
+        return status & 0x7F != 0 || ![notFound, notExecutable].contains(status >> 8 & 0xFF)
     }
 
     /// Starts a shell that runs the command; nil if that fails.

@@ -199,6 +199,61 @@ import XMPPCore
         #expect(dryRun.skipped == 2 && dryRun.judged == 1)
     }
 
+    @Test func `The records of a session give the hits and edits that the session had`() throws {
+        let rules = """
+            ::deliver
+            KIND: message
+            SENT DIRECTED PRESENCE TO SENDER?
+            LOG=directed
+
+            KIND: message
+            LOG=any
+
+            ::send
+            KIND: presence
+            TO: tybalt@example.net/x
+            DROP.
+
+            KIND: message
+            INSPECT: body#=x
+            SET=body#=a text that makes the stanza longer than the limit of the server
+            """
+
+        var options = SessionOptions(level: .trace)
+        let live = LiveRules(try RuleFileTests.load(rules)) { _ in RuleLocalTime() }
+        options.rules = live
+        var harness = SessionHarness(options: options)
+        var login = Array(Conversations.plainLogin.prefix(10))
+        let limits = "<limits xmlns='urn:xmpp:stream-limits:0'><max-bytes>80</max-bytes></limits></stream:features>"
+        login[7].text = login[7].text.replacing("</stream:features>", with: limits)
+        harness.say(login)
+        func message(from: String) -> String { "<message from='\(from)'><body>b</body></message>" }
+        let (romeo, tybalt) = ("Romeo@example.net/Orchard", "tybalt@example.net/x")
+        harness.send("<message to='\(romeo)'><body>x</body></message>")
+        harness.recv(message(from: romeo))
+        harness.send("<presence to='romeo@Example.net/Orchard'/><presence to='\(tybalt)'/>")
+        harness.recv(message(from: romeo) + message(from: tybalt))
+        harness.send("<presence type='unavailable' to='\(romeo)'/>")
+        harness.recv(message(from: romeo))
+        harness.send("<presence to='\(romeo)'/>")
+        harness.recv(message(from: romeo))
+        harness.send("<presence type='unavailable'/>")
+        harness.recv(message(from: romeo))
+
+        var dryRun = RuleDryRun(try RuleFileTests.load(rules)) { _ in RuleLocalTime() }
+        var notes: [String] = []
+        for told in harness.told {
+            let outcome = dryRun.take(RecordLine(told.record.shown, content: told.content.span))
+            #expect(outcome?.edited == nil)
+            notes += outcome?.notes.map(\.text) ?? []
+        }
+        let hits = try #require(live.current).rulesWithHits
+        #expect(hits.map { $0.hits } == [2, 6, 1, 1])
+        #expect(hits.map { $0.hits } == hits.map { UInt64(dryRun.hitCounts[$0.place] ?? 0) })
+        #expect(notes.contains { $0.hasPrefix("edit refused: ") && $0.hasSuffix("the receiver accepts at most 80") })
+        #expect(!String(decoding: harness.toServer, as: UTF8.self).contains("a text that makes"))
+    }
+
     @Test func `A component's stanzas need no bound address`() throws {
         var dryRun = try run("KIND: message\nREPLY=hi")
         _ = dryRun.take(

@@ -134,6 +134,26 @@ let ruleMistakes: [(file: String, faults: [String])] = [
         ["1:7: \"25:00-26:00\" is not a range of times; expected one as in 22:00-6:00 or 10pm-6am"]
     ),
     ("TIME: 9-17\nDROP.", ["1:7: \"9-17\" is not a range of times; expected one as in 22:00-6:00 or 10pm-6am"]),
+    (
+        "TIME: -9:00-17:00\nDROP.",
+        ["1:7: \"-9:00-17:00\" is not a range of times; expected one as in 22:00-6:00 or 10pm-6am"]
+    ),
+    (
+        "TIME: 9:00-17:00-\nDROP.",
+        ["1:7: \"9:00-17:00-\" is not a range of times; expected one as in 22:00-6:00 or 10pm-6am"]
+    ),
+    (
+        "DAY: Mon-\nDROP.",
+        ["1:6: \"Mon-\" is not a day or a range of days; expected days or ranges, as in Mon-Fri, Sunday"]
+    ),
+    (
+        "DAY: -Fri\nDROP.",
+        ["1:6: \"-Fri\" is not a day or a range of days; expected days or ranges, as in Mon-Fri, Sunday"]
+    ),
+    (
+        "DAY: Sun, Mon-Fri-\nDROP.",
+        ["1:11: \"Mon-Fri-\" is not a day or a range of days; expected days or ranges, as in Mon-Fri, Sunday"]
+    ),
     ("DAY: Mo\nDROP.", ["1:6: \"Mo\" is not a day; expected days or ranges, as in Mon-Fri, Sunday"]),
     (
         "DAY: Blursday\nDROP.",
@@ -281,9 +301,17 @@ let ruleMistakes: [(file: String, faults: [String])] = [
     (
         "::user/a\nJUMP CHAIN=user/b\n\n::user/b\nJUMP CHAIN=user/a\n\n::both\nJUMP CHAIN=user/a",
         [
-            "2:12: jump loop through user/b; a chain must not lead back to itself",
-            "5:12: jump loop through user/a; a chain must not lead back to itself",
-            "8:12: jump loop through user/a; a chain must not lead back to itself",
+            "2:12: jump loop: user/b → user/a → user/b; a chain must not lead back to itself",
+            "5:12: jump loop: user/a → user/b → user/a; a chain must not lead back to itself",
+            "8:12: jump loop: user/a → user/b → user/a; a chain must not lead back to itself",
+        ]
+    ),
+    (
+        "::deliver\nJUMP CHAIN=user/a\n\n::user/a\nJUMP CHAIN=user/b\n\n::user/b\nJUMP CHAIN=user/b",
+        [
+            "2:12: user/a leads to a loop of jumps: user/b → user/b; remove one of these jumps",
+            "5:12: jump loop: user/b → user/b; a chain must not lead back to itself",
+            "8:12: jump loop: user/b → user/b; a chain must not lead back to itself",
         ]
     ),
     ("RULEDEP=x", ["1:1: RULEDEP is not supported; it loads code into the server"]),

@@ -1,8 +1,12 @@
 import Foundation
+import Glibc
+import NIOCore
+import NIOPosix
 import Synchronization
-import TapNetwork
 import TapTestKit
 import Testing
+
+@testable import TapNetwork
 
 extension ResumptionFile {
     fileprivate func knows(_ mark: [UInt8]) -> Bool { found(of: [mark]).contains(mark) }
@@ -69,7 +73,7 @@ extension ResumptionFile {
         }
     }
 
-    @Test func `a file that somebody keeps locked is read without the lock, and is not written`() throws {
+    @Test func `a file that somebody keeps locked is read without the lock, and written later`() throws {
         let folder = try TemporaryFolder()
         let failures = Failures()
         let path = folder.path(of: "resumption")
@@ -81,10 +85,49 @@ extension ResumptionFile {
         #expect(flock(other.fileDescriptor, LOCK_EX) == 0)
         file.add([Self.mark(2)])
         #expect(failures.told.withLock { $0.count } == 1)
-        #expect(file.knows(Self.mark(1)) && !file.knows(Self.mark(2)))
+        let another = ResumptionFile(path: path, lockTime: .milliseconds(20)) { Issue.record("\($0)") }
+        #expect(file.knows(Self.mark(1)) && file.knows(Self.mark(2)) && file.hasUnwrittenMarks)
+        #expect(another.knows(Self.mark(1)) && !another.knows(Self.mark(2)))
         try other.close()
-        file.add([Self.mark(2)])
-        #expect(file.knows(Self.mark(2)))
+        file.add([Self.mark(3)])
+        #expect(!file.hasUnwrittenMarks)
+        #expect(another.knows(Self.mark(2)) && another.knows(Self.mark(3)))
+        #expect(try Data(contentsOf: URL(filePath: path)) == Data((1...3).flatMap(Self.mark)))
+    }
+
+    @Test func `marks that wait for a lock are written when it is released`() async throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write("", to: "resumption")
+        let file = ResumptionFile(path: path, lockTime: .milliseconds(5)) { _ in }
+        let other = try FileHandle(forUpdating: URL(filePath: path))
+        #expect(flock(other.fileDescriptor, LOCK_EX) == 0)
+        let queue = JournalQueue(file, retryInterval: .milliseconds(10))
+        try await queue.add(Self.mark(1), on: MultiThreadedEventLoopGroup.singleton.any()).get()
+        #expect(file.hasUnwrittenMarks)
+        try other.close()
+        let end = ContinuousClock.now + .seconds(60)
+        while file.hasUnwrittenMarks, ContinuousClock.now < end { try await Task.sleep(for: .milliseconds(5)) }
+        #expect(try Data(contentsOf: URL(filePath: path)) == Data(Self.mark(1)))
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "needs root for a small file system"))
+    func `a disk with space for a part of the marks is full`() throws {
+        let folder = try TemporaryFolder()
+        let disk = folder.path(of: "disk")
+        try FileManager.default.createDirectory(atPath: disk, withIntermediateDirectories: false)
+        guard mount("tmpfs", disk, "tmpfs", 0, "size=4k") == 0 else {
+            try Test.cancel("a file system cannot be mounted here")
+        }
+        defer { umount2(disk, Int32(MNT_DETACH)) }
+        let failures = Failures()
+        let file = ResumptionFile(path: disk + "/resumption") { reason in
+            failures.told.withLock { $0.append(reason) }
+        }
+        errno = 0
+        file.add((0..<300).map(Self.mark))
+        #expect(failures.told.withLock { $0 } == [String(cString: strerror(ENOSPC))])
+        #expect(try Data(contentsOf: URL(filePath: disk + "/resumption")).isEmpty)
+        #expect(file.knows(Self.mark(299)))
     }
 
     @Test func `a file that cannot be written is reported once`() throws {
@@ -96,6 +139,6 @@ extension ResumptionFile {
         file.add([Self.mark(1)])
         file.add([Self.mark(2)])
         #expect(failures.told.withLock { $0 } == ["Not a directory"])
-        #expect(!file.knows(Self.mark(1)))
+        #expect(file.knows(Self.mark(1)) && file.hasUnwrittenMarks)
     }
 }

@@ -74,6 +74,26 @@ import Testing
         #expect(exchange.step(payload(success, "success")) == .done(nil))
     }
 
+    @Test func `SCRAM does not reveal which accounts exist by the spelling of their names`() throws {
+        let harness = try ServerHarness()
+        func answer(_ name: String) throws -> [Substring] {
+            let client = harness.connect()
+            client.send(ServerHarness.header)
+            let first = Base64.encode(Array("n,,n=\(name),r=abcdefgh".utf8))
+            let challenge = client.send("<auth xmlns='\(sasl)' mechanism='SCRAM-SHA-256'>\(first)</auth>")
+            let bytes = try #require(payload(challenge, "challenge"))
+            return String(decoding: bytes, as: UTF8.self).split(separator: ",").dropFirst().map { $0 }
+        }
+        for name in ["juliet", "nobody"] {
+            let usual = try answer(name)
+            #expect(usual.count == 2)
+            for spelling in [name.uppercased(), name.prefix(1).uppercased() + name.dropFirst()] {
+                #expect(try answer(spelling) == usual)
+            }
+        }
+        #expect(try answer("nobody") != answer("noone"))
+    }
+
     private func payload(_ xml: String, _ name: String) -> [UInt8]? {
         guard xml.hasPrefix("<\(name) xmlns='\(sasl)'>"), xml.hasSuffix("</\(name)>") else { return nil }
         return Base64.decode(String(xml.dropFirst("<\(name) xmlns='\(sasl)'>".count).dropLast("</\(name)>".count)))

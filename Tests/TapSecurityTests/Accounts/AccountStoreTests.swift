@@ -1,4 +1,5 @@
 import TapCore
+import TapRecord
 import TapTestKit
 import Testing
 import XMPPCore
@@ -22,6 +23,40 @@ struct AccountStoreTests {
             }
         }
         return false
+    }
+
+    @Test func `unknown accounts look like those of the file, in each spelling`() throws {
+        let cryptography = OpenSSLCryptography()
+        func keys(_ salt: Int, _ iterations: Int) throws -> AccountsFile.Secret {
+            let record = SCRAMCredentials(
+                salt: [UInt8](repeating: 1, count: salt),
+                iterations: iterations,
+                storedKey: [UInt8](repeating: 2, count: 32),
+                serverKey: [UInt8](repeating: 3, count: 32)
+            )
+            return .keys(try #require(StoredKeys([.sha256: record])))
+        }
+        func answer(_ store: AccountStore, _ name: String) throws -> (salt: [UInt8], iterations: String) {
+            let leg = LoginLeg(offer: LoginOffer(mechanisms: ["SCRAM-SHA-256"]))
+            var server = try #require(store.serverExchange("SCRAM-SHA-256", domain: "example.org", leg))
+            guard case .send(let bytes) = server.step(Array("n,,n=\(name),r=abc".utf8)) else {
+                throw KitError("no answer")
+            }
+            let parts = String(decoding: bytes, as: UTF8.self).split(separator: ",").map { $0.dropFirst(2) }
+            return (try #require(Base64.decode(String(parts[1]))), String(parts[2]))
+        }
+        let juliet = AccountsFile.Account(jid: try JID(parsing: "juliet@example.org"), secret: try keys(24, 10_000))
+        let store = try AccountStore([juliet], cryptography: cryptography)
+        let known = try answer(store, "Juliet")
+        for name in ["nobody", "Nobody", "NOBODY"] {
+            let unknown = try answer(store, name)
+            #expect(unknown.salt.count == known.salt.count && unknown.iterations == known.iterations)
+            #expect(try unknown.salt == answer(store, "nobody").salt)
+        }
+        let romeo = AccountsFile.Account(jid: try JID(parsing: "romeo@example.org"), secret: try keys(80, 4096))
+        let two = try AccountStore([juliet, romeo], cryptography: cryptography)
+        let all = try (0..<40).map { try answer(two, "nobody\($0)") }
+        #expect(Set(all.map { "\($0.salt.count) \($0.iterations)" }) == ["24 10000", "80 4096"])
     }
 
     @Test(arguments: HashAlgorithm.allCases)

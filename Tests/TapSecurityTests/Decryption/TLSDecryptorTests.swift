@@ -1,9 +1,10 @@
 import NIOCore
 import TapCore
 import TapRecord
-import TapSecurity
 import TapTestKit
 import Testing
+
+@testable import TapSecurity
 
 @Suite(.enabled(if: TestProgram.openssl.isInstalled)) struct TLSDecryptorTests {
     /// A TLS version and OpenSSL cipher suites.
@@ -361,6 +362,50 @@ import Testing
             #expect(try #require(decrypted.holes[.send]) >= to - from)
             #expect(decrypted.plaintext[.recv] == recorded.sent[.recv])
         }
+    }
+
+    @Test func `only received bytes count as undecrypted`() async throws {
+        let laboratory = try await TLSLaboratory()
+        let recorded = try RecordedTLS(laboratory)
+        let start = recorded.bytes(.send).count
+        recorded.write(.send, Array("<first/>".utf8))
+        let end = recorded.bytes(.send).count
+        recorded.write(.send, Array("<last/>".utf8))
+        let bytes = recorded.bytes(.send)
+        // The first 7 bytes of the record were received.
+        let decryptor = TLSDecryptor(keyLog: laboratory.makeKeyLog())
+        decryptor.receive(.send, Array(bytes[..<(start + 7)]))
+        decryptor.receive(.recv, recorded.bytes(.recv))
+        decryptor.hole(.send, bytes: end - start - 7)
+        decryptor.receive(.send, Array(bytes[end...]))
+        var decrypted = Decrypted()
+        decrypted.take(from: decryptor)
+        #expect(decrypted.failures == [:] && decrypted.holes == [.send: end - start])
+        #expect(decryptor.undecryptedBytes(.send) == 7)
+        // After a failure, a hole adds nothing.
+        decryptor.hole(.send, bytes: 5)
+        decryptor.finish(.send)
+        decryptor.hole(.send, bytes: 1000)
+        decrypted.take(from: decryptor)
+        #expect(decrypted.failures == [.send: .gap(at: bytes.count)])
+        #expect(decryptor.undecryptedBytes(.send) == 7)
+    }
+
+    @Test func `a MAC that OpenSSL does not know is an error`() throws {
+        let suite = CipherSuite(0xC013)
+        func make(_ hash: StaticString) throws {
+            let protection = CipherSuite.Protection.cbc(hash: hash, macLength: 20)
+            let count = RecordProtection.keyBlockLength(suite, protection)
+            _ = try RecordProtection(
+                suite,
+                protection,
+                keyBlock: [UInt8](repeating: 1, count: count),
+                isClient: true,
+                encryptsThenMACs: false
+            )
+        }
+        try make("SHA1")
+        #expect(throws: OpenSSLError.self) { try make("NONE-SUCH") }
     }
 
     @Test func `a hole may include a KeyUpdate or the rest of the handshake`() async throws {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import TapCore
 import TapNetwork
 import TapSecurity
 import Testing
@@ -128,6 +129,18 @@ struct InterceptPlanTests {
     ) {
         let said = refusal { try Self.plan(flags, allowRemote: remote) }
         #expect(said.contains(words), "\(said)")
+    }
+
+    @Test func `A pin and trust anchors require TLS on the server leg`() throws {
+        func serverTLS(_ flags: [String]) throws -> LegTLS {
+            var session = SessionOptions()
+            try Self.plan(flags).apply(to: &session)
+            return session.serverTLS
+        }
+        #expect(try serverTLS([]) == .auto)
+        #expect(try serverTLS(["--pin", Self.pin]) == .required)
+        #expect(try serverTLS(["--upstream-ca", "a"]) == .required)
+        #expect(try serverTLS(["--pin", Self.pin, "--server-tls", "direct"]) == .direct)
     }
 
     @Test func `The built-in server does not begin with TLS`() {

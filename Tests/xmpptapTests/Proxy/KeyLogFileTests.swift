@@ -1,11 +1,25 @@
 import Dispatch
 import Foundation
+import Glibc
 import TapTestKit
 import Testing
 
 @testable import xmpptap
 
-@Suite struct KeyLogFileTests {
+@Suite(.timeLimit(.minutes(1))) struct KeyLogFileTests {
+    @Test(arguments: [false, true])
+    func `A FIFO is refused at once, with a reader or without`(hasReader: Bool) throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "keys")
+        #expect(mkfifo(path, 0o600) == 0)
+        let reader = hasReader ? open(path, O_RDONLY | O_NONBLOCK) : -1
+        defer { if hasReader { close(reader) } }
+        let failure = #expect(throws: Failure.self) { try KeyLogFile(path) }
+        #expect(failure?.message == "--keylog \(path) is not a regular file; choose another name")
+        #expect(failure?.status == .file)
+        withExtendedLifetime(folder) {}
+    }
+
     @Test func `Lines are appended without waiting for the disk, and all are in the file after a flush`() throws {
         let folder = try TemporaryFolder()
         let path = folder.path(of: "keys")

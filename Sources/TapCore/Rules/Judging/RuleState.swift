@@ -58,14 +58,24 @@ struct RuleState: ~Copyable {
 
     mutating func unmark(_ name: String) { marks[name] = nil }
 
-    /// Records directed presence of the client, or its end.
-    mutating func notePresence(to address: [UInt8], isAvailable: Bool) {
-        guard isAvailable else { return _ = directedPresence.remove(address) }
-        if directedPresence.count < Self.mostMarks { directedPresence.insert(address) }
+    /// Records directed presence of the client, or its end, from a stanza that is forwarded to the server.
+    ///
+    /// - Parameter bytes: The stanza.
+    mutating func observePresence(_ head: StanzaHead, _ bytes: Span<UInt8>) {
+        guard head.kind == .presence else { return }
+        let isAvailable = head.type == nil
+        guard isAvailable || bytes.slice(head.type?.range ?? .empty).equals("unavailable") else { return }
+        if let to = Session.text(head.to, in: bytes) {
+            let address = RuleAddress(to).full
+            if !isAvailable {
+                directedPresence.remove(address)
+            } else if directedPresence.count < Self.mostMarks {
+                directedPresence.insert(address)
+            }
+        } else if !isAvailable {
+            directedPresence = []
+        }
     }
-
-    /// Removes all directed presence.
-    mutating func endPresence() { directedPresence = [] }
 
     /// Restores the state of the session that is resumed.
     mutating func resume(marks: [String: Int64], directedPresence: Set<[UInt8]>) {

@@ -408,7 +408,7 @@ extension RuleParser {
 
     private func times(_ reader: inout RuleReader) throws(RuleFault) -> [(start: Int, end: Int)] {
         try reader.filledList().map { item throws(RuleFault) in
-            let parts = item.text.split(separator: "-").map { RuleReader.trimmed(String($0)) }
+            let parts = Self.ends(of: item.text)
             guard parts.count == 2, let start = Self.minutes(parts[0]), let end = Self.minutes(parts[1]) else {
                 throw item.reader.fault(
                     "\"\(item.text)\" is not a range of times",
@@ -417,6 +417,11 @@ extension RuleParser {
             }
             return (start, end)
         }
+    }
+
+    /// Splits `22:00-6:00` or `Mon-Fri`; an end that is missing is empty.
+    private static func ends(of range: String) -> [String] {
+        range.split(separator: "-", omittingEmptySubsequences: false).map { RuleReader.trimmed(String($0)) }
     }
 
     /// Parses `14:30`, `2:30pm` or `2pm`; 24:00 is the end of the day.
@@ -456,9 +461,12 @@ extension RuleParser {
         }
         var days: UInt8 = 0
         for (text, start) in try reader.filledList() {
-            let parts = text.split(separator: "-").map { RuleReader.trimmed(String($0)) }
-            guard let first = parts.first, let last = parts.last, parts.count <= 2 else {
-                throw start.fault("\"\(text)\" is not a day", "expected days or ranges, as in Mon-Fri, Sunday")
+            let parts = Self.ends(of: text)
+            guard let first = parts.first, let last = parts.last, parts.count <= 2, !parts.contains("") else {
+                throw start.fault(
+                    "\"\(text)\" is not a day or a range of days",
+                    "expected days or ranges, as in Mon-Fri, Sunday"
+                )
             }
             var day = try number(first, start)
             let end = try number(last, start)

@@ -269,13 +269,37 @@ struct RuleParser {
             }
             switch Self.end(of: chain, targets, depth: 1, &ends) {
             case .loop:
-                faults.append(reader.fault("jump loop through \(name)", "a chain must not lead back to itself"))
+                faults.append(Self.loopFault(chain, reader, Self.loop(from: chain, targets, ends), chains.map(\.name)))
             case .depth(let depth) where depth > Self.deepestJump && !isDepthTold:
                 isDepthTold = true
                 faults.append(reader.fault("jumps nested deeper than \(Self.deepestJump) chains"))
             default: break
             }
         }
+    }
+
+    /// Returns the chains of a loop that the jumps of a chain lead to.
+    private static func loop(from chain: Int, _ targets: [Set<Int>], _ ends: [Int: JumpEnd]) -> [Int] {
+        var path = [chain]
+        var places = [chain: 0]
+        while let last = path.last, let next = targets[last].sorted().first(where: { ends[$0] == .loop }) {
+            if let place = places[next] { return Array(path[place...]) }
+            places[next] = path.count
+            path.append(next)
+        }
+        return [chain]
+    }
+
+    private static func loopFault(_ chain: Int, _ reader: RuleReader, _ loop: [Int], _ names: [String]) -> RuleFault {
+        // Rotated to begin with the chain, if that is in it.
+        let start = loop.firstIndex(of: chain) ?? 0
+        let all = (loop[start...] + loop[..<start] + [loop[start]]).map { names[$0] }
+        let shown = all.count > 9 ? all.prefix(7) + ["…"] + all.suffix(1) : all[...]
+        let words = shown.joined(separator: " → ")
+        guard loop.contains(chain) else {
+            return reader.fault("\(names[chain]) leads to a loop of jumps: \(words)", "remove one of these jumps")
+        }
+        return reader.fault("jump loop: \(words)", "a chain must not lead back to itself")
     }
 
     private static func end(of chain: Int, _ targets: [Set<Int>], depth: Int, _ ends: inout [Int: JumpEnd]) -> JumpEnd {
