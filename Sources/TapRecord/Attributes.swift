@@ -1,6 +1,6 @@
 /// An ordered list of named values that a decoder found in an item, ready for people and for JSON.
 public struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
-    /// A value of a fact.
+    /// The value of an attribute.
     public enum Value: Sendable, Hashable {
         case string(String)
         case integer(Int64)
@@ -16,23 +16,23 @@ public struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         public var value: Value
     }
 
-    /// The facts in the order in which they were found.
+    /// The attributes in the order in which they were found.
     public private(set) var entries: [Entry] = []
 
-    /// No facts yet.
+    /// Creates an empty list.
     public init() {}
 
-    /// Attributes in the order given.
+    /// Creates attributes in the given order.
     public init(dictionaryLiteral elements: (String, Value)...) {
         entries = elements.map { Entry(name: $0.0, value: $0.1) }
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     public var isEmpty: Bool { entries.isEmpty }
 
-    /// Puts in the place of each text what `body` makes of it and the name that it stands under; nil leaves it.
+    /// Replaces each text by the result of `body`, which gets the name and the text; nil keeps the text.
     ///
-    /// Most texts stay as they are, and the list, which the session may share, is copied for none of them.
+    /// Most texts are kept, and the list, which the session may share, is not copied for them.
     mutating func change(_ body: (_ name: String, _ text: String) -> String?) {
         for position in entries.indices {
             switch entries[position].value {
@@ -56,10 +56,10 @@ public struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         if let value { entries.append(Entry(name: name, value: value)) }
     }
 
-    /// Makes room for `count` attributes.
+    /// Reserves space for `count` attributes.
     public mutating func reserveCapacity(_ count: Int) { entries.reserveCapacity(count) }
 
-    /// The value of `name`. Setting nil takes the fact away; a new one goes to the end.
+    /// The value of `name`. Setting nil removes the attribute; a new one is appended.
     public subscript(_ name: String) -> Value? {
         get { entries.first { $0.name == name }?.value }
         set {
@@ -79,14 +79,14 @@ public struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
 }
 
 extension Attributes.Value: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral {
-    /// A text.
+    /// Creates a text.
     public init(stringLiteral value: String) { self = .string(value) }
-    /// A whole number.
+    /// Creates an integer.
     public init(integerLiteral value: Int64) { self = .integer(value) }
-    /// A yes or no.
+    /// Creates a Boolean.
     public init(booleanLiteral value: Bool) { self = .boolean(value) }
 
-    /// The value as people read it; a list is joined by commas.
+    /// The value as text for people; a list is joined by commas.
     public var text: String {
         switch self {
         case .string(let text): text

@@ -1,11 +1,11 @@
-/// Which way bytes go, named from the initiator: the client, component or initiating server.
+/// The direction of bytes, named from the initiator: the client, component or initiating server.
 public enum Direction: UInt8, Sendable, Hashable, CaseIterable {
     /// From the initiator to the server.
     case send
     /// From the server to the initiator.
     case recv
 
-    /// The other way.
+    /// The opposite direction.
     public var opposite: Direction { self == .send ? .recv : .send }
     /// The leg on which bytes of this direction arrive.
     public var source: Leg { self == .send ? .client : .server }
@@ -30,7 +30,7 @@ public enum Leg: UInt8, Sendable, Hashable, CaseIterable {
     public var name: StaticString { self == .client ? "client" : "server" }
 }
 
-/// Who made the bytes of an item.
+/// The originator of an item's bytes.
 public enum Origin: UInt8, Sendable, Hashable {
     /// The client or the server.
     case peer

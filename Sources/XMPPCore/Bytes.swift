@@ -2,35 +2,35 @@
     public import _Builtin_intrinsics.intel
 #endif
 
-/// A run of bytes inside an item: offsets from the item's first byte, `end` excluded.
+/// A range of bytes inside an item: offsets from the item's first byte, `end` excluded.
 ///
-/// The range does not contain the bytes; whoever holds the item can read them.
+/// The range does not contain the bytes; the owner of the item can read them.
 public struct ByteRange: Sendable, Hashable, BitwiseCopyable {
     /// Offset of the first byte.
     public var start: Int32
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     public var end: Int32
 
-    /// The run from `start` up to `end`.
+    /// Creates the range from `start` up to `end`.
     @inlinable
     public init(_ start: Int, _ end: Int) {
         self.start = Int32(truncatingIfNeeded: start)
         self.end = Int32(truncatingIfNeeded: end)
     }
 
-    /// The empty run at the beginning.
+    /// The empty range at the beginning.
     public static let empty = ByteRange(0, 0)
 
     /// Number of bytes.
     @inlinable public var count: Int { Int(end) - Int(start) }
     /// Whether the range is empty.
     @inlinable public var isEmpty: Bool { end <= start }
-    /// The same as a range of integers; empty when `end` lies before `start`.
+    /// The range as a range of integers; empty if `end` is before `start`.
     @inlinable public var range: Range<Int> { Int(start)..<Int(max(start, end)) }
 }
 
 extension SIMD16<UInt8> {
-    /// Marks the bytes that are `byte`. Swift compiles `==` of these vectors to a loop, and `<` to two instructions.
+    /// Marks the bytes equal to `byte`. Swift compiles `==` of these vectors to a loop, and `<` to two instructions.
     @inlinable
     @inline(__always)
     package func marks(_ byte: UInt8) -> SIMDMask<SIMD16<Int8>> {
@@ -41,19 +41,19 @@ extension SIMD16<UInt8> {
     @inlinable
     @inline(__always)
     package var unusualMarks: SIMDMask<SIMD16<Int8>> {
-        // As signed numbers the bytes beyond ASCII are below a space as well.
+        // As signed numbers, the bytes beyond ASCII are also below a space.
         unsafeBitCast(self, to: SIMD16<Int8>.self) .< SIMD16<Int8>(repeating: 0x20)
     }
 }
 
 extension SIMD16<UInt8> {
-    /// Marks the bytes that are beyond ASCII, below a space, `<`, `&` or the quote.
+    /// Marks bytes that are beyond ASCII or below a space, `<`, `&` and the quote.
     @inline(__always)
     func textStops(_ quote: UInt8) -> SIMDMask<SIMD16<Int8>> {
         unusualMarks .| marks(0x3C) .| marks(0x26) .| marks(quote)
     }
 
-    /// Marks the bytes that are not letters a to z.
+    /// Marks the bytes that are not lower-case letters a to z.
     @inline(__always)
     var otherThanSmallLetters: SIMDMask<SIMD16<Int8>> {
         (self &- SIMD16<UInt8>(repeating: 0x61)) .> SIMD16<UInt8>(repeating: 25)
@@ -89,7 +89,7 @@ extension Span where Element == UInt8 {
 }
 
 extension SIMDMask<SIMD16<Int8>> {
-    /// A bit for each byte that is marked, the lowest for the first byte.
+    /// A bit for each marked byte, the lowest for the first byte.
     @inlinable
     @inline(__always)
     package var bits: UInt32 {
@@ -100,12 +100,12 @@ extension SIMDMask<SIMD16<Int8>> {
         #endif
     }
 
-    /// ``bits`` without an instruction for it.
+    /// ``bits`` without a special instruction.
     @inlinable
     @inline(__always)
     package var portableBits: UInt32 {
         let words = unsafeBitCast(self, to: SIMD2<UInt64>.self)
-        // The factor brings the lowest bit of each byte into the top byte, in order.
+        // The factor moves the lowest bit of each byte into the top byte, in order.
         func bits(_ word: UInt64) -> UInt64 {
             ((word.littleEndian & 0x0101_0101_0101_0101) &* 0x0102_0408_1020_4080) &>> 56
         }
@@ -124,7 +124,7 @@ extension SIMDMask<SIMD16<Int8>> {
 }
 
 extension Span where Element == UInt8 {
-    /// Whether these bytes are just the text.
+    /// Whether these bytes equal the text.
     @inlinable
     @inline(__always)
     public func equals(_ text: StaticString) -> Bool {
@@ -133,7 +133,7 @@ extension Span where Element == UInt8 {
         return withUnsafeBytes { sameBytes($0.baseAddress, other, $0.count) }
     }
 
-    /// Whether these bytes are `text`, whatever the case of ASCII letters.
+    /// Whether these bytes equal `text`, ignoring the case of ASCII letters.
     @inlinable
     @inline(__always)
     package func equalsIgnoringCase(_ text: StaticString) -> Bool {
@@ -141,7 +141,7 @@ extension Span where Element == UInt8 {
         return isSameIgnoringCase(text)
     }
 
-    /// The same of a text that is as long.
+    /// The same for a text of equal length.
     @usableFromInline
     func isSameIgnoringCase(_ text: StaticString) -> Bool {
         for index in 0..<count {
@@ -152,7 +152,7 @@ extension Span where Element == UInt8 {
         return true
     }
 
-    /// Whether these bytes are the same as `other`.
+    /// Whether these bytes equal `other`.
     @inlinable
     @inline(__always)
     public func equals(_ other: borrowing Span<UInt8>) -> Bool {
@@ -162,18 +162,18 @@ extension Span where Element == UInt8 {
         }
     }
 
-    /// How many bytes are `byte`, or a space or less.
+    /// Returns how many bytes are `byte`, or at most a space.
     package func countSpaces(and byte: UInt8) -> Int {
         let raw = bytes
         var counted = 0
         var index = 0
         while index &+ 16 <= count {
-            // Each of the sixteen sums takes 255 blocks.
+            // Each of the sixteen sums can count 255 blocks.
             let end = Swift.min(count &- 16, index &+ 254 &* 16)
             var sums = SIMD16<UInt8>()
             while index <= end {
                 let block = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
-                // Halved, so that bytes beyond ASCII are not below anything.
+                // Halved, so that bytes beyond ASCII are not negative.
                 let isLow = unsafeBitCast(block &>> 1, to: SIMD16<Int8>.self) .< SIMD16<Int8>(repeating: 0x10)
                 let marks = isLow .| block.marks(0x20) .| block.marks(byte)
                 sums &+= unsafeBitCast(marks, to: SIMD16<UInt8>.self) & SIMD16<UInt8>(repeating: 1)
@@ -188,7 +188,7 @@ extension Span where Element == UInt8 {
         return counted
     }
 
-    /// The first offset from `start` on at which `byte` stands.
+    /// Returns the first offset of `byte` from `start` on.
     package func firstIndex(of byte: UInt8, from start: Int = 0) -> Int? {
         let raw = bytes
         var index = Swift.max(0, start)
@@ -198,7 +198,7 @@ extension Span where Element == UInt8 {
             index &+= 16
         }
         if count >= 16, index < count {
-            // The last block begins in the one before it.
+            // The last block overlaps the previous one.
             let last = count &- 16
             let block = unsafe raw.unsafeLoadUnaligned(fromByteOffset: last, as: SIMD16<UInt8>.self)
             let found = block.marks(byte).bits &>> UInt32(truncatingIfNeeded: index &- last)
@@ -211,7 +211,7 @@ extension Span where Element == UInt8 {
         return nil
     }
 
-    /// Whether `other` occurs in these bytes; nothing occurs in anything.
+    /// Whether `other` occurs in these bytes; an empty `other` always does.
     public func contains(_ other: borrowing Span<UInt8>) -> Bool {
         guard other.count > 0 else { return true }
         guard other.count <= count else { return false }
@@ -222,7 +222,7 @@ extension Span where Element == UInt8 {
         return false
     }
 
-    /// The bytes of `range`, cut to those that there are.
+    /// The bytes of `range`, cut to the existing ones.
     @inlinable
     @inline(__always)
     @_lifetime(copy self)
@@ -251,12 +251,13 @@ extension [UInt8] {
     }
 }
 
-/// Whether `count` bytes at both places are the same: names and URIs are short, so a call would cost more than the work.
+/// Whether `count` bytes at both addresses are equal: names and URIs are short, so a call would cost more than the
+/// comparison.
 @usableFromInline
 @inline(__always)
 func sameBytes(_ one: UnsafeRawPointer?, _ other: UnsafeRawPointer?, _ count: Int) -> Bool {
     guard count > 0, let one, let other else { return count <= 0 }
-    // Longer than a word: word by word, the last one overlapping the one before.
+    // Longer than a word: word by word, the last one overlapping the previous one.
     guard count >= 8 else { return sameShortBytes(one, other, count) }
     var index = 0
     while index < count &- 8 {

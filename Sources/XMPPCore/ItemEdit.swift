@@ -1,23 +1,23 @@
-/// Changes to an item by byte ranges: every byte outside of them stays as it came.
+/// Changes to an item by byte ranges: all other bytes stay unchanged.
 public struct ItemEdit: Sendable {
     private var changes: [(range: ByteRange, bytes: [UInt8])] = []
 
-    /// No change.
+    /// Creates an edit without changes.
     public init() {}
 
-    /// Whether nothing is changed.
+    /// Whether the edit has no changes.
     public var isEmpty: Bool { changes.isEmpty }
 
-    /// Puts `bytes` in the place of a range; an empty range inserts them, no bytes remove it.
+    /// Replaces a range by `bytes`; an empty range inserts them, empty `bytes` remove the range.
     ///
-    /// A change inside another one's range is left out.
+    /// A change inside the range of another one is ignored.
     public mutating func replace(_ range: ByteRange, with bytes: [UInt8] = []) { changes.append((range, bytes)) }
 
-    /// The item with the changes.
+    /// Returns the item with the changes.
     public func applied(to item: Span<UInt8>) -> [UInt8] {
         var bytes: [UInt8] = []
         var position = 0
-        // The outer one of two changes that begin together comes first.
+        // If two changes begin at the same offset, the outer one comes first.
         for change in changes.sorted(by: { ($0.range.start, $1.range.end) < ($1.range.start, $0.range.end) }) {
             let start = Int(change.range.start)
             guard start >= position else { continue }

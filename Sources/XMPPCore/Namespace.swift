@@ -1,10 +1,10 @@
-/// A namespace xmpptap knows by name; every other one is ``other``, with its URI beside it.
+/// A known namespace; any other one is ``other``, with its URI stored beside it.
 ///
 /// Streams are read by namespace and local name, never by prefix (RFC 6120 §4.8.5).
 public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     /// A namespace that is not in this table.
     case other
-    /// No namespace at all (`xmlns=''`, or an attribute without a prefix).
+    /// No namespace (`xmlns=''`, or an attribute without a prefix).
     case none
 
     case xml, xmlns
@@ -170,7 +170,7 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         }
     }
 
-    /// Finds the namespace of the URI `bytes`; ``none`` for no bytes, ``other`` for one that is not in the table.
+    /// Finds the namespace with the URI `bytes`; ``none`` if it is empty, ``other`` if it is not in the table.
     public init(uri bytes: Span<UInt8>) {
         self = NamespaceTable.shared.find(bytes)
     }
@@ -184,19 +184,19 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         }
     }
 
-    /// Whether no protocol known here defines its names.
+    /// Whether it is not defined by a known protocol.
     @inline(__always)
     public var isUnknown: Bool { self == .other || self == .none }
 
-    /// Whether elements of it may have names that no protocol defines: those of unknown namespaces, and what stanzas contain
-    /// in the namespace of the stream.
+    /// Whether its elements may have names that no protocol defines: unknown namespaces, and children of stanzas in the
+    /// namespace of the stream.
     @inline(__always)
     public var hasUnknownNames: Bool { isUnknown || isContent }
 
-    /// Whether elements of this namespace authenticate: SASL of RFC 6120, SASL2 of XEP-0388 and its earlier form.
+    /// Whether its elements are for authentication: SASL of RFC 6120, SASL2 of XEP-0388 and its earlier version.
     public var isSASL: Bool { self == .sasl || isSASL2 }
 
-    /// Whether it is SASL2, of whichever version of XEP-0388.
+    /// Whether it is SASL2, in any version of XEP-0388.
     public var isSASL2: Bool { self == .sasl2 || self == .sasl2Legacy }
 
     /// Calls `body` with the bytes of the URI.
@@ -204,15 +204,15 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         body(UnsafeBufferPointer(start: uri.utf8Start, count: uri.utf8CodeUnitCount).span)
     }
 
-    /// The URI as an array, for those who need a span of it.
+    /// The URI as an array, for callers that need a span.
     var uriBytes: [UInt8] { Array(UnsafeBufferPointer(start: uri.utf8Start, count: uri.utf8CodeUnitCount)) }
 }
 
-/// The known namespaces by a hash of their URI: a URI costs one comparison, an unknown one seldom more.
+/// The known namespaces by a hash of their URI: a lookup needs one comparison, for unknown URIs rarely more.
 private final class NamespaceTable: Sendable {
     static let shared = NamespaceTable()
 
-    /// An empty slot is ``Namespace/other``; at an occupied one the search continues with the next.
+    /// An empty slot is ``Namespace/other``; a search continues after an occupied slot.
     private let slots: InlineArray<256, Namespace>
 
     private init() {
@@ -236,7 +236,7 @@ private final class NamespaceTable: Sendable {
         }
     }
 
-    /// Of the length and four of the bytes, so chosen that the table's own URIs hardly meet.
+    /// Hashes the length and four of the bytes, chosen so that the table's own URIs hardly collide.
     @inline(__always)
     private static func hash(_ uri: Span<UInt8>) -> Int {
         let count = uri.count

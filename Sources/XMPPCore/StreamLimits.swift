@@ -1,23 +1,23 @@
-/// How large the parts of a stream may be. Each limit has a name that errors and flags use.
+/// The limits for the parts of a stream. Each limit has a name that errors and flags use.
 ///
-/// Values below 0 count as 0, those above 1 GiB as 1 GiB. Defaults follow common servers: Prosody's 1 MiB for a stanza;
-/// RFC 6120 §13.12 requires at least 10,000 bytes.
+/// Values below 0 count as 0, those above 1 GiB as 1 GiB. Defaults follow common servers, such as Prosody's 1 MiB for a
+/// stanza; RFC 6120 §13.12 requires at least 10,000 bytes.
 public struct StreamLimits: Sendable, Hashable {
     /// Bytes of one element at the top level (a stanza). Default 1 MiB.
     public var itemBytes: Int
     /// Bytes of one tag with its attributes. Default 64 KiB.
     public var tagBytes: Int
-    /// Elements inside one another, the stream's root counted. Default 256.
+    /// Nested elements, including the stream's root. Default 256.
     public var depth: Int
-    /// Attributes of one element, namespace declarations counted. Default 256.
+    /// Attributes of one element, including namespace declarations. Default 256.
     public var attributes: Int
     /// Bytes of one element or attribute name. Default 1 KiB.
     public var nameBytes: Int
-    /// Namespace declarations in force at one place, the stream's own counted: each prefix is looked for among them.
+    /// Namespace declarations in scope at one place, including the stream's own: each prefix is compared with them.
     /// Default 256.
     public var namespaces: Int
 
-    /// Limits as given; see each for its default.
+    /// Creates limits; see each for its default.
     public init(
         itemBytes: Int = 1 << 20,
         tagBytes: Int = 64 << 10,
@@ -34,7 +34,7 @@ public struct StreamLimits: Sendable, Hashable {
         self.namespaces = namespaces
     }
 
-    /// The same within what offsets into an item can tell.
+    /// The limits reduced to the range of offsets into an item.
     var clamped: StreamLimits {
         func clamp(_ value: Int) -> Int { max(0, min(value, 1 << 30)) }
         return StreamLimits(
@@ -49,9 +49,9 @@ public struct StreamLimits: Sendable, Hashable {
 
     /// The limits of a session that has authenticated.
     public static let authenticated = StreamLimits()
-    /// The limits before authentication: 64 KiB an item, so that a stranger costs little memory.
+    /// The limits before authentication: 64 KiB per item, so that an unauthenticated client uses little memory.
     public static let unauthenticated = StreamLimits(itemBytes: 64 << 10)
-    /// No limits, for items that were accepted or recorded before.
+    /// No limits, for items that were accepted or recorded earlier.
     public static let unlimited = StreamLimits(
         itemBytes: .max,
         tagBytes: .max,

@@ -1,17 +1,17 @@
-/// An array with one owner. It cannot be copied, so that no change looks for other references to its memory.
+/// An array with one owner. It cannot be copied, so that changes need no uniqueness check.
 ///
-/// The only container of this program that manages memory by hand. It checks every index and range, in release builds too, and keeps
-/// its memory when elements are removed: after the first few items of a stream nothing is allocated any more.
+/// The only container of xmpptap with manual memory management. It checks every index and range, in release builds too,
+/// and keeps its memory when elements are removed: after the first few items of a stream it does not allocate any more.
 package struct UniqueArray<Element: BitwiseCopyable>: ~Copyable {
     /// Nil before the first element.
     @usableFromInline var base: UnsafeMutablePointer<Element>?
     @usableFromInline var storedCount = 0
     @usableFromInline var storedCapacity = 0
 
-    /// An empty array without memory.
+    /// Creates an empty array without memory.
     @inlinable package init() {}
 
-    /// An empty array with room for `capacity` elements.
+    /// Creates an empty array with space for `capacity` elements.
     @inlinable package init(capacity: Int) { reserve(capacity) }
 
     deinit { base?.deallocate() }
@@ -46,8 +46,8 @@ package struct UniqueArray<Element: BitwiseCopyable>: ~Copyable {
         get { _overrideLifetime(UnsafeBufferPointer(start: base, count: storedCount).span, borrowing: self) }
     }
 
-    /// The elements of `range`, cut to those that there are. Valid until the next change or the array's end: for owners that lend
-    /// them only as long as they last.
+    /// The elements of `range`, cut to the existing ones. Valid until the next change or the array's end: for owners
+    /// that expose them no longer than that.
     @inlinable
     @inline(__always)
     package func unsafeBuffer(_ range: Range<Int>) -> UnsafeBufferPointer<Element> {
@@ -77,7 +77,7 @@ package struct UniqueArray<Element: BitwiseCopyable>: ~Copyable {
         }
     }
 
-    /// Makes room for `more` elements, growing by doubling.
+    /// Reserves space for `more` elements, growing by doubling.
     @inlinable
     @inline(__always)
     package mutating func reserve(_ more: Int) {
@@ -96,7 +96,7 @@ package struct UniqueArray<Element: BitwiseCopyable>: ~Copyable {
         storedCapacity = larger
     }
 
-    /// Removes all elements but the first `remaining`; does nothing if there are not so many.
+    /// Removes all elements except the first `remaining`; does nothing if there are fewer.
     @inlinable
     @inline(__always)
     package mutating func truncate(to remaining: Int) { storedCount = max(0, min(storedCount, remaining)) }

@@ -1,17 +1,17 @@
 public import TapRecord
 
-/// What a session asks its driver to do. Commands come in order and are performed in order, at once.
+/// A request of a session to its driver. Commands are performed at once and in order.
 public enum Command: Sendable {
     /// Writes ``Session/content`` to the leg on which `direction` leaves.
     case forward(Direction)
-    /// Writes bytes of the proxy's own to a leg.
+    /// Writes bytes that the proxy made to a leg.
     case send(Leg, [UInt8])
-    /// A step of the TLS that is terminated here.
+    /// A step of the TLS that the proxy terminates.
     indirect case tls(TLSCommand)
-    /// Hands a record to the sinks, with ``Session/content`` beside it.
+    /// Passes a record to the sinks, with ``Session/content`` beside it.
     case record(RedactedRecord)
-    /// A step of a login that takes long: it is to be performed elsewhere and handed to ``SessionInput/computed(_:)``. The
-    /// session looks at nothing that comes until then.
+    /// A slow step of a login: perform it on another thread and pass the result to ``SessionInput/computed(_:)``. The
+    /// session decodes no input until then.
     case compute(SlowStep)
     /// Adds this session to the ``ResumptionJournal`` by its mark. Until that is done, the driver performs none of the session's
     /// later commands and flushes nothing: a crash must not leave peers that count differently and a journal that lacks the
@@ -20,16 +20,16 @@ public enum Command: Sendable {
     /// Looks marks up in the ``ResumptionJournal``. The answer is ``SessionInput/searchedJournal(_:isFound:)``; bytes of
     /// the client wait until then.
     case searchJournal([[UInt8]])
-    /// What has become of the injected stanza that has this number: see ``SessionInput/inject(_:)``.
+    /// The outcome of the injected stanza with this number: see ``SessionInput/inject(_:)``.
     case injected(UInt64, InjectionOutcome)
     /// The session with this number is still connected, and this one resumes it. The driver sends it
-    /// ``SessionInput/displaced(by:)``, and this one ``SessionInput/displaces`` when that is done, or where there is no
-    /// such session any more.
+    /// ``SessionInput/displaced(by:)``; when that is done, or if the session no longer exists, it sends this one
+    /// ``SessionInput/displaces``.
     case displace(UInt64)
-    /// Whether to read the leg from now on; sent when it changes. At the beginning both legs are read.
+    /// Whether to read the leg from now on; sent when it changes. Initially both legs are read.
     case read(Leg, Bool)
-    /// What is written to the leg from now on goes out in this shape, in order, and so does its end; nil ends that behind
-    /// what waits.
+    /// Applies traffic shaping to later writes of the leg, and to its end, in order; nil ends the shaping after the
+    /// queued writes.
     case shape(Leg, LinkShape?)
     /// Sends no more on the leg: a FIN, after all that was written before.
     case finish(Leg)
@@ -45,35 +45,35 @@ public enum Command: Sendable {
     }
 }
 
-/// How the bytes of a leg came to an end.
+/// The way in which the input of a leg ended.
 public enum LegEnd: Sendable, Hashable {
     /// The peer sends no more (FIN).
     case finished
     /// The connection was reset (RST).
     case reset
-    /// The connection failed otherwise; words of the operating system.
+    /// The connection failed otherwise; with the operating system's error message.
     case failed(String)
 }
 
-/// What a driver does with the bytes of a read: the result of ``Session/receive(_:_:at:)``.
+/// The driver's action on the bytes of a read: the result of ``Session/receive(_:_:at:)``.
 public enum Disposition: Sendable, Hashable {
-    /// Pass the read on as it is, now; the session only watches.
+    /// Pass the read on unchanged, now; the session only observes.
     case relay
-    /// Keep nothing: the session has the bytes and says by ``Command/forward(_:)`` what goes on.
+    /// Keep nothing: the session stores the bytes and forwards them by ``Command/forward(_:)``.
     case keep
 }
 
 /// Commands that wait for the driver, in order.
 ///
-/// Records stand apart: they are large, and moved only where they are put in and taken out.
+/// Records are stored separately: they are large, and moved only when they are appended and removed.
 struct CommandQueue: ~Copyable {
-    /// What the next command is.
+    /// The kind of the next command.
     enum Kind: UInt8 { case record, send, recv, other }
 
-    /// The first of those that wait, two bits each, the next one lowest.
+    /// The first pending commands, two bits each, the next one lowest.
     private var first: UInt64 = 0
     private var firstCount: UInt64 = 0
-    /// Those behind them: a login's last events have many.
+    /// The commands after those: the last events of a login have many.
     private var later: [Kind] = []
     /// Records, and the commands that are neither records nor forward.
     let records = WaitingRecords()
@@ -89,27 +89,27 @@ struct CommandQueue: ~Copyable {
         firstCount &+= 1
     }
 
-    /// Appends what the redactor makes of a record.
+    /// Appends a record after redacting it.
     ///
-    /// - Parameter domain: The domain at which names of users are meant.
+    /// - Parameter domain: The domain of user names without one.
     @inline(__always)
     mutating func append(_ record: consuming Record, by redactor: Redactor, at domain: String?) {
         records.append(record, by: redactor, at: domain)
         append(.record)
     }
 
-    /// - Parameter direction: Where its bytes go out.
+    /// - Parameter direction: The direction of the forwarded bytes.
     @inline(__always)
     mutating func append(forwarding direction: Direction) { append(direction == .send ? .send : .recv) }
 
-    /// Takes one that is neither a record nor forwards.
+    /// Appends a command other than a record or a forward.
     mutating func append(_ command: consuming Command) {
         assert(command.isOther)
         commands.append(command)
         append(.other)
     }
 
-    /// Goes on to the next one, of which there must be one. A record is to be taken then, or a command.
+    /// Advances to the next command; there must be one. The caller then removes a record or a command.
     @inline(__always)
     mutating func advance() -> Kind {
         let kind = Kind(rawValue: UInt8(truncatingIfNeeded: first & 3)) ?? .other
@@ -136,11 +136,11 @@ struct CommandQueue: ~Copyable {
     }
 }
 
-/// Records that wait, each appended and removed once, without a copy: a copy retains each of the record's texts. Confined to the
-/// thread of its session.
+/// Pending records, each appended and removed once, without a copy: a copy retains each of the record's texts. Confined
+/// to the thread of its session.
 public final class WaitingRecords {
     private struct Queue {
-        /// A record that was removed leaves nil.
+        /// Removed records are nil.
         var records: [RedactedRecord?] = []
         var first = 0
 
@@ -166,17 +166,17 @@ public final class WaitingRecords {
 
     private var queue = Queue()
 
-    /// Room that a session keeps.
+    /// The capacity that an idle session keeps.
     private static let keptCapacity = 2
 
-    /// Appends what the redactor makes of a record.
+    /// Appends a record after redacting it.
     func append(_ record: consuming Record, by redactor: Redactor, at domain: String?) {
         queue.records.append(redactor.redact(record, at: domain))
     }
 
-    /// Calls `body` with the first record, which is removed afterwards. There must be one.
+    /// Calls `body` with the first record, then removes it. There must be one.
     ///
-    /// `inout`, since a record that is borrowed from an array would be copied. Another call during `body` ends the program.
+    /// `inout`, since a record borrowed from an array would be copied. A nested call during `body` ends the program.
     public func useFirst(_ body: (inout RedactedRecord) -> Void) { queue.useFirst(body) }
 
     /// Removes the first record. There must be one.

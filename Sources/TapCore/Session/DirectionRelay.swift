@@ -2,19 +2,19 @@ internal import Synchronization
 internal import TapRecord
 import XMPPCore
 
-/// One direction of a session: what has come, what of it has gone out, and by which rule the rest goes.
+/// One direction of a session: the bytes received, the bytes forwarded, and the mode in which the rest is forwarded.
 ///
-/// Bytes go out in the order in which they came, each once, unless an item is skipped.
+/// Bytes are forwarded in the order of arrival, each once, unless an item is skipped.
 struct DirectionRelay: ~Copyable {
-    /// How bytes pass.
+    /// How bytes are forwarded.
     enum Mode {
-        /// An item goes out when it is complete and has been looked at.
+        /// An item is forwarded after it is complete and decided on.
         case store
-        /// Bytes go out as they come and are looked at afterwards.
+        /// Bytes are forwarded on arrival and decoded afterwards.
         case cutThrough
-        /// The item of which a part has gone out goes on as it comes; the next one is stored.
+        /// The rest of a partly forwarded item is forwarded on arrival; the next item is stored.
         case draining
-        /// Bytes go out and are not decoded, from this offset in the leg on.
+        /// Bytes are forwarded and not decoded, from this offset in the leg.
         case opaque(Opacity, from: UInt64)
     }
 
@@ -24,14 +24,14 @@ struct DirectionRelay: ~Copyable {
         case compression
         /// The stream could not be parsed.
         case unparsable
-        /// It never was XMPP.
+        /// The bytes are not XMPP.
         case foreign
         /// The other direction is not decoded either.
         case paired
-        /// They come after the end of the stream.
+        /// The bytes follow the end of the stream.
         case ended
 
-        /// The word for it in a record.
+        /// The code for it in a record.
         var code: String {
             switch self {
             case .tls: "tls"
@@ -43,52 +43,52 @@ struct DirectionRelay: ~Copyable {
         }
     }
 
-    /// What is still to go out of an item.
+    /// The part of an item that is not forwarded yet.
     enum Outgoing {
         case nothing
-        /// All of it: ``decoder`` has its bytes.
+        /// The whole item: its bytes are in ``decoder``.
         case item
-        /// The end of it, since the beginning has gone.
+        /// The end of the item, since the beginning has been forwarded.
         case rest([UInt8])
     }
 
-    /// Has a relay handed over by its address: to read one field the compiler would otherwise load them all.
+    /// Forces pass-by-reference: to read one field, the compiler would otherwise load all of them.
     private let anchor = Atomic<Bool>(false)
     let direction: Direction
     private(set) var mode = Mode.store
     private(set) var decoder: StreamDecoder
-    /// Bytes that have arrived.
+    /// Number of bytes received.
     private(set) var received: UInt64 = 0
-    /// Offset in the leg up to which bytes have gone out or were skipped.
+    /// Offset in the leg up to which bytes were forwarded or skipped.
     private var forwarded: UInt64 = 0
-    /// Items that wait for an event, and go out before all that follows them.
+    /// Items that are delayed until an event; they are forwarded before all later bytes.
     private(set) var buffered: [UInt8]?
-    /// Items that are stored wait until ``release()``, and so does the end of the leg.
+    /// Stored items, and the end of the leg, are held until ``release()``.
     private(set) var isHeld = false
-    /// The last event's item stays in ``decoder`` while the direction is held, whatever comes behind it.
+    /// The last event's item stays in ``decoder`` while the direction is held.
     private var keepsItem = false
-    /// A rule lets the last event's item wait in ``decoder``, and all that follows it.
+    /// A rule delays the last event's item, which stays in ``decoder``, and all later ones.
     private(set) var isDelayed = false
 
-    // What the session has noticed about the direction.
+    // The session's notes about the direction.
 
     /// The running digest of bytes that records do not show.
     var digest: (any Digest)?
     /// The decoder may have another event.
     var hasInput = false
-    /// When the bytes came last that passed as they came; nil before.
+    /// When bytes last arrived that were forwarded at once; nil before.
     var arrival: Run.Instant?
-    /// The stream's end tag has passed.
+    /// The stream's end tag was forwarded.
     var hasClosedStream = false
-    /// TLS has begun, and a new stream in it is due.
+    /// TLS has begun, and a new stream inside it is expected.
     var mayRestart = false
     /// A stream restarted unexpectedly; reported once.
     var hasRestartedUncalled = false
-    /// The most bytes that the receiver has said to accept in one element (XEP-0478).
+    /// The largest element in bytes that the receiver has announced to accept (XEP-0478).
     var receiverBytes = Int.max
     /// How the leg's input ended; nil while it is open.
     var end: LegEnd?
-    /// The end has been passed on.
+    /// The end of input was passed on.
     var hasPassedEnd = false
 
     init(_ direction: Direction, limits: StreamLimits, outline: ItemOutline?) {
@@ -96,19 +96,19 @@ struct DirectionRelay: ~Copyable {
         decoder = StreamDecoder(limits: limits, outline: outline)
     }
 
-    /// The limits of what is decoded; change them at an event.
+    /// The decoder's limits; change them only at an event.
     var limits: StreamLimits {
         get { decoder.limits }
         set { decoder.limits = newValue }
     }
 
-    /// Bytes that have arrived and belong to no event yet.
+    /// Bytes received that belong to no event yet.
     var waiting: Int { decoder.pendingCount }
 
-    /// Offset in the leg up to which bytes were taken to be decoded.
+    /// Offset in the leg up to which bytes were passed to the decoder.
     var arrived: UInt64 { decoder.position + UInt64(waiting) }
 
-    /// Whether the peer that the bytes come from is gone: what has not passed will not be missed.
+    /// Whether the sending peer has disconnected abnormally: it does not need the bytes that are not forwarded.
     var isGone: Bool {
         switch end {
         case .reset, .failed: true
@@ -116,7 +116,7 @@ struct DirectionRelay: ~Copyable {
         }
     }
 
-    /// Whether an item is still here as a whole when it is looked at, so that anything may become of it.
+    /// Whether items are stored until they are decided on, so that they can still be changed or dropped.
     var isStoring: Bool {
         if case .store = mode { return true }
         return false
@@ -127,18 +127,19 @@ struct DirectionRelay: ~Copyable {
         return false
     }
 
-    /// Whether bytes pass without being decoded.
+    /// Whether bytes are forwarded without being decoded.
     var isOpaque: Bool {
         if case .opaque = mode { return true }
         return false
     }
 
-    /// No item is looked at until ``release()``. One of which a part has gone out goes on, though the direction is held.
+    /// Whether decoding is paused until ``release()``. A partly forwarded item continues, even if the direction is
+    /// held.
     var isWaiting: Bool { (isHeld || isDelayed) && isStoring }
 
     // MARK: Bytes in
 
-    /// Counts bytes that have arrived; whether they are the first.
+    /// Counts received bytes; returns whether they are the first.
     mutating func count(_ bytes: Int) -> Bool {
         defer { received += UInt64(bytes) }
         return received == 0
@@ -162,16 +163,16 @@ struct DirectionRelay: ~Copyable {
         }
     }
 
-    /// Puts the next event into `event`; false when more bytes are needed.
+    /// Puts the next event into `event`; returns false if more bytes are needed.
     @inline(__always)
     mutating func next(into event: inout StreamEvent) -> Bool { decoder.next(into: &event) }
 
-    /// What is left when no more bytes will come; nil where nothing is.
+    /// Returns the event at the end of input; nil if there is none.
     mutating func finish() -> StreamEvent? { decoder.finish() }
 
     // MARK: Bytes out
 
-    /// Lets the last event's item go out, as far as it has not.
+    /// Marks the last event's item as forwarded; returns the part that is still to be written.
     mutating func pass(_ event: StreamEvent) -> Outgoing {
         let end = event.position + event.length
         let gone = forwarded
@@ -183,11 +184,11 @@ struct DirectionRelay: ~Copyable {
         return .rest(rest)
     }
 
-    /// Lets the last event's item go no further.
+    /// Skips the rest of the last event's item.
     mutating func skip(_ event: StreamEvent) {
         let end = event.position + event.length
         forwarded = max(forwarded, end)
-        // Of an item beyond the limit the fragments are not its end.
+        // The fragments of an item beyond the limit are not its end.
         if case .draining = mode, case .item = event.kind, end == forwarded { mode = .store }
     }
 
@@ -200,13 +201,13 @@ struct DirectionRelay: ~Copyable {
         buffered = bytes
     }
 
-    /// Holds the direction with the last event's item, which has not passed, until ``release()``.
+    /// Holds the direction together with the last event's item, which was not forwarded, until ``release()``.
     mutating func keep() {
         hold()
         keepsItem = isHeld
     }
 
-    /// Puts other bytes in the place of what is stored.
+    /// Replaces the buffered items.
     mutating func setBuffered(_ bytes: [UInt8]?) { buffered = bytes }
 
     mutating func takeBuffered() -> [UInt8]? {
@@ -214,7 +215,8 @@ struct DirectionRelay: ~Copyable {
         return buffered
     }
 
-    /// Takes what belongs to no event yet and has not gone out, to go out now; nil where that is nothing.
+    /// Returns the bytes that belong to no event yet and were not forwarded, and marks them as forwarded; nil if there
+    /// are none.
     mutating func takeRest() -> [UInt8]? {
         let start = max(forwarded, decoder.position)
         let end = decoder.position + UInt64(decoder.pendingCount)
@@ -227,26 +229,27 @@ struct DirectionRelay: ~Copyable {
 
     // MARK: Modes
 
-    /// Lets items wait that are stored, until ``release()``. Bytes that pass as they come cannot wait: they have gone.
+    /// Holds stored items until ``release()``. Bytes in cut-through or opaque mode cannot be held: they are already
+    /// forwarded.
     mutating func hold() { if !isCutThrough, !isOpaque { isHeld = true } }
 
-    /// Goes on with items that wait.
+    /// Resumes held items.
     mutating func release() {
         isHeld = false
         keepsItem = false
         hasInput = true
     }
 
-    /// Lets the last event's item wait, until ``endDelay()``.
+    /// Delays the last event's item until ``endDelay()``.
     mutating func delay() { isDelayed = true }
 
-    /// The item is no longer waited for.
+    /// Ends the delay of the item.
     mutating func endDelay() {
         isDelayed = false
         hasInput = true
     }
 
-    /// Lets bytes pass as they come, at once; what waits is taken by ``takeRest()``.
+    /// Forwards bytes on arrival from now on; the caller forwards pending ones with ``takeRest()``.
     mutating func enterCutThrough() {
         mode = .cutThrough
         isHeld = false
@@ -258,22 +261,22 @@ struct DirectionRelay: ~Copyable {
         mode = waiting == 0 && decoder.isBetweenItems ? .store : .draining
     }
 
-    /// Lets the item that is coming go on as it comes, though items are stored.
+    /// Forwards the incomplete item on arrival, although items are stored.
     mutating func drain() { mode = .draining }
 
-    /// Ceases to decode; what waits is taken by ``takeRest()``.
+    /// Stops decoding; the caller forwards pending bytes with ``takeRest()``.
     mutating func turnOpaque(_ why: Opacity) {
         mode = .opaque(why, from: decoder.position)
         isHeld = false
         isDelayed = false
     }
 
-    /// Gives up the decoder of bytes that are not decoded, with what it has kept.
+    /// Frees the decoder of a direction that is no longer decoded, with its buffer.
     mutating func dropIdleDecoder() {
         if isOpaque, waiting > 0 { decoder = StreamDecoder() }
     }
 
-    /// Begins anew: what comes from here on is what TLS carried.
+    /// Restarts decoding: later bytes are the plaintext of TLS.
     mutating func enterTLS() {
         decoder.restart()
         mayRestart = decoder.epoch > 0
@@ -296,7 +299,7 @@ struct Directions: ~Copyable {
         ]
     }
 
-    // One place to yield from, so that these are inlined: otherwise every use allocates a frame and moves a whole pipe.
+    // A single yield statement allows inlining: otherwise every use allocates a frame and moves a whole relay.
     subscript(direction: Direction) -> DirectionRelay {
         @inline(__always) _read { yield both[Int(direction.rawValue)] }
         @inline(__always) _modify { yield &both[Int(direction.rawValue)] }

@@ -1,27 +1,27 @@
 public import TapRecord
 
-/// An item that is held for a person, and all that follows it in its direction: see ``Session/heldItems``.
+/// An item that is held for the user, with all later ones of its direction: see ``Session/heldItems``.
 public struct HeldItem: Sendable, Hashable {
     /// Its number within the session, from 1.
     public let number: UInt64
-    /// Which way it goes.
+    /// Its direction.
     public let direction: Direction
-    /// The whole item, as it would go out. Nothing is redacted.
+    /// The whole item, as it would be forwarded. It is not redacted.
     public let bytes: [UInt8]
-    /// The rule that holds it; nil of one that a ``StanzaPause`` holds.
+    /// The rule that holds it; nil if a ``StanzaPause`` holds it.
     public let rule: RulePlace?
-    /// When it came.
+    /// When it arrived.
     public let since: Run.Instant
-    /// When it passes by itself, in nanoseconds of the run.
+    /// When it is forwarded automatically, in nanoseconds of the run.
     public let deadline: Int64
 }
 
-/// Stanzas that are to be held for a person, as they come: see ``SessionInput/pause(_:)``.
+/// A request to hold stanzas for the user on arrival: see ``SessionInput/pause(_:)``.
 public struct StanzaPause: Sendable {
-    /// Stanzas that can be asked for at once.
+    /// The largest number of stanzas in one request.
     public static let mostStanzas = 1000
 
-    /// Why there is no such pause.
+    /// The reason why a pause is invalid.
     public struct Unusable: Error, CustomStringConvertible {
         /// Each mistake in the conditions, separated by `; `.
         public let description: String
@@ -29,16 +29,16 @@ public struct StanzaPause: Sendable {
 
     let direction: Direction?
     let count: Int
-    /// One rule with the action PAUSE; nil holds any stanza.
+    /// One rule with the action PAUSE; nil holds every stanza.
     let rules: RuleSet?
 
-    /// Takes the conditions of a rule, one per line; empty text holds any stanza.
+    /// Parses the conditions of a rule, one per line; empty text holds every stanza.
     ///
     /// - Parameters:
-    ///   - direction: Nil is both.
+    ///   - direction: Nil for both.
     ///   - count: 1 to ``mostStanzas``.
-    /// - Throws: ``Unusable`` for what is no condition, and for those that need what only rules are given: the time of day
-    ///   and round trips.
+    /// - Throws: ``Unusable`` for invalid conditions, and for conditions that are only available to rules: the time of
+    ///   day and round trips.
     public init(_ direction: Direction?, count: Int = 1, conditions: String = "") throws(Unusable) {
         self.direction = direction
         self.count = count
@@ -62,12 +62,13 @@ public struct StanzaPause: Sendable {
     }
 }
 
-/// What becomes of an item that was held: see ``SessionInput/release(_:_:)``.
+/// The action on a held item: see ``SessionInput/release(_:_:)``.
 public enum HeldRelease: Sendable, Hashable {
-    /// It goes on.
+    /// Forward it.
     case pass
-    /// It goes no further.
+    /// Drop it.
     case drop
-    /// One other whole element goes on in its place. One that cannot stand there is refused, and the item stays held.
+    /// Forward one other whole element instead. If that cannot replace the item, it is refused, and the item stays
+    /// held.
     case replace([UInt8])
 }

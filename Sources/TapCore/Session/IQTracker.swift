@@ -3,8 +3,8 @@ import XMPPCore
 
 /// Pairs iq requests with their answers, by id, direction and address (RFC 6120 §8.2.3, §10.3.3).
 ///
-/// An answer goes the other way, carries the request's id, and comes from where the request went: a request without
-/// `to` is answered by the account itself, which may write no address, its bare or full JID, or its domain.
+/// An answer has the opposite direction, the request's id, and the request's `to` as its `from`: a request without `to`
+/// is answered by the account itself, which may write no address, its bare or full JID, or its domain.
 ///
 /// Each direction is bounded by ``capacity``, ``byteCapacity`` and ``capacityPerID``. Beyond a bound the oldest request is
 /// evicted, and its answer is recorded without request and round trip. A request and an answer cost O(1), however many
@@ -18,12 +18,12 @@ struct IQTracker {
     /// unique for each sender (RFC 6120 §8.1.3), but on a component's or server's stream several users may choose the same.
     static let capacityPerID = 32
 
-    /// A request that has no answer yet.
+    /// A request without an answer so far.
     struct Request {
         var sequence: UInt64
         var monotonic: Int64
         var purpose: Purpose
-        /// What it asks for, in words.
+        /// A description of the request, for the record.
         var summary: Prose?
 
         var isPing: Bool {
@@ -31,15 +31,15 @@ struct IQTracker {
         }
     }
 
-    /// What the session does with an answer.
+    /// The session's action on an answer.
     enum Purpose: Sendable {
         case ordinary
-        /// It asks for nothing but a sign of life (XEP-0199).
+        /// A ping: it only requests an answer (XEP-0199).
         case ping
         case bind
-        /// It begins a session (RFC 3921 §3).
+        /// It starts a session (RFC 3921 §3).
         case session
-        /// It asks what legacy authentication takes.
+        /// It requests the fields of legacy authentication.
         case legacyFields
         case legacyAuthentication(jid: String?)
         case registration
@@ -57,11 +57,11 @@ struct IQTracker {
         recv = PendingRequests(hashMask: hashMask)
     }
 
-    /// Stanzas of both servers go by this stream (XEP-0288).
+    /// The stream carries stanzas of both servers (XEP-0288).
     mutating func observeBidirectional() { isBidirectional = true }
 
-    /// Whether answers come on the stream that the request went out on. Servers have one for each way, unless both go by
-    /// one.
+    /// Whether answers arrive on the stream of their request. Servers use one stream for each way, unless one carries
+    /// both.
     func expectsAnswers(on kind: SessionInfo.StreamKind) -> Bool { kind != .server || isBidirectional }
 
     /// Number of pending requests.
@@ -73,7 +73,7 @@ struct IQTracker {
     /// Work so far: addresses parsed.
     var parses: Int { send.parses + recv.parses }
 
-    /// - Parameter from: Who asks, on a stream of many users; on a client's it is always the same and left empty.
+    /// - Parameter from: The sender, on a stream of many users; empty on a client's stream, since it never changes.
     mutating func note(
         _ direction: Direction,
         id: Span<UInt8>,
@@ -91,7 +91,7 @@ struct IQTracker {
         }
     }
 
-    /// The unanswered requests of a direction, oldest first.
+    /// Returns the unanswered requests of a direction, oldest first.
     func pending(_ direction: Direction, limit: Int, _ now: Int64, _ redactor: Redactor) -> [PendingRequest] {
         var pending: [PendingRequest] = []
         (direction == .send ? send : recv).forEach(limit: limit) { request, id, to in
@@ -109,13 +109,13 @@ struct IQTracker {
         return pending
     }
 
-    /// Whether a request of this direction has no answer yet.
+    /// Whether a direction has an unanswered request.
     func isPending(_ direction: Direction) -> Bool { (direction == .send ? send.count : recv.count) > 0 }
 
-    /// When the oldest unanswered ping of this direction passed, in nanoseconds of the run.
+    /// When the oldest unanswered ping of this direction was forwarded, in nanoseconds of the run.
     func oldestPing(_ direction: Direction) -> Int64? { direction == .send ? send.oldestPing : recv.oldestPing }
 
-    /// Takes the request that an answer going in `direction` belongs to; nil where there is none.
+    /// Removes and returns the request that an answer in `direction` belongs to; nil if there is none.
     mutating func answer(
         _ direction: Direction,
         id: Span<UInt8>,

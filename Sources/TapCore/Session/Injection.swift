@@ -1,7 +1,7 @@
 public import TapRecord
 public import XMPPCore
 
-/// A stanza that this program puts into a session's stream.
+/// A stanza that xmpptap inserts into a session's stream.
 public struct Injection: Sendable {
     /// Marks pings that the session sends.
     static let pingNumber = UInt64.max
@@ -9,28 +9,28 @@ public struct Injection: Sendable {
     static let repeatedNumber = UInt64.max - 1
     /// Marks stanzas of rules.
     static let ruleNumber = UInt64.max - 2
-    /// Marks copies that a rule sends behind a stanza.
+    /// Marks copies that a rule sends after a stanza.
     static let copyNumber = UInt64.max - 3
 
-    /// Chosen by the caller; comes back with what becomes of the stanza. The session uses the four highest numbers.
+    /// Chosen by the caller; repeated in the outcome. The session uses the four highest numbers.
     public var number: UInt64
-    /// One whole stanza as it goes out, with nothing but white space around it, which does not go out.
+    /// One whole stanza; white space around it is not sent.
     public var item: [UInt8]
-    /// The item goes out as it is, whatever it is, checked for nothing but its size: what is wrong in it is meant. Its
-    /// whole stanzas are counted. Default false.
+    /// Sends the item unchanged, and checks only its size: errors in it are intended. Its whole stanzas are counted.
+    /// Default false.
     public var isRaw: Bool
-    /// The leg on which it goes out.
+    /// The leg on which it is sent.
     public var destination: Leg
-    /// The answer to this iq request is for the caller: it does not pass. Default false.
+    /// The answer to this iq request is returned to the caller and not forwarded. Default false.
     public var swallowsAnswer: Bool
-    /// Nanoseconds for which it may wait to go out, and its answer may take. Default ``usualTimeout``.
+    /// The time limit in nanoseconds, for sending it and for its answer. Default ``usualTimeout``.
     public var timeout: Int64
     /// 10 s in nanoseconds.
     public static let usualTimeout: Int64 = 10_000_000_000
     /// The longest ``timeout`` that users may ask for: five minutes, in nanoseconds.
     public static let longestTimeout: Int64 = 300_000_000_000
 
-    /// Puts the parts together.
+    /// Creates an injection.
     public init(
         _ item: [UInt8],
         to destination: Leg,
@@ -48,56 +48,56 @@ public struct Injection: Sendable {
     }
 }
 
-/// What becomes of an ``Injection``: it fails, or it is sent and then, where its answer was asked for, answered or failed.
+/// The outcome of an ``Injection``: it fails, or it is sent and then, if its answer was requested, answered or failed.
 public enum InjectionOutcome: Sendable, Hashable {
-    /// It has gone out.
+    /// It was sent.
     case sent
-    /// The answer has come, a result or an error, after this many nanoseconds.
+    /// The answer, a result or an error, arrived after this many nanoseconds.
     case answered([UInt8], roundTrip: Int64)
-    /// It does not go out, or its answer does not come.
+    /// It was not sent, or its answer did not arrive.
     case failed(InjectionFault)
 }
 
-/// Why a stanza cannot be injected, or has no answer.
+/// The reason why a stanza cannot be injected, or has no answer.
 public enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The session is not ready yet: a stanza before that ends it (RFC 6120 §7.1).
+    /// The session is not open yet: an earlier stanza would end it (RFC 6120 §7.1).
     case notOpen
-    /// The stream has ended, or ended while the stanza or its answer was waited for.
+    /// The stream has ended, or ended before the stanza was sent or its answer arrived.
     case ended
-    /// The stream is not decoded, so that nobody knows where an item ends.
+    /// The stream is not decoded, so that the item boundaries are unknown.
     case notDecoded
     /// It is larger than this many bytes, the limit of an item.
     case tooLarge(limit: Int)
-    /// It is larger than this many bytes, the most that its receiver has said to accept (XEP-0478).
+    /// It is larger than this many bytes, the most that its receiver has announced to accept (XEP-0478).
     case overReceiverLimit(Int, Leg)
-    /// It is no XML that may stand in a stream; the offset is that within the item.
+    /// It is not valid XML for a stream; the offset is that within the item.
     case malformed(ScanFault)
-    /// It is no whole item, or none at all.
+    /// The item is incomplete or empty.
     case incomplete
-    /// More follows behind the first item; the offset is that of the second within the bytes.
+    /// More data follows the first item; the offset is that of the second within the bytes.
     case severalItems(offset: Int)
     /// It ends the stream.
     case streamEnd
-    /// It is no iq, message or presence of the stream's namespace.
+    /// It is not an iq, message or presence of the stream's namespace.
     case notStanza
-    /// The value of its `from` or `to` is no JID.
+    /// The value of its `from` or `to` is not a JID.
     case notAddress(String, attribute: String)
     /// It lacks its `from` or `to`, in a stream of servers (RFC 6120 §8.1.1.2, §8.1.2.2) or of a component (XEP-0114).
     case noAddress(attribute: String)
-    /// To the server with a sender that is not the session's own, which ends the session (RFC 6120 §8.1.2.1).
+    /// To the server, with a sender other than the session's own JID, which ends the session (RFC 6120 §8.1.2.1).
     case foreignSender(String, jid: String)
-    /// To the server with a sender of another domain than that of the server or component, which ends the stream (RFC 6120
-    /// §8.1.2.2, XEP-0114).
+    /// To the server, with a sender of a domain other than that of the server or component, which ends the stream (RFC
+    /// 6120 §8.1.2.2, XEP-0114).
     case foreignDomain(String, domain: String)
-    /// It is of another kind than the held stanza in whose place it is to go out.
+    /// Its kind differs from that of the held stanza that it is to replace.
     case otherKind(StanzaHead.Kind)
-    /// Its answer was asked for, but it is no iq request with an id.
+    /// Its answer was requested, but it is not an iq request with an id.
     case notRequest
-    /// As much waits as may: items, or bytes of them.
+    /// Too many items, or bytes of them, are waiting.
     case tooManyWaiting(limit: Int)
-    /// The item that is passing did not end in time.
+    /// The current item of the stream did not end in time.
     case noBoundary
-    /// The answer did not come in time. One that comes later does not pass either.
+    /// The answer did not arrive in time. A later one is not forwarded either.
     case noAnswer
 
     /// The reason as a clause.
@@ -127,37 +127,37 @@ public enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// An item that waits to be injected, or whose answer is waited for.
+/// An item that is waiting to be injected, or for its answer.
 final class InjectedItem {
     let number: UInt64
     let swallowsAnswer: Bool
-    /// When it is given up, in nanoseconds of the run.
+    /// The time limit, in nanoseconds of the run.
     let deadline: Int64
-    /// What goes out.
+    /// The bytes to send.
     let bytes: [UInt8]
-    /// The stanza that it is, without white space around it; nil for raw bytes that are something else.
+    /// The stanza, without white space around it; nil for raw bytes that are not one stanza.
     let event: StreamEvent?
     /// The stanza's bytes.
     let stanza: [UInt8]
-    /// Has read the stanza, and so has the declarations that it stands under.
+    /// The decoder after the stanza, with the namespace declarations in scope.
     let decoder: StreamDecoder
-    /// How many whole stanzas its receiver finds in it: one, unless it is raw.
+    /// The number of whole stanzas that the receiver counts: one, unless the item is raw.
     let stanzaCount: Int
-    /// It is an iq request.
+    /// Whether it is an iq request.
     let isRequest: Bool
 
-    /// Whether a rule has put it there.
+    /// Whether a rule injected it.
     var isOfRule: Bool { number == Injection.ruleNumber || number == Injection.copyNumber }
 
-    /// Whether it is injected again where its connection is lost before the receiver has it.
+    /// Whether it is injected again if the connection is lost before the receiver has it.
     var outlivesConnection: Bool { Self.outlivesConnection(number) }
 
-    /// The same of what has this number.
+    /// The same for an item with this number.
     static func outlivesConnection(_ number: UInt64) -> Bool {
         number == Injection.ruleNumber || number == Injection.repeatedNumber
     }
 
-    /// Reads an item as if it stood in a stream.
+    /// Parses an item in the context of a stream.
     init(
         _ injection: Injection,
         in stream: borrowing StreamDecoder,
@@ -189,7 +189,7 @@ final class InjectedItem {
         guard !swallowsAnswer || isRequest && event?.head.id != nil else { throw .notRequest }
     }
 
-    /// A header with the declarations of the stream's own.
+    /// Returns a header with the stream's namespace declarations.
     private static func header(of stream: borrowing StreamDecoder) -> [UInt8] {
         var name: [UInt8] = []
         stream.forEachDeclaration { prefix, uri in
@@ -201,8 +201,8 @@ final class InjectedItem {
         return Array("<".utf8) + name + Array("stream".utf8) + stream.declarations + Array(">".utf8)
     }
 
-    /// Where the whole stanzas of an item stand, and what first keeps it from being one stanza. All is read before any of
-    /// it is believed.
+    /// Returns the positions of the whole stanzas of an item, and the first reason why the item is not one stanza. The
+    /// whole item is read first.
     private static func findStanzas(
         in item: [UInt8],
         behind header: [UInt8],
@@ -220,7 +220,8 @@ final class InjectedItem {
             switch event.kind {
             case .item(.whitespace): continue
             case .item(.element) where event.head.kind != .nonza:
-                // A peer counts no stanza of another content namespace, and closes the stream (RFC 6120 §4.9.3.10).
+                // A peer does not count a stanza of another content namespace, and closes the stream (RFC 6120
+                // §4.9.3.10).
                 if event.head.namespace.namespace != decoder.contentNamespace { fault = fault ?? .notStanza }
                 if !stanzas.isEmpty { fault = fault ?? .severalItems(offset: begin) }
                 stanzas.append(begin..<begin + Int(event.length))
@@ -228,7 +229,7 @@ final class InjectedItem {
             case .item(.end): fault = fault ?? .streamEnd
             case .fragment, .torn: fault = fault ?? .incomplete
             case .fault(var found):
-                // The stream's offset becomes the item's.
+                // Convert the offset in the stream to that in the item.
                 found.offset -= min(found.offset, UInt64(header.count))
                 fault = fault ?? .malformed(found)
             }
@@ -242,29 +243,29 @@ final class InjectedItem {
     }
 }
 
-/// What was injected into a session and is not over: items that wait to go out, and requests whose answers do not pass.
+/// The unfinished injections of a session: items waiting to be sent, and requests with answers for the caller.
 ///
-/// A class that a session has only while there is any: of most it is one empty reference.
+/// A class, allocated only if there are any: most sessions store one empty reference.
 final class Injections {
-    /// The most items that may wait, together with the answers that are waited for.
+    /// The largest number of waiting items and awaited answers together.
     static let capacity = IQTracker.capacity
 
-    /// Requests whose answers do not pass, also for a while after their deadline.
+    /// Requests with answers that are not forwarded, including some past their deadline.
     var requests = IQTracker()
     private var waiting: [(item: InjectedItem, direction: Direction)] = []
-    /// Who waits for an answer, by the sequence number of the request; and by which direction it comes.
+    /// The items with awaited answers, by the sequence number of the request, with the direction of the answer.
     private var awaited: [UInt64: (item: InjectedItem, direction: Direction)] = [:]
-    /// How long answers that come after their deadline are still kept from passing, in nanoseconds.
+    /// The time, in nanoseconds, for which answers after their deadline are not forwarded either.
     static let lateness: Int64 = 300_000_000_000
-    /// When they are not any more; nil where none has missed its deadline.
+    /// When that time ends; nil if no answer missed its deadline.
     private var forgetting: Int64?
-    /// Directions that are stored for this alone.
+    /// Directions that are in store mode only because of injections.
     var stored: Set<Direction> = []
 
-    /// Whether there is nothing that the session would have to do.
+    /// Whether the session has nothing to do for injections.
     var isIdle: Bool { waiting.isEmpty && awaited.isEmpty && stored.isEmpty && requests.count == 0 }
 
-    /// When the next of them is given up, in nanoseconds of the run; nil where none waits.
+    /// The next time limit, in nanoseconds of the run; nil if there is none.
     var deadline: Int64? { ((waiting + awaited.values).map(\.item.deadline) + [forgetting ?? .max]).min() }
 
     func append(_ item: InjectedItem, _ direction: Direction, byteLimit: Int) throws(InjectionFault) {
@@ -274,7 +275,7 @@ final class Injections {
         waiting.append((item, direction))
     }
 
-    /// Takes out what rules, or an earlier connection, have put into a direction and is not sent, where `isKept` keeps it.
+    /// Removes unsent items of rules, or of an earlier connection, from a direction, if `isKept` is true for them.
     func removeUnsent(_ direction: Direction, _ isKept: ([UInt8]) -> Bool) {
         waiting.removeAll {
             $0.direction == direction && $0.item.outlivesConnection && isKept($0.item.bytes)
@@ -287,18 +288,18 @@ final class Injections {
         waiting.firstIndex { $0.direction == direction }.map { waiting.remove(at: $0).item }
     }
 
-    /// Has the answer to an item waited for, that comes by a direction.
+    /// Awaits the answer to an item, which arrives in a direction.
     func await(_ item: InjectedItem, _ sequence: UInt64, by direction: Direction) {
         awaited[sequence] = (item, direction)
     }
 
-    /// Whether an answer may come by the direction that is not to pass.
+    /// Whether an answer that must not be forwarded may arrive in the direction.
     func expects(_ direction: Direction) -> Bool { requests.isPending(direction.opposite) }
 
-    /// Whose the answer to a request is; nil where nobody waits for it any more.
+    /// Removes and returns the number of the item that awaits the answer to a request; nil if there is none.
     func takeAwaited(_ sequence: UInt64) -> UInt64? { awaited.removeValue(forKey: sequence)?.item.number }
 
-    /// Gives up what waits for a direction, or for an answer by it; their numbers.
+    /// Removes the items that wait for a direction, or for an answer in it; returns their numbers.
     func removeAll(_ direction: Direction) -> [UInt64] {
         let gone = waiting.filter { $0.direction == direction } + awaited.values.filter { $0.direction == direction }
         waiting.removeAll { $0.direction == direction }
@@ -306,7 +307,7 @@ final class Injections {
         return gone.map(\.item.number)
     }
 
-    /// Gives up what has waited too long.
+    /// Removes the items past their time limit.
     func expire(at now: Int64) -> [(number: UInt64, direction: Direction, fault: InjectionFault)] {
         let unsent = waiting.filter { $0.item.deadline <= now }
         let unanswered = awaited.values.filter { $0.item.deadline <= now }
@@ -314,7 +315,7 @@ final class Injections {
         awaited = awaited.filter { $0.value.item.deadline > now }
         if !unanswered.isEmpty { forgetting = now &+ Self.lateness }
         if let due = forgetting, due <= now {
-            // An answer that is still waited for may come by the same direction.
+            // Another awaited answer may arrive in the same direction.
             forgetting = awaited.isEmpty ? nil : now &+ Self.lateness
             if awaited.isEmpty { requests = IQTracker() }
         }

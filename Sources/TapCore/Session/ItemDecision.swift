@@ -2,38 +2,38 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-/// What happens to an item: said by the first interceptor that speaks, carried out by ``Session/apply(_:to:_:)``.
+/// The action on an item: decided by the first interceptor that returns one, carried out by ``Session/apply(_:to:_:)``.
 enum ItemDecision {
-    /// It goes on as it came.
+    /// Forward the item unchanged.
     case pass
-    /// It waits for an event.
+    /// Delay the item until an event.
     case buffer(until: BufferEnd)
-    /// It goes no further.
+    /// Drop the item.
     case drop
-    /// Other bytes go on in its place.
+    /// Forward other bytes instead.
     indirect case replace(EditedItem)
-    /// It was meant for xmpptap, which says what there is to say (``ItemReading``), and goes no further.
+    /// Drop the item: it was meant for xmpptap, which answers as far as necessary (``ItemReading``).
     case answer
-    /// It goes no further, and the session ends.
+    /// Drop the item, and end the session.
     indirect case refuse(Refusal)
-    /// A rule breaks the session here.
+    /// Break the session here, as a rule requires.
     indirect case fault(RuleFaultAction)
 
-    /// What ends the wait of an item.
+    /// The event that ends the delay of an item.
     enum BufferEnd {
-        /// TLS on the server's leg. The item is stored, all that follows waits, and TLS begins.
+        /// TLS on the server's leg. The item is stored, later ones wait, and TLS begins.
         case serverTLS
-        /// The server's features, which say whether TLS follows. The item is stored.
+        /// The server's features, which show whether TLS follows. The item is stored.
         case features
-        /// The stream inside TLS, which xmpptap opens with what it has kept of the item. Nothing else of what was said in
-        /// clear is used there (RFC 6120 §5.4.3.3).
+        /// The stream inside TLS, which xmpptap opens with the stored part of the item. No other data received in clear
+        /// is used there (RFC 6120 §5.4.3.3).
         case restart
-        /// The counts of the session that it resumes, which another connection still has. It is looked at again then, and
-        /// all that follows waits.
+        /// The counts of the session that it resumes, which another connection still owns. The item is decided on again
+        /// then; later ones wait.
         case counts
     }
 
-    /// What was done, as the item's record says it; nil for an item that passed, or passes as it came when its wait is over.
+    /// The action in the item's record; nil for an item that was forwarded, or is forwarded unchanged after its delay.
     var action: String? {
         switch self {
         case .pass, .buffer(until: .serverTLS), .buffer(until: .counts): nil
@@ -49,18 +49,18 @@ enum ItemDecision {
     }
 }
 
-/// Why a session ends at what a peer has said: for the peers, the log and the diagnosis.
+/// The reason for ending a session because of a peer's item: for the peers, the log and the diagnosis.
 struct Refusal {
-    /// How the peers learn of it.
+    /// The message to the peers.
     enum Answer {
-        /// By a stream error, in the stream of the one at fault.
+        /// A stream error, in the stream of the side at fault.
         case streamError(StreamErrorCondition, String, fault: Direction = .send)
-        /// By the `<failure/>` of STARTTLS, which ends the client's stream (RFC 6120 §5.4.2.2).
+        /// The `<failure/>` of STARTTLS, which ends the client's stream (RFC 6120 §5.4.2.2).
         case tlsFailure
     }
 
     var answer: Answer
-    /// The error record's.
+    /// The code of the error record.
     var code: String
     var message: Prose
     var condition: StreamErrorCondition?
@@ -69,21 +69,21 @@ struct Refusal {
     /// For the diagnosis of the login.
     var diagnosis: Prose?
     var cause: LoginCause?
-    /// What to try, for the error record.
+    /// The remedy for the error record.
     var remedy: Remedy?
-    /// The part that the item's own record belongs to; nil where the item has none.
+    /// The part of the item's record; nil if the item has none.
     var itemPart: Part?
 }
 
-/// What an interceptor has found out about an item, for the record and the state of the session.
+/// The facts about an item that an interceptor found, for the record and the state of the session.
 enum ItemReading {
     case none
-    /// TLS begins on one leg alone, and the item belongs to that; with what the server offers, where it does.
+    /// TLS begins on one leg only, and the item belongs to that; with the server's offer, if any.
     case asymmetricTLS(StreamFeatures?)
-    /// The server's features; nil where libxml2 cannot read them.
+    /// The server's features; nil if libxml2 cannot parse them.
     case features(StreamFeatures?)
-    /// An element of a login, what the SASL bridge does about it, and whether that was logging in when it came; with what
-    /// it holds of stream management.
+    /// An element of a login, the actions of the SASL bridge, and whether the bridge was logging in when the element
+    /// arrived; with the stream management inside the element.
     case login(Element, [SASLBridge.Act], wasLoggingIn: Bool, StreamManagementTranslator.Translation?)
     /// The answer to an injected request.
     case injected(IQTracker.Request)
@@ -96,7 +96,7 @@ enum ItemReading {
 }
 
 extension StreamEvent {
-    /// Which item it is; nil where it is none.
+    /// The kind of the item; nil if the event is not an item.
     var item: StanzaScanner.Item.Kind? {
         if case .item(let kind) = kind { return kind }
         return nil

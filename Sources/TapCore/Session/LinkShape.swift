@@ -1,9 +1,9 @@
-/// How what is written to a leg goes out: see ``Command/shape(_:_:)``.
+/// The traffic shaping of a leg: see ``Command/shape(_:_:)``.
 public struct LinkShape: Sendable, Hashable {
-    /// Bytes a second at most; nil is no limit.
+    /// The largest number of bytes per second; nil for no limit.
     public var bytesPerSecond: Int?
-    /// Bytes of one piece at most; nil is whatever is written.
+    /// The largest piece in bytes; nil for no limit.
     public var slice: Int?
-    /// Nanoseconds between two pieces. Goes with ``slice``.
+    /// Nanoseconds between two pieces. Requires ``slice``.
     public var sliceEvery: Int64?
 }

@@ -66,7 +66,7 @@ extension LoginDiagnoser {
         )
     }
 
-    /// The server violated SCRAM and the client gave up; `deed` is what the client did.
+    /// The diagnosis of a server that violated SCRAM, if the client gave up; `deed` is the client's action.
     func ofBreach(_ attempt: LoginObserver.Attempt, at loginStep: LoginStep.Name, _ deed: String) -> LoginDiagnosis? {
         guard !attempt.isOwn, let breach = attempt.breach else { return nil }
         return LoginDiagnosis(
@@ -275,7 +275,7 @@ extension LoginDiagnoser {
         }
     }
 
-    /// What went wrong with channel binding, if that is known.
+    /// The fault of channel binding; nil if unknown.
     private func ofBinding(
         _ attempt: LoginObserver.Attempt,
         _ condition: String
@@ -292,7 +292,7 @@ extension LoginDiagnoser {
         case nil where attempt.tells == .bindingMismatch && attempt.bindingFlag == "p":
             let side: LoginCause.Side = forecast == .bindingMismatch ? .tap : .network
             return (.bindingMismatch, "channel binding does not match: the server has a different TLS connection", side)
-        // The words of the server name channel binding, whatever the condition.
+        // The server's text names channel binding, with any condition.
         case nil where attempt.tells == .bindingMismatch && attempt.bindingFlag == "y":
             return (
                 .bindingDenied,
@@ -339,7 +339,7 @@ extension LoginDiagnoser {
 }
 
 extension SASLMechanism {
-    /// What the client proves its identity with.
+    /// The credential that the client uses.
     fileprivate var credential: Remedy.Credential {
         switch self {
         case .external: .certificate

@@ -92,10 +92,10 @@ extension LoginDiagnoser {
         }
     }
 
-    /// The words of the server with its stream error.
+    /// The server's text in its stream error.
     private var said: String { info.reason.map { ": \($0.clause)" } ?? "" }
 
-    /// The server has opened its stream, and has named no mechanism and no way to one.
+    /// The server has opened its stream, but offered no mechanism and no TLS.
     private var offersNothing: Bool {
         info.kind == .client && notes.hasServerHeader && info.authentication == .none && info.mechanisms.isEmpty
             && notes.attempts.isEmpty && notes.offer?.offersTLS != true && notes.serverVersion != nil
@@ -112,7 +112,7 @@ extension LoginDiagnoser {
 
     private static func sender(_ direction: Direction) -> LoginCause.Side { direction == .recv ? .server : .client }
 
-    /// Whether who sends this condition says that the fault is its own (RFC 6120 §4.9.3.8, §4.9.3.15, §4.9.3.17).
+    /// Whether the sender of this condition declares the fault its own (RFC 6120 §4.9.3.8, §4.9.3.15, §4.9.3.17).
     private static func blamesItself(_ name: String) -> Bool {
         [.internalServerError, .remoteConnectionFailed, .resourceConstraint].contains(
             StreamErrorCondition(rawValue: name)
@@ -146,7 +146,8 @@ extension LoginDiagnoser {
             side: Self.blamesItself(name) ? Self.sender(direction) : blamed(by: direction),
             rule: StreamErrorCondition(rawValue: name)?.section
         )
-        // These name no fault (RFC 6120 §4.9.3.16, §4.9.3.21), and an account that is deleted is not authorized any more (§4.9.3.12).
+        // These name no fault (RFC 6120 §4.9.3.16, §4.9.3.21), and a deleted account is no longer authorized
+        // (§4.9.3.12).
         if [.undefinedCondition, .reset, .notAuthorized].contains(StreamErrorCondition(rawValue: name)) {
             found.side = .unknown
             found.remedy = .compareLogs
@@ -222,7 +223,7 @@ extension LoginDiagnoser {
 
     /// The diagnosis of a server that closed the connection while the client had to act.
     private func ofServerLeaving(_ loginStep: LoginStep) -> LoginDiagnosis? {
-        // A server may close a connection that is idle for long.
+        // A server may close a connection that is idle for a long time.
         let isPatient = loginStep.duration >= Self.patience
         let missing: Prose =
             switch loginStep.name {
@@ -341,7 +342,7 @@ extension LoginDiagnoser {
                 "no records of the session after \(reached.rawValue)"
             )
         }
-        // Some clients verify the certificate when the handshake is over.
+        // Some clients verify the certificate after the handshake.
         if leaver == .client, reached == .tls, let trust = notes.trust {
             var diagnosis = LoginDiagnosis(
                 .certificateNotAccepted,
@@ -351,7 +352,7 @@ extension LoginDiagnoser {
             diagnosis.remedy = trust
             return diagnosis
         }
-        // A log can lack what came between.
+        // A log may lack the items in between.
         guard !isLog else { return nil }
         let who = leaver == .server ? "server" : "client"
         return LoginDiagnosis(

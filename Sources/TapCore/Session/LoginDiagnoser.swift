@@ -2,8 +2,7 @@ public import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-/// Finds out why a login failed, from what passed: what was said for certain comes before what can be concluded from
-/// silence.
+/// Finds out why a login failed, from the relayed items: explicit errors take precedence over conclusions from silence.
 struct LoginDiagnoser {
     let info: SessionInfo
     let steps: [LoginStep]
@@ -14,12 +13,12 @@ struct LoginDiagnoser {
     var isLog = false
     /// The session is read from packets or a log: items can be missing from it.
     var isObserved = false
-    /// Nanoseconds after which silence is a fault. A side that leaves sooner may have left for a reason of its own.
+    /// Nanoseconds after which silence is a fault. A side that leaves sooner may have another reason.
     static let patience: Int64 = 5_000_000_000
 
-    /// The diagnosis; nil if there was no login, or if its messages could not be decoded.
+    /// Returns the diagnosis; nil without a login, or if its messages could not be decoded.
     func diagnosis(isUnreadable: Bool) -> LoginDiagnosis? {
-        // XML of a log is checked before a session reads it: what remains is the order in which the log shows it.
+        // XML of a log is checked before a session reads it: the fault can only be the order of items in the log.
         if isLog, notes.fault != nil, !notes.attempts.contains(where: { $0.condition != nil }) { return nil }
         if notes.isEstablished { return nil }
         if let diagnosis = ofTap() ?? ofFault() { return diagnosis }
@@ -32,7 +31,7 @@ struct LoginDiagnoser {
         guard !isUnreadable else { return nil }
         // Silence proves nothing if the recording does not show how the session ended.
         guard info.ending != .unrecorded, !notes.hasGap, !isIncomplete else { return nil }
-        // A connection without a word is none of a client: something looks whether the port is open.
+        // No bytes were sent: a port check, not a client.
         guard info.sent.bytes > 0, !hasRegistered else { return nil }
         if let awaited = steps.last(where: { $0.awaited != nil && $0.name != .resume }) {
             // A log may lack the answer.
@@ -54,18 +53,18 @@ struct LoginDiagnoser {
         }
     }
 
-    // MARK: What is known of the session
+    // MARK: Properties of the session
 
     var reached: LoginStep.Name { steps.last?.name ?? .connect }
     var attempt: LoginObserver.Attempt? { notes.attempts.last }
 
-    /// Who registers and leaves has got what it came for.
+    /// A client that registers and leaves has succeeded.
     private var hasRegistered: Bool {
         steps.contains { $0.name == .registration && $0.outcome.result == .ok && $0.details["phase"] == "submit" }
             && info.authentication == .none
     }
 
-    /// Whose connection ended first.
+    /// The leg whose connection ended first.
     var leaver: Leg? {
         switch info.ending {
         case .clean(let direction): direction.source
@@ -207,7 +206,7 @@ extension LoginDiagnoser {
         // The driver has a separate code for a client that disconnects because of the certificate.
         case "tls-ended-in-handshake" where isClient: return diagnosis(.clientGaveUp)
         case "tls-ended-in-handshake": return diagnosis(.serverGone)
-        // Without a server header there was no STARTTLS: this is direct TLS.
+        // STARTTLS requires a server header: this is direct TLS.
         case "tls-not-tls" where !isClient && !notes.hasServerHeader: return diagnosis(.tlsUnexpected)
         case "tls-alert": return ofAlert(loginStep.details[LoginStep.alertDetail]?.text, isClient, diagnosis)
         default: return diagnosis(.tlsFailed, side: side)

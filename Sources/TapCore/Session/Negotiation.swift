@@ -1,60 +1,61 @@
 internal import TapRecord
 import XMPPCore
 
-/// How far a session has come. Each case holds what belongs to it alone; every change of case is made in this file.
+/// The progress of a session's negotiation. Each case holds the state that belongs to it alone; all transitions are in
+/// this file.
 ///
-/// An event that does not fit the case is ignored: what a peer says out of turn changes nothing here.
+/// An event that does not fit the case is ignored: unexpected items of a peer change nothing here.
 enum Negotiation {
-    /// The connection to the server is not up yet: what the client sends waits.
+    /// The connection to the server is not established: the client's items wait.
     case awaitingServer(Login)
     /// Streams are being opened, features announced.
     case opening(Login)
-    /// The initiator has asked for TLS.
+    /// The initiator has requested TLS.
     case startingTLS(Login)
-    /// Authentication is under way.
+    /// Authentication is in progress.
     case authenticating(Login)
-    /// Authentication has succeeded; the initiator owes a new stream header. `endedEpoch` is the client's stream in which
-    /// xmpptap ended its login; nil where the server did.
+    /// Authentication has succeeded; the initiator must send a new stream header. `endedEpoch` is the client's stream
+    /// in which xmpptap ended its login; nil if the server ended it.
     case restarting(endedEpoch: Int?)
-    /// Authenticated, features known; resource binding or resumption comes next.
+    /// Authenticated, features known; resource binding or resumption follows.
     case binding
     /// Stanzas flow.
     case open
     /// One side has closed its stream.
     case closing
-    /// Nothing is decoded: TLS passed through, or no XMPP.
+    /// Nothing is decoded: TLS passed through, or not XMPP.
     case opaque(PassedTLS?, isConnected: Bool)
-    /// The session is answered with a stream error as soon as the client's header has come.
+    /// The session is refused with a stream error when the client's header arrives.
     case refusing(StreamErrorCondition, String)
-    /// The driver has been asked to close both legs.
+    /// The driver has been told to close both legs.
     case finished
     /// The last record has been made.
     case closed
 
-    /// What counts until authentication has succeeded.
+    /// State until authentication has succeeded.
     struct Login {
         var tls: TLS
         /// The login that xmpptap performs itself; nil without `--accounts`.
         let bridged: BridgedLogin?
     }
 
-    /// How far TLS has come that xmpptap terminates.
+    /// The progress of TLS that xmpptap terminates.
     enum TLS {
-        /// It has not begun; on one leg alone as ``AsymmetricTLS`` says, on both together where that is nil.
+        /// It has not begun; on one leg only if there is an ``AsymmetricTLS``, else on both together.
         case clear(AsymmetricTLS?)
-        /// A handshake is under way.
+        /// A handshake is in progress.
         case handshake(AsymmetricTLS?)
-        /// What comes is what TLS carried.
+        /// Input is the plaintext of TLS.
         case inside
     }
 
-    /// - Parameter isConnected: There is no connection to wait for, as in a recording.
+    /// - Parameter isConnected: No connection is awaited, as in a recording.
     init(_ options: SessionOptions, isConnected: Bool) {
         let login = Login(tls: .clear(AsymmetricTLS(options)), bridged: options.authenticator.map(BridgedLogin.init))
         self = isConnected ? .opening(login) : .awaitingServer(login)
     }
 
-    // MARK: What is known
+    // MARK: State
 
     /// Nil once authentication has succeeded.
     private var login: Login? {
@@ -105,7 +106,7 @@ enum Negotiation {
     var isRefusing: Bool { if case .refusing = self { true } else { false } }
     var isClosed: Bool { if case .closed = self { true } else { false } }
 
-    /// Whether nothing is done any more but to close and to record.
+    /// Whether only closing and recording remain.
     var isFinished: Bool {
         switch self {
         case .finished, .closed: true
@@ -115,7 +116,7 @@ enum Negotiation {
         }
     }
 
-    /// Whether there is a server to talk to.
+    /// Whether a server is connected.
     var isConnected: Bool {
         switch self {
         case .awaitingServer, .refusing, .opaque(_, isConnected: false): false
@@ -131,10 +132,10 @@ enum Negotiation {
     /// Whether TLS may still begin on the legs, and authentication has not succeeded.
     var isClear: Bool { if case .clear = login?.tls { true } else { false } }
 
-    /// Whether the client has asked for TLS, and the server has not answered.
+    /// Whether the client has requested TLS, and the server has not answered.
     var isConsentAwaited: Bool { isStartingTLS && isClear }
 
-    /// Whether the initiator may open a new stream: after success, or ahead of it while authentication is under way.
+    /// Whether the initiator may open a new stream: after success, or in advance while authentication is in progress.
     func mayRestart(_ direction: Direction, sendEpoch: Int, recvEpoch: Int) -> Bool {
         switch self {
         case .restarting, .authenticating: true
@@ -143,7 +144,7 @@ enum Negotiation {
         }
     }
 
-    // MARK: What happens
+    // MARK: Events
 
     mutating func connected() {
         switch self {
@@ -155,7 +156,7 @@ enum Negotiation {
         }
     }
 
-    /// The initiator asks for TLS; false where there is nothing to wait for, since authentication has succeeded (RFC 6120
+    /// The initiator requests TLS; returns false if no answer is expected, since authentication has succeeded (RFC 6120
     /// §5.3.1).
     mutating func requestTLS() -> Bool {
         switch self {
@@ -166,7 +167,7 @@ enum Negotiation {
         return true
     }
 
-    /// The server declines TLS; false where nobody has asked for it.
+    /// The server declines TLS; returns false if it was not requested.
     mutating func declineTLS() -> Bool {
         guard case .startingTLS(let login) = self else { return false }
         self = .opening(login)
@@ -178,7 +179,7 @@ enum Negotiation {
         login?.tls = .handshake(asymmetric)
     }
 
-    /// TLS is up: streams begin anew in it, and with them the login.
+    /// TLS is established: streams and the login restart inside it.
     mutating func enterTLS() {
         guard let login else { return }
         login.bridged?.bridge.reset()
@@ -189,23 +190,23 @@ enum Negotiation {
         if let login { self = .authenticating(login) }
     }
 
-    /// It has failed: the initiator may try again.
+    /// Authentication has failed: the initiator may try again.
     mutating func failAuthentication() {
         if let login { self = .opening(login) }
     }
 
-    /// It has succeeded. SASL2 has no restart (XEP-0388 §2.4).
+    /// Authentication has succeeded. SASL2 has no restart (XEP-0388 §2.4).
     mutating func authenticate(isSASL2: Bool) {
         guard let login else { return }
         self = isSASL2 ? .binding : .restarting(endedEpoch: login.bridged?.endedEpoch)
     }
 
-    /// Features of the stream have come.
+    /// Stream features have arrived.
     mutating func takeFeatures() {
         if case .restarting = self { self = .binding }
     }
 
-    /// Stanzas flow from now on; false where they did, or never will.
+    /// The session becomes open; returns false if it was open, or never will be.
     mutating func open() -> Bool {
         switch self {
         case .awaitingServer, .opening, .startingTLS, .authenticating, .restarting, .binding: self = .open
@@ -214,7 +215,7 @@ enum Negotiation {
         return true
     }
 
-    /// Stanzas were taken to flow, and a login comes.
+    /// The session was assumed open, but a login begins.
     mutating func reopen() {
         if case .open = self { self = .opening(Login(tls: .clear(nil), bridged: nil)) }
     }
@@ -223,13 +224,13 @@ enum Negotiation {
         if case .open = self { self = .closing }
     }
 
-    /// Nothing is decoded from now on.
+    /// Decoding has stopped.
     mutating func turnOpaque(_ tls: PassedTLS?) { self = .opaque(tls, isConnected: isConnected) }
 
-    /// The client's header is awaited, to answer it with a stream error.
+    /// Waits for the client's header, to answer it with a stream error.
     mutating func refuse(_ condition: StreamErrorCondition, _ text: String) { self = .refusing(condition, text) }
 
-    /// The legs are closed; false where they were.
+    /// Marks the legs as closed; returns false if they were.
     mutating func finish() -> Bool {
         guard !isFinished else { return false }
         self = .finished
@@ -239,22 +240,22 @@ enum Negotiation {
     mutating func close() { self = .closed }
 }
 
-/// A login that xmpptap performs itself, with what the session keeps for it.
+/// A login that xmpptap performs itself, with its state.
 ///
-/// A class, so that an open session keeps nothing of it.
+/// A class, so that an open session stores none of it.
 final class BridgedLogin {
     var bridge: SASLBridge
-    /// A step of the login is done elsewhere: the namespace in which it is answered.
+    /// The namespace for the result of a step that is being computed on another thread.
     var computing: String?
-    /// The client waits for the features, which say what it may use.
+    /// The client waits for the features, which list its permitted mechanisms.
     var awaitsFeatures = false
-    /// The client's stream in which its login was ended here.
+    /// The client's stream in which xmpptap ended its login.
     var endedEpoch: Int?
-    /// What the client of SASL2 asks for beside its login, as it goes on to the server.
+    /// The inline requests of a SASL2 client, as relayed to the server.
     var inline: [UInt8] = []
-    /// The names of its parts that are not relayed, until that is logged.
+    /// The names of its requests that are not relayed, until they are logged.
     var refusedInline: [String] = []
-    /// Reads the login that xmpptap makes to the server.
+    /// Decodes xmpptap's own login to the server.
     var ownLogin = SASLDecoder()
 
     init(_ authenticator: any Authenticator) { bridge = SASLBridge(authenticator) }

@@ -1,23 +1,23 @@
 public import XMPPCore
 
-/// Reads what a client says first, up to the name of the domain that it wants: in the header of its stream (RFC 6120
-/// §4.7.2), or in the ClientHello where it begins with TLS (XEP-0368).
+/// Reads the client's first bytes up to the domain that it requests: in the stream header (RFC 6120 §4.7.2), or in the
+/// ClientHello if it begins with TLS (XEP-0368).
 ///
-/// Only looks: the bytes still have to be given to the ``Session``. No more than ``limit`` are looked at.
+/// Only observes: the bytes must still be passed to the ``Session``. Reads at most ``limit`` bytes.
 public struct OpeningReader: ~Copyable {
-    /// How far the reading has come. All but ``needMore`` are final.
+    /// The progress of reading. All cases except ``needMore`` are final.
     public enum Result: Sendable, Hashable {
         /// Not complete yet.
         case needMore
         /// A stream header, and its `to`.
         case header(to: String?)
-        /// TLS, and the server name asked for.
+        /// TLS, and the requested server name.
         case hello(serverName: String?)
-        /// Neither: the stream error it deserves, and what is wrong as a clause for people.
+        /// Neither: the stream error to send, and the fault as a clause for people.
         case neither(StreamErrorCondition, String)
     }
 
-    /// Bytes that may come before the name is known; the same as of a ClientHello.
+    /// The largest number of bytes before the name is known; the same as for a ClientHello.
     public static let limit = ClientHelloReader.limit
 
     private var result = Result.needMore
@@ -25,10 +25,10 @@ public struct OpeningReader: ~Copyable {
     private var hello: ClientHelloReader?
     private var decoder: StreamDecoder
 
-    /// A reader that has seen nothing.
+    /// Creates a reader in its initial state.
     public init(limits: StreamLimits = .unauthenticated) { decoder = StreamDecoder(limits: limits) }
 
-    /// Takes the bytes of one read and says what is known now.
+    /// Takes the bytes of one read and returns the result so far.
     public mutating func append(_ bytes: Span<UInt8>) -> Result {
         guard result == .needMore, !bytes.isEmpty else { return result }
         if count == 0, bytes[0] == 0x16 { hello = ClientHelloReader() }

@@ -3,8 +3,8 @@ import XMPPCore
 
 /// Finds items that other parsers may read differently: they are relayed unchanged, so they are flagged.
 ///
-/// A namespace that is no URI is reported unchanged. Beyond that an element is read by the scanner's own reader, by libxml2,
-/// and by libxml2 once more from its canonical form; where these differ, others may differ, too.
+/// A namespace that is not a URI is always reported. Apart from that, an element is read by the scanner's own reader,
+/// by libxml2, and by libxml2 again from its canonical form; if these differ, other parsers may differ too.
 struct ParserDifferential {
     /// Why an item is flagged. The raw value is the record's code.
     enum Finding: String {
@@ -23,11 +23,11 @@ struct ParserDifferential {
     /// Larger items, in bytes, are not parsed again.
     private static let longestRead = 256 << 10
 
-    /// Directions in which something was found.
+    /// Directions with findings.
     private var flagged: [Direction] = []
 
-    /// Looks at the decoder's last item, which is written in an unusual way; gives what is wrong with it, and at which
-    /// level: a warning for the first find of a direction, since each item has its own record.
+    /// Checks the decoder's last item, which has unusual syntax; returns the findings and their level: a warning for
+    /// the first one of a direction, since each item has its own record.
     mutating func observe(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -48,10 +48,10 @@ struct ParserDifferential {
         }
     }
 
-    /// Whether not all readings of an item are alike; nil is one that failed.
+    /// Whether the readings of an item differ; nil is a failed reading.
     static func contradict(_ parsed: Element, _ readings: [Element?]) -> Bool { !readings.allSatisfy { $0 == parsed } }
 
-    /// What libxml2 makes of an element as this program would write it.
+    /// Returns libxml2's reading of an element in the form that xmpptap would write.
     private static func canonicalReading(
         of element: Element,
         _ decoder: borrowing StreamDecoder,

@@ -8,7 +8,7 @@ import XMPPCore
 /// construct collisions. An address is parsed only if the answer does not repeat the request's bytes: the answer's once, the
 /// request's once for all answers.
 struct PendingRequests {
-    /// The index that stands for no request.
+    /// The index that means "no request".
     private static let none: Int32 = -1
 
     /// The neighbours of a request in a list.
@@ -226,7 +226,7 @@ struct PendingRequests {
         if slots[index].to.equals(address) { return true }
         let hasTarget = slots[index].toCount > 0
         guard !address.isEmpty else {
-            // Without `from` the account itself answers, in whatever form the request named it (RFC 6120 §8.1.2.1).
+            // Without `from` the account itself answers; the request may name it in any form (RFC 6120 §8.1.2.1).
             guard let own = ownKey(jid), hasTarget else { return true }
             let target = targetKey(index)
             return target.bare == own.bare || !target.hasLocal && target.domain == own.domain

@@ -1,13 +1,13 @@
-/// What the first bytes of a connection look like when they may not be XMPP.
+/// A guess at the protocol of a connection from its first bytes.
 public enum ProtocolGuess: Sendable, Hashable {
-    /// An XML declaration, a stream header, white space: as XMPP over TCP begins (RFC 6120 §4.2).
+    /// An XML declaration, a stream header, white space: the beginning of XMPP over TCP (RFC 6120 §4.2).
     case xml
     case tls
     /// A request of HTTP/1, or HTTP/2's preface: BOSH, WebSocket, a browser, a health check.
     case http
     case httpResponse
     case ssh
-    /// A header of the PROXY protocol, of version 1 or 2: something in front passes on the client's address.
+    /// A header of the PROXY protocol, version 1 or 2: a proxy in front passes on the client's address.
     case proxyProtocol
     /// A line of SMTP, IMAP, POP3 or FTP.
     case mail
@@ -17,12 +17,12 @@ public enum ProtocolGuess: Sendable, Hashable {
     case text
     case unknown
 
-    /// Bytes that are enough for a guess that more bytes will not change.
+    /// The number of bytes after which more bytes do not change the guess.
     public static let sufficient = 24
 
-    /// A guess from the bytes so far; nil where there are too few to tell two protocols apart and more may come.
+    /// Guesses from the bytes so far; nil if they are too few to distinguish two protocols and more may come.
     ///
-    /// With `isFinal` there is always a guess.
+    /// With `isFinal`, the result is never nil.
     public init?(_ bytes: Span<UInt8>, isFinal: Bool = false) {
         guard let first = bytes.isEmpty ? nil : bytes[0] else {
             guard isFinal else { return nil }
@@ -40,7 +40,7 @@ public enum ProtocolGuess: Sendable, Hashable {
                 self = guess
                 return
             }
-            // The beginning of a known word: more bytes will tell.
+            // The beginning of a known word: wait for more bytes.
             if !isFinal { return nil }
         }
         guard isFinal || bytes.count >= Self.sufficient || !Self.isText(bytes) else { return nil }
@@ -101,7 +101,7 @@ public enum ProtocolGuess: Sendable, Hashable {
         }
     }
 
-    /// The name of the protocol, if a server that answers like this speaks a known one other than XMPP.
+    /// The name of a server's protocol, if it is a known one other than XMPP.
     public var serverProtocol: String? {
         switch self {
         case .http, .httpResponse: "HTTP"
@@ -111,7 +111,7 @@ public enum ProtocolGuess: Sendable, Hashable {
         }
     }
 
-    /// What to do about it, where there is something; a whole sentence.
+    /// The advice as a whole sentence; nil if there is none.
     public var advice: String? {
         switch self {
         case .http, .httpResponse:

@@ -1,10 +1,10 @@
-/// Outlives the program: which sessions can be resumed (XEP-0198 §5) only with counts that xmpptap keeps in memory.
+/// A persistent list of the sessions that can be resumed (XEP-0198 §5) only with counts that xmpptap keeps in memory.
 ///
-/// A session is in it from the moment at which its ends count differently. Where the counts are lost, as at a restart, it
-/// must not be resumed; any other session can, since both ends count the same.
+/// A session is added when its ends begin to count differently. If the counts are lost, as after a restart, it must not
+/// be resumed; any other session can be, since both ends count the same.
 ///
-/// Sessions ask for it by ``Command/addToJournal(_:)`` and ``Command/searchJournal(_:)``. ``add(_:)`` and ``found(of:)`` may
-/// wait for a file: an event loop must not call them.
+/// Sessions use it by ``Command/addToJournal(_:)`` and ``Command/searchJournal(_:)``. ``add(_:)`` and ``found(of:)``
+/// may block on a file: an event loop must not call them.
 public protocol ResumptionJournal: Sendable {
     /// Returns a digest of a session's id; nil if it cannot be computed. Does not block.
     func mark(of session: [UInt8]) -> [UInt8]?

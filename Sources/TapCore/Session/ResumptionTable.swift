@@ -2,36 +2,36 @@ internal import Synchronization
 internal import TapRecord
 import XMPPCore
 
-/// The sessions of a run that can be resumed on a new connection (XEP-0198 §5), so that one that is has the address of the
-/// session that it continues.
+/// The sessions of a run that can be resumed on a new connection (XEP-0198 §5), so that a resumed session gets the
+/// address of the earlier one.
 ///
-/// A resumption id is a secret: whoever has it may try to take the session. It is never kept; an entry is found by a hash of
-/// the id together with the bare account that has logged in. So a client that guesses an id does not appear as another
-/// account.
+/// A resumption id is a secret: anyone who has it may try to resume the session. It is never stored; the key of an
+/// entry is a hash of the id and the bare account that has logged in. So a client that guesses an id does not appear as
+/// another account.
 ///
-/// Bounded: at most ``capacity`` entries whose addresses have ``byteCapacity`` bytes together, and their ledgers and rosters
-/// ``ledgerByteCapacity``. Where there is no room, the session that was suspended first is forgotten; sessions that are
-/// connected are kept. Each call takes constant time, on the average of many.
+/// Bounded: at most ``capacity`` entries; their addresses have at most ``byteCapacity`` bytes together, and their
+/// ledgers and rosters ``ledgerByteCapacity``. Beyond that, the session that was suspended first is forgotten;
+/// connected sessions are kept. Each call takes amortized constant time.
 ///
-/// A session's ledgers are its own while it is connected, and are handed over by value: left here when it ends. One that is
-/// still connected when another claims its ledgers is ended for that where its ends count differently.
+/// A connected session owns its ledgers, and leaves them here when it ends. If another connection claims the ledgers of
+/// a connected session whose ends count differently, that session is ended first.
 final class ResumptionTable: Sendable {
-    /// Entries at most, of connected and suspended sessions together.
+    /// The largest number of connected and suspended sessions together.
     static let capacity = 16_384
-    /// Bytes of their addresses at most.
+    /// The largest number of bytes of their addresses.
     static let byteCapacity = 4 << 20
-    /// Bytes of the ledgers and rosters of suspended sessions at most.
+    /// The largest number of bytes of the ledgers and rosters of suspended sessions.
     static let ledgerByteCapacity = 16 << 20
-    /// Forgotten sessions at most of which it is known that they cannot be resumed.
+    /// The largest number of forgotten sessions that are known not to be resumable.
     static let lostCapacity = 4096
-    /// No JID is longer (RFC 7622 §3.1: three parts of 1023 bytes, and two separators).
+    /// The longest JID in bytes (RFC 7622 §3.1: three parts of 1023 bytes, and two separators).
     static let longestJID = 3071
-    /// How long a suspended session is remembered where the server names no time (`max`), in nanoseconds: 10 minutes.
+    /// The lifetime of a suspended session if the server gives no time (`max`), in nanoseconds: 10 minutes.
     static let defaultLifetime: Int64 = 600_000_000_000
-    /// The longest time (`max`) of a server's that counts, in seconds: 7 days.
+    /// The upper limit for the server's time (`max`), in seconds: 7 days.
     static let longestLifetime: Int64 = 7 * 86_400
 
-    /// Stands for a resumption id of one account.
+    /// Identifies a resumption id of one account.
     struct Key: Hashable, Sendable {
         /// Its mark in the journal; empty without a journal.
         fileprivate let mark: [UInt8]
@@ -39,60 +39,60 @@ final class ResumptionTable: Sendable {
         fileprivate let hash: Int
     }
 
-    /// What is carried over from one session to the next.
+    /// The state that a session leaves to the next one.
     struct Suspended: Sendable {
         /// The bound full JID.
         var jid: String
         var session: UInt64
-        /// Whose reconnects are counted.
+        /// The client, for counting its reconnects.
         var client: ReconnectWatch.Key?
-        /// What it leaves beside its ledgers, once it is suspended.
+        /// The rest of its state besides the ledgers, once it is suspended.
         var legacy: SessionLegacy?
-        /// Where a session that is still connected leaves that when it ends.
+        /// The place in which a session that is still connected leaves that state when it ends.
         var inheritance: Inheritance?
     }
 
-    /// What a session that is to resume another finds out about its counts.
+    /// The result of a session's request for the counts of the one that it resumes.
     enum Claim: Sendable {
-        /// No such session is known, or no counts of it: both ends count the same.
+        /// The session, or its counts, are unknown: both ends count the same.
         case unknown
-        /// Its ledgers. They stay here until the server has resumed it.
+        /// Its ledgers. They stay in the table until the server has resumed it.
         case ready(StreamManagementLedgers)
-        /// It is still connected, as the session with this number, and its ends count differently: it has to end first.
+        /// It is still connected, as the session with this number, and its ends count differently: it must end first.
         case connected(session: UInt64)
-        /// No such session is known to this process. The journal may have it by one of these marks.
+        /// The session is unknown to this process. The journal may contain it by one of these marks.
         case unlisted(marks: [[UInt8]])
-        /// Its ends count differently, and its ledgers are forgotten, or were lost when xmpptap ended.
+        /// Its ends count differently, and its ledgers were forgotten, or lost when xmpptap ended.
         case lost
     }
 
     fileprivate struct Entry {
         var content: Suspended
-        /// Nanoseconds from the end of the connection.
+        /// Nanoseconds after the end of the connection.
         var lifetime: Int64
-        /// When it is over; nil while the session is connected.
+        /// When it expires; nil while the session is connected.
         var end: Int64?
         /// The number of its suspension; 0 while the session is connected.
         var suspension: UInt64 = 0
         /// Its ends are known to count differently.
         var hasDiverged = false
-        /// The session that was connected when it was resumed last, and where it leaves what it knows.
+        /// The session that was connected at the last resumption, and the place for its state.
         var earlier: (session: UInt64, inheritance: Inheritance)?
     }
 
     fileprivate struct Table {
         var entries: [Key: Entry] = [:]
         var byteCount = 0
-        /// Those that were suspended, in the order of time; some have been resumed since, or are over.
+        /// The suspended sessions in chronological order; some have been resumed since, or have expired.
         var suspended: [(key: Key, suspension: UInt64)] = []
-        /// How often any session was suspended; tells an old trace of one from its current one.
+        /// The number of suspensions so far; it distinguishes an old entry of `suspended` from the current one.
         var suspensions: UInt64 = 0
-        /// How many of them are gone from the front.
+        /// The number of entries removed from the front of `suspended`.
         var first = 0
-        /// What sessions have left or surrendered.
+        /// The ledgers that sessions have left or surrendered.
         var ledgers: [Key: StreamManagementLedgers] = [:]
         var ledgerByteCount = 0
-        /// Sessions that are forgotten and whose ends count differently, the oldest at `nextLost`.
+        /// Forgotten sessions whose ends count differently, the oldest at `nextLost`.
         var lost: [Key] = []
         var isLost: Set<Key> = []
         var nextLost = 0
@@ -101,29 +101,29 @@ final class ResumptionTable: Sendable {
     private let journal: (any ResumptionJournal)?
     private let table = Mutex(Table())
 
-    /// A table of no sessions.
+    /// Creates an empty table.
     init(journal: (any ResumptionJournal)? = nil) { self.journal = journal }
 
-    /// The key of a resumption id; `account` is the bare address that has logged in, in the form in which it is compared.
+    /// Returns the key of a resumption id; `account` is the bare address that has logged in, in its form for
+    /// comparison.
     func key(id: String, account: String) -> Key {
         let text = Array("\(id)\0\(account)".utf8)
         if let mark = journal?.mark(of: text) { return Key(mark: mark, hash: 0) }
-        // Under a key of this process.
         return Key(mark: [], hash: text.hashValue)
     }
 
-    /// How many sessions are known.
+    /// The number of known sessions.
     var count: Int { table.withLock { $0.entries.count } }
 
-    /// How many traces of suspensions are kept, for tests.
+    /// The number of entries in `suspended`, for tests.
     var traceCount: Int { table.withLock { $0.suspended.count } }
 
-    /// Bytes of the addresses that are kept.
+    /// The number of bytes of the stored addresses.
     var byteCount: Int { table.withLock { $0.byteCount } }
 
-    /// A session that is connected can be resumed from now on.
+    /// Marks a connected session as resumable.
     ///
-    /// - Parameter seconds: The server's `max`; nil where it has named none.
+    /// - Parameter seconds: The server's `max`; nil if it sent none.
     func enable(_ key: Key, _ content: Suspended, seconds: Int64?) {
         guard content.jid.utf8.count <= Self.longestJID else { return }
         let lifetime =
@@ -140,10 +140,10 @@ final class ResumptionTable: Sendable {
 
     var ledgerByteCount: Int { table.withLock { $0.ledgerByteCount } }
 
-    /// The connection of a session is gone. Nothing happens where another session has resumed it.
+    /// Suspends a session after its connection has ended. Does nothing if another session has resumed it.
     ///
-    /// - Parameter ledgers: Its counts, where they matter; nil also where it has surrendered them.
-    /// - Parameter legacy: What else it leaves.
+    /// - Parameter ledgers: Its counts, if they matter; nil also if it has surrendered them.
+    /// - Parameter legacy: The rest of its state.
     func suspend(
         _ key: Key,
         of session: UInt64,
@@ -153,7 +153,7 @@ final class ResumptionTable: Sendable {
     ) {
         table.withLock { table in
             guard let entry = table.entries[key] else {
-                // There was no room for it.
+                // The table had no space for it.
                 if ledgers?.hasDiverged == true { table.lose(key) }
                 return
             }
@@ -168,9 +168,9 @@ final class ResumptionTable: Sendable {
         }
     }
 
-    /// The ends of a session that is connected count differently from now on.
+    /// Marks a connected session as one whose ends count differently.
     ///
-    /// - Returns: The mark to be added to the journal; nil without a journal, and for a session that is in it.
+    /// - Returns: The mark to be added to the journal; nil without a journal, or if the session is already in it.
     func diverge(_ key: Key, of session: UInt64) -> [UInt8]? {
         let isNew = table.withLock { table in
             guard let entry = table.entries[key] else { return true }
@@ -181,7 +181,7 @@ final class ResumptionTable: Sendable {
         return isNew && !key.mark.isEmpty ? key.mark : nil
     }
 
-    /// What is known of the counts of a session that `number` asks to resume, before the server has answered.
+    /// Returns the counts of the session that `number` requests to resume, before the server has answered.
     func claim(_ key: Key, by number: UInt64, at monotonic: Int64) -> Claim {
         table.withLock { table in
             if let end = table.entries[key]?.end, end < monotonic { table.forget(key) }
@@ -195,15 +195,15 @@ final class ResumptionTable: Sendable {
         }
     }
 
-    /// A session is over and cannot be resumed. Nothing happens where another session has resumed it.
+    /// Removes a session that can no longer be resumed. Does nothing if another session has resumed it.
     func end(_ key: Key, of session: UInt64) {
         table.withLock { table in
             if table.entries[key]?.content.session == session { table.remove(key) }
         }
     }
 
-    /// The session `number` goes on with one: gives what that leaves to it, and has it from now on; nil where none is known,
-    /// or its time is over.
+    /// Transfers a suspended session to the session `number`, and returns its state; nil if it is unknown or has
+    /// expired.
     func resume(_ key: Key, by number: UInt64, at monotonic: Int64) -> Suspended? {
         table.withLock { table in
             guard let entry = table.entries[key] else { return nil }
@@ -225,7 +225,7 @@ final class ResumptionTable: Sendable {
         }
     }
 
-    /// Where a session leaves what it knows that was resumed while it was connected; nil of any other.
+    /// Returns the place for the state of a session that was resumed while it was connected; nil for other sessions.
     func inheritance(_ key: Key, of session: UInt64) -> Inheritance? {
         table.withLock { table in
             guard let earlier = table.entries[key]?.earlier, earlier.session == session else { return nil }
@@ -241,13 +241,13 @@ extension ResumptionTable.Table {
         if let entry = entries.removeValue(forKey: key) { byteCount -= entry.content.jid.utf8.count }
     }
 
-    /// Removes a session that might have been resumed: where its ends count differently that is remembered.
+    /// Removes a resumable session; if its ends count differently, the table remembers that it is lost.
     fileprivate mutating func forget(_ key: ResumptionTable.Key) {
         if ledgers[key]?.hasDiverged == true { lose(key) }
         remove(key)
     }
 
-    /// Forgets what a suspended session has left beside its address.
+    /// Removes the state of a suspended session except its address.
     fileprivate mutating func dropLeft(_ key: ResumptionTable.Key) {
         if let gone = ledgers.removeValue(forKey: key) { ledgerByteCount -= gone.byteCount }
         if let gone = entries[key]?.content.legacy.take() { ledgerByteCount -= gone.roster.byteCount }
@@ -273,12 +273,12 @@ extension ResumptionTable.Table {
         nextLost = (nextLost + 1) % lost.count
     }
 
-    /// Forgets the session that was suspended first; false where none is.
+    /// Forgets the session that was suspended first; returns false if there is none.
     fileprivate mutating func forgetOldest() -> Bool {
         while first < suspended.count {
             let (key, suspension) = suspended[first]
             first += 1
-            // One that was resumed since is not meant.
+            // Skip sessions that were resumed since.
             guard entries[key]?.suspension == suspension else { continue }
             forget(key)
             return true
@@ -287,7 +287,7 @@ extension ResumptionTable.Table {
     }
 
     fileprivate mutating func append(_ item: (key: ResumptionTable.Key, suspension: UInt64)) {
-        // Sessions that come and go leave traces: taken out when there are more of these than of others.
+        // Remove outdated entries when they outnumber the others.
         if suspended.count > 2 * entries.count + 64 {
             suspended = suspended[first...].filter { entries[$0.key]?.suspension == $0.suspension }
             first = 0
@@ -296,17 +296,17 @@ extension ResumptionTable.Table {
     }
 }
 
-/// What a session leaves to the one that resumes it, beside its ledgers.
+/// The state that a session leaves to the one that resumes it, besides its ledgers.
 struct SessionLegacy: Sendable {
-    /// The contacts that were seen.
+    /// The contacts known so far.
     let roster: Roster
-    /// Stanzas and bytes, with those of the sessions before it.
+    /// Stanzas and bytes, including those of earlier sessions.
     let counts: EarlierCounts
-    /// What its rules remember; nil where it has none.
+    /// The memory of its rules; nil if it has none.
     let rules: RuleMemory?
 }
 
-/// What a session that is still connected leaves to the one that has resumed it, when it ends.
+/// The place in which a session that is still connected leaves its state, when it ends, to the one that has resumed it.
 final class Inheritance: Sendable {
     private let legacy = Mutex<SessionLegacy?>(nil)
 
@@ -323,15 +323,15 @@ final class EarlierCounts: Sendable {
     init(_ sent: SessionInfo.Counts, _ received: SessionInfo.Counts) { (self.sent, self.received) = (sent, received) }
 }
 
-// Sessions that can be resumed, and those that are (XEP-0198 §5).
+// Resumable and resumed sessions (XEP-0198 §5).
 extension Session {
-    /// What passed in this session and in those that it continues.
+    /// The counts of this session and of those that it continues.
     var allCounts: EarlierCounts {
         guard let earlierCounts else { return EarlierCounts(info.sent, info.received) }
         return EarlierCounts(info.sent + earlierCounts.sent, info.received + earlierCounts.received)
     }
 
-    /// The server has enabled stream management: if the session can be resumed, the one that does is to be known.
+    /// The server has enabled stream management: if the session is resumable, adds it to the table.
     mutating func noteResumable(_ enabled: Element) {
         guard enabled.matches("enabled", .streamManagement) || enabled.matches("enabled", .streamManagement2),
             let id = enabled.attribute("id"), !id.isEmpty, let jid = info.jid
@@ -348,13 +348,13 @@ extension Session {
         if hasDiverged { noteDivergence(key) }
     }
 
-    /// The ends count differently: after a restart of xmpptap the session cannot be resumed.
+    /// The ends begin to count differently: after a restart of xmpptap the session cannot be resumed.
     mutating func noteDivergence(_ key: ResumptionTable.Key) {
         if let mark = run.resumptions.diverge(key, of: number) { enqueue(.addToJournal(mark)) }
     }
 
-    /// A server that names a place where the session is to be resumed (XEP-0198 §3, XEP-0397 §5) leads the client away
-    /// from the tap. The record omits the place, which can be a secret.
+    /// Warns if the server names another host for resumption (XEP-0198 §3, XEP-0397 §5): the client would bypass
+    /// xmpptap. The record omits the host, which can be a secret.
     mutating func noteOtherPlace(_ enabled: Element) {
         let isPlace = enabled.isNamed("enabled") && enabled.namespace == .streamManagement
         guard isPlace, edited == nil,
@@ -369,9 +369,9 @@ extension Session {
         )
     }
 
-    /// The server has resumed an earlier session: this one has its address.
+    /// The server has resumed an earlier session: this one continues it with its address.
     ///
-    /// - Parameter identifier: The address that SASL2 has given, if any.
+    /// - Parameter identifier: The address in the SASL2 success, if any.
     mutating func resume(_ resumed: Element?, _ event: StreamEvent, identifier: String? = nil) {
         var earlier: ResumptionTable.Suspended?
         if let id = resumed?.attribute("previd") {
@@ -401,7 +401,7 @@ extension Session {
         becomeOpen(event, words, resumes: earlier?.session)
     }
 
-    /// Takes what the session that this one continues has left, once it has.
+    /// Takes the state of the session that this one continues, if it has been left.
     mutating func take(_ inheritance: Inheritance) {
         run.awaitTurn()
         guard let legacy = inheritance.take() else { return }
@@ -411,7 +411,7 @@ extension Session {
         self.inheritance = nil
     }
 
-    /// The session has ended. One whose stream was closed in order cannot be resumed.
+    /// Ends or suspends the session in the table. A session whose stream was closed properly cannot be resumed.
     mutating func endResumption() {
         guard let key = resumption else { return }
         defer { resumption = nil }
@@ -427,7 +427,7 @@ extension Session {
         run.resumptions.suspend(key, of: number, at: now.monotonic, leaving: ledgers, legacy: legacy)
     }
 
-    /// The session with this number resumes this one, whose connections are still there.
+    /// Ends this session, whose connections still exist, because the given session resumes it.
     mutating func giveUp(to session: UInt64) {
         if info.ending == nil {
             info.ending = .unclean(leg: .client, .finished)
@@ -436,7 +436,7 @@ extension Session {
         finish(reset: true)
     }
 
-    /// What is known of the counts of the session that the last item asks to resume, `user` being who logs in.
+    /// Returns the counts of the session that the last item requests to resume; `user` is the client's user name.
     func claimResumption(_ direction: Direction, user: String?) -> ResumptionTable.Claim {
         guard direction == .send, let id = StreamManagementTranslator.resumedID(directions.send.decoder) else {
             return .unknown
@@ -457,13 +457,13 @@ extension Session {
         return unlisted.isEmpty ? .unknown : .unlisted(marks: unlisted)
     }
 
-    /// The bare account that logs in as `user`, as it is compared; nil for a login without a name.
+    /// Returns the bare account of `user` in its form for comparison; nil for a login without a name.
     private func loginAccount(_ user: String?) -> String? {
         guard let user, let domain = info.domain else { return nil }
         return Address(user.utf8.contains(0x40) ? user : "\(user)@\(domain)").comparableBare
     }
 
-    /// The key of an account whose login has no name, as with EXTERNAL: its domain. The server has checked that the id
-    /// belongs to the account.
+    /// The key of an account without a name in its login, as with EXTERNAL: its domain. The server has checked that the
+    /// id belongs to the account.
     private var loginDomain: String? { info.domain.map { Address($0).comparableBare } }
 }

@@ -2,9 +2,9 @@ internal import Synchronization
 public import TapRecord
 public import XMPPCore
 
-/// What all sessions of one run of the program share: when it began, the numbers of its records and sessions.
+/// The state shared by all sessions of one run of the program: its start, and the numbers of its records and sessions.
 public final class Run: Sendable {
-    /// A reading of both clocks, taken by whoever has clocks.
+    /// A reading of both clocks, taken by the caller.
     public struct Instant: Sendable, Hashable {
         /// Wall clock.
         public var time: Timestamp
@@ -26,7 +26,7 @@ public final class Run: Sendable {
         }
     }
 
-    /// What sessions know of each other.
+    /// The state that sessions share.
     private final class Shared: Sendable {
         let reconnects = ReconnectWatch()
         let failedLogins = ReconnectWatch(span: 600_000_000_000)
@@ -37,34 +37,34 @@ public final class Run: Sendable {
         init(_ journal: (any ResumptionJournal)?) { resumptions = ResumptionTable(journal: journal) }
     }
 
-    /// Knows sessions of earlier runs that cannot be resumed; nil if there is none.
+    /// Sessions of earlier runs that cannot be resumed; nil without a journal.
     public let journal: (any ResumptionJournal)?
 
-    /// The numbers of this run's secrets.
+    /// The secrets of this run, with their numbers.
     public let secrets: SecretRegistry
 
     private let shared: Shared
     private let turn: (@Sendable () -> Void)?
 
-    /// Whose sessions drop soon after login, again and again.
+    /// Clients whose sessions repeatedly drop soon after login.
     var reconnects: ReconnectWatch {
         awaitTurn()
         return shared.reconnects
     }
 
-    /// Clients whose logins fail again and again, within ten minutes.
+    /// Clients whose logins repeatedly fail within ten minutes.
     var failedLogins: ReconnectWatch {
         awaitTurn()
         return shared.failedLogins
     }
 
-    /// What servers were seen to do about channel binding.
+    /// Servers' observed behaviour with channel binding.
     var bindings: BindingObservations {
         awaitTurn()
         return shared.bindings
     }
 
-    /// What clients called themselves.
+    /// The software names of clients.
     var software: ClientSoftwareTable {
         awaitTurn()
         return shared.software
@@ -76,7 +76,7 @@ public final class Run: Sendable {
         return shared.resumptions
     }
 
-    /// What the ids of stanzas begin with that this run injects: 96 random bits, so that no peer chooses the same.
+    /// The prefix of the ids of injected stanzas: 96 random bits, so that no peer chooses the same.
     let idPrefix =
         "xt-" + String(UInt64.random(in: .min ... .max), radix: 36)
         + String(UInt32.random(in: .min ... .max), radix: 36)
@@ -87,9 +87,10 @@ public final class Run: Sendable {
     private let cryptography: (any Cryptography)?
     private let digestKey: [UInt8]
 
-    /// A run that has not recorded anything. Without `cryptography`, bytes that are not shown have no digest.
+    /// Creates a run. Without `cryptography`, bytes that are not shown have no digest.
     ///
-    /// - Parameter journal: Knows sessions of earlier runs that cannot be resumed; without one all can that are unknown.
+    /// - Parameter journal: Sessions of earlier runs that cannot be resumed; without it, unknown sessions count as
+    ///   resumable.
     public init(cryptography: (any Cryptography)? = nil, journal: (any ResumptionJournal)? = nil) {
         self.cryptography = cryptography
         digestKey = (try? cryptography?.randomBytes(count: 32)) ?? []
@@ -99,10 +100,10 @@ public final class Run: Sendable {
         turn = nil
     }
 
-    /// The part of a recorded run that one of several threads makes anew: sessions know of those of the other parts, and
-    /// records are numbered by themselves.
+    /// Creates a part of a recorded run, which one of several threads re-creates: parts share the state of sessions,
+    /// and number their own records.
     ///
-    /// - Parameter turn: Returns when all that comes before what this thread does now is done in the other parts.
+    /// - Parameter turn: Returns when the other parts have processed all earlier input.
     package init(partOf run: Run, inTurn turn: @escaping @Sendable () -> Void) {
         cryptography = run.cryptography
         digestKey = run.digestKey
@@ -112,11 +113,11 @@ public final class Run: Sendable {
         self.turn = turn
     }
 
-    /// Waits until what one session does can be seen by the others in the order in which it happened.
+    /// Orders access to state shared between sessions.
     func awaitTurn() { turn?() }
 
-    /// A running HMAC-SHA-256 under the run's key, for bytes that are recorded without being shown: the same bytes
-    /// have the same digest within a run, and nobody else can test a guess. Nil where there is no cryptography.
+    /// Returns a running HMAC-SHA-256 under the run's key, for recorded bytes that are not shown: equal bytes have
+    /// equal digests within a run, and outsiders cannot test a guess. Nil without cryptography.
     func makeByteDigest() -> (any Digest)? {
         guard !digestKey.isEmpty, let cryptography else { return nil }
         return try? cryptography.makeHMAC(.sha256, key: digestKey)
@@ -132,22 +133,22 @@ public final class Run: Sendable {
     public func nextSession() -> UInt64 { session.add(1, ordering: .relaxed).newValue }
 }
 
-/// What the sessions of one event loop share: parser and readers, the redactor, and memory for summaries.
+/// The tools shared by the sessions of one event loop: parser and readers, the redactor, and memory for summaries.
 ///
-/// None of it is ever used by two sessions at once, since a loop does one thing at a time.
+/// Two sessions never use them at once, since a loop does one thing at a time.
 public final class SessionTools {
-    /// Takes items apart for those who must look inside.
+    /// Parses items as libxml2 does, for code that decides on their contents.
     public let parser = StanzaParser()
-    /// Reads items for those who only tell what they say.
+    /// Reads items for code that only describes them.
     var elements = ElementReader()
-    /// What their scanners have seen, for that reader.
+    /// The outline of the scanned items, for that reader.
     let outline = ItemOutline()
-    /// Where summaries are made.
+    /// The buffer for summaries.
     var summary = LineBuffer(capacity: 256)
     /// Removes secrets from records.
     public let redactor: Redactor
 
-    /// Tools for the sessions of `run` on one event loop.
+    /// Creates the tools for the sessions of `run` on one event loop.
     public init(run: Run, redaction: RedactionPolicy) {
         redactor = Redactor(policy: redaction, registry: run.secrets)
     }

@@ -1,29 +1,29 @@
 internal import TapRecord
 import XMPPCore
 
-/// TLS of a session whose legs do not begin it together, until it has begun. Where they do, the client's request goes to
-/// the server and the server's consent to the client.
+/// The state of a session whose legs do not begin TLS together, until TLS has begun. Otherwise, the client's request is
+/// relayed to the server and the server's consent to the client.
 struct AsymmetricTLS {
     enum Way {
-        /// The client's request for TLS is answered here; until then the server hears nothing.
+        /// xmpptap answers the client's request for TLS; until then, nothing is sent to the server.
         case answering
-        /// The server is asked for TLS from here; the client hears nothing of the stream in which that happens.
+        /// xmpptap requests TLS of the server; the client sees nothing of that stream.
         case asking
-        /// TLS with the server begins from here, before the first byte of the client's stream.
+        /// xmpptap begins TLS with the server before the first byte of the client's stream.
         case preceding
     }
 
     var way: Way
-    /// What the client has opened its stream with: said again, or only then, when the server's TLS is up.
+    /// The client's stream opening: repeated, or first sent, when the server's TLS is established.
     var opening: [UInt8] = []
-    /// That is whole.
+    /// The opening is complete.
     var isOpen = false
-    /// The client has been given a stream by this program.
+    /// xmpptap has opened a stream to the client.
     var hasAnswered = false
-    /// The server has been asked for TLS.
+    /// xmpptap has requested TLS of the server.
     var hasAsked = false
 
-    /// Nil where both legs begin together.
+    /// Nil if both legs begin together.
     init?(_ options: SessionOptions) {
         guard options.holdsProceed else { return nil }
         switch (options.clientTLS, options.serverTLS) {
@@ -36,11 +36,10 @@ struct AsymmetricTLS {
     }
 }
 
-// TLS that this program asks for, answers or begins by itself, because it is to begin on one leg alone or in another way
-// than on the other.
+// TLS that xmpptap requests, answers or begins itself, because TLS begins on one leg only, or differently on each leg.
 extension Session {
-    /// An item while TLS begins on one leg alone. What the server has said before it was known that no TLS follows goes on
-    /// ahead of the item that shows it.
+    /// Decides on an item while TLS begins on one leg only. If the server offers no TLS, its earlier items are
+    /// forwarded before the item that shows it.
     mutating func interceptAsymmetricTLS(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -68,17 +67,17 @@ extension Session {
         }
     }
 
-    /// What the client says before TLS with the server is up.
+    /// Decides on the client's items before TLS with the server is established.
     private static func decideOpening(_ kind: StanzaScanner.Item.Kind, _ asymmetric: AsymmetricTLS) -> ItemDecision {
         switch (kind, asymmetric.isOpen) {
         case (.declaration, false), (.header, false): asymmetric.way == .asking ? .pass : .buffer(until: .restart)
         case (.declaration, true), (.whitespace, _): .answer
-        // The client is gone: it would have waited.
+        // The client has given up: otherwise it would have waited.
         case (.header, true), (.element, _), (.end, _): .drop
         }
     }
 
-    /// What the server says before it has been asked for TLS, or in answer to that.
+    /// Decides on the server's items before it receives a request for TLS, and on its answer.
     private mutating func interceptAnswer(
         _ event: StreamEvent,
         _ kind: StanzaScanner.Item.Kind,
@@ -114,13 +113,13 @@ extension Session {
             if options.serverTLS == .required { return .refuse(clearRefusal(.server, "the server does not offer TLS")) }
         case .element, .end: reading = .none
         }
-        // A stream error, features without TLS, or what nobody expects: the client gets it, in the stream it stands in. Where
-        // TLS is required it gets no further by that.
+        // A stream error, features without TLS, or an unexpected item: relay it to the client, in its own stream. If
+        // TLS is required, that does not help the client further.
         relayInClear()
         return nil
     }
 
-    /// Records an item of such a session, and goes on to the next step of TLS.
+    /// Records an item of such a session, and takes the next step of TLS.
     mutating func advanceAsymmetricTLS(
         _ event: StreamEvent,
         _ kind: StanzaScanner.Item.Kind,
@@ -139,15 +138,15 @@ extension Session {
         }
     }
 
-    /// The server that was found begins with TLS. Counts where it would have been asked for it.
+    /// Service discovery found that the server begins with TLS. Replaces a request for TLS.
     mutating func serverBeginsWithTLS() {
         if negotiation.asymmetric?.way == .asking { negotiation.asymmetric?.way = .preceding }
     }
 
-    /// TLS on the server's leg begins with its first byte, whatever the client does.
+    /// Whether TLS on the server's leg begins with its first byte, independent of the client.
     var serverTLSIsDirect: Bool { options.serverTLS == .direct || negotiation.asymmetric?.way == .preceding }
 
-    /// TLS is up on the server's leg, and none follows on the client's: its stream is opened inside.
+    /// TLS is established on the server's leg only: opens the stream inside it.
     mutating func openInside() {
         guard let asymmetric = negotiation.asymmetric else { return }
         negotiation.enterTLS()
@@ -162,12 +161,12 @@ extension Session {
         goOnInside()
     }
 
-    /// What the client has said behind its header goes on now, or when it is known what it may use.
+    /// Releases the client's items after its header, now or when the features have arrived.
     private mutating func goOnInside() {
         if info.version == nil || !awaitFeatures() { release(.send) }
     }
 
-    /// Whether the client has a stream of this program's or of the server's.
+    /// Whether the client has a stream from xmpptap or the server.
     var clientHasStream: Bool {
         switch negotiation.asymmetric?.way {
         case .answering: negotiation.asymmetric?.hasAnswered == true
@@ -176,7 +175,7 @@ extension Session {
         }
     }
 
-    /// Whether the server has got what the client has opened its stream with.
+    /// Whether the server has received the client's stream opening.
     var serverHasStream: Bool {
         switch negotiation.asymmetric?.way {
         case .answering, .preceding: false
@@ -184,7 +183,7 @@ extension Session {
         }
     }
 
-    // MARK: The client's TLS, answered here
+    // MARK: The client's TLS, answered by xmpptap
 
     private mutating func answerClient(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind) {
         switch kind {
@@ -197,7 +196,7 @@ extension Session {
             guard negotiation.asymmetric?.hasAnswered == true, directions.recv.buffered == nil else { return }
             _ = negotiation.requestTLS()
             finish(.startTLS, .ok)
-            // Given to the client when the server's TLS is up, or there will be none.
+            // Sent to the client when the server's TLS is established, or if there is none.
             directions.recv.setBuffered(Self.consent)
             hold(.send)
             awaitTLS()
@@ -215,7 +214,7 @@ extension Session {
     private static let consent = Array("<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>".utf8)
     private static let request = Array("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>".utf8)
 
-    /// Opens a stream for the client in which there is nothing but TLS.
+    /// Opens a stream to the client that offers only TLS.
     private mutating func sayOffer() {
         guard !negotiation.isFinished, negotiation.asymmetric?.hasAnswered == false else { return }
         negotiation.asymmetric?.hasAnswered = true
@@ -239,9 +238,9 @@ extension Session {
         return true
     }
 
-    // MARK: The server's TLS, begun from here
+    // MARK: The server's TLS, begun by xmpptap
 
-    /// The client opens its stream: the server gets that now, and once more inside TLS, or only then.
+    /// The client opens its stream: sends that to the server now and again inside TLS, or only inside.
     private mutating func openForServer(
         _ event: StreamEvent,
         _ kind: StanzaScanner.Item.Kind,
@@ -254,7 +253,7 @@ extension Session {
         noteOpening()
         negotiation.asymmetric?.isOpen = true
         handleHeader(event, .send)
-        // All that follows waits until it can go by TLS.
+        // Later items wait until they can be sent inside TLS.
         hold(.send)
         guard way == .preceding else { return }
         directions.recv.setBuffered([])
@@ -265,7 +264,7 @@ extension Session {
         if negotiation.asymmetric?.isOpen == false { negotiation.asymmetric?.opening.append(directions.bytes(.send)) }
     }
 
-    /// The server's header, its features that offer TLS, or its answer to the request for that.
+    /// Handles the server's header, its features with an offer of TLS, or its answer to the request.
     private mutating func hearServer(
         _ event: StreamEvent,
         _ kind: StanzaScanner.Item.Kind,
@@ -302,7 +301,7 @@ extension Session {
         begin(.startTLS, awaits: .server)
     }
 
-    /// No TLS follows on the server's leg: what it has said so far goes on to the client, and both go on in clear.
+    /// No TLS follows on the server's leg: releases the server's items to the client; both legs continue in clear.
     private mutating func relayInClear() {
         release(.recv)
         negotiation.asymmetric = nil

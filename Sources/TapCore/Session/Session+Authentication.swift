@@ -1,9 +1,9 @@
 internal import TapRecord
 import XMPPCore
 
-// SASL (RFC 6120 §6) and SASL2 (XEP-0388), as far as relaying and telling them goes.
+// SASL (RFC 6120 §6) and SASL2 (XEP-0388): relaying and logging.
 extension Session {
-    /// - Parameter element: The element, where it has been parsed.
+    /// - Parameter element: The element, if it has been parsed.
     mutating func handleSASL(_ event: StreamEvent, _ direction: Direction, _ element: Element? = nil) {
         guard let element = element ?? parse(direction), let step = decodeStep(element, direction) else {
             return recordItem(event, direction, .element, level: .info, part: .sasl)
@@ -37,17 +37,17 @@ extension Session {
         emit(consume record)
     }
 
-    /// The server has said that authentication has succeeded.
+    /// The server has reported a successful authentication.
     mutating func authenticated(_ element: Element, _ event: StreamEvent) {
         info.authentication = .succeeded
         noteBindingOutcome(accepted: true)
-        // Before authentication a stranger had little room; from here on the session has its own.
+        // Unauthenticated clients have lower limits; from now on the session has its own.
         for direction in Direction.allCases { directions[direction].limits = options.limits }
         negotiation.authenticate(isSASL2: element.namespace.isSASL2)
         if element.namespace.isSASL2 { handleSASL2Success(element, event) }
     }
 
-    /// What an element means for authentication, noted in the facts of the session.
+    /// Decodes the authentication step of an element, and stores its facts in the session.
     mutating func decodeStep(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
         if let user = recording?.sasl?["user"] { sasl.recall(user: user.text) }
         guard var step = sasl.decode(element, direction) else { return nil }
@@ -55,7 +55,7 @@ extension Session {
         if let flag = step.details["channel_binding_flag"] { info.bindingFlag = flag.text }
         info.mechanism = sasl.mechanism
         if let user = sasl.user { info.user = user }
-        // Of a message that is hidden the recording tells what was read of it when it passed.
+        // For a redacted message, use the recording's details, which were decoded when the message was relayed.
         if step.details["redacted"] != nil, let told = recording?.sasl {
             step.details = told
             if let user = told["user"] { info.user = user.text }
@@ -63,7 +63,7 @@ extension Session {
         return step
     }
 
-    /// SASL2 has no restart: the success itself may hold what was bound or resumed (XEP-0386, XEP-0198).
+    /// SASL2 has no restart: the success itself may contain the result of binding or resumption (XEP-0386, XEP-0198).
     private mutating func handleSASL2Success(_ success: Element, _ event: StreamEvent) {
         let identifier = success.childText("authorization-identifier", success.namespace)
         let isBound = success.firstChild {
@@ -75,7 +75,7 @@ extension Session {
             let condition = refusal?.firstChild { $0.namespace == .stanzaErrors }?.name
             finish(.resume, isResumed == nil ? .failed(condition: condition) : .ok)
         }
-        // Where the earlier session goes on, nothing is bound (XEP-0388 with XEP-0198).
+        // If the earlier session continues, nothing is bound (XEP-0388 with XEP-0198).
         if isResumed != nil { timeline.cancel(.bind2) }
         if timeline.isUnderWay(.bind2) { finish(.bind2, isBound == nil ? .failed("nothing was bound") : .ok) }
         if isBound == nil, isResumed == nil {

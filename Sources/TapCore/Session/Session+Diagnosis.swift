@@ -10,10 +10,10 @@ extension Session {
     /// - Parameters:
     ///   - cause: The cause.
     ///   - step: The step that failed.
-    ///   - finding: What happened, as a clause for people, without a secret.
-    ///   - side: Where the cause is; nil for the table's side.
+    ///   - finding: A description for people, as a clause without secrets.
+    ///   - side: The side at fault; nil for the table's side.
     ///   - condition: The code of the failure, if any.
-    ///   - remedy: What to try; nil for what helps against the cause usually.
+    ///   - remedy: The remedy; nil for the usual one of the cause.
     public mutating func blame(
         _ cause: LoginCause,
         at loginStep: LoginStep.Name,
@@ -53,7 +53,7 @@ extension Session {
             default: diagnosis?.remedy = .observed(found.cause)
             }
         }
-        // That of a recording has its own.
+        // A recorded diagnosis has its own advice.
         if let remedy = diagnosis?.remedy, diagnosis?.advice == nil { diagnosis?.advice = options.advice?(remedy) }
         return diagnosis
     }
@@ -61,7 +61,7 @@ extension Session {
     private func judged() -> LoginDiagnosis? {
         guard info.opened == nil, info.ending != .stopped, let login, !login.hasVerified else { return nil }
         if let blamed = login.blamed { return blamed }
-        // Who has not seen all of it cannot judge it.
+        // A partial recording allows no diagnosis.
         if let recording, recording.isPartial { return nil }
         let judge = LoginDiagnoser(
             info: info,
@@ -75,8 +75,8 @@ extension Session {
         return judge.diagnosis(isUnreadable: isUnreadable).map { attribute($0, to: login.acted) }
     }
 
-    /// Attributes a failure to what a rule or the user did to the login. A side's error condition stands, unless what that side
-    /// received was changed.
+    /// Attributes a failure to the action of a rule or the user on the login. A side's error condition takes
+    /// precedence, unless the input of that side was changed.
     private func attribute(_ found: LoginDiagnosis, to acted: [Direction: LoginObserver.Deed]) -> LoginDiagnosis {
         guard found.side != .tap else { return found }
         var deeds = Direction.allCases.compactMap { acted[$0] }
@@ -103,7 +103,7 @@ extension Session {
         return delayed
     }
 
-    /// Takes note of what rules did to an item of the login.
+    /// Stores the action of rules on an item of the login.
     mutating func noteActed(_ ruling: ItemRuling, _ event: StreamEvent, _ direction: Direction) {
         guard let login, !ruling.isWatched, info.opened == nil else { return }
         let verdict = ruling.verdict

@@ -1,47 +1,47 @@
 public import TapRecord
 internal import XMPPCore
 
-/// One step on the way to a session's server, as it was made: a step of the session's timeline.
+/// One step of connecting to a session's server: a step of the session's timeline.
 public struct DiscoveryStep: Sendable {
-    /// Which step. The raw value begins a record's message.
+    /// The kind of step. The raw value begins a record's message.
     public enum Step: String, Sendable {
-        /// SRV records of a domain were asked for.
+        /// SRV records of a domain were looked up.
         case records = "srv"
-        /// Addresses of a host were asked for.
+        /// Addresses of a host were looked up.
         case addresses = "address"
-        /// A TCP connection was tried.
+        /// A TCP connection was attempted.
         case connection = "tcp"
     }
 
-    /// What came of it. The raw value stands in a record's `details.outcome`.
+    /// The outcome. The raw value is a record's `details.outcome`.
     public enum Outcome: String, Sendable {
-        /// It went well.
+        /// It succeeded.
         case ok
-        /// There is nothing of that name.
+        /// The name has no records.
         case none
-        /// The domain says that there is no such service, or this program does not connect there.
+        /// The domain offers no such service, or xmpptap does not connect to that address.
         case refused
-        /// It was not tried: it does not fit what the client has begun.
+        /// It was skipped: it does not fit the client's beginning.
         case skipped
         case failed
     }
 
-    /// Which step.
+    /// The kind of step.
     public var step: Step
-    /// What came of it.
+    /// The outcome.
     public var outcome: Outcome
     /// The step of the timeline that it belongs to.
     var loginStep: LoginStep.Name { step == .connection ? .connect : .nameLookup }
-    /// What was asked for or connected to: a name, `HOST:PORT`.
+    /// The name that was looked up, or the `HOST:PORT` of the connection.
     public var subject: String
-    /// What was found, or why not; a clause for people.
+    /// The result, or the reason for a failure; a clause for people.
     public var finding: Prose
-    /// Nanoseconds it took; nil for what was not tried.
+    /// The duration in nanoseconds; nil for a skipped step.
     public var duration: Int64?
     /// It is logged at verbose instead of info.
     public var isDetail: Bool
 
-    /// Puts the parts together.
+    /// Creates a step.
     public init(
         _ step: Step,
         _ outcome: Outcome,
@@ -59,9 +59,9 @@ public struct DiscoveryStep: Sendable {
     }
 }
 
-// Service discovery for the domain that the client names.
+// Service discovery for the domain that the client requests.
 extension Session {
-    /// A step towards the server is done: makes a record with the code `step`.
+    /// Records a step of connecting to the server with the code `step`.
     mutating func made(_ step: DiscoveryStep) {
         guard !negotiation.isClosed else { return }
         note(step)
@@ -77,7 +77,7 @@ extension Session {
         emit(consume record)
     }
 
-    /// The timeline has it too.
+    /// Adds the step to the timeline.
     private mutating func note(_ step: DiscoveryStep) {
         let outcome: LoginStep.Outcome =
             switch step.outcome {
@@ -94,7 +94,7 @@ extension Session {
         )
     }
 
-    /// Whether two names are one domain, whatever their case and script.
+    /// Whether two names are the same domain, ignoring case and script.
     static func isSame(_ domain: String, _ other: String) -> Bool {
         guard let one = Address(domain).jid, let two = Address(other).jid, two.isServer, two.isBare else {
             return false
@@ -102,7 +102,7 @@ extension Session {
         return one.asciiDomain == two.asciiDomain
     }
 
-    /// A header in which the client names another domain than the one that was chosen.
+    /// Refuses a header that names a domain other than the chosen one.
     func interceptOtherDomain(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
         guard event.item == .header, direction == .send, let chosenDomain, !negotiation.isRefusing,
             let to = text(event.head.to, .send), !Self.isSame(chosenDomain, to)

@@ -11,7 +11,7 @@ extension Session {
         {
             return
         }
-        // After the other side closed its stream, the end of the connection is no news.
+        // After the other side closed its stream, the end of the connection is expected.
         if end == .finished, directions.send.hasClosedStream || directions.recv.hasClosedStream {
             info.ending = .clean(by: directions.send.hasClosedStream ? .send : .recv)
             return
@@ -28,7 +28,7 @@ extension Session {
         info.reason = unheard?.words
     }
 
-    /// A stream error has passed.
+    /// A stream error was relayed.
     mutating func judge(streamError condition: String, _ element: Element, _ direction: Direction) {
         info.ending = .error(condition: condition, by: direction)
         let said = element.childText("text", .streamErrors).map { Prose(tools.redactor.disclose(text: $0)) }
@@ -62,13 +62,13 @@ extension Session {
         info.reason = info.reason.map { "\($0); \(early)" } ?? early
     }
 
-    /// What this direction's sender has waited for in vain.
+    /// Returns the unanswered request of this direction's sender, if any.
     private func unheard(by direction: Direction) -> Liveness.Finding? {
         let ping = requests.oldestPing(direction)
         return liveness.unheard(by: direction, ping: ping, isOpen: info.opened != nil, at: now.monotonic)
     }
 
-    /// Remembers which client of its account this is.
+    /// Stores which client of its account this is.
     mutating func identifyClient() {
         guard info.kind == .client, client == nil, let account = info.jid else { return }
         client =

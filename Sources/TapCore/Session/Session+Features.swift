@@ -1,15 +1,15 @@
 internal import TapRecord
 import XMPPCore
 
-// Features that the server offers: passed on as they came, or with what is to be changed in them.
+// The server's features: forwarded unchanged or edited.
 extension Session {
-    /// Whether the item that has just come from the server is the features of a stream.
+    /// Whether the server's last item is stream features.
     func isFeatures(_ event: StreamEvent) -> Bool {
         event.head.namespace.namespace == .streams && !event.isTruncated && isNamed("features", event, .recv)
     }
 
-    /// What is to be changed in features before they are passed on: nothing by default. Asked for each time features
-    /// come, with what they offer; all that changes them is decided here.
+    /// Returns the edit of features before they are forwarded: none by default. Called for each features element with
+    /// its contents; all edits are decided here.
     func wantedEdit(_ offer: StreamFeatures) -> FeaturesEdit {
         var edit = terminatedOffer(offer)?.edit ?? (options.stripsBinding ? .withoutBinding : FeaturesEdit())
         if options.holdsProceed, options.clientTLS == .off {
@@ -19,7 +19,7 @@ extension Session {
         return edit
     }
 
-    /// Features that come from the server: refused, or passed on with what is to be changed in them.
+    /// Decides on the server's features: refuses, forwards or edits them.
     mutating func interceptFeatures(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -50,7 +50,7 @@ extension Session {
         }
     }
 
-    /// What is known of the server is what it offers, whatever of it is passed on.
+    /// Handles the server's features as it sent them, before edits.
     mutating func handleFeatures(_ event: StreamEvent, _ offer: StreamFeatures?) {
         guard let offer else {
             stopAwaiting()
@@ -59,7 +59,7 @@ extension Session {
         let features = StreamFeaturesSummary(offer)
         info.mechanisms = features.allMechanisms
         info.features = features.names
-        // Each stream announces its own: they grow when the client has authenticated.
+        // Each stream announces its own limits: they grow when the client has authenticated.
         directions.send.receiverBytes = offer.itemBytes ?? .max
         negotiation.takeFeatures()
         warnOfClearLogin(offer)

@@ -1,19 +1,19 @@
 public import TapRecord
 import XMPPCore
 
-// Items that rules let wait: for a time, or for a person. What follows in the direction waits behind them.
+// Items that rules delay, for a time or until the user decides. Later items of the direction wait for them.
 extension Session {
-    /// Items that a rule holds for a person, the oldest first: one in each direction at most, since what follows it waits.
+    /// Items that a rule holds for the user, the oldest first: at most one in each direction, since later items wait.
     public var heldItems: [HeldItem] {
         guard let rules else { return [] }
         return Direction.allCases.compactMap { rules[$0].item?.held }.sorted { $0.number < $1.number }
     }
 
-    /// When an item that waits by a rule goes on, in nanoseconds of the run: ``SessionInput/tick`` is due then, and no later,
-    /// if the delay is to be kept. Nil where none waits.
+    /// When the next delayed item is released, in nanoseconds of the run: send ``SessionInput/tick`` then, and no
+    /// later, to keep the delay. Nil if none is delayed.
     public var releaseDeadline: Int64? { rules?.deadline }
 
-    /// Delays or holds the last item, if a rule says so; whether it waits.
+    /// Delays or holds the last item, if a rule requires it; returns whether it waits.
     mutating func waits(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -75,7 +75,7 @@ extension Session {
         return true
     }
 
-    /// Has the next stanzas held, or no more of them.
+    /// Holds the next stanzas; nil ends that.
     mutating func pause(_ pause: StanzaPause?) {
         guard recording == nil, !options.isObserved else { return }
         if rules == nil, pause != nil {
@@ -85,13 +85,13 @@ extension Session {
         for direction in Direction.allCases { settleMode(direction) }
     }
 
-    /// Why no stanza of a direction can be held; nil where one can.
+    /// Why stanzas of a direction cannot be held; nil if they can.
     public func obstacle(toPausing direction: Direction?) -> InjectionFault? {
         let obstacles = (direction.map { [$0] } ?? Direction.allCases).map { obstacle($0) }
         return obstacles.contains(nil) ? nil : obstacles.first ?? nil
     }
 
-    /// Whether a stanza is one of those that are to be held, which counts it.
+    /// Whether the pause covers a stanza; counts it if so.
     private func isPaused(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) -> Bool {
         guard let pause = rules.pause, pause.covers(direction), info.opened != nil, event.item == .element,
             event.head.kind != .nonza, !event.isTruncated
@@ -148,9 +148,9 @@ extension Session {
         )
     }
 
-    /// Why a held item cannot be released in this way, as a clause; nil where it can, and where no item has this number.
+    /// Why a held item cannot be released in this way, as a clause; nil if it can, or if the number is unknown.
     ///
-    /// What goes out in the place of a stanza is checked as an injected stanza is, and stays of its kind.
+    /// A replacement of a stanza is checked like an injected stanza, and must be of the same kind.
     public func problem(with release: HeldRelease, of number: UInt64) -> String? {
         guard case .replace(let bytes) = release, let rules,
             let direction = Direction.allCases.first(where: { rules[$0].item?.held?.number == number }),
@@ -165,7 +165,7 @@ extension Session {
                 at: now.monotonic
             )
             guard stanza.event?.head.kind == item.event.head.kind else { throw .otherKind(item.event.head.kind) }
-            // One that is no larger passes where the stanza as it came would.
+            // A replacement that is not larger than the stanza is always allowed.
             let limit = directions[direction].receiverBytes
             guard stanza.bytes.count <= max(limit, held.bytes.count) else {
                 throw .overReceiverLimit(limit, direction.destination)
@@ -177,8 +177,8 @@ extension Session {
         }
     }
 
-    /// Why an element that is no stanza cannot go out in the place of another one. What xmpptap knows of the session follows
-    /// from the one that came.
+    /// Why an element other than a stanza cannot be replaced by this one. The session's state follows from the received
+    /// element.
     private func problem(
         with bytes: [UInt8],
         insteadOf event: StreamEvent,
@@ -193,7 +193,7 @@ extension Session {
             guard let was = try? tools.parser.parse(directions[direction].decoder) else {
                 return "the held element cannot be read"
             }
-            // Counts of stream management are translated: nobody makes them up.
+            // Counts of stream management are translated, not replaced.
             guard !StreamManagementTranslator.concerns(event.head), edited.name == was.name,
                 edited.isInNamespace(of: was)
             else { return "it is not <\(was.name)> in its namespace, as the held element is" }
@@ -203,7 +203,7 @@ extension Session {
         }
     }
 
-    /// A person has decided on an item that is held.
+    /// Releases a held item as the user decided.
     mutating func releaseHeld(_ number: UInt64, _ release: HeldRelease) {
         let found = Direction.allCases.first { rules?[$0].item?.held?.number == number }
         guard let rules, let direction = found else {
@@ -238,7 +238,7 @@ extension Session {
         rules[direction].item?.deadline = .min
     }
 
-    /// The wait of an item is over: it goes on, and then what follows it.
+    /// Ends the delay of an item: carries out its decision, then continues with later items.
     mutating func goOn(_ direction: Direction, _ rules: SessionRules) {
         guard let item = rules[direction].takeItem() else { return }
         directions[direction].endDelay()
@@ -250,7 +250,7 @@ extension Session {
         if let why = item.opacity { turnOpaque(direction, why) } else { settleMode(direction) }
     }
 
-    /// Records what still waits and will not go on.
+    /// Records items that are still delayed and will not be sent.
     mutating func noteUnsent(_ rules: SessionRules) {
         for direction in Direction.allCases {
             guard let item = rules[direction].takeItem() else { continue }

@@ -1,12 +1,12 @@
 internal import TapRecord
 import XMPPCore
 
-// Items that this program puts into a stream, between those of the peers.
+// Items that xmpptap inserts into a stream, between those of the peers.
 extension Session {
-    /// Checks a stanza to inject, and has it wait for an item boundary.
+    /// Checks a stanza to inject, and queues it until an item boundary.
     ///
-    /// A direction whose bytes pass as they come is stored until the stanza is out, and while an answer is expected by it
-    /// that must not pass.
+    /// A direction in cut-through is stored until the stanza is sent, and while it may carry an answer that must not be
+    /// forwarded.
     mutating func inject(_ injection: Injection) {
         let direction = injection.destination.inbound.opposite
         do throws(InjectionFault) {
@@ -31,14 +31,14 @@ extension Session {
         }
     }
 
-    /// Whether a stanza that came too late for this connection is kept for the next one of the session.
+    /// Whether a stanza that was not sent on this connection is kept for the next one of the session.
     private func keeps(_ item: [UInt8], _ direction: Direction) -> Bool {
         guard resumption != nil, let streamManagement else { return false }
         return streamManagement.translator.ledgers[direction].keep(lost: item)
     }
 
-    /// Refuses a stanza of a user's with an address that is none, or with which the server would end the session. Servers and
-    /// components name both ends of each stanza.
+    /// Refuses a user's stanza with an invalid address, or with one for which the server would end the session. Servers
+    /// and components name both ends of each stanza.
     func checkAddresses(of item: InjectedItem, _ direction: Direction) throws(InjectionFault) {
         guard let head = item.event?.head else { return }
         let isOfClient = directions[direction].decoder.contentNamespace == .client
@@ -60,26 +60,26 @@ extension Session {
         }
     }
 
-    /// Leaves what rules have not sent yet to the next connection of the session, as far as there is room.
+    /// Leaves unsent stanzas of rules to the session's next connection, as far as there is space.
     mutating func keepUnsent(_ direction: Direction) {
         injections?.removeUnsent(direction) { keeps($0, direction) }
     }
 
-    /// Why no item can be put into a direction, or come by it; nil where it can.
+    /// Why an item cannot be injected into a direction, or answered in it; nil if it can.
     func obstacle(_ direction: Direction, isOfRule: Bool = false) -> InjectionFault? {
         if negotiation.isFinished || directions[direction].hasClosedStream || directions[direction].end != nil {
             return .ended
         }
         if directions[direction].isOpaque { return .notDecoded }
-        // A rule answers in the place of a peer, which may do so in a login.
+        // A rule answers for a peer, also during a login.
         return info.opened != nil || isOfRule && directions[direction].decoder.epoch > 0 ? nil : .notOpen
     }
 
-    /// Sends the first item that waits for what has passed, where that ends with an item. Asked when nothing else is to be
-    /// done: all that has come was looked at.
+    /// Sends the first waiting item, if the forwarded bytes end at an item boundary. Called when all received input has
+    /// been handled.
     mutating func advance(_ injections: Injections) {
         for direction in Direction.allCases {
-            // Before the session is open only what rules send can wait.
+            // Before the session is open, only stanzas of rules can wait.
             if let obstacle = obstacle(direction, isOfRule: true) {
                 keepUnsent(direction)
                 for number in injections.removeAll(direction) {
@@ -97,14 +97,14 @@ extension Session {
         if negotiation.isFinished || injections.isIdle { self.injections = nil }
     }
 
-    /// Gives up what has waited for too long.
+    /// Fails the injections past their time limit.
     mutating func expire(_ injections: Injections) {
         for (number, direction, fault) in injections.expire(at: now.monotonic) {
             report(.failed(fault), of: number, direction)
         }
     }
 
-    /// Reports what became of a stanza to whoever injected it in a direction.
+    /// Reports the outcome of a stanza to the code that injected it in a direction.
     private mutating func report(
         _ outcome: InjectionOutcome,
         of number: UInt64,
@@ -188,7 +188,7 @@ extension Session {
         }
     }
 
-    /// Bytes that are not one stanza cannot be redacted: the record has a digest of them, as of all that is not decoded.
+    /// Bytes other than one stanza cannot be redacted: the record has a digest of them, as for all undecoded bytes.
     private mutating func describe(raw bytes: [UInt8], in record: inout Record) {
         record.code = "raw"
         record.message = "\(bytes.count) bytes injected as given"
@@ -200,8 +200,8 @@ extension Session {
         }
     }
 
-    /// Gives the record of an injected item its content without what rules leave out of it: any of them, where it is one of
-    /// theirs.
+    /// Sets the content of an injected item's record, without the parts that rules redact: all rules, if a rule
+    /// injected it.
     private mutating func compose(
         _ event: StreamEvent,
         of item: InjectedItem,
@@ -242,7 +242,7 @@ extension Session {
 
     // MARK: Answers
 
-    /// The answer to an injected request, which is for whoever has injected that.
+    /// The answer to an injected request, which is for the code that injected it.
     func interceptInjected(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -266,7 +266,7 @@ extension Session {
         return .drop
     }
 
-    /// Records such an answer, and hands it to whoever waits for it.
+    /// Records such an answer, and passes it to the code that awaits it.
     mutating func handleInjected(_ event: StreamEvent, _ direction: Direction, _ request: IQTracker.Request) {
         info.count(.iq, direction)
         var record = makeRecord(event, direction, .stanza, level: .info, part: .inject, answering: request)
@@ -275,7 +275,7 @@ extension Session {
         record.roundTrip = roundTrip
         emit(consume record)
         if request.isPing { counters.addPing(direction.source, roundTrip) }
-        // One that comes too late is dropped as well, but nobody waits for it.
+        // A late answer is dropped too, but it is no longer awaited.
         guard let number = injections?.takeAwaited(request.sequence) else { return }
         var bytes: [UInt8] = []
         bytes.append(directions.bytes(direction))

@@ -2,9 +2,9 @@ internal import TapDiagnosis
 public import TapRecord
 import XMPPCore
 
-// What happens to a session, as its driver tells it.
+// The inputs of a session from its driver.
 extension Session {
-    /// Takes what happened. What follows comes by ``next()``.
+    /// Handles an input. The resulting commands are returned by ``next()``.
     public mutating func handle(_ input: SessionInput, at now: Run.Instant) {
         self.now = now
         switch input {
@@ -70,7 +70,7 @@ extension Session {
         refuse(condition, text)
     }
 
-    /// Bytes have arrived.
+    /// Handles received bytes.
     public mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Disposition {
         self.now = now
         guard !bytes.isEmpty, !negotiation.isFinished else { return .keep }
@@ -102,19 +102,19 @@ extension Session {
         let direction = leg.inbound
         guard !negotiation.isFinished else { return }
         if directions[direction].end == .finished, end != .finished {
-            // The peer had only ceased to send; now it is gone, and nothing that is for it can reach it.
+            // The peer had only half-closed; now the connection is broken, and nothing can reach the peer.
             return finish(reset: !hasEndedInOrder(direction))
         }
         guard directions[direction].end == nil else { return }
         directions[direction].end = end
         directions[direction].hasInput = true
-        // What waits for the answer to a request for TLS waits in vain: who sends no more cannot begin TLS. The server
-        // learns of the end behind it, or it might never answer and the session never end. A step of a login that is being
-        // done elsewhere comes to its end, and the server still gets its result.
+        // A half-closed client cannot start TLS: release the items that wait for the answer to its request. The server
+        // receives the end after them; otherwise it might never answer and the session never end. A step of a login
+        // that is being computed elsewhere completes, and the server still gets its result.
         if direction == .send, end == .finished, directions.send.isHeld, negotiation.bridged?.computing == nil {
             release(.send)
         }
-        // A client that is gone before its server is reached has nobody to pass the end on to.
+        // The client has gone before the server is connected: the end cannot be passed on.
         if direction == .send, !negotiation.isConnected, end != .finished { finish(reset: true) }
     }
 
@@ -126,7 +126,7 @@ extension Session {
         record.tls = details
         emit(consume record)
         if isJoined {
-            // A login begins, whatever had been before.
+            // A login begins, regardless of the state before.
             isJoined = false
             login = LoginObserver()
             negotiation.reopen()
@@ -150,7 +150,7 @@ extension Session {
         for direction in Direction.allCases { turnOpaque(direction, .tls) }
     }
 
-    /// What has begun in a direction does not go on.
+    /// Gives up the incomplete item of a direction.
     private mutating func giveUpItem(_ direction: Direction) {
         if !directions[direction].isOpaque, let event = directions[direction].finish() { handle(event, direction) }
     }
@@ -171,26 +171,27 @@ extension Session {
             ? "\(bytes) skipped: the middle of an item, whose beginning was not captured"
             : "\(bytes) not captured; the item they belong to is incomplete"
         emit(consume record)
-        // The counts of the peers cover what was not seen.
+        // The counts of the peers include stanzas that were not captured.
         streamManagement = nil
         if case .opaque(.tls, _) = directions[direction].mode { return }
         directions[direction].enterTLS()
     }
 
-    /// The code of a record of bytes that were not seen.
+    /// The code of a record of bytes that were not captured.
     static let missedCode = "bytes-missed"
 
-    /// Ends the session without a word to either end.
+    /// Ends the session without sending anything to either end.
     private mutating func stop(_ ending: SessionInfo.Ending) {
         guard !negotiation.isFinished else { return }
         if info.ending == nil { info.ending = ending }
         finish(reset: false)
     }
 
-    /// Nanoseconds a refused client gets to open its stream, in which it gets the stream error.
+    /// The time in nanoseconds for a refused client to open its stream, in which it receives the stream error.
     static let answerTime: Int64 = 10_000_000_000
 
-    /// When ``SessionInput/tick`` is due, in nanoseconds of the run; nil while nothing is waited for. Each call may move it.
+    /// When ``SessionInput/tick`` is required, in nanoseconds of the run; nil without a time limit. Each call may
+    /// change it.
     public var nextDeadline: Int64? {
         guard !negotiation.isFinished else { return nil }
         if let answerDeadline { return answerDeadline }
@@ -203,7 +204,7 @@ extension Session {
 
     private var idleDeadline: Int64? { options.idleTime.map { liveness.lastReceived &+ $0 } }
 
-    /// Which limit of time the session has passed, with a sentence; nil where none.
+    /// The time limit that the session has passed, with a sentence; nil if none.
     private var overdue: (limit: SessionCounters.Limit, words: String)? {
         guard answerDeadline == nil, !negotiation.isFinished else { return nil }
         if let limit = options.loginTime, let loginDeadline, now.monotonic >= loginDeadline {
@@ -213,7 +214,7 @@ extension Session {
         return (.idle, "No data for \(Self.words(limit)) (limit idle).")
     }
 
-    /// Nanoseconds as seconds, in the shortest form.
+    /// Formats nanoseconds as seconds, in the shortest form.
     static func words(_ time: Int64) -> String {
         let (seconds, rest) = time.quotientAndRemainder(dividingBy: 1_000_000_000)
         return rest == 0 ? "\(seconds) s" : "\(time / 1_000_000) ms"
@@ -232,33 +233,33 @@ extension Session {
         }
     }
 
-    /// Goes on with a direction that was held, unless a request to resume still waits: it has not passed.
+    /// Resumes a held direction, unless a request to resume is still delayed: it was not forwarded.
     mutating func release(_ direction: Direction) {
         if direction == .send, streamManagement?.waiting != nil { return }
         if let items = directions[direction].takeBuffered() { enqueue(.send(direction.destination, items)) }
         directions[direction].release()
     }
 
-    /// Holds a direction whose items are stored: those that follow wait, and so does the leg once enough waits. Nothing
-    /// happens to one whose bytes pass as they come: they would pile up here, already passed.
+    /// Holds a direction that stores items: later items wait, and the leg is not read when the buffer is full. Does
+    /// nothing in cut-through: bytes would accumulate although they were already forwarded.
     mutating func hold(_ direction: Direction) {
         if recording == nil { directions[direction].hold() }
     }
 
-    /// Whether no login is waited for any more: the session is open, serves for checking keys of dialback, or cannot be
-    /// followed and both sides have spoken since.
+    /// Whether the login is over: the session is open, only verifies keys of dialback, or is not decodable and both
+    /// sides have sent bytes since.
     ///
     /// TLS passed through counts from the server's ServerHello that answers a complete ClientHello.
     public var isPastLogin: Bool {
         if info.opened != nil || negotiation.passedTLS?.isAnswered == true { return true }
         guard let login else { return false }
         if login.hasVerified { return true }
-        // A server that has answered with the end of its stream or its connection has let nobody in.
+        // A server that has answered with the end of its stream or its connection has not accepted the login.
         return directions.recv.end == nil && !directions.recv.hasClosedStream
             && login.hasExchange(sent: directions.send.received, received: directions.recv.received)
     }
 
-    /// Whether the leg may be read: false while what it brought has to wait. Told by ``Command/read(_:_:)``.
+    /// Whether the leg may be read: false while its bytes must wait. Reported by ``Command/read(_:_:)``.
     func wantsBytes(from leg: Leg) -> Bool {
         if let tls { return tls.reads(leg) }
         let direction = leg.inbound
@@ -270,7 +271,7 @@ extension Session {
         return directions[direction].waiting < options.waitingBytes
     }
 
-    /// Whether as much has come on a leg as may wait.
+    /// Whether the buffer for a leg is full.
     func isFull(_ leg: Leg) -> Bool {
         let waiting = tls.map { $0.kept(leg.inbound).count } ?? directions[leg.inbound].waiting
         return waiting >= options.waitingBytes

@@ -2,13 +2,13 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-// What each item does to the session.
+// The effects of each item on the session.
 extension Session {
-    /// One event of a decoder: decided on, passed on, understood, recorded.
+    /// Handles one event of a decoder: decides on it, forwards it, updates the state, and records it.
     mutating func handle(_ event: StreamEvent, _ direction: Direction) {
         switch event.kind {
         case .item(let kind):
-            // Nothing alters a stanza that passes as it comes.
+            // In cut-through, stanzas are never altered.
             if kind == .element, event.head.kind != .nonza, directions[direction].isCutThrough {
                 if let rules { watch(event, direction, rules) }
                 streamManagement?.pass(direction)
@@ -26,7 +26,7 @@ extension Session {
             // In an open session an item beyond the limit is relayed as without rules and injections.
             if passesOversize(direction) { directions[direction].drain() }
             if isFirst, let rules { warnOfUnjudged(event, direction, rules) }
-            // Where items are stored the beginning of one beyond the limit ends the session.
+            // In store mode, an item beyond the limit ends the session at its beginning.
             guard directions[direction].isStoring else {
                 if isFirst { counters.count(.limitHit(itemLimit(direction))) }
                 apply(.pass, to: event, direction)
@@ -39,7 +39,7 @@ extension Session {
         }
     }
 
-    /// Carries out what was decided about an item, and takes note of it.
+    /// Carries out a decision on an item, and updates the state.
     mutating func carryOut(
         _ decision: ItemDecision,
         _ reading: ItemReading,
@@ -53,7 +53,7 @@ extension Session {
             counters.count(.acted(action, event.head.kind, direction))
         }
         switch (decision, reading) {
-        // It is looked at again, and rules are asked again.
+        // It is decided on again, and rules are evaluated again.
         case (.buffer(until: .counts), _): rules?.ruling = nil
         case (.refuse, _), (.fault, _): break
         case (_, .none): understand(event, kind, direction)
@@ -79,33 +79,33 @@ extension Session {
 
     // MARK: Deciding
 
-    /// What happens to an item.
+    /// Decides on an item.
     private mutating func decide(_ event: StreamEvent, _ direction: Direction, _ reading: inout ItemReading)
         -> ItemDecision
     {
-        // What has gone out, if only in part, cannot be kept any more, and nobody takes a step that would keep it; nor is
-        // anything put in where the session is refused.
+        // Partly forwarded items cannot be held, and only whole items are acted on; nothing is inserted if the session
+        // is refused.
         let mayAct = directions[direction].isStoring && !negotiation.isRefusing
         if mayAct, let rules, let decision = interceptLoginByRules(event, direction, rules) { return decision }
         let decision = intercept(event, direction, mayAct: mayAct, &reading) ?? .pass
         if case .refuse = decision { return decision }
         guard let rules, !negotiation.isRefusing else { return mayAct ? decision : .pass }
-        // An answer to xmpptap itself is no stanza of a peer's for the other.
+        // Replies to xmpptap's own requests are not judged.
         if reading.isInjected { return decision }
-        // The last interceptor: rules see what xmpptap itself lets pass.
+        // The last interceptor: rules are evaluated for items that xmpptap itself lets pass.
         if mayAct { return interceptByRules(event, direction, decision, rules) }
         watch(event, direction, rules)
         return .pass
     }
 
-    /// The interceptors in the order in which they speak, of whom the first decides.
+    /// The interceptors in order; the first decision counts.
     private mutating func intercept(
         _ event: StreamEvent,
         _ direction: Direction,
         mayAct: Bool,
         _ reading: inout ItemReading
     ) -> ItemDecision? {
-        // Not one expression: the compiler takes no longer chain of them.
+        // Not one expression: the compiler accepts no longer chain of them.
         if let decision = interceptOversize(event, direction) { return decision }
         if let decision = interceptOtherDomain(event, direction) { return decision }
         if let decision = interceptClear(event, direction) { return decision }
@@ -121,11 +121,11 @@ extension Session {
         return nil
     }
 
-    /// Carries out what was decided: the one place that lets an item go out or keeps it.
+    /// Carries out a decision: the only place that forwards or stores an item.
     private mutating func apply(_ decision: ItemDecision, to event: StreamEvent, _ direction: Direction) {
         action = directions[direction].isStoring ? decision.action : nil
         switch decision {
-        // A session that is refused has no server to pass anything to.
+        // A refused session has no server to forward anything to.
         case .pass where negotiation.isRefusing: break
         case .pass:
             switch directions[direction].pass(event) {
@@ -155,7 +155,7 @@ extension Session {
         if let streamManagement { count(event, direction, decision, streamManagement) }
     }
 
-    /// Records an item that is like any other, and takes note of what it says.
+    /// Records an ordinary item, and updates the state from its contents.
     mutating func understand(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction) {
         if event.head.isUnusual { compareReaders(event, direction) }
         switch kind {
@@ -171,24 +171,24 @@ extension Session {
 
     // MARK: Limits
 
-    /// An item beyond the limit that was not to go out before it had been looked at.
+    /// Refuses an item beyond the limit in store mode.
     private func interceptOversize(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
         guard event.isTruncated, directions[direction].isStoring else { return nil }
         return .refuse(oversize(event, direction))
     }
 
-    /// Which limit items of a direction have.
+    /// The limit that applies to items of a direction.
     func itemLimit(_ direction: Direction) -> SessionCounters.Limit {
         let isOfLogin = directions[direction].limits.itemBytes == options.unauthenticatedLimits.itemBytes
         return isOfLogin && info.opened == nil ? .loginItem : .item
     }
 
-    /// Whether an item beyond the limit passes though items are stored.
+    /// Whether an item beyond the limit is forwarded although items are stored.
     private func passesOversize(_ direction: Direction) -> Bool {
         !options.storesAlways && info.opened != nil && directions[direction].isStoring
     }
 
-    /// Warns of a stanza that passes without the rules, or the pause, that would have been asked about it.
+    /// Warns of a stanza that is forwarded without evaluating the rules, or the pause, that cover it.
     private mutating func warnOfUnjudged(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
         guard !directions[direction].isStoring, event.head.kind != .nonza, info.opened != nil,
             rules.set.asks(direction, isOpen: true, event.head.kind) || rules.pause?.covers(direction) == true
@@ -222,14 +222,14 @@ extension Session {
 
     // MARK: Faults
 
-    /// Some clients say goodbye twice, which harms nobody.
+    /// Some clients send the end tag twice, which is harmless.
     private func isRepeatedEnd(_ fault: ScanFault, _ direction: Direction) -> Bool {
         guard fault.code == .afterStreamEnd else { return false }
         let bytes = directions.bytes(direction)
         return bytes.count > 1 && bytes[0] == 0x3C && bytes[1] == 0x2F
     }
 
-    /// Whether the first bytes of a server are an alert or a handshake of TLS, which no XML begins like (RFC 8446 §5.1).
+    /// Whether the first bytes of a server are a TLS alert or handshake; XML never begins like that (RFC 8446 §5.1).
     private func isTLSRecord(_ bytes: Span<UInt8>) -> Bool {
         guard !bytes.isEmpty, bytes[0] == 0x15 || bytes[0] == 0x16 else { return false }
         return bytes.count < 2 || bytes[1] == 3
@@ -261,7 +261,7 @@ extension Session {
             login?.observe(.fault(fault, direction, isForeign: isForeign))
         }
         if isLate { return turnOpaque(direction, .ended) }
-        // The order of a log's lines is not that of the bytes.
+        // The order of lines in a log differs from that of the bytes.
         if !options.isDecoded, !isRepeatedEnd(fault, direction) {
             failStep(condition: fault.condition.rawValue, isForeign ? "no XMPP" : Prose(fault.explanation))
         }
@@ -276,7 +276,7 @@ extension Session {
         }
     }
 
-    /// The last event's element as a tree; nil when libxml2 disagrees with the scanner, which is recorded.
+    /// The last event's element as a tree; nil if libxml2 rejects it, which is recorded.
     mutating func parse(_ direction: Direction) -> Element? {
         do {
             return try tools.parser.parse(directions[direction].decoder)
@@ -298,12 +298,12 @@ extension Session {
         directions.bytes(direction).slice(event.head.name).equals(name)
     }
 
-    /// What an attribute of the last event means; nil where it is absent.
+    /// The decoded value of an attribute of the last event; nil if it is absent.
     func text(_ attribute: StanzaHead.Attribute?, _ direction: Direction) -> String? {
         Self.text(attribute, in: directions.bytes(direction))
     }
 
-    /// The meaning of an attribute of an item that these are the bytes of.
+    /// The decoded value of an attribute of the item with these bytes.
     static func text(_ attribute: StanzaHead.Attribute?, in item: Span<UInt8>) -> String? {
         guard let attribute else { return nil }
         let raw = item.slice(attribute.range)

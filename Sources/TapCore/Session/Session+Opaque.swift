@@ -3,7 +3,7 @@ import XMPPCore
 
 // Bytes that are not decoded: TLS passed through, malformed streams, and other protocols.
 extension Session {
-    /// The very first bytes of a leg decide whether they are XMPP.
+    /// Checks the first bytes of a leg for TLS.
     mutating func lookAtFirstBytes(_ direction: Direction, _ bytes: Span<UInt8>) {
         guard direction == .send, bytes[0] == 0x16, !refusesDirectTLS() else { return }
         guard case .refusing(let condition, _) = negotiation else { return beginTLS(directly: true) }
@@ -13,7 +13,7 @@ extension Session {
         alert(HandshakeAlert(condition))
     }
 
-    /// Bytes that pass undecoded: of TLS what it says in clear is read, of all else a digest is kept.
+    /// Handles bytes that are forwarded undecoded: reads the clear part of TLS, and computes a digest of other bytes.
     mutating func lookIntoOpaque(_ direction: Direction, _ bytes: Span<UInt8>) {
         guard case .opaque(let why, _) = directions[direction].mode else { return }
         guard why != .tls else { return lookIntoTLS(direction, bytes) }
@@ -48,7 +48,7 @@ extension Session {
         if case .hello(let hello) = result { refuseOtherName(hello) }
     }
 
-    /// The bytes themselves, for a user who asked to see all.
+    /// Records the bytes themselves, if the user allows raw bytes.
     private mutating func showBytes(_ direction: Direction, _ bytes: Span<UInt8>, _ why: DirectionRelay.Opacity) {
         var record = makeRecord(.bytes, .verbose, part: .session)
         record.direction = direction
@@ -62,17 +62,17 @@ extension Session {
         emit(consume record)
     }
 
-    /// The code of a record of TLS that has begun and is passed through.
+    /// The code of a record of TLS that is passed through.
     static let tlsBeganCode = "tls-began"
 
-    /// From here on both directions are TLS, which is passed through.
+    /// Switches both directions to TLS that is passed through.
     mutating func beginTLS(directly: Bool) {
         negotiation.turnOpaque(PassedTLS())
         let at = directions.send.decoder.position
         var record = makeRecord(.tls, .info, part: .tls)
         record.code = Self.tlsBeganCode
         let what: Prose = directly ? "direct TLS" : "TLS from byte \(at) of the client"
-        // Of what was only observed nothing was passed through.
+        // In an observed session, nothing was passed through.
         record.message = options.isObserved ? what : "\(what.clause), passed through without decryption"
         emit(consume record)
         finish(
@@ -86,7 +86,7 @@ extension Session {
         turnOpaque(.recv, .tls)
     }
 
-    /// Records the bytes that passed undecoded, when the session ends.
+    /// Records the undecoded bytes at the end of the session.
     mutating func recordOpaqueBytes(_ direction: Direction) {
         guard case .opaque(let why, let from) = directions[direction].mode, directions[direction].received > from else {
             return
@@ -109,20 +109,20 @@ extension Session {
         emit(consume record)
     }
 
-    /// The digest of the bytes since it was begun, in hexadecimal; nil where none was.
+    /// Returns the digest in hexadecimal and clears it; nil if there is none.
     mutating func takeDigest(_ direction: Direction) -> String? {
         defer { directions[direction].digest = nil }
         return directions[direction].digest.flatMap { Self.hexadecimal($0) }
     }
 
-    /// A digest's value in hexadecimal; nil where it cannot be computed.
+    /// A digest's value in hexadecimal; nil if it cannot be computed.
     static func hexadecimal(_ digest: any Digest) -> String? {
         guard let bytes = try? digest.finalize() else { return nil }
         let digits = Array("0123456789abcdef".utf8)
         return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 
-    /// Runs the digest over bytes of an item that is not kept.
+    /// Updates the digest with bytes of an item that is not stored.
     mutating func digest(_ direction: Direction, isFirst: Bool) {
         if isFirst { directions[direction].digest = run.makeByteDigest() }
         guard let digest = directions[direction].digest else { return }

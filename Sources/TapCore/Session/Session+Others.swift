@@ -1,16 +1,16 @@
 internal import TapRecord
 import XMPPCore
 
-// Streams of others than clients: components (XEP-0114) and servers among themselves (XEP-0220, RFC 6120 §6 with
-// EXTERNAL). They bind no resource: whoever is believed may send.
+// Streams of components (XEP-0114) and between servers (XEP-0220, RFC 6120 §6 with EXTERNAL). They bind no resource:
+// after authentication, stanzas may flow.
 extension Session {
-    /// What there is to say of a header beside its addresses: nothing of a client's of this century.
+    /// The description of a header besides its addresses; nil for clients with version 1.0.
     func headerWords(_ event: StreamEvent, _ direction: Direction) -> String? {
         var words: [String] = []
         switch info.kind {
         case .client, .unknown: break
         case .server: if direction == .send { words.append("of a server") }
-        // A component's has no version and never had one (XEP-0114 §3).
+        // A component's header has no version (XEP-0114 §3).
         case .component: return direction == .send ? "of a component" : nil
         }
         if info.kind != .unknown, event.head.version == nil { words.append("before version 1.0") }
@@ -24,7 +24,7 @@ extension Session {
         let step = parse(direction).flatMap { decodeStep($0, direction) }
         var record = makeRecord(event, direction, .element, level: .info, part: .sasl)
         record.sasl = step?.details
-        // What the component has sent proves something only when the server has accepted it.
+        // The component's handshake proves nothing until the server has accepted it.
         record.message =
             direction == .send
             ? "component sent its handshake (hash of stream ID and secret)" : "server accepted the handshake"
@@ -41,20 +41,21 @@ extension Session {
 
     // MARK: Servers
 
-    /// A server's stream is open when its certificate was believed; dialback may still be asked for other domains.
+    /// A server's stream is open when its certificate is accepted; dialback may still be used for other domains.
     mutating func openServerStream(_ event: StreamEvent) {
         info.jid = info.from
         becomeOpen(event, "server authenticated")
     }
 
-    /// One of the two questions of dialback, or an answer to it.
+    /// One of the two requests of dialback, or an answer to it.
     private struct DialbackStep {
         enum Answer { case none, valid, refused }
 
-        /// `<verify/>`: one server asks the other whether a key is of its making. Else `<result/>`, that carries the key.
+        /// `<verify/>`: one server asks the other whether it generated a key. Otherwise `<result/>`, which carries the
+        /// key.
         var isVerification: Bool
         var answer: Answer
-        /// Of an error (XEP-0220 §2.4).
+        /// For an error (XEP-0220 §2.4).
         var condition: String?
         var from: String?
         var to: String?
@@ -72,7 +73,7 @@ extension Session {
             }
         }
 
-        /// The two domains, in the order of the question.
+        /// The two domains, in the order of the request.
         var key: String? {
             let pair = answer == .none ? [from, to] : [to, from]
             let text = pair.map { $0 ?? "" }.joined(separator: " ")

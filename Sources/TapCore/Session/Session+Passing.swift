@@ -1,28 +1,28 @@
 internal import TapRecord
 import XMPPCore
 
-// How bytes pass: whole items, as they come, undecoded; and how their end is passed on.
+// Relay modes: whole items, cut-through or undecoded; and how the end of a leg is passed on.
 extension Session {
-    /// How a session's bytes pass.
+    /// The relay mode of a session.
     public enum RelayMode: String, Sendable, Hashable, CaseIterable {
-        /// In a direction at least, items pass when they are complete.
+        /// At least one direction forwards items when they are complete.
         case store
-        /// In both directions bytes pass as they come.
+        /// Both directions forward bytes on arrival.
         case cutThrough = "cut-through"
-        /// In a direction at least, bytes are not decoded.
+        /// At least one direction is not decoded.
         case opaque
         /// The session is over; its connections are not closed yet.
         case closing
     }
 
-    /// How its bytes pass at this moment.
+    /// The current relay mode.
     public var relayMode: RelayMode {
         if negotiation.isFinished { return .closing }
         if directions.send.isOpaque || directions.recv.isOpaque { return .opaque }
         return directions.send.isCutThrough && directions.recv.isCutThrough ? .cutThrough : .store
     }
 
-    /// Passes bytes as they come from now on, beginning with those of an item that is not complete yet.
+    /// Switches to cut-through, beginning with the bytes of an incomplete item.
     mutating func cutThrough(_ direction: Direction) {
         guard !directions[direction].isCutThrough, !directions[direction].isOpaque else { return }
         if directions[direction].isHeld { release(direction) }
@@ -41,7 +41,7 @@ extension Session {
         flushRest(direction)
     }
 
-    /// Passes items when they are complete, from the next one on: an item of which a part has passed goes on as it comes.
+    /// Switches to store-and-forward from the next item: a partly forwarded item continues on arrival.
     mutating func storeAndForward(_ direction: Direction) {
         guard directions[direction].isCutThrough else { return }
         directions[direction].leaveCutThrough()
@@ -55,22 +55,22 @@ extension Session {
         )
     }
 
-    /// Passes on what has come of an incomplete item and has not passed, after the commands of the current event.
+    /// Forwards the received part of an incomplete item, after the commands of the current event.
     mutating func flushRest(_ direction: Direction) {
         if let rest = directions[direction].takeRest() { enqueue(.send(direction.destination, rest)) }
     }
 
-    /// Stops decoding a direction: what waits, and all that comes, passes as it is.
+    /// Stops decoding a direction: pending and later bytes are forwarded unchanged.
     mutating func turnOpaque(_ direction: Direction, _ why: DirectionRelay.Opacity) {
         guard !directions[direction].isOpaque else { return }
-        // It has a record, which is not this event's.
+        // Its record is separate from this event's.
         if let rules, rules[direction].item != nil {
             rules[direction].item?.endWait(why)
             return
         }
-        // Like an item that a rule delays, it has a record of its own.
+        // Like an item that a rule delays, it has a separate record.
         if direction == .send, endWaiting(why) { return }
-        // It is read in its stream, which nobody follows any more.
+        // The roster must be read in its stream, which is no longer decoded.
         if direction == .recv { readRoster() }
         let position = directions[direction].decoder.position
         if why != .tls {
@@ -87,7 +87,7 @@ extension Session {
         if !rest.isEmpty { lookIntoOpaque(direction, rest.span) }
     }
 
-    /// Passes the end of a leg on as it came.
+    /// Passes on the end of a leg in the same way.
     mutating func passEnd(_ direction: Direction) {
         guard let end = directions[direction].end, !directions[direction].hasPassedEnd else { return }
         directions[direction].hasPassedEnd = true
@@ -101,18 +101,18 @@ extension Session {
             let other = direction.opposite
             let isOtherOver = directions[other].hasPassedEnd || !negotiation.isConnected
             enqueue(.finish(direction.destination))
-            // The answer that the other direction waits for will not come any more.
+            // The answer that the other direction waits for will never arrive.
             if direction == .recv, directions[other].isHeld { release(other) }
             if isOtherOver { finish(reset: false) }
         case .reset, .failed: finish(reset: !hasEndedInOrder(direction))
         }
     }
 
-    /// Whether a connection that breaks ends nothing that was not over: the peer behind it had closed its stream, or the
-    /// other one had and has sent its FIN. Of a direction that is not decoded the FIN alone is known, and of TLS the alert
-    /// before it: a server that closes with bytes unread sends its close_notify and then no FIN, but an RST.
+    /// Whether a broken connection follows an orderly end: its peer had closed its stream, or the other one had and has
+    /// sent its FIN. For an undecoded direction only the FIN is known, and for TLS the alert before it: a server that
+    /// closes with unread bytes sends close_notify and then an RST instead of a FIN.
     ///
-    /// A reset passed on then would take bytes from the other peer that are on their way to it.
+    /// A reset passed on then would discard bytes that are still in transit to the other peer.
     func hasEndedInOrder(_ direction: Direction) -> Bool {
         let (own, other) = (direction, direction.opposite)
         let hasClosed =
@@ -122,7 +122,7 @@ extension Session {
             || directions[other].end == .finished && (directions[other].hasClosedStream || directions[other].isOpaque)
     }
 
-    /// Whether bytes are thrown away that come after the end of a stream: where nothing may pass unread.
+    /// Whether bytes after the end of a stream are dropped: if undecoded bytes must not be forwarded.
     func drops(_ why: DirectionRelay.Opacity) -> Bool { why == .ended && refusesUnread }
 
     /// Ends both legs in order, each with a FIN.
@@ -132,11 +132,11 @@ extension Session {
         finish(reset: false)
     }
 
-    /// Ends both legs after all that has been written.
+    /// Ends both legs after all queued writes.
     mutating func finish(reset: Bool) {
         tls = nil
         guard negotiation.finish() else { return }
-        // Nothing is relayed any more: whoever resumes the session need not wait for its connections.
+        // Relaying has ended: the session that resumes this one need not wait for its connections.
         endResumption()
         enqueue(.close(reset: reset))
     }

@@ -1,26 +1,26 @@
 public import TapRecord
 public import XMPPCore
 
-/// How a session looks whether a silent client is still there.
+/// How a session checks whether a silent client is still connected.
 public struct PingOptions: Sendable, Hashable {
-    /// What the client is sent.
+    /// The stanza or element to send to the client.
     public enum Method: String, Sendable, Hashable, CaseIterable {
-        /// A ping (XEP-0199): a result or an error shows that the client is there.
+        /// A ping (XEP-0199): a result or an error shows that the client is connected.
         case iq
-        /// A request for an acknowledgement (XEP-0198); a ping where stream management is off.
+        /// A request for an acknowledgement (XEP-0198); a ping if stream management is off.
         case sm
         /// White space, which has no answer.
         case whitespace
     }
 
-    /// Nanoseconds without a stanza of the client's after which it is pinged.
+    /// The time in nanoseconds without a stanza from the client after which it is pinged.
     public var interval: Int64
-    /// Nanoseconds that an answer may take. Default 10 s.
+    /// The time limit for an answer in nanoseconds. Default 10 s.
     public var timeout: Int64
-    /// What the client is sent. Default ``Method/iq``.
+    /// The ping method. Default ``Method/iq``.
     public var method: Method
 
-    /// Puts the parts together.
+    /// Creates the options.
     public init(interval: Int64, timeout: Int64 = 10_000_000_000, method: Method = .iq) {
         self.interval = interval
         self.timeout = timeout
@@ -28,19 +28,19 @@ public struct PingOptions: Sendable, Hashable {
     }
 }
 
-/// When the client is pinged, with XMPPFramework's semantics: only where it was silent for the interval, stanzas alone
-/// break the silence, and one ping at a time. An inactive client (XEP-0352) is left alone.
+/// Decides when to ping the client, with XMPPFramework's semantics: only after silence for the interval, only stanzas
+/// end the silence, and one ping at a time. An inactive client (XEP-0352) is not pinged.
 struct Pinger {
     private enum State {
         case quiet
-        /// An iq waits for its answer.
+        /// An iq awaits its answer.
         case pinged
-        /// An acknowledgement is to come until then.
+        /// An acknowledgement is awaited until then.
         case requested(until: Int64)
     }
 
     let options: PingOptions
-    /// What the ids begin with.
+    /// The prefix of the ids.
     private let prefix: String
     private var state = State.quiet
     private var silentSince: Int64
@@ -53,7 +53,7 @@ struct Pinger {
         silentSince = now
     }
 
-    /// When there is something to do; nil where something else has to happen first.
+    /// The time of the next action; nil if an event is awaited first.
     var deadline: Int64? {
         switch state {
         case .quiet: isInactive ? nil : silentSince &+ options.interval
@@ -62,7 +62,7 @@ struct Pinger {
         }
     }
 
-    /// Whether an acknowledgement has not come in time.
+    /// Whether an acknowledgement is overdue.
     func isOverdue(at now: Int64) -> Bool {
         if case .requested(let end) = state { return now >= end }
         return false
@@ -72,13 +72,13 @@ struct Pinger {
     @inline(__always)
     mutating func heard(at now: Int64) { silentSince = now }
 
-    /// The client has said whether its user looks at it.
+    /// The client has sent its state (XEP-0352).
     mutating func setInactive(_ isInactive: Bool, at now: Int64) {
         self.isInactive = isInactive
         silentSince = now
     }
 
-    /// The id of the next ping, which is under way from now on.
+    /// Returns the id of the next ping, which is then pending.
     mutating func ping() -> String {
         state = .pinged
         count += 1
@@ -88,31 +88,31 @@ struct Pinger {
     /// An acknowledgement was requested.
     mutating func request(at now: Int64) { state = .requested(until: now &+ options.timeout) }
 
-    /// The client has acknowledged something.
+    /// The client has sent an acknowledgement.
     mutating func acknowledged(at now: Int64) { if case .requested = state { end(at: now) } }
 
-    /// What was waited for has come, or has not come in time: the silence begins anew.
+    /// The answer has arrived or timed out: the silence restarts.
     mutating func end(at now: Int64) {
         state = .quiet
         silentSince = now
     }
 
-    /// Nothing could be sent: tries again after a part of the interval.
+    /// Nothing could be sent: retries after a quarter of the interval.
     mutating func postpone(at now: Int64) {
         state = .quiet
         silentSince = now &- options.interval &+ options.interval / 4
     }
 }
 
-// Clients that are silent are pinged.
+// Pings of silent clients.
 extension Session {
-    /// Begins to ping a client whose session is open.
+    /// Starts pinging the client of an open session.
     mutating func beginPinging() {
         guard let options = options.ping, info.kind == .client, recording == nil else { return }
         pinger = Pinger(options, prefix: "\(run.idPrefix)-\(number)", at: now.monotonic)
     }
 
-    /// Pings the client where that is due, or gives an acknowledgement up.
+    /// Pings the client if it is time, or gives up an acknowledgement.
     mutating func advancePinger() {
         guard let deadline = pinger?.deadline, now.monotonic >= deadline, let method = pinger?.options.method else {
             return
@@ -142,7 +142,7 @@ extension Session {
         inject(Injection(ping, to: .client, number: Injection.pingNumber, swallowsAnswer: true, timeout: timeout))
     }
 
-    /// A ping (XEP-0199): of the client as its server would send it, of the server as the client would.
+    /// A ping (XEP-0199): to the client as its server would send it, to the server as the client would.
     public func ping(_ leg: Leg, id: String) -> [UInt8] {
         // Servers and components name both ends; for a client the server adds the sender.
         let (from, to) = leg == .client ? (info.domain, info.jid) : (hasManyUsers ? info.jid : nil, info.domain)
@@ -151,11 +151,12 @@ extension Session {
         }
     }
 
-    /// A message to inject: with an origin-id (XEP-0359), and the hint that no server is to store it (XEP-0334).
+    /// A message to inject: with an origin-id (XEP-0359), and the hint that servers must not store it (XEP-0334).
     ///
     /// - Parameters:
-    ///   - peer: The sender of what goes to the client, the addressee of what goes to the server.
-    ///   - from: The sender, instead of the peer or the client; of a server's or component's stream its own domain.
+    ///   - peer: The sender of a message to the client, the addressee of a message to the server.
+    ///   - from: The sender, instead of the peer or the client; on a server's or component's stream, instead of its
+    ///     domain.
     public func message(_ body: String, to leg: Leg, peer: JID, from: JID? = nil, id: String) -> [UInt8] {
         let own = hasManyUsers ? info.jid : nil
         let sender = leg == .client ? (from ?? peer).description : from?.description ?? own
@@ -169,10 +170,10 @@ extension Session {
         }
     }
 
-    /// The id of a stanza to inject, which no peer chooses: `number` is that of the injection.
+    /// The id of a stanza to inject, which peers do not use: `number` is that of the injection.
     public func injectedID(_ number: UInt64) -> String { "\(run.idPrefix)-\(self.number)-i\(number)" }
 
-    /// What has become of a ping.
+    /// Handles the outcome of a ping.
     mutating func endPing(_ outcome: InjectionOutcome) {
         switch outcome {
         case .sent: break

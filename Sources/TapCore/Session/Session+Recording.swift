@@ -2,21 +2,21 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-/// What a recording tells of a session and its items do not show.
+/// The facts of a recorded session that its items do not show.
 ///
-/// A class, so that a session that is relayed has one empty reference and no more.
+/// A class, so that a relayed session stores only one empty reference.
 final class Recording {
-    /// What was read of the item's SASL message when it passed.
+    /// The details that were decoded from the item's SASL message when it was relayed.
     var sasl: Attributes?
-    /// Bytes are missing, or this program took part: the items alone do not show how the login went.
+    /// Bytes are missing, or xmpptap took part: the items alone do not show the outcome of the login.
     var isPartial = false
-    /// The record of the end, where no item shows it.
+    /// The record of the end, if items do not show it.
     var ending: Record?
 }
 
 // A session that is read from a recording: see ``RecordedSession``.
 extension Session {
-    /// An item of the recording comes next. What counts of it is its length on the wire.
+    /// Handles the next item of the recording. For the byte counts, its length on the wire is used.
     mutating func receive(_ line: RecordLine, at now: Run.Instant) {
         let record = line.record
         guard let recording, let direction = record.direction, let xml = record.xml else { return }
@@ -26,7 +26,7 @@ extension Session {
         info.count(bytes: (record.origin == .tap ? 0 : record.length) &- UInt64(xml.count), direction)
     }
 
-    /// Whether a record tells the end of a step that is under way.
+    /// Whether a record reports the end of a pending step.
     func isUnderWay(_ record: Record) -> Bool {
         guard record.code == LoginStep.code, let details = record.details, let name = LoginStep.Name(details) else {
             return false
@@ -34,17 +34,17 @@ extension Session {
         return timeline.isUnderWay(name, key: details["leg"]?.text)
     }
 
-    /// What is under way is not waited for any more.
+    /// Discards pending steps.
     mutating func forgetUnderWay() { _ = timeline.end(nil, at: now.monotonic) }
 
-    /// Learns of a record that nothing in the session has brought about.
+    /// Applies a record that the session cannot make from the items.
     mutating func recall(_ line: RecordLine) {
         let record = line.record
         now = Run.Instant(time: record.time, monotonic: record.monotonic)
         switch record.kind {
         case .error, .bytes: recording?.isPartial = true
         case .session where record.code == LoginStep.code: recallStep(record)
-        // By what is not among the items.
+        // By a record that is not an item.
         case .session where record.code == Record.Code.sessionReady: info.opened = now
         case .tls where record.code == Record.Code.tlsOpened: recallTLS(record)
         case .tls where record.code == Self.tlsBeganCode: recording?.isPartial = true
@@ -79,12 +79,12 @@ extension Session {
         )
     }
 
-    /// TLS has begun on a leg: streams begin anew in it.
+    /// TLS has begun on a leg: streams restart inside it.
     private mutating func recallTLS(_ record: Record) {
         negotiation.enterTLS()
-        // A client that has none goes on with the stream that it has.
+        // A client without TLS continues its stream.
         if record.leg == .client { info.version = nil }
-        // What is overlooked of a certificate is a warning.
+        // A certificate fault that was ignored is recorded as a warning.
         if record.level == .warn { info.isUnverified = true }
         forgetClear()
         for direction in Direction.allCases {
@@ -92,7 +92,7 @@ extension Session {
         }
     }
 
-    /// An item that is not read: its content is not there, or nobody in the session said it.
+    /// Applies an item that is not decoded: its content is missing, or xmpptap sent it.
     private mutating func recallItem(_ line: RecordLine) {
         let record = line.record
         guard record.origin == .peer, let direction = record.direction else { return }
@@ -106,14 +106,13 @@ extension Session {
         if let kind = kinds.first(where: { name.equals($0.0) })?.1 { info.count(kind, direction) }
     }
 
-    /// Takes the diagnosis of the recording where today's code cannot make one; false where it names a cause that is not
-    /// known here.
+    /// Uses the recorded diagnosis if the current code cannot make one; returns false if its cause is unknown here.
     mutating func recall(_ diagnosis: LoginDiagnosis?) -> Bool {
         guard let diagnosis else { return false }
         switch diagnosis.cause {
-        // They depend on what both legs could have bound to.
+        // They depend on the channel bindings of both legs.
         case .bindingDenied, .bindingMismatch, .mechanismsAltered, .tlsVersionAltered,
-            // Only the proxy knows which certificate the client saw, and what its rules did.
+            // Only the proxy knows which certificate the client saw, and the actions of its rules.
             .certificateNotAccepted, .authorityNotTrusted, .alteredByTap:
             login?.observe(.blamed(diagnosis, isFinal: true))
         default:
@@ -122,7 +121,7 @@ extension Session {
         return true
     }
 
-    /// The session has ended as its last record tells: of an end that no item shows that is all there is to know.
+    /// Ends the session as its last record reports: an end that items do not show is known only from it.
     mutating func closed(as record: Record, at now: Run.Instant) {
         self.now = now
         let closeReason = (record.details?[Record.Detail.closeReason]?.text).flatMap(CloseReason.init(rawValue:))

@@ -1,9 +1,9 @@
 internal import TapRecord
 import XMPPCore
 
-// How records are made of events.
+// Makes records from events.
 extension Session {
-    /// The record of an item that needs nothing beside its head.
+    /// Records an item that needs only its head.
     mutating func recordItem(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -15,13 +15,13 @@ extension Session {
         emit(makeRecord(event, direction, kind, level: level, part: part))
     }
 
-    /// The only way of a record to the sinks: by the redactor.
+    /// The only path of a record to the sinks: through the redactor.
     mutating func emit(_ record: consuming Record) {
         guard record.level <= options.level, rules == nil || !isLeftOut(record) else { return }
         enqueue(record)
     }
 
-    /// A record of this session without content.
+    /// Makes a record of this session without content.
     @inline(__always)
     mutating func makeRecord(_ kind: Record.Kind, _ level: Level, part: Part) -> Record {
         let isBound = info.jid != nil
@@ -40,7 +40,7 @@ extension Session {
         )
     }
 
-    /// A record of an item, with the item's bytes as its content: as they were, or with the secrets taken out.
+    /// Makes a record of an item, with the item's bytes as its content: unchanged, or redacted.
     @inline(__always)
     mutating func makeRecord(
         _ event: StreamEvent,
@@ -52,7 +52,7 @@ extension Session {
     ) -> Record {
         var record = makeRecord(kind, level, part: part)
         describe(event, direction, in: &record, answering: request)
-        // Otherwise it is copied, which counts a reference more of each of its texts.
+        // Otherwise it is copied, which retains each of its texts.
         let made = consume record
         return made
     }
@@ -68,7 +68,7 @@ extension Session {
         record.epoch = event.epoch
         record.offset = event.offset
         record.length = event.length
-        // Seldom there are any, and to count a reference more of them the compiler would copy the event.
+        // They are rare, and to retain them the compiler would copy the event.
         if !event.chunks.isEmpty { record.chunks = event.chunks }
         record.isTruncated = event.isTruncated
         if let action { record.action = action }
@@ -100,7 +100,7 @@ extension Session {
         if let edited { note(edited, event, direction, in: &record) }
     }
 
-    /// Puts beside an item what goes out in its place.
+    /// Adds the replacement of an item to its record.
     private mutating func note(
         _ edited: EditedItem,
         _ event: StreamEvent,
@@ -116,7 +116,7 @@ extension Session {
         }
     }
 
-    /// Stanzas, and the elements for which no other record is made.
+    /// Whether an item needs a summary: stanzas, and elements without a record of another kind.
     private func isToldBySummary(_ head: StanzaHead, _ kind: Record.Kind) -> Bool {
         switch kind {
         case .stanza: true
@@ -131,10 +131,10 @@ extension Session {
         }
     }
 
-    /// An item with more bytes than this is summarised from its head alone.
+    /// Items with more bytes than this are summarised from their heads only.
     private static let longestRead = 256 << 10
 
-    /// What the item says, made of what the record may show of it.
+    /// Sets the summary of an item, from the content that the record may show.
     func summarise(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -146,7 +146,7 @@ extension Session {
         let content = contentSource == .composed ? composed.span : directions.bytes(direction)
         let isShort = xml.count <= Self.longestRead
         var words: String?
-        // The head refers to the item as it came; where that is not shown, what is shown is read.
+        // The head refers to the original item; if that is not shown, read the shown content.
         if contentSource != .composed {
             words = Summary.words(of: event.head, content, context)
             if words == nil, isShort {
@@ -167,7 +167,7 @@ extension Session {
         record.summary = words.map { Prose($0) }
     }
 
-    /// What is shown of the last event's item as an element, by the scanner's outline where it is shown as it came.
+    /// Reads the shown content of the last event's item as an element, using the scanner's outline if it is unchanged.
     private func read(_ shown: Span<UInt8>, _ direction: Direction) -> Element? {
         if contentSource != .composed { return tools.elements.read(directions[direction].decoder) }
         return tools.elements.read(shown, in: directions[direction].decoder)
@@ -189,8 +189,8 @@ extension Session {
             || head.from?.needsDecoding ?? false || head.to?.needsDecoding ?? false
     }
 
-    /// Replaces a record's content where it may not show the item's bytes, or where they differ from its head;
-    /// false where neither holds, unless `always` is set.
+    /// Replaces a record's content if the item's bytes must not be shown, or if they differ from its head; returns
+    /// false if neither holds, unless `always` is set.
     static func compose(
         _ event: StreamEvent,
         of decoder: borrowing StreamDecoder,
@@ -224,7 +224,8 @@ extension Session {
         return true
     }
 
-    /// Where an attribute's meaning stands in the content: its value, or behind the item what that stands for.
+    /// The range of an attribute's value in the content: its own, or that of the decoded value, appended after the
+    /// item.
     private static func meaning(of attribute: StanzaHead.Attribute?, in content: inout [UInt8]) -> ByteRange? {
         guard let attribute, attribute.needsDecoding else { return attribute?.range }
         let start = content.count

@@ -1,10 +1,10 @@
 internal import TapRecord
 import XMPPCore
 
-// What this program says for itself: stream errors.
+// Items that xmpptap sends itself: stream errors.
 extension Session {
-    /// Ends the session with a stream error: to the client at once if its header has come, else when it comes. If
-    /// the server's stream is at fault, the error goes there, and the client gets internal-server-error.
+    /// Ends the session with a stream error: to the client at once if its header has arrived, else when it arrives. If
+    /// the server's stream is at fault, the error is sent there, and the client gets internal-server-error.
     mutating func refuse(_ condition: StreamErrorCondition, _ text: String, fault: Direction = .send) {
         guard !negotiation.isFinished, !negotiation.isRefusing else { return }
         if negotiation.isConnected {
@@ -25,7 +25,7 @@ extension Session {
         if info.domain != nil { answerRefused() }
     }
 
-    /// Ends the session for what a peer has said.
+    /// Ends the session because of a peer's item.
     mutating func refuse(_ refusal: Refusal) {
         if refusal.code == ScanFault.Code.itemTooLong.rawValue {
             counters.count(.limitHit(refusal.direction.map { itemLimit($0) } ?? .item))
@@ -50,13 +50,13 @@ extension Session {
         }
     }
 
-    /// Whether what has been passed on ends with a whole item that is not the last, so that another may follow.
+    /// Whether the forwarded bytes end with a whole item that is not the last, so that another may follow.
     func mayInsert(_ direction: Direction) -> Bool {
         guard !directions[direction].hasClosedStream, rules?[direction].isStalled != true else { return false }
         return directions[direction].isStoring || directions[direction].decoder.isBetweenItems
     }
 
-    /// Answers the header of a client that is refused.
+    /// Answers the header of a refused client.
     mutating func answerRefused() {
         guard case .refusing(let condition, let text) = negotiation else { return }
         info.ending = .tap(condition: condition.rawValue)
@@ -65,11 +65,11 @@ extension Session {
         finish(reset: false)
     }
 
-    // MARK: Saying it
+    // MARK: Sending
 
     typealias Said = (kind: Record.Kind, bytes: [UInt8])
 
-    /// A stream error and the end of the stream, in a stream that begins here where the peer has none yet.
+    /// Sends a stream error and the end of the stream; opens a stream first if the peer has none yet.
     mutating func sayError(_ condition: StreamErrorCondition, _ text: String, to leg: Leg) {
         let hasStream = leg == .client ? clientHasStream : directions.send.decoder.epoch > 0
         say(
@@ -79,18 +79,18 @@ extension Session {
         )
     }
 
-    /// Declines the TLS that the client has asked for, which ends its stream (RFC 6120 §5.4.2.2).
+    /// Declines the TLS that the client requested, which ends its stream (RFC 6120 §5.4.2.2).
     mutating func sayFailure() {
         say([(.element, Array("<failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>".utf8)), Self.end], to: .client)
     }
 
-    /// Writes items of this program's own to a peer, and records them as such.
+    /// Sends xmpptap's items to a peer, and records them as injected.
     mutating func say(_ items: [Said], _ condition: StreamErrorCondition? = nil, to leg: Leg, part: Part = .session) {
         enqueue(.send(leg, items.flatMap(\.bytes)))
         noteSaid(items, condition, to: leg, part: part)
     }
 
-    /// Records items of this program's own.
+    /// Records items that xmpptap sent.
     mutating func noteSaid(
         _ items: [Said],
         _ condition: StreamErrorCondition? = nil,
@@ -107,7 +107,7 @@ extension Session {
             record.direction = leg.inbound.opposite
             record.leg = leg
             record.length = UInt64(item.bytes.count)
-            // The header is from where the client said it was going, which should be a domain.
+            // The header's `from` is the domain that the client requested.
             let isShown = item.kind != .streamOpen || tools.redactor.shows(address: info.domain)
             record.xml = isShown ? ByteRange(start, composed.count) : nil
             if item.kind == .element {
@@ -120,7 +120,7 @@ extension Session {
 
     private static let errorName: StaticString = "stream:error"
     private static let declaration = "<?xml version='1.0'?>"
-    /// Lets texts of this program stand behind those of the records that wait in the queue already.
+    /// Switches the content to `composed`, keeping the texts of queued records at its beginning.
     mutating func compose() {
         guard contentSource != .composed else { return }
         composed.removeAll(keepingCapacity: true)
@@ -129,7 +129,7 @@ extension Session {
         contentSource = .composed
     }
 
-    /// Lets an item of this program stand there, as far as it may be shown; nil where it may not.
+    /// Appends an item to `composed`, redacted; nil if it must not be shown.
     mutating func compose(_ item: [UInt8]) -> ByteRange? {
         compose()
         let start = composed.count
@@ -141,7 +141,7 @@ extension Session {
         return ByteRange(start, composed.count)
     }
 
-    /// The name of an element that stands there from `start` on.
+    /// The name of the element at `start` in `composed`.
     func elementName(at start: Int) -> ByteRange {
         let name = composed[start...].dropFirst().prefix { ![0x20, 0x2F, 0x3E].contains($0) }
         return ByteRange(name.startIndex, name.endIndex)
@@ -149,7 +149,7 @@ extension Session {
 
     static let end: Said = (.streamClose, Array("</stream:stream>".utf8))
 
-    /// The beginning of a stream for the client.
+    /// The opening of a stream to the client.
     func header() -> [Said] {
         var writer = XMLWriter()
         writer.start(

@@ -26,7 +26,7 @@ extension Session {
         emit(consume record)
     }
 
-    /// A message with what to try, where there is somebody who has the words for that.
+    /// Appends the advice for a remedy to a message, if the options provide advice.
     func advised(_ message: Prose, _ remedy: Remedy?) -> Prose {
         guard let remedy, !options.isObserved, let advice = options.advice else { return message }
         return "\(message); \(advice(remedy))"
@@ -100,8 +100,8 @@ extension Session {
         emit(consume record)
     }
 
-    /// The offending bytes: up to 120 around the fault once the session is past authentication; before that, and in
-    /// an item that may hold a secret, only the item's name and the one byte, so that nothing of a password can show.
+    /// The offending bytes: up to 120 around the fault after authentication; before that, and in an item that may
+    /// contain a secret, only the item's name and the one byte, so that no part of a password is shown.
     private func offence(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) -> String {
         let bytes = directions.bytes(direction)
         let start = fault.offset - event.offset
@@ -145,7 +145,7 @@ extension Session {
         emit(consume record)
     }
 
-    /// Notes about the session as a whole.
+    /// Records notes about the session as a whole.
     mutating func finishRecords() {
         if queue.isEmpty { contentSource = .none }
         if let rules { noteUnsent(rules) }

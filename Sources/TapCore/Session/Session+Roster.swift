@@ -4,13 +4,13 @@ import XMPPCore
 
 // Contacts: every change of a subscription is logged (RFC 6121 §2, §3).
 extension Session {
-    /// Whether a log or a rule needs what is known of contacts; rules that ask for it may come at any time. Others than clients speak for many accounts, whose presence
-    /// lines say it.
+    /// Whether a log or a rule needs the contacts; rules that need them may be loaded at any time. Servers and
+    /// components send for many accounts; their presence records contain it.
     private var followsRoster: Bool {
         info.kind == .client && (options.level >= .info || options.rules != nil)
     }
 
-    /// A presence that asks for, grants or ends a subscription.
+    /// A presence that requests, grants or ends a subscription.
     mutating func noteSubscription(_ event: StreamEvent, _ direction: Direction) {
         guard followsRoster, !event.isTruncated, let type = text(event.head.type, direction),
             let kind = SubscriptionState.PresenceType(rawValue: type),
@@ -21,13 +21,13 @@ extension Session {
         tell(change, kind.words(direction))
     }
 
-    /// A roster, or a change of one.
+    /// A roster, or a roster push.
     mutating func noteRoster(_ event: StreamEvent, _ direction: Direction, isPush: Bool) {
         guard followsRoster, direction == .recv, !event.isTruncated, event.head.payloadNamespace.namespace == .roster,
             Roster.isOwn(from: text(event.head.from, .recv), of: info.jid)
         else { return }
         if !isPush, mayWait(event) {
-            // Of what came before, only a request of a contact outlasts a whole roster.
+            // A whole roster replaces all earlier state except a contact's request.
             if !roster.contacts.isEmpty { readRoster() }
             return unreadRoster = item(direction)
         }
@@ -60,8 +60,8 @@ extension Session {
         emit(consume record)
     }
 
-    /// Whether a roster can be read when something asks for it: nothing does now, and what it says does not depend on its place in
-    /// the stream.
+    /// Whether reading a roster can be deferred: nothing needs it now, and its contents do not depend on its position
+    /// in the stream.
     private func mayWait(_ event: StreamEvent) -> Bool {
         guard options.level < .verbose, options.rules == nil, event.length <= Self.longestUnread else { return false }
         let bytes = directions.bytes(.recv)
@@ -70,13 +70,13 @@ extension Session {
 
     private static let namespace = Array("\(Namespace.roster.uri)".utf8)
 
-    /// Reads a roster that came when nothing asked what is in it. Most sessions show one, and end before anything does.
+    /// Reads a deferred roster. Most sessions receive one, and end before it is needed.
     mutating func readRoster() {
         guard let item = unreadRoster.take(), let query = query(item) else { return }
         _ = roster.observe(query, isPush: false, keepsGroups: options.rules != nil)
     }
 
-    /// All that is known of contacts.
+    /// All known contacts.
     var knownRoster: Roster {
         guard let unreadRoster, let query = query(unreadRoster) else { return roster }
         var known = roster
@@ -88,12 +88,12 @@ extension Session {
         tools.elements.read(item.span, in: directions.recv.decoder)?.child("query", .roster)
     }
 
-    /// Bytes of a roster that is not read at once: what is in it takes less room than a larger one.
+    /// Rosters with more bytes than this are read at once: their contents take less memory than their bytes.
     private static let longestUnread: UInt64 = 64 << 10
-    /// Contacts that one record names.
+    /// The largest number of contacts in one record.
     private static let mostContacts = 1000
-    /// Changes logged for one roster push. RFC 6121 §2.1.6 allows one item; without a bound one stanza of 1 MiB would
-    /// make 60,000 records.
+    /// The largest number of changes logged for one roster push. RFC 6121 §2.1.6 allows one item; without a limit, one
+    /// stanza of 1 MiB would make 60,000 records.
     static let mostPushedChanges = 16
 
     private mutating func tell(_ change: SubscriptionChange, _ reason: String) {
@@ -110,7 +110,7 @@ extension Session {
 }
 
 extension SubscriptionState.PresenceType {
-    /// What the account or the contact does by it.
+    /// The meaning of the presence from the account or the contact.
     fileprivate func words(_ direction: Direction) -> String {
         let isOwn = direction == .send
         return switch self {

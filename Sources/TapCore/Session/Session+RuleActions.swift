@@ -4,7 +4,7 @@ import XMPPCore
 
 // Actions of rules other than pass, drop and edit.
 extension Session {
-    /// The item at hand is done, by this decision.
+    /// Finishes the rules' actions on the current item, after this decision.
     mutating func endRuling(
         _ decision: ItemDecision,
         _ event: StreamEvent,
@@ -21,7 +21,7 @@ extension Session {
         rules.ruling = nil
     }
 
-    /// Carries out the other actions of an item that has been recorded.
+    /// Carries out the other actions on an item that has been recorded.
     private mutating func perform(
         _ ruling: ItemRuling,
         _ decision: ItemDecision,
@@ -39,7 +39,7 @@ extension Session {
             case .inject(let target, let bytes, let why) where !ruling.isWatched && ruling.injects:
                 guard why == .bounce || mayCreate(bytes, target, place, sender, verdict, rules) else { continue }
                 inject(bytes, target, why == .copy && Self.isRequest(event, directions.bytes(direction)), rules)
-            // A stanza that comes again was not handled, and neither were its copies.
+            // A retransmitted stanza was not handled, and neither were its copies.
             case .duplicate(let copies) where !ruling.isWatched && goesOn:
                 let bytes = edited?.bytes ?? item(direction)
                 for _ in 0..<copies { inject(bytes, direction, false, isCopy: true, rules) }
@@ -58,7 +58,7 @@ extension Session {
         }
     }
 
-    /// Whether a rule may send a stanza. One that it has sent too often is part of a loop.
+    /// Whether a rule may send a stanza. A stanza that it has sent too often is part of a loop.
     private mutating func mayCreate(
         _ bytes: [UInt8],
         _ direction: Direction,
@@ -111,19 +111,19 @@ extension Session {
         rules.injecting |= 1 << direction.rawValue
     }
 
-    /// Goes on with what waits by rules, where that is due; false if nothing was due. Called before the next item.
+    /// Continues with due items that rules delay; returns false if there were none. Called before the next item.
     mutating func attend(to rules: SessionRules) -> Bool {
         guard rules.isBusy, !negotiation.isFinished else { return false }
         for direction in Direction.allCases {
             if rules.injecting & 1 << direction.rawValue != 0 {
-                // Where bytes pass as they come, all that has come must have been looked at.
+                // In cut-through, all received input must have been decoded.
                 if let injections, injections.isWaiting(direction), mayInsert(direction),
                     directions[direction].isStoring || !directions[direction].hasInput
                 {
                     send(injections.takeFirst(direction), direction, injections)
                     return true
                 }
-                // The others go as any that is injected.
+                // The others are sent like any injected stanza.
                 rules.injecting &= ~(1 << direction.rawValue)
             }
             if let deadline = rules[direction].item?.deadline, deadline <= now.monotonic {
@@ -135,7 +135,7 @@ extension Session {
         return false
     }
 
-    /// How long a stanza of a rule may wait for an item boundary, in nanoseconds.
+    /// The time limit for a rule's stanza to reach an item boundary, in nanoseconds.
     private static let injectionTime: Int64 = 60_000_000_000
 
     /// Answers a login instead of the server.
@@ -159,7 +159,7 @@ extension Session {
 
     // MARK: Faults
 
-    /// Carries out a fault at an item. What was written before goes out.
+    /// Carries out a fault at an item. Earlier writes are completed.
     mutating func carryOut(_ fault: RuleFaultAction, _ event: StreamEvent, _ direction: Direction) {
         switch fault {
         case .cut(let count):
@@ -169,7 +169,7 @@ extension Session {
         case .reset: breakOff()
         case .halfClose:
             enqueue(.finish(direction.destination))
-            // As if the peer had sent its FIN. What it still sends is not relayed.
+            // As if the peer had sent its FIN. Its later bytes are not relayed.
             directions[direction].end = .finished
             directions[direction].hasPassedEnd = true
             directions[direction].delay()
@@ -185,14 +185,14 @@ extension Session {
 
     // MARK: Shapes
 
-    /// Shapes what goes out in a direction from now on; nil is unshaped.
+    /// Applies traffic shaping to later writes of a direction; nil ends it.
     mutating func shape(_ direction: Direction, _ shape: LinkShape?) {
         guard let rules, rules.shapes[Int(direction.rawValue)] != shape else { return }
         rules.shapes[Int(direction.rawValue)] = shape
         enqueue(.shape(direction.destination, shape))
     }
 
-    /// Shapes the link for an item that is about to go out.
+    /// Applies the shaping of rules to an item that is about to be forwarded.
     mutating func shape(_ direction: Direction, for ruling: ItemRuling, _ rules: SessionRules) {
         var shape = rules.shapes[Int(direction.rawValue)]
         for case (_, .fault(let fault)) in ruling.verdict.actions {
@@ -206,7 +206,7 @@ extension Session {
         self.shape(direction, shape)
     }
 
-    /// Ends the shape of a single item.
+    /// Ends the shaping of a single item.
     mutating func endSlice(_ direction: Direction, _ rules: SessionRules) {
         guard let shape = rules.shapes[Int(direction.rawValue)], shape.slice != nil else { return }
         self.shape(direction, shape.bytesPerSecond.map { LinkShape(bytesPerSecond: $0) })
@@ -214,7 +214,7 @@ extension Session {
 
     // MARK: Records
 
-    /// Records the hits of the item at hand, once, while the content is that of the item.
+    /// Records the rule hits of the current item, once, while the content is that of the item.
     mutating func noteHits(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
         guard options.level >= .verbose, let verdict = rules.ruling?.verdict, rules.ruling?.hasNotedHits == false else {
             return
@@ -223,7 +223,7 @@ extension Session {
         for hit in verdict.hits { note(hit, verdict, makeRecord(event, direction, .note, level: .verbose)) }
     }
 
-    /// Records what rules decided about an injected stanza, behind its own record.
+    /// Records the rulings on an injected stanza, after its own record.
     mutating func endRuling(_ event: StreamEvent, of item: InjectedItem, _ record: Record, _ rules: SessionRules) {
         guard let ruling = rules.ruling, let direction = record.direction else { return }
         if options.level >= .verbose {
@@ -241,7 +241,7 @@ extension Session {
     /// Records a hit; `record` is a new record of the item.
     private mutating func note(_ hit: Verdict.Hit, _ verdict: Verdict, _ record: consuming Record) {
         var record = record
-        // LEVEL is about the item's own record.
+        // The action LEVEL applies only to the item's own record.
         record.level = .verbose
         record.part = .rules
         record.code = Record.Code.ruleHit
@@ -251,7 +251,7 @@ extension Session {
         record.message = Prose(actions.isEmpty ? "\(hit.place) holds" : "\(hit.place): \(actions)")
         var details: Attributes = ["rule": .string("\(hit.place)")]
         if !actions.isEmpty { details["action"] = .string(actions) }
-        // They may name people.
+        // The conditions may contain addresses.
         if !hit.conditions.isEmpty, options.redaction != .metadata { details["conditions"] = .strings(hit.conditions) }
         if hit.isTraced, !verdict.tags.isEmpty { details["tags"] = .strings(verdict.tags) }
         record.details = details
@@ -291,20 +291,21 @@ extension Session {
         )
     }
 
-    /// Whether the record of the last event's item of a decoder shows it as it came.
+    /// Whether the record of a decoder's last item shows it unchanged.
     private func isVerbatim(_ event: StreamEvent, of decoder: borrowing StreamDecoder) -> Bool {
         guard event.head.mayHoldSecret || options.redaction.hidesTexts else { return true }
         if case .verbatim = tools.redactor.disclose(event, of: decoder) { return true }
         return false
     }
 
-    /// What the records of the item at hand leave out. If no rule was asked about it, that is what any rule leaves out.
+    /// The paths that records of the current item redact. If rules were not evaluated for it, these are the paths of
+    /// all rules.
     func hiddenPaths(_ event: StreamEvent) -> [StanzaPath] {
         guard let rules, event.item == .element else { return [] }
         return rules.ruling?.redacted ?? (rules.isJudged ? [] : rules.set.redactions)
     }
 
-    /// Whether a record is that of an item which a rule leaves out of the records.
+    /// Whether a rule excludes a record's item from the log.
     func isLeftOut(_ record: borrowing Record) -> Bool {
         guard let ruling = rules?.ruling, !ruling.isRecorded, record.origin == ruling.origin else { return false }
         switch record.kind {
@@ -313,7 +314,7 @@ extension Session {
         }
     }
 
-    /// Gives a record an item without what rules leave out; without the whole item if that cannot be found in it.
+    /// Sets a record's item without the redacted parts; omits the whole item if those cannot be found in it.
     mutating func composeHidden(
         _ item: [UInt8],
         _ paths: [StanzaPath],
@@ -331,7 +332,7 @@ extension Session {
         _ = Self.compose(event, of: rules.checker.decoder, redactor, always: true, into: &composed, &record)
     }
 
-    /// An item without what rules leave out, as it would stand in its stream; nil if the item cannot be read.
+    /// Returns an item without the redacted parts, in the context of its stream; nil if the item cannot be read.
     func hide(_ paths: [StanzaPath], in item: Span<UInt8>, _ direction: Direction, _ rules: SessionRules) -> [UInt8]? {
         let content = ruleContent(direction)
         var bytes: [UInt8] = []
@@ -351,7 +352,7 @@ extension Session {
 }
 
 extension Verdict {
-    /// What a rule did, in words.
+    /// Describes a rule's action.
     fileprivate func words(of place: RulePlace) -> String {
         var words: [String] = []
         if decidedBy == place {
@@ -390,7 +391,7 @@ extension Verdict.Remark {
 }
 
 extension Record {
-    /// Leaves out all texts of the item.
+    /// Removes all texts of the item.
     fileprivate mutating func forgetItem() {
         xml = nil
         (name, id, type, from, to, payloadName, payloadURI) = (nil, nil, nil, nil, nil, nil, nil)

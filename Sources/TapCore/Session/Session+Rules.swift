@@ -1,14 +1,14 @@
 internal import TapRecord
 import XMPPCore
 
-// Rule files: the last word on each item.
+// Rules: the final decision on each item.
 extension Session {
     /// Takes the rules of the options.
     mutating func beginRules() {
         if let set = options.rules?.current { replaceRules(by: set) }
     }
 
-    /// Asks other rules from the next item on.
+    /// Replaces the rules from the next item on.
     mutating func replaceRules(by set: RuleSet?) {
         guard recording == nil, !options.isObserved else { return }
         if let rules {
@@ -22,14 +22,14 @@ extension Session {
         }
     }
 
-    /// Whether a rule can alter what passes in a direction: it is then relayed item by item.
+    /// Whether a rule can alter items of a direction, which is then relayed item by item.
     func rulesAlter(_ direction: Direction) -> Bool {
         guard let rules else { return false }
         return rules.set.canAlter(direction) || rules.pause?.covers(direction) == true
             || rules.earlier.contains { $0.set.canAlter(direction) } && isRepeating(direction)
     }
 
-    /// Whether the next stanza of a direction comes again.
+    /// Whether the next stanza of a direction is a retransmission.
     private func isRepeating(_ direction: Direction) -> Bool {
         streamManagement?.translator.ledgers[direction].isRepeating == true
     }
@@ -52,7 +52,7 @@ extension Session {
 
     // MARK: Judging
 
-    /// The last interceptor: rules decide about items that would go on.
+    /// The last interceptor: rules decide on items that would be forwarded.
     mutating func interceptByRules(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -64,7 +64,7 @@ extension Session {
         case .pass: judge(event, direction, rules)
         case .replace(let edited): judge(edited, direction, rules)
         case .drop:
-            // What it dropped before is recorded as its rule had it then.
+            // A stanza that was dropped before is recorded as its rule required then.
             if event.head.kind != .nonza, isRepeating(direction) { watch(event, direction, rules) }
             return decision
         case .buffer, .answer, .refuse, .fault: return decision
@@ -72,7 +72,7 @@ extension Session {
         return rules.ruling.flatMap { self.decision(of: $0) } ?? decision
     }
 
-    /// What becomes of an item; nil where it goes on as it would.
+    /// The decision of a ruling on an item; nil if it does not change the earlier decision.
     private func decision(of ruling: ItemRuling) -> ItemDecision? {
         switch ruling.verdict.fate {
         case .pass:
@@ -85,7 +85,7 @@ extension Session {
         }
     }
 
-    /// Asks rules about an element of a login before xmpptap answers it; nil if they let it pass.
+    /// Evaluates rules for an element of a login before xmpptap answers it; nil if they let it pass.
     mutating func interceptLoginByRules(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -106,7 +106,7 @@ extension Session {
         }
     }
 
-    /// Asks rules about an item that they cannot alter: they decide about its record only.
+    /// Evaluates rules for an item that they cannot alter: they decide only on its record.
     mutating func watch(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
         guard event.item == .element, !event.isTruncated else { return }
         judge(event, direction, rules)
@@ -114,7 +114,7 @@ extension Session {
     }
 
     private func judge(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
-        // They were asked before about a login that xmpptap performs.
+        // For a login that xmpptap performs, they were already evaluated.
         guard rules.ruling == nil else { return }
         guard !rules.earlier.isEmpty else { return ask(event, direction, rules) }
         let ledger = streamManagement?.translator.ledgers[direction]
@@ -141,7 +141,7 @@ extension Session {
         let repetition = beginRepeated(event, direction, rules)
         let verdict = rules.set.judge(
             RuleItem(direction, event.head, bytes),
-            // What parsers may read differently is read by libxml2.
+            // Items that parsers may read differently are read by libxml2.
             tree: {
                 event.head.isUnusual
                     ? try? tools.parser.parse(directions[direction].decoder)
@@ -153,7 +153,7 @@ extension Session {
         take(verdict, repetition, rules)
     }
 
-    /// Asks rules about what goes out instead of an item, if it can be read.
+    /// Evaluates rules for the replacement of an item, if it can be read.
     private func judge(_ edited: EditedItem, _ direction: Direction, _ rules: SessionRules) {
         guard rules.ruling == nil else { return }
         let phase = negotiation.rulePhase
@@ -171,7 +171,7 @@ extension Session {
         take(verdict, .none, rules)
     }
 
-    /// Asks rules that name the origin about a stanza that xmpptap injects. They cannot alter it.
+    /// Evaluates rules with an origin condition for a stanza that xmpptap injects. They cannot alter it.
     func judge(_ item: InjectedItem, _ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
         guard rules.set.asksTap else { return }
         rules.state.begin()
@@ -194,7 +194,8 @@ extension Session {
         rules.ruling = ItemRuling(verdict, repetition, answers: rules.state.answers)
     }
 
-    /// Begins with an item. If it comes again, conditions that depend on more than the item are answered as before.
+    /// Begins with an item. For a retransmission, conditions that depend on more than the item have the same result as
+    /// before.
     private func beginRepeated(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules)
         -> ItemRuling.Repetition
     {
@@ -209,9 +210,9 @@ extension Session {
         return .known
     }
 
-    // MARK: What rules know
+    // MARK: The context of rules
 
-    /// - Parameter set: The rules that are asked.
+    /// - Parameter set: The rules to evaluate.
     func context(_ direction: Direction, _ phase: RulePhase, _ rules: SessionRules, _ set: RuleSet) -> RuleContext {
         var context = RuleContext()
         context.session = number
@@ -234,7 +235,7 @@ extension Session {
         return content.isContent ? content : .client
     }
 
-    /// How long the request has waited that an iq answers; nil where it answers none.
+    /// The round trip of the request that an iq answers; nil if it is not an answer.
     private func roundTrip(_ event: StreamEvent, _ direction: Direction) -> Int64? {
         guard event.head.kind == .iq, let type = event.head.type, requests.isPending(direction.opposite) else {
             return nil
@@ -256,7 +257,7 @@ extension Session {
 }
 
 extension Negotiation {
-    /// How far the session has come, in the words of rules.
+    /// The session's progress in the terms of rules.
     var rulePhase: RulePhase {
         switch self {
         case .awaitingServer, .opening, .startingTLS: .opening

@@ -4,7 +4,7 @@ import XMPPCore
 
 // Logins that the proxy performs itself: it relays neither the client's SASL messages nor the server's.
 extension Session {
-    /// TLS is up on a leg, and this is what logins may be bound to: for a session whose logins are ended here.
+    /// TLS is established on a leg with these channel bindings, for logins that the proxy performs.
     mutating func secured(_ leg: Leg, _ secured: SecuredLeg?) {
         guard let bridged = negotiation.bridged else { return }
         switch leg {
@@ -14,16 +14,16 @@ extension Session {
         bridged.bridge.isServerVerified = !info.isUnverified
     }
 
-    /// What the client is to be offered; nil where no login is ended here, or nothing that is offered can be.
+    /// The offer to the client; nil if the proxy does not perform the login, or supports nothing in the server's offer.
     func terminatedOffer(_ offer: StreamFeatures) -> BridgedOffer? {
         guard negotiation.isOpening, info.kind == .client, let bridge = negotiation.bridged?.bridge else { return nil }
         return BridgedOffer(offer, bridge.authenticator, client: bridge.client)
     }
 
-    /// Keeps a client that does not wait for the features until they have come (XEP-0388 §2.2 lets it know them from before):
-    /// what it may use is known then.
+    /// Holds a client that does not wait for the features (XEP-0388 §2.2 allows it to cache them) until they arrive:
+    /// they determine its permitted mechanisms.
     mutating func awaitFeatures(_ event: StreamEvent, _ direction: Direction) {
-        // Streams of before version 1.0 have none (RFC 6120 §4.7.5).
+        // Streams before version 1.0 have none (RFC 6120 §4.7.5).
         switch direction {
         case .send where event.head.version != nil: _ = awaitFeatures()
         case .recv where event.head.version == nil: stopAwaiting()
@@ -31,7 +31,7 @@ extension Session {
         }
     }
 
-    /// Keeps a client whose header has come; false where nothing is waited for.
+    /// Holds a client after its header; returns false if no features are awaited.
     mutating func awaitFeatures() -> Bool {
         guard negotiation.isOpening, negotiation.asymmetric == nil, let bridged = negotiation.bridged,
             info.kind == .client
@@ -41,14 +41,14 @@ extension Session {
         return true
     }
 
-    /// Goes on with a client that waited for features.
+    /// Releases a client that waited for features.
     mutating func stopAwaiting() {
         guard let bridged = negotiation.bridged, bridged.awaitsFeatures else { return }
         bridged.awaitsFeatures = false
         if directions.send.isHeld { release(.send) }
     }
 
-    /// Takes the offer that has come, and tells what the client is not offered of it.
+    /// Takes the server's offer, and logs the parts that the client is not offered.
     mutating func terminate(_ offer: StreamFeatures) {
         stopAwaiting()
         guard negotiation.isOpening, let bridged = negotiation.bridged else { return }
@@ -62,9 +62,9 @@ extension Session {
         )
     }
 
-    /// An element of a login that is ended here: shown to the SASL bridge, which goes one step on.
+    /// An element of a login that the proxy performs: passes it to the SASL bridge, which takes the next step.
     ///
-    /// - Parameter translated: The element with the counts of stream management that its receiver is to have.
+    /// - Parameter translated: The element with the translated counts of stream management.
     mutating func interceptLogin(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -88,11 +88,11 @@ extension Session {
         var translation: StreamManagementTranslator.Translation?
         if case .streamManagement(let found) = reading { translation = found }
         reading = .login(element, acts, wasLoggingIn: wasLoggingIn, translation)
-        // The server's failure goes to the client as it came.
+        // The server's failure is relayed to the client unchanged.
         return acts.contains(.passOn) || acts.contains(.fail) ? nil : .answer
     }
 
-    /// Records such an element, and does what follows from it.
+    /// Records such an element, and performs the resulting actions.
     mutating func handleBridged(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -114,7 +114,7 @@ extension Session {
         holdClient(wasLoggingIn: wasLoggingIn)
     }
 
-    /// Takes a step of a login that was done elsewhere, and goes on with both directions.
+    /// Takes a step of a login that was computed elsewhere, and resumes both directions.
     mutating func computed(_ step: SlowStep) {
         guard let bridged = negotiation.bridged, let uri = bridged.computing else { return }
         bridged.computing = nil
@@ -125,7 +125,7 @@ extension Session {
         holdClient(wasLoggingIn: false)
     }
 
-    /// Keeps the client back while the proxy logs in, and both while a step is done elsewhere.
+    /// Holds the client while the proxy logs in, and both directions while a step is computed elsewhere.
     private mutating func holdClient(wasLoggingIn: Bool) {
         if negotiation.bridged?.computing != nil {
             hold(.send)
@@ -133,13 +133,13 @@ extension Session {
         } else if negotiation.bridged?.bridge.isLoggingIn == true {
             hold(.send)
         } else if wasLoggingIn {
-            // What is held for another reason, as behind a request for TLS, is not let go by this.
+            // Does not release a client that is held for another reason, such as a request for TLS.
             release(.send)
         }
     }
 
-    /// White space that the client has sent behind its part of the login: the server has ended that stream, and an XML
-    /// declaration may follow nothing. go-sendxmpp ends each element with a line feed.
+    /// White space that the client has sent after its part of the login: the server has ended that stream, and nothing
+    /// may precede an XML declaration. go-sendxmpp ends each element with a line feed.
     func interceptWhitespace(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
         guard event.item == .whitespace, direction == .send, case .restarting(event.epoch) = negotiation else {
             return nil
@@ -147,7 +147,7 @@ extension Session {
         return .answer
     }
 
-    // MARK: What it means
+    // MARK: Messages
 
     private func acts(of element: Element, _ bridged: BridgedLogin) -> [SASLBridge.Act]? {
         // The first message names the user; the session's own decoder reads it when it is recorded.
@@ -190,7 +190,7 @@ extension Session {
         }
     }
 
-    /// What a client of SASL2 wants besides, as it goes on to the server.
+    /// The inline requests of a SASL2 client, as relayed to the server.
     private static func inline(of element: Element) -> [UInt8] {
         let uri = element.namespaceURI
         return XMLWriter.bytes { xml in
@@ -203,7 +203,7 @@ extension Session {
         }
     }
 
-    // MARK: What follows
+    // MARK: Actions
 
     private mutating func perform(_ act: SASLBridge.Act, _ element: Element, _ event: StreamEvent) {
         switch act {
@@ -214,7 +214,7 @@ extension Session {
         }
     }
 
-    /// Does what follows from a message alone; `uri` is the namespace of the profile.
+    /// Performs an action that does not need the server's element; `uri` is the namespace of the profile.
     private mutating func perform(_ act: SASLBridge.Act, _ uri: String) {
         switch act {
         case .passOn, .succeed, .proceed, .fail: break
@@ -236,14 +236,15 @@ extension Session {
         }
     }
 
-    /// The server's success becomes the client's: a new stream follows, or with SASL2 what was asked for besides.
+    /// The server's success becomes the client's: a new stream follows, or with SASL2 the results of the inline
+    /// requests.
     private mutating func succeed(_ data: [UInt8]?, _ element: Element, _ event: StreamEvent) {
         let isSASL2 = element.namespace.isSASL2
         answer(isSASL2 ? Self.replacing(data, in: element) : Self.success(element.namespaceURI, data))
         authenticated(element, event)
     }
 
-    /// The server's failure, which has gone to the client as it came.
+    /// Handles the server's failure, which was relayed to the client unchanged.
     private mutating func handleFailure(_ element: Element) {
         info.authentication = .failed(condition: login?.attempts.last?.condition ?? "undefined-condition")
         negotiation.failAuthentication()
@@ -292,7 +293,8 @@ extension Session {
         }
     }
 
-    /// The server's success, or its wish for more, with the data that proves the proxy to the client; without tokens.
+    /// The server's success or request for another task, with the data that authenticates the proxy to the client;
+    /// without tokens.
     private static func replacing(_ data: [UInt8]?, in element: Element) -> [UInt8] {
         let uri = element.namespaceURI
         return XMLWriter.bytes { xml in
@@ -313,7 +315,7 @@ extension Session {
     /// The key of the steps of the proxy's own login.
     private static let ownKey = "server"
 
-    /// Says something of the login to the client, as its server would.
+    /// Sends a message of the login to the client, as its server would.
     mutating func answer(_ bytes: [UInt8]) {
         guard let element = say(bytes, to: .client), let step = decodeStep(element, .recv) else { return }
         record(bytes, step, .client)
@@ -324,8 +326,8 @@ extension Session {
         negotiation.failAuthentication()
     }
 
-    /// Says something of the login to the server, as its client would: `isOwn` as part of the proxy's own login, else for
-    /// the client.
+    /// Sends a message of the login to the server, as its client would: `isOwn` for the proxy's own login, else for the
+    /// client.
     mutating func say(_ bytes: [UInt8], isOwn: Bool) {
         guard let element = say(bytes, to: .server) else { return }
         var copy = sasl
@@ -343,13 +345,13 @@ extension Session {
         begin(loginStep, key: Self.ownKey, awaits: .server, details: ["leg": .string(Self.ownKey)])
     }
 
-    /// What the server says to the proxy.
+    /// Records the server's message to the proxy.
     private mutating func recordOwn(_ event: StreamEvent, _ element: Element, _ acts: [SASLBridge.Act]) {
         let step = decodeOwn(element, .recv)
         var record = makeRecord(event, .recv, .element, level: .info, part: .sasl)
         record.sasl = step?.details
         let words = step?.text.map { Prose(tools.redactor.disclose(text: $0)) }
-        // The answer to a login that was given up is no failure.
+        // The answer to an aborted login is not reported as a failure.
         if let step, step.kind == .failure, !acts.isEmpty {
             record.level = .error
             record.condition = step.condition
@@ -370,7 +372,7 @@ extension Session {
         negotiation.bridged?.ownLogin.decode(element, direction)
     }
 
-    /// Writes an element of this program's own to a peer; gives it as the peer will read it.
+    /// Sends an element from xmpptap to a peer; returns it as the peer will read it.
     private mutating func say(_ bytes: [UInt8], to leg: Leg) -> Element? {
         enqueue(.send(leg, bytes))
         return tools.elements.read(bytes.span)
@@ -466,7 +468,7 @@ extension Session {
         }
     }
 
-    /// What the client asks for and does not get, since it hangs on the mechanism.
+    /// Logs the client's requests that are not relayed, because they depend on the mechanism.
     private mutating func tellRefused() {
         guard let bridged = negotiation.bridged, !bridged.refusedInline.isEmpty else { return }
         let names = bridged.refusedInline.joined(separator: ", ")

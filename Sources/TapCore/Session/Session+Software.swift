@@ -2,20 +2,20 @@ public import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-// Which program the client is, remembered for sessions of the same address that fail before it says so.
+// The client's software name, stored for sessions from the same address that fail before the client sends it.
 extension Session {
-    /// Stanzas that are looked at for it, of each kind that can say it.
+    /// The largest number of searched stanzas, of the kinds that can contain it.
     static let mostSoftwareStanzas: UInt8 = 8
 
     private static let capabilities = Array("http://jabber.org/protocol/caps".utf8)
 
-    /// What is known of the client of a session whose ClientHello was sent by `library`.
+    /// The known software of a session's client, whose ClientHello was sent by `library`.
     public func clientSoftware(_ library: ClientSoftware.Library?) -> ClientSoftware {
         ClientSoftware(names: remote.map { run.software.names(at: RuleContext.host($0)) } ?? [], library: library)
     }
 
-    /// Looks whether a stanza of the client says which program it is: its capabilities (XEP-0115), or an answer about its
-    /// version (XEP-0092) or identity (XEP-0030).
+    /// Searches a stanza of the client for its software name: its capabilities (XEP-0115), or a result with its version
+    /// (XEP-0092) or identity (XEP-0030).
     mutating func noteSoftware(_ event: StreamEvent, isResult: Bool) {
         guard softwareStanzas > 0, info.kind == .client, !event.isTruncated else { return }
         switch event.head.kind {
@@ -40,7 +40,7 @@ extension Session {
         }
     }
 
-    /// The client said that it is this program; nil if it did not.
+    /// Stores the software name that the client sent; nil if it sent none.
     mutating func noteSoftware(_ name: String?) {
         guard let name, !name.isEmpty, let remote, recording == nil else { return }
         softwareStanzas = 0

@@ -1,7 +1,7 @@
 internal import TapRecord
 import XMPPCore
 
-// Stanzas: counted, paired, and those of a login understood.
+// Stanzas: counting, pairing, and those of a login.
 extension Session {
     mutating func handleStanza(_ event: StreamEvent, _ direction: Direction) {
         let head = event.head
@@ -78,7 +78,7 @@ extension Session {
         )
     }
 
-    /// Whether the two ends speak for many, each of whom chooses ids of his own.
+    /// Whether both ends send for many users, each of whom chooses ids.
     var hasManyUsers: Bool { info.kind == .server || info.kind == .component }
 
     private func note(_ request: IQTracker.Request?, in record: inout Record) {
@@ -89,14 +89,14 @@ extension Session {
 
     private static let resource = Array("resource".utf8)
 
-    /// What a request of the login is for.
+    /// The purpose of a request, for the login.
     private mutating func purpose(
         _ event: StreamEvent,
         _ direction: Direction,
         _ record: inout Record
     ) -> IQTracker.Purpose {
         if event.head.payloadNamespace.namespace == .ping { return .ping }
-        // It comes when the session is bound, and so open (RFC 3921 §3).
+        // It is sent when the session is bound, and so open (RFC 3921 §3).
         if event.head.payloadNamespace.namespace == .session, direction == .send {
             begin(.session, awaits: .server)
             return .session
@@ -104,7 +104,7 @@ extension Session {
         guard direction == .send, info.opened == nil, !event.isTruncated else { return .ordinary }
         switch event.head.payloadNamespace.namespace {
         case .bind:
-            // Most clients leave the choice to the server, and need not be read.
+            // Most clients let the server choose; then the request need not be read.
             let isChosen = directions.bytes(.send).contains(Self.resource.span)
             let bind = isChosen ? tools.elements.read(directions.send.decoder)?.child("bind", .bind) : nil
             login?.observe(.requestedResource(bind?.childText("resource", .bind)))

@@ -11,12 +11,13 @@ extension Session {
             guard negotiation.requestTLS() else { return }
             begin(.startTLS, awaits: .server)
             timeline.cancel(.mechanism)
-            // What follows belongs to TLS or, if the server declines, to this stream: it waits for the answer, unless
-            // none can come, or the client has sent all it will and TLS cannot begin.
+            // Later bytes belong to TLS or, if the server declines, to this stream: they wait for the answer, unless
+            // there can be none, or the client is half-closed and TLS cannot begin.
             if !directions.recv.hasPassedEnd, directions.send.end == nil { hold(.send) }
         case .recv where isNamed("proceed", event, direction):
             finish(.startTLS, .ok)
-            // What is held goes on when TLS is up on the server's leg; a recording has what followed.
+            // Held bytes are released when TLS is established on the server's leg; a recording contains the items after
+            // it.
             if directions.recv.buffered != nil || recording != nil { return }
             if options.isDecoded || decryptedTLS != nil { return passTLS() }
             noteEarlyBytes()
@@ -54,7 +55,7 @@ extension Session {
 
     // MARK: Sessions without required TLS, and requests for TLS on a leg without it
 
-    /// Reports a leg that has no TLS because the user wants it so.
+    /// Reports a leg without TLS, as configured.
     mutating func noteClearLegs() {
         guard options.holdsProceed else { return }
         if options.clientTLS == .off {
@@ -96,15 +97,16 @@ extension Session {
         return options.clientTLS == .required ? .client : options.serverTLS == .required ? .server : nil
     }
 
-    /// Whether a session that cannot be followed is closed: where TLS is required, what passes unread could be a login in
-    /// clear; where both ends count differently, a count that is wrong for its reader; where rules alter, what they should.
+    /// Whether an undecodable session is closed: if TLS is required, undecoded bytes could be a login in clear; if both
+    /// ends count differently, a wrong count; if rules alter items, an unaltered item.
     var refusesUnread: Bool {
         options.onUnparsable == .close || negotiation.isRefusing || legDueTLS != nil || hasDiverged
             || rulesAlter(.send) || rulesAlter(.recv)
     }
 
-    /// A stream or an element in clear where TLS has to come first, or a request for TLS where it has no place. What a server
-    /// sends can be anybody's, and have a login seem over, or the streams be passed unread, for the client to go on in clear.
+    /// Refuses a stream or element in clear if TLS is required first, or a misplaced request for TLS. Data from a
+    /// server in clear can be forged: it could make the login seem complete, or decoding stop, so that the client
+    /// continues in clear.
     func interceptClear(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
         guard options.holdsProceed, negotiation.isClear else { return nil }
         if event.item == .header, direction == .send, options.clientTLS == .direct {
@@ -141,7 +143,7 @@ extension Session {
         )
     }
 
-    /// The end of a session whose server offers no TLS where one leg demands it; nil where it goes on.
+    /// The refusal of a session whose server offers no TLS although one leg requires it; nil if the session continues.
     func refusal(of offer: StreamFeatures) -> Refusal? {
         guard options.holdsProceed, negotiation.isClear, negotiation.isOpening, offer.startTLS == .absent,
             options.clientTLS == .required || options.serverTLS == .required
@@ -150,7 +152,7 @@ extension Session {
         return clearRefusal(leg, "the server does not offer TLS", itemPart: .session)
     }
 
-    /// Refuses direct TLS where the client leg has no TLS; returns whether it did.
+    /// Refuses direct TLS if the client leg has no TLS; returns whether it did.
     mutating func refusesDirectTLS() -> Bool {
         guard options.holdsProceed, options.clientTLS == .off else { return false }
         let words: Prose = "client sent a TLS ClientHello, but the client leg has no TLS"

@@ -1,25 +1,25 @@
 internal import TapRecord
 import XMPPCore
 
-/// What a session keeps of stream management (XEP-0198).
+/// A session's state of stream management (XEP-0198).
 ///
-/// A class that a session has only where it was requested: of others it is one empty reference.
+/// A class, allocated only if stream management was requested: other sessions store one empty reference.
 final class StreamManagement {
     var translator: StreamManagementTranslator
-    /// A request to resume that waits; nil where none does.
+    /// A delayed request to resume; nil if there is none.
     var waiting: Waiting?
-    /// One has waited for another session's counts: it does not wait for them again.
+    /// A request has waited for another session's counts: it does not wait again.
     var hasWaited = false
-    /// The journal's answer to the request that waited for it, until that request is decided.
+    /// The journal's answer to the waiting request, until that request is decided on.
     var isInJournal: Bool?
-    /// The server has named another host for resumption, and the client knows it.
+    /// The server has named another host for resumption, and the client received it.
     var namesOtherPlace = false
-    /// Both directions are stored because the counts have parted.
+    /// Both directions are stored because the counts have diverged.
     var isStored = false
 
-    /// A request to resume a session that another connection still has, or that the journal may have.
+    /// A request to resume a session that another connection still owns, or that the journal may contain.
     struct Waiting {
-        /// Nanoseconds that it waits at most.
+        /// The largest delay in nanoseconds.
         static let limit: Int64 = 5_000_000_000
 
         let event: StreamEvent
@@ -37,17 +37,18 @@ final class StreamManagement {
 
     init(_ options: SessionOptions) { translator = StreamManagementTranslator(translates: options.translatesCounts) }
 
-    /// A stanza passes as it came.
+    /// Counts a stanza that was forwarded unchanged.
     @inline(__always)
     func pass(_ direction: Direction) { translator.ledgers[direction].pass() }
 }
 
-// Stream management: stanzas are counted for both ends, and acknowledgements translated where the counts have parted.
+// Stream management: stanzas are counted for both ends, and acknowledgements translated if the counts have diverged.
 extension Session {
-    /// Whether the ends have ever counted differently. From then on no item passes before it was looked at.
+    /// Whether the ends have ever counted differently. From then on, items are forwarded only after they were decided
+    /// on.
     var hasDiverged: Bool { streamManagement?.translator.hasDiverged == true }
 
-    /// By how many stanzas the counts of the two ends differ, in both directions together.
+    /// The difference between the counts of the two ends, in both directions together.
     public var divergence: UInt64 {
         guard let ledgers = streamManagement?.translator.ledgers else { return 0 }
         return Direction.allCases.reduce(0) { sum, direction in
@@ -58,7 +59,7 @@ extension Session {
 
     // MARK: Stanzas
 
-    /// Counts a stanza by what became of it.
+    /// Counts a stanza according to the decision on it.
     mutating func count(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -67,7 +68,7 @@ extension Session {
     ) {
         guard event.item == .element, event.head.kind != .nonza else { return }
         switch decision {
-        // What a rule's memory has decided is decided again where the stanza comes again.
+        // If the stanza is retransmitted, a decision from a rule's memory must be repeated.
         case .pass where rules?.ruling?.isStateful != true: streamManagement.pass(direction)
         case .pass, .replace: streamManagement.translator.ledgers[direction].pass(mark(event, direction))
         case .drop, .answer: streamManagement.translator.ledgers[direction].drop(mark(event, direction))
@@ -84,9 +85,9 @@ extension Session {
         )
     }
 
-    /// Counts what is injected into a direction: a stanza, or as many as there are in raw bytes.
+    /// Counts an injection into a direction: one stanza, or all those in raw bytes.
     mutating func inject(_ item: InjectedItem, _ direction: Direction, _ streamManagement: StreamManagement) {
-        // A ping that is lost would come too late.
+        // A lost ping would arrive too late.
         // A copy is sent again with its stanza.
         let isMessage = item.event?.head.kind == .message
         let isKept = isMessage && item.number != Injection.copyNumber || item.outlivesConnection
@@ -95,8 +96,8 @@ extension Session {
         followDivergence(streamManagement)
     }
 
-    /// Once the counts have parted, an acknowledgement may not pass before it was looked at, as long as the session lasts.
-    /// One of which a part has gone out is still right: it counts what came before.
+    /// Once the counts have diverged, acknowledgements must be decided on before they are forwarded, until the session
+    /// ends. A partly forwarded one is still correct: it counts earlier stanzas.
     private mutating func followDivergence(_ streamManagement: StreamManagement) {
         guard streamManagement.translator.hasDiverged, !streamManagement.isStored else { return }
         streamManagement.isStored = true
@@ -113,7 +114,7 @@ extension Session {
         )
     }
 
-    /// Requests an acknowledgement where much is kept until one comes.
+    /// Requests an acknowledgement if many stanzas are stored until one arrives.
     mutating func requestAcknowledgement(_ direction: Direction, _ streamManagement: StreamManagement) {
         guard streamManagement.translator.wantsRequest(direction), directions[direction].isStoring,
             mayInsert(direction), !negotiation.isFinished,
@@ -124,13 +125,13 @@ extension Session {
 
     // MARK: Elements
 
-    /// An element that holds a count, as the end that gets it is to have it; and a stanza that comes again.
+    /// Translates an element that contains a count for its receiver; repeats the decision on a retransmitted stanza.
     mutating func interceptStreamManagement(
         _ event: StreamEvent,
         _ direction: Direction,
         _ reading: inout ItemReading
     ) -> ItemDecision? {
-        // A recording tells by itself what was found, and may lack stanzas.
+        // A recording contains the earlier findings, and may lack stanzas.
         guard event.item == .element, recording == nil else { return nil }
         guard event.head.kind == .nonza else { return decideRepeated(event, direction) }
         guard !event.isTruncated else { return nil }
@@ -152,7 +153,7 @@ extension Session {
         return translation.bytes.map { .replace(EditedItem(bytes: $0, words: translation.words)) }
     }
 
-    /// What was dropped before the session was resumed is dropped again.
+    /// A stanza that was dropped before the session was resumed is dropped again.
     private func decideRepeated(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
         guard let streamManagement else { return nil }
         let repeated = streamManagement.translator.ledgers[direction].retransmission(
@@ -161,8 +162,8 @@ extension Session {
         return repeated?.outcome == .dropped ? .drop : nil
     }
 
-    /// A redirect (RFC 6120 §4.9.3.19) of a client that needs xmpptap as long as its session lasts: it gets a reset
-    /// instead.
+    /// Decides on a redirect (RFC 6120 §4.9.3.19) of a client that needs xmpptap until its session ends: it receives a
+    /// reset instead.
     private func interceptRedirect(_ direction: Direction) -> ItemDecision? {
         guard direction == .recv, hasDiverged, options.translatesCounts,
             let bytes = StreamManagementTranslator.withoutRedirect(directions.recv.decoder)
@@ -170,7 +171,7 @@ extension Session {
         return .replace(EditedItem(bytes: bytes, words: "reset instead of see-other-host"))
     }
 
-    /// What is known of the session that an element asks to resume; nil where that has to be waited for.
+    /// Returns what is known of the session that an element requests to resume; nil if the request must wait for that.
     private mutating func previous(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -179,7 +180,7 @@ extension Session {
         guard direction == .send, info.opened == nil else { return .unknown }
         var user = info.user
         if event.head.namespace.namespace.isSASL2 {
-            // The user is not known yet: the login is read when it is recorded.
+            // The user name is not known yet: the login is decoded when it is recorded.
             var login = sasl
             guard let element = try? tools.parser.parse(directions.send.decoder) else { return .unknown }
             _ = login.decode(element, .send)
@@ -213,15 +214,15 @@ extension Session {
         )
     }
 
-    /// The answer has come that a request to resume waits for: to a search for these marks, or none for another session's
-    /// counts. Answers that come too late are ignored.
+    /// Ends the wait of a request to resume: the journal was searched for these marks, or, without marks, another
+    /// session has left its counts. Late answers are ignored.
     func endWaiting(for marks: [[UInt8]], isInJournal: Bool? = nil) {
         guard let streamManagement, let waiting = streamManagement.waiting, waiting.marks == marks else { return }
         streamManagement.waiting?.isOver = true
         streamManagement.isInJournal = isInJournal
     }
 
-    /// Ends the wait of a request to resume, since its direction is not decoded after it; false if none waits.
+    /// Ends the wait of a request to resume, since its direction is not decoded after it; returns false if none waits.
     mutating func endWaiting(_ why: DirectionRelay.Opacity) -> Bool {
         guard streamManagement?.waiting != nil else { return false }
         streamManagement?.waiting?.isOver = true
@@ -230,7 +231,7 @@ extension Session {
         return true
     }
 
-    /// Looks again at a request to resume whose wait is over.
+    /// Handles a request to resume again after its wait.
     mutating func goesOnResuming() -> Bool {
         guard let streamManagement, let waiting = streamManagement.waiting, waiting.isOver else { return false }
         streamManagement.waiting = nil
@@ -250,7 +251,8 @@ extension Session {
         return true
     }
 
-    /// Records what is wrong with a count, answers what the server is not to get, and injects again what was lost.
+    /// Records the fault of a count, answers a request that the server must not receive, and injects lost stanzas
+    /// again.
     mutating func handle(_ translation: StreamManagementTranslator.Translation, _ direction: Direction) {
         if translation.bytes != nil { counters.count(.translated) }
         if let finding = translation.finding { report(finding, direction) }
@@ -266,8 +268,8 @@ extension Session {
         }
     }
 
-    /// A peer ends its stream for an acknowledgement that is too high (XEP-0198 §6): it tells its own counts, which the
-    /// other end does not know where the counts have parted.
+    /// A peer ends its stream because an acknowledgement is too high (XEP-0198 §6): it sends its own counts, which the
+    /// other end does not know if the counts have diverged.
     mutating func noteHandledCount(_ error: Element, _ direction: Direction) {
         guard hasDiverged, let ledger = streamManagement?.translator.ledgers[direction],
             let told = error.firstChild(where: { $0.isNamed("handled-count-too-high") }),

@@ -10,7 +10,7 @@ extension Session {
         case .send:
             info.version = text(head.version, direction)
             if let to = text(head.to, direction) { info.domain = to }
-            // Stream management belongs to a stream: one that begins anew has none.
+            // Stream management belongs to a stream: a new stream has none.
             if event.epoch > 1, info.opened == nil, streamManagement?.waiting == nil { streamManagement = nil }
             if let from = text(head.from, direction) { info.from = from }
             info.kind =
@@ -48,7 +48,7 @@ extension Session {
         if direction == .send { answerRefused() }
     }
 
-    /// Whether the initiator may open a new stream: after success, or ahead of it while authentication is under way.
+    /// Whether the initiator may open a new stream: after success, or in advance while authentication is in progress.
     func isRestartDue(_ direction: Direction) -> Bool {
         directions[direction].mayRestart
             || negotiation.mayRestart(
@@ -87,7 +87,7 @@ extension Session {
         failStep(condition: condition, words)
     }
 
-    // MARK: Elements that are no stanzas: which of them mean something to the session
+    // MARK: Elements other than stanzas
 
     mutating func handleElement(_ event: StreamEvent, _ direction: Direction) {
         guard event.head.kind == .nonza else { return handleStanza(event, direction) }
@@ -160,7 +160,7 @@ extension Session {
         resume(parse(direction), event)
     }
 
-    /// Warns of a request for stream management that comes too early or was not offered (XEP-0198 §3).
+    /// Warns of a request for stream management that was sent too early or not offered (XEP-0198 §3).
     private mutating func noteEnable() {
         let fault: Prose
         if negotiation.isBinding {
@@ -174,7 +174,7 @@ extension Session {
         note(code: LoginCause.earlyEnable.rawValue, "\(fault) (XEP-0198 §3)", direction: .send)
     }
 
-    /// Stanzas flow: bytes pass as they come from now on, under the limits of a session that has authenticated.
+    /// Opens the session: stanzas flow, in cut-through, under the limits of an authenticated session.
     ///
     /// - Parameter earlier: The session that this one continues.
     mutating func becomeOpen(_ event: StreamEvent, _ words: String, resumes earlier: UInt64? = nil) {

@@ -1,11 +1,11 @@
 internal import TapRecord
 import XMPPCore
 
-// TLS that is ended here: the server's leg first, then the client's, then both streams begin anew (RFC 6120 §5.4).
+// TLS that xmpptap terminates: the server's leg first, then the client's, then both streams restart (RFC 6120 §5.4).
 extension Session {
-    // MARK: What happens to the legs
+    // MARK: Events of the legs
 
-    /// Something has happened to TLS on a leg.
+    /// Handles a TLS event of a leg.
     mutating func handle(_ event: TLSEvent, _ leg: Leg) {
         switch event {
         case .started(let directly): started(leg, directly: directly)
@@ -30,7 +30,7 @@ extension Session {
         }
     }
 
-    /// Takes bytes that came while TLS is negotiated, or that begin it; false where they belong to a stream.
+    /// Takes bytes during the negotiation of TLS, or at its beginning; returns false if they belong to a stream.
     mutating func negotiatesTLS(_ direction: Direction, _ bytes: Span<UInt8>) -> Bool {
         if tls == nil {
             guard direction == .send, options.holdsProceed, !options.isOwnClient, negotiation.isConnected else {
@@ -45,21 +45,20 @@ extension Session {
         return true
     }
 
-    /// Has TLS begin behind the consent that is stored, once nothing else is to be done. A client of xmpptap's own begins it
-    /// by itself.
+    /// Begins TLS after the stored consent, when all other work is done. xmpptap's own client begins it on its side.
     mutating func awaitTLS() { if !options.isOwnClient { tls = TLSNegotiation(options) } }
 
-    /// Begins TLS behind the consent, if it may.
+    /// Begins TLS after the consent, if permitted.
     mutating func beginTLSBehindConsent() {
         guard mayBeginTLS() else { return tls = nil }
         let domain = info.domain
-        // What the certificates are verified for, and made for, is what the stream inside has to be for.
+        // The certificates are verified and issued for this domain: the stream inside must use the same.
         if let domain { chosenDomain = domain }
         let direct = info.kind == .server ? "xmpp-server" : "xmpp-client"
         negotiateTLS(.consented(domain: domain, directProtocol: serverTLSIsDirect ? direct : nil))
     }
 
-    /// Tells the negotiation what happened, and does what it wants.
+    /// Passes an input to the negotiation, and carries out its output.
     mutating func negotiateTLS(_ input: TLSNegotiation.Input) {
         switch tls?.handle(input) {
         case nil: break
@@ -80,7 +79,7 @@ extension Session {
         }
     }
 
-    /// What has come meanwhile belongs to the streams.
+    /// Bytes received meanwhile belong to the streams.
     private mutating func endNegotiation() {
         guard let tls = tls.take() else { return }
         for direction in Direction.allCases {
@@ -89,7 +88,7 @@ extension Session {
         }
     }
 
-    /// Says what different versions mean, and has channel binding foreseen; the client may have no TLS.
+    /// Logs the effect of different versions, and makes the channel-binding forecast; the client may have no TLS.
     private mutating func noteVersions(_ server: UInt16?, _ client: UInt16?) {
         guard let server else { return }
         if let client, server != client {
@@ -114,12 +113,11 @@ extension Session {
         )
     }
 
-    /// Whether TLS may begin after the `<proceed/>` that is held: nobody has sent anything behind it, or behind the
-    /// request, that would be taken for what TLS carries (CVE-2011-0411 and its kin). Where somebody has, the session
-    /// ends.
+    /// Whether TLS may begin after the stored `<proceed/>`: neither side has sent bytes after it, or after the request,
+    /// that would count as TLS plaintext (CVE-2011-0411 and similar). Otherwise the session ends.
     private mutating func mayBeginTLS() -> Bool {
         guard !negotiation.isFinished, directions.recv.buffered != nil else { return false }
-        // What a client has sent that asks for no TLS goes on inside the server's.
+        // If the client has no TLS, its bytes continue inside the server's.
         let both = options.clientTLS != .off
         for direction in both ? [Direction.recv, .send] : [.recv] where hasText(direction) {
             refuseInjection(direction)
@@ -128,7 +126,7 @@ extension Session {
         return true
     }
 
-    /// The handshake on a leg begins. The client has got the consent, the server's or this program's.
+    /// The handshake on a leg begins. The client has received the consent, the server's or xmpptap's.
     private mutating func started(_ leg: Leg, directly: Bool) {
         guard !negotiation.isFinished, !options.isOwnClient || directly || mayBeginTLS() else { return }
         if leg == .client, let consent = directions.recv.takeBuffered(), negotiation.asymmetric != nil {
@@ -143,8 +141,8 @@ extension Session {
         )
     }
 
-    /// The handshake on a leg has ended well. After the client's, or where there is none to come (see
-    /// ``SessionOptions/isOwnClient``), both streams begin anew.
+    /// The handshake on a leg has succeeded. After the client's, or if the client has none (see
+    /// ``SessionOptions/isOwnClient``), both streams restart.
     mutating func opened(_ leg: Leg, _ agreement: TLSAgreement) {
         guard !negotiation.isFinished else { return }
         finish(.tls, key: leg.name.description, .ok)
@@ -168,8 +166,8 @@ extension Session {
         }
     }
 
-    /// TLS has failed on a leg, and the session with it. The client gets what it expects in its state: a
-    /// `<failure/>` (RFC 6120 §5.4.2.2), or the failure's alert of TLS.
+    /// TLS has failed on a leg: ends the session. The client gets the answer that it expects in its state: a
+    /// `<failure/>` (RFC 6120 §5.4.2.2), or the failure's TLS alert.
     private mutating func fail(_ leg: Leg, _ failure: TLSFailure) {
         guard !negotiation.isFinished else { return }
         if let cause = failure.cause {
@@ -184,7 +182,7 @@ extension Session {
         }
         var details: Attributes = ["leg": .string(leg.name.description)]
         details[LoginStep.alertDetail] = failure.peerAlert.map { .string($0) }
-        // Of TLS that was not even begun the timeline does not know whose it is.
+        // The timeline does not know the leg of TLS that has not begun.
         finish(
             .tls,
             key: leg.name.description,
@@ -228,7 +226,7 @@ extension Session {
         for direction in Direction.allCases { directions[direction].enterTLS() }
     }
 
-    /// What was said in clear may have been anybody's.
+    /// Discards data received in clear, which could have been forged.
     mutating func forgetClear() {
         info.features = []
         info.mechanisms = []
@@ -239,7 +237,7 @@ extension Session {
     private mutating func endWithoutTLS(_ leg: Leg, _ words: String, _ alert: HandshakeAlert?) {
         if info.ending == nil { info.ending = .tls(leg: leg, words) }
         if options.clientTLS == .off {
-            // It has not asked for TLS, and may have no stream yet.
+            // The client did not request TLS, and may have no stream yet.
             sayError(.remoteConnectionFailed, "TLS with the server failed.", to: .client)
         } else if directions.recv.takeBuffered() != nil || negotiation.isConsentAwaited {
             sayFailure()
@@ -249,16 +247,16 @@ extension Session {
         finishLegs()
     }
 
-    // MARK: Plaintext where TLS is due
+    // MARK: Plaintext received instead of TLS
 
-    /// Whether anything but white space waits: go-sendxmpp ends its request with a line feed.
+    /// Whether bytes other than white space are pending: go-sendxmpp ends its request with a line feed.
     private func hasText(_ direction: Direction) -> Bool {
         let pending = directions.pending(direction)
         for index in pending.indices where ![0x20, 0x09, 0x0A, 0x0D].contains(pending[index]) { return true }
         return false
     }
 
-    /// Ends a session whose client goes on in clear behind its request for TLS; whether it did.
+    /// Ends a session whose client continues in clear after its request for TLS; returns whether it did.
     mutating func refusesEarlyBytes() -> Bool {
         guard options.holdsProceed, options.clientTLS != .off, negotiation.isStartingTLS, directions.send.isHeld,
             hasText(.send)
@@ -312,10 +310,12 @@ extension Session {
 }
 
 extension TLSNegotiation {
-    /// For a client that may be given the consent to TLS; ``Input/consented(domain:directProtocol:)`` begins it.
+    /// Creates the negotiation for a client that may receive the consent to TLS;
+    /// ``Input/consented(domain:directProtocol:)`` begins it.
     init(_ options: SessionOptions) { self.init(options, isDirect: false) }
 
-    /// For a client that begins with TLS; nil where its first byte, or what is wanted of its leg, says that it does not.
+    /// Creates the negotiation for a client that begins with TLS; nil if its first byte or the options of its leg rule
+    /// that out.
     init?(_ options: SessionOptions, first: UInt8) {
         guard first == 0x16, options.clientTLS != .off else { return nil }
         self.init(options, isDirect: true)

@@ -1,13 +1,13 @@
 internal import TapRecord
 import XMPPCore
 
-// The login timeline of a session: which steps begin and end with the relayed items.
+// The login timeline of a session: relayed items begin and end its steps.
 extension Session {
     /// A step outside the streams, such as a DNS look-up or a connection attempt.
     ///
     /// - Parameters:
     ///   - since: When it began; nil for the end of the step before.
-    ///   - details: What distinguishes it from others of its name, such as `name` or `address`.
+    ///   - details: The details that distinguish it from other steps with its name, such as `name` or `address`.
     mutating func took(
         _ name: LoginStep.Name,
         _ outcome: LoginStep.Outcome,
@@ -82,7 +82,7 @@ extension Session {
 
     // MARK: Streams and features
 
-    /// A header has passed.
+    /// A header was relayed.
     mutating func timelineHeader(_ event: StreamEvent, _ direction: Direction) {
         guard !negotiation.isRefusing, !isJoined else { return }
         let epoch = Attributes.Value.integer(Int64(clamping: event.epoch))
@@ -100,7 +100,7 @@ extension Session {
         }
     }
 
-    /// Features have passed: the initiator acts next.
+    /// Features were relayed: the initiator acts next.
     mutating func noteTimeline(_ features: StreamFeaturesSummary, _ offer: StreamFeatures) {
         // Features after a SASL2 success, or repeated ones, answer no header.
         let isDue = timeline.isUnderWay(.features)
@@ -117,7 +117,7 @@ extension Session {
 
     // MARK: Authentication
 
-    /// A SASL message has passed.
+    /// A SASL message was relayed.
     mutating func noteTimeline(_ step: AuthenticationStep, _ element: Element) {
         let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
         let words = step.text.map { Prose(tools.redactor.disclose(text: $0)) }

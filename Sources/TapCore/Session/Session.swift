@@ -1,23 +1,23 @@
 public import TapRecord
 import XMPPCore
 
-/// One client's session through the tap: both directions, what is known of them, and what is to be done.
+/// One client's session through the tap: both directions, its state, and the pending commands.
 ///
-/// Deterministic, without sockets, clocks, files or threads. Events come in by the mutating methods, each with the
-/// time it happened at; commands are pulled by ``next()`` until there are none and performed in order. The bytes a
-/// command speaks of are in ``content`` until the next call.
+/// Deterministic, without sockets, clocks, files or threads. Events are passed to the mutating methods with the time at
+/// which they happened; commands are taken with ``next()`` until there are none, and performed in order. The bytes of a
+/// command are in ``content`` until the next call.
 ///
-/// Until the session is open every item is passed on whole, after it has been looked at (*store and forward*), so that
-/// nothing slips past a change of protocol; from then on bytes pass as they come (*cut-through*) and are looked at
-/// after. Bytes always pass verbatim. What cannot be decoded passes too: the direction turns *opaque*, and a record says
-/// where and why.
+/// Until the session is open, each item is forwarded whole, after it was decided on (*store and forward*), so that no
+/// change of protocol is missed; from then on, bytes are forwarded on arrival (*cut-through*) and decoded afterwards.
+/// Bytes are always forwarded verbatim. Undecodable bytes are forwarded too: the direction turns *opaque*, and a record
+/// gives the position and the reason.
 public struct Session: ~Copyable {
     /// Number within the run.
     public let number: UInt64
-    /// What is known so far.
+    /// The facts known so far.
     public internal(set) var info: SessionInfo
 
-    // What is internal is shared by the extensions of the other files, a subject each.
+    // Internal properties are shared by the extensions in the other files, one subject each.
 
     let run: Run
     var options: SessionOptions
@@ -26,84 +26,84 @@ public struct Session: ~Copyable {
     var directions: Directions
     var negotiation: Negotiation
     var now: Run.Instant
-    /// Reads the messages of the client's login.
+    /// Decodes the client's login.
     var sasl: SASLDecoder
-    /// What was done to the item at hand, as its record says it; nil for one that passes.
+    /// The action on the current item, for its record; nil if it was forwarded unchanged.
     var action: String?
-    /// What goes out in its place.
+    /// The replacement of the current item.
     var edited: EditedItem?
-    /// The domain the client has asked for, where that has chosen its server.
+    /// The domain that the client requested, if the server was chosen by it.
     var chosenDomain: String?
-    /// Which client of its account this is, for those that reconnect again and again.
+    /// Identifies the client within its account, to detect reconnect loops.
     var client: ReconnectWatch.Key?
-    /// What the session can be resumed by.
+    /// The key by which the session can be resumed.
     var resumption: ResumptionTable.Key?
-    /// What passed in the sessions that it continues; nil where it continues none.
+    /// The counts of the sessions that it continues; nil if there are none.
     var earlierCounts: EarlierCounts?
-    /// Where the session that it continues leaves what it knows; nil where that has.
+    /// The place for the state of the session that it continues; nil if that is already taken.
     var inheritance: Inheritance?
-    /// When to give up a refused session whose client opens no stream, so that it gets no stream error.
+    /// When to give up a refused session whose client opens no stream.
     var answerDeadline: Int64?
-    /// Stanzas of this program's own that are under way.
+    /// Injected stanzas in progress.
     var injections: Injections?
-    /// How many stanzas of this program's own have gone out.
+    /// Number of injected stanzas that were sent.
     public internal(set) var injected: UInt64 = 0
-    /// What else it has counted.
+    /// Other counters.
     public internal(set) var counters = SessionCounters()
-    /// What stream management counts; nil where it was not requested.
+    /// The counts of stream management; nil if it was not requested.
     var streamManagement: StreamManagement?
-    /// Pings the client where it is silent; nil unless that is wanted, and before the session is open.
+    /// Pings a silent client; nil unless configured, and before the session is open.
     var pinger: Pinger?
-    /// Judges items; nil where there are no rules.
+    /// The rules; nil if none are loaded.
     var rules: SessionRules?
-    /// Where it is read from a recording (``SessionOptions/isRecorded``): what that tells.
+    /// The facts of a recorded session (``SessionOptions/isRecorded``).
     var recording: Recording?
 
-    // The observers. Each sees events, changes nothing but itself, and gives what it has found to the extension beside it,
-    // which makes records of that; ``info`` has the counts.
+    // The observers. Each receives events and changes only its own state; an extension records its findings. ``info``
+    // has the counts.
 
-    /// How far it has come on the way to be ready.
+    /// Progress of the login.
     public internal(set) var timeline: LoginTimeline
     var requests = IQTracker()
-    /// What is known of contacts, but for ``unreadRoster``.
+    /// The known contacts, without those in ``unreadRoster``.
     var roster = Roster()
-    /// The last whole roster, where nothing has asked yet what is in it: see ``readRoster()``. Of no session whose lines tell it.
+    /// The last whole roster, if its contents were not needed so far: see ``readRoster()``. Nil if its changes are
+    /// logged.
     var unreadRoster: [UInt8]?
     var liveness: Liveness
     var differential = ParserDifferential()
-    /// Stanzas that may yet be looked at for what the client is.
+    /// Number of stanzas that may still be searched for the client's software name.
     var softwareStanzas = Session.mostSoftwareStanzas
-    /// Of the login until the session is ready.
+    /// Collects the facts of the login until the session is ready.
     var login: LoginObserver? = LoginObserver()
-    /// What was agreed on for TLS that was decrypted elsewhere; nil where none was.
+    /// The parameters of TLS that was decrypted outside xmpptap; nil if there is none.
     var decryptedTLS: Attributes?
     /// Dialback has verified more than one domain of the server that began the stream (XEP-0220 §2.4).
     var hasFurtherDomains = false
-    /// Whether the session was under way when it was first seen: the headers of its streams are no steps of a login.
+    /// Whether the session had begun before it was first observed: its stream headers are not login steps.
     var isJoined = false
 
-    /// TLS that is being negotiated on the legs; nil before and after.
+    /// The TLS negotiation of the legs; nil before and after.
     public internal(set) var tls: TLSNegotiation?
 
     private(set) var queue = CommandQueue()
-    /// Which direction is looked at first: of bytes that passed before any were looked at, those that came first may have caused the
-    /// others.
+    /// The direction to decode first: the one whose bytes arrived first, since they may have caused the others.
     var leading = Direction.recv
-    /// Whether the legs may be read, as the driver knows it.
+    /// Whether the legs may be read, as last reported to the driver.
     private var isRead = (client: true, server: true)
-    /// Where the texts of the current event's records stand.
+    /// The buffer with the texts of the current event's records.
     var contentSource = ContentSource.none
     private var shownSource = ContentSource.none
     var composed: [UInt8] = []
 
-    /// Where ``content`` stands.
+    /// The possible buffers of ``content``.
     enum ContentSource {
         case none, send, recv, composed
     }
 
-    /// A session that a client at `remote` has just begun, by way of a proxy at `relay` if that sent a PROXY header; `tools`
-    /// belong to the event loop it runs on. `beginning` is what its first record says, where it is not relayed. `number` is
-    /// that of a session that was numbered before; nil is the run's next.
+    /// Creates a session that a client at `remote` has just begun, through a proxy at `relay` if that sent a PROXY
+    /// header; `tools` belong to the session's event loop. `beginning` is the content of its first record, if it is not
+    /// relayed. `number` is that of an already numbered session; nil for the run's next.
     public init(
         run: Run,
         options: SessionOptions,
@@ -136,9 +136,9 @@ public struct Session: ~Copyable {
         noteClearLegs()
     }
 
-    // MARK: What is to be done
+    // MARK: Commands
 
-    /// The next thing to do; nil when there is nothing until something else happens.
+    /// Returns the next command; nil if there is none until the next event.
     public mutating func next() -> Command? {
         switch advance() {
         case nil: nil
@@ -149,13 +149,12 @@ public struct Session: ~Copyable {
         }
     }
 
-    /// Goes on to what is to be done next: a record is then taken from ``records``, what is no record and forwards nothing by
-    /// ``takeCommand()``.
+    /// Advances to the next command: take a record from ``records``, other commands with ``takeCommand()``.
     mutating func advance() -> CommandQueue.Kind? {
         while true {
             if !queue.isEmpty {
                 let kind = queue.advance()
-                // What is forwarded is what came, whatever a record may show of it.
+                // Forwarded bytes are the received ones, even if a record shows them redacted.
                 shownSource =
                     switch kind {
                     case .send: .send
@@ -165,7 +164,7 @@ public struct Session: ~Copyable {
                 return kind
             }
             contentSource = .none
-            // Few items need it once the login is over; an idle session keeps little.
+            // Few items need it after the login; an idle session keeps little memory.
             if composed.capacity > 256 { composed = [] }
             dropIdleDecoders()
             if let rules, attend(to: rules) { continue }
@@ -182,7 +181,7 @@ public struct Session: ~Copyable {
         }
     }
 
-    /// Says which leg may be read, where that has changed.
+    /// Reports which leg may be read, if that has changed.
     @inline(__always)
     private mutating func tellReading() {
         let wanted = (client: wantsBytes(from: .client), server: wantsBytes(from: .server))
@@ -197,16 +196,16 @@ public struct Session: ~Copyable {
         if !isRead, isFull(leg) { counters.count(.limitHit(.waiting)) }
     }
 
-    /// Calls `body` with ``content``: for a session that is part of an object, out of which no span may be handed.
+    /// Calls `body` with ``content``: for an object that contains the session and cannot return a span.
     public func withContent<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(content) }
 
-    /// Where the record is that is next.
+    /// The pending records.
     var records: WaitingRecords { queue.records }
 
-    /// Takes the command that is next.
+    /// Removes and returns the next command.
     mutating func takeCommand() -> Command { queue.takeCommand() }
 
-    /// The bytes of the last command: what to forward, or the texts of a record.
+    /// The bytes of the last command: those to forward, or the texts of a record.
     public var content: Span<UInt8> {
         @_lifetime(borrow self)
         get {
@@ -218,20 +217,20 @@ public struct Session: ~Copyable {
         }
     }
 
-    /// The decoder of a direction that has turned opaque goes when the commands that speak of its bytes are performed.
+    /// Frees the decoder of an opaque direction after the commands that use its bytes.
     private mutating func dropIdleDecoders() {
         directions.send.dropIdleDecoder()
         directions.recv.dropIdleDecoder()
     }
 
-    /// Looks at one item of a direction; false when there is nothing to look at.
+    /// Handles one item of a direction; returns false if there is none.
     private mutating func step(_ direction: Direction) -> Bool {
         guard directions[direction].hasInput, !negotiation.isFinished else { return false }
         if directions[direction].isWaiting && !passesWhileHeld(direction)
             || direction == .send && negotiation.isAwaitingServer
         {
             if direction == .send, refusesEarlyBytes() || goesOnResuming() { return true }
-            // What waits goes on waiting, unless nobody is left to wait for it.
+            // Keep holding items, unless both peers are gone.
             guard directions[direction].isGone || isStalledForNobody(direction) else { return false }
             passEnd(direction)
             return !queue.isEmpty
@@ -243,7 +242,7 @@ public struct Session: ~Copyable {
             if directions[direction].end != nil { passEnd(direction) }
             return directions[direction].hasInput || !queue.isEmpty
         }
-        // What came of the other direction since then is no part of when this came.
+        // Use the arrival time of this direction.
         let last = now
         if directions[direction].isCutThrough, let arrival = directions[direction].arrival { now = arrival }
         handle(event, direction)
@@ -251,29 +250,29 @@ public struct Session: ~Copyable {
         return true
     }
 
-    /// Whether both peers have ended, and what a direction has still to pass never will.
+    /// Whether both peers have ended, so that the remaining items of a direction will never be forwarded.
     private func isStalledForNobody(_ direction: Direction) -> Bool {
         directions[direction].end != nil && directions[direction.opposite].hasPassedEnd
             && rules?[direction].isEndless == true
     }
 
-    /// White space behind a request for TLS goes with it, though RFC 6120 §5.3.3 forbids it: go-sendxmpp ends the request
-    /// with a line feed, and a server that got it after its consent would take it for TLS.
+    /// White space after a request for TLS is forwarded with it, though RFC 6120 §5.3.3 forbids it: go-sendxmpp ends
+    /// the request with a line feed, and a server that received it after its consent would take it for TLS.
     private func passesWhileHeld(_ direction: Direction) -> Bool {
         guard direction == .send, negotiation.isStartingTLS, directions.send.waiting > 0, !directions.send.isDelayed
         else { return false }
         return [0x20, 0x09, 0x0A, 0x0D].contains(directions.pending(.send)[0])
     }
 
-    /// Has the driver hand to the sinks what may be shown of a record.
+    /// Enqueues a record, redacted, for the sinks.
     @inline(__always)
     mutating func enqueue(_ record: consuming Record) {
         queue.append(record, by: tools.redactor, at: options.redaction == .metadata ? info.domain : nil)
     }
 
-    /// Has the driver do something that is neither for the sinks nor ``forward(_:)``.
+    /// Enqueues a command other than a record or ``forward(_:)``.
     mutating func enqueue(_ command: consuming Command) { queue.append(command) }
 
-    /// Has the driver write the item at hand to the leg on which a direction leaves.
+    /// Enqueues the forwarding of the current item of a direction.
     mutating func forward(_ direction: Direction) { queue.append(forwarding: direction) }
 }

@@ -2,50 +2,50 @@ internal import TapDiagnosis
 public import TapRecord
 public import XMPPCore
 
-/// What a session counts beside ``SessionInfo``: what is rare, so that most sessions keep nothing.
+/// Counters of a session besides ``SessionInfo``: rare events, so that most sessions store none.
 public struct SessionCounters: Sendable {
-    /// What is counted.
+    /// The events that are counted.
     public enum Event: Sendable, Hashable {
-        /// A stanza did not pass as it came: what was done to it, as the `action` of its record.
+        /// A stanza was not forwarded unchanged; with the `action` of its record.
         case acted(String, StanzaHead.Kind, Direction)
-        /// A stanza was injected; of raw bytes the kind is that of the first stanza in them.
+        /// A stanza was injected; for raw bytes, the kind is that of the first stanza in them.
         case injected(StanzaHead.Kind, Direction)
-        /// What a peer sent could not be parsed.
+        /// A peer's bytes could not be parsed.
         case parseError(Leg, ScanFault.Code)
-        /// A peer came up against a limit.
+        /// A peer reached a limit.
         case limitHit(Limit)
         /// A login ended for which the effect of channel binding had been predicted: `works`, `fails` or `depends`.
         case predicted(BindingForecast.Strategy, verdict: String)
         /// A session was resumed (XEP-0198 §5), or could not be.
         case resumed(Bool)
-        /// An acknowledgement went on with another count.
+        /// An acknowledgement was forwarded with another count.
         case translated
     }
 
-    /// A limit of ``SessionOptions`` that is no fault of XML; the raw value is its name on the command line.
+    /// A limit of ``SessionOptions`` other than XML limits; the raw value is its name on the command line.
     public enum Limit: String, Sendable, CaseIterable {
-        /// Bytes of an item, once the session is open.
+        /// The size of an item in bytes, once the session is open.
         case item
-        /// Bytes of an item before.
+        /// The size of an item in bytes, before.
         case loginItem = "login-item"
-        /// Bytes that wait in a direction: its leg is not read.
+        /// The bytes that wait in a direction: its leg is not read.
         case waiting
-        /// Time for the login.
+        /// The time for the login.
         case login
-        /// Time without data.
+        /// The time without data.
         case idle
     }
 
-    /// How often each has happened.
+    /// The number of occurrences of each event.
     public private(set) var events: [Event: UInt64] = [:]
     /// Round trips of xmpptap's pings of the client.
     public private(set) var clientPings = DurationHistogram()
     /// Round trips of xmpptap's pings of the server.
     public private(set) var serverPings = DurationHistogram()
-    /// How long rules have let stanzas wait.
+    /// The delays of stanzas by rules.
     public private(set) var delays = DurationHistogram()
 
-    /// Nothing counted.
+    /// Creates counters without events.
     public init() {}
 
     mutating func count(_ event: Event) { events[event, default: 0] += 1 }
@@ -56,7 +56,7 @@ public struct SessionCounters: Sendable {
 
     mutating func addDelay(_ time: Int64) { delays.add(time) }
 
-    /// Adds what another session has counted.
+    /// Adds the counts of another session.
     public mutating func add(_ other: SessionCounters) {
         events.merge(other.events, uniquingKeysWith: +)
         clientPings.add(other.clientPings)
@@ -65,20 +65,20 @@ public struct SessionCounters: Sendable {
     }
 }
 
-/// How many durations there were up to each of some bounds.
+/// A histogram of durations.
 public struct DurationHistogram: Sendable {
     /// The upper bounds in nanoseconds, in ascending order: from 10 µs to a minute.
     public static let bounds: [Int64] =
         [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000].flatMap { [$0, $0 * 5 / 2, $0 * 5] }
         + [10_000_000_000, 30_000_000_000, 60_000_000_000]
 
-    /// How many durations are above the bound before, and not above the bound of the same index; last those above all
-    /// bounds. Empty where there was none.
+    /// The number of durations in each bucket: above the previous bound, and at most the bound of the same index; the
+    /// last bucket is above all bounds. Empty without durations.
     public private(set) var counts: [UInt64] = []
     /// The sum of all durations, in nanoseconds.
     public private(set) var sum: Int64 = 0
 
-    /// No durations.
+    /// Creates an empty histogram.
     public init() {}
 
     /// Adds a duration in nanoseconds.
@@ -88,7 +88,7 @@ public struct DurationHistogram: Sendable {
         sum &+= duration
     }
 
-    /// Adds the durations of another one.
+    /// Adds the durations of another histogram.
     public mutating func add(_ other: DurationHistogram) {
         guard !other.counts.isEmpty else { return }
         if counts.isEmpty { counts = Array(repeating: 0, count: other.counts.count) }

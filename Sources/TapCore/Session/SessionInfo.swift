@@ -1,9 +1,9 @@
 public import TapRecord
 import XMPPCore
 
-/// What is known of a session: gathered while it runs, recorded when it ends.
+/// The facts of a session: gathered while it runs, recorded when it ends.
 public struct SessionInfo: Sendable {
-    /// Which kind of stream it is, by the content namespace of its header.
+    /// The kind of stream, by the content namespace of its header.
     public enum StreamKind: String, Sendable {
         case unknown
         case client
@@ -11,11 +11,11 @@ public struct SessionInfo: Sendable {
         case component
     }
 
-    /// How authentication went.
+    /// The outcome of authentication.
     public enum Authentication: Sendable, Hashable {
         case none
         case succeeded
-        /// The SASL condition, or the stanza error's of legacy authentication.
+        /// The SASL condition, or that of the stanza error of legacy authentication.
         case failed(condition: String)
     }
 
@@ -31,14 +31,14 @@ public struct SessionInfo: Sendable {
         case undecoded(leg: Leg, LegEnd)
         /// TLS failed on a leg, for this reason.
         case tls(leg: Leg, String)
-        /// This program ended it.
+        /// xmpptap ended it.
         case tap(condition: String)
         case stopped
-        /// What was read ends here; the session may have gone on.
+        /// The recording ends here; the session may have continued.
         case unrecorded
     }
 
-    /// Stanzas of one direction.
+    /// The counts of one direction.
     public struct Counts: Sendable, Hashable {
         /// Requests and answers.
         public var iq: UInt64 = 0
@@ -46,7 +46,7 @@ public struct SessionInfo: Sendable {
         public var message: UInt64 = 0
         /// Presence stanzas.
         public var presence: UInt64 = 0
-        /// Bytes relayed, of whatever kind.
+        /// Relayed bytes of every kind.
         public var bytes: UInt64 = 0
 
         /// Stanzas of all kinds.
@@ -62,44 +62,44 @@ public struct SessionInfo: Sendable {
         }
     }
 
-    /// The stream's number, its id, and whether the initiator's header asked for version 1.0.
+    /// The number and id of a stream.
     public struct Stream: Sendable, Hashable {
         /// Epoch of the receiving direction.
         public var epoch: Int
-        /// The `id` the server gave it.
+        /// The `id` from the server.
         public var id: String?
     }
 
     /// The kind of stream.
     public var kind = StreamKind.unknown
-    /// The domain the initiator asked for.
+    /// The domain that the initiator requested.
     public var domain: String?
-    /// The address that the initiator gave as its own: the domain of a server.
+    /// The initiator's `from`: the domain of a server.
     public var from: String?
-    /// The `version` of the initiator's header; nil is a pre-1.0 stream.
+    /// The `version` of the initiator's header; nil for a stream before version 1.0.
     public var version: String?
-    /// The streams the server opened, the first ``mostStreams`` of them.
+    /// The streams that the server opened, the first ``mostStreams`` of them.
     public var streams: [Stream] = []
-    /// A login has three or four streams; a peer that begins one after the other is not followed for ever.
+    /// The largest number of stored streams: a login has three or four, and a peer may open them endlessly.
     static let mostStreams = 16
-    /// Mechanisms offered last.
+    /// The last offered mechanisms.
     public var mechanisms: [String] = []
-    /// The mechanism the initiator chose.
+    /// The mechanism that the initiator chose.
     public var mechanism: String?
-    /// The client's flag of channel binding (RFC 5801 §4): `n`, `y` or `p`; nil where the mechanism has none.
+    /// The client's flag of channel binding (RFC 5801 §4): `n`, `y` or `p`; nil if the mechanism has none.
     public var bindingFlag: String?
-    /// How authentication went.
+    /// The outcome of authentication.
     public var authentication = Authentication.none
-    /// The name it authenticates as.
+    /// The user name of the authentication.
     public var user: String?
     /// The bound full JID.
     public var jid: String?
-    /// The versions of TLS that this program terminates on the legs, as in the protocol (0x0304 is TLS 1.3); nil where a leg
-    /// has none.
+    /// The versions of TLS that xmpptap terminates on the legs, as in the protocol (0x0304 is TLS 1.3); nil for a leg
+    /// without TLS.
     public var clientTLS, serverTLS: UInt16?
-    /// The server's certificate was refused, and the session goes on as configured.
+    /// The server's certificate was not accepted, and the session continues as configured.
     public var isUnverified = false
-    /// The client's connection is encrypted, and what it carries is decoded.
+    /// The client's connection is encrypted, and its contents are decoded.
     public var hasClientTLS = false
     /// Features of the last `<features/>`, by name.
     public var features: [String] = []
@@ -113,19 +113,19 @@ public struct SessionInfo: Sendable {
     public var opened: Run.Instant?
     /// How it ended.
     public var ending: Ending?
-    /// Why, where what passed before allows a judgement that ``ending`` does not make.
+    /// The reason, if the earlier items show more than ``ending``.
     public var closeReason: CloseReason?
-    /// The same in words, where there is something to add.
+    /// A description of the reason, if there is more to say.
     public var reason: Prose?
     /// The fault of the client's request for stream management; nil if there is none.
     var enableFault: Prose?
-    /// Requests that never got an answer.
+    /// Requests that were never answered.
     public var unanswered = 0
 
     init(began: Run.Instant) { self.began = began }
 
-    /// The fault of the client's request for stream management, if the server may have sent this stream error because of it:
-    /// other conditions have a meaning of their own (RFC 6120 §4.9.3).
+    /// The fault of the client's request for stream management, if it may be the reason for this stream error of the
+    /// server: other conditions have different meanings (RFC 6120 §4.9.3).
     func enableFault(for condition: String) -> Prose? {
         switch StreamErrorCondition(rawValue: condition) {
         case .badFormat, .invalidXML, .notAuthorized, .policyViolation, .undefinedCondition, .unsupportedStanzaType,
@@ -161,7 +161,7 @@ extension SessionInfo.Counts {
     }
 }
 
-// A session's end as text and numbers.
+// The end of a session as text and numbers.
 extension SessionInfo {
     var endingLevel: Level {
         switch ending {
@@ -171,7 +171,7 @@ extension SessionInfo {
         }
     }
 
-    /// Whether neither the client's logout nor the end of xmpptap ended it.
+    /// Whether the session ended neither by the client's logout nor by the end of xmpptap.
     var isDropped: Bool {
         switch ending {
         case .clean(by: .send), .undecoded(_, .finished), .stopped, .unrecorded, nil: false
@@ -186,7 +186,7 @@ extension SessionInfo {
         }
     }
 
-    /// The leg whose connection ended it; nil where it was no connection, or nobody knows which.
+    /// The leg whose connection ended the session; nil for another ending, or if the leg is unknown.
     var endingLeg: Leg? {
         switch ending {
         case .unclean(let leg, _), .undecoded(let leg, _), .tls(let leg, _): leg
@@ -196,7 +196,7 @@ extension SessionInfo {
 
     var endingWords: String { reason.map { "\(plainEndingWords); \($0)" } ?? plainEndingWords }
 
-    /// Why it ended, as a code.
+    /// The reason for the end, as a code.
     public var effectiveCloseReason: CloseReason? {
         if let closeReason { return closeReason }
         return switch ending {
@@ -228,7 +228,7 @@ extension SessionInfo {
         }
     }
 
-    /// Figures and facts for the record of the end.
+    /// The counts and facts for the record of the end.
     var summary: Attributes {
         var summary = Attributes()
         summary.reserveCapacity(18)

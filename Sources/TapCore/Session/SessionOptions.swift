@@ -2,12 +2,12 @@ public import TapDiagnosis
 public import TapRecord
 public import XMPPCore
 
-/// What is done about a stream that cannot be parsed.
+/// The action on a stream that cannot be parsed.
 public enum UnparsablePolicy: String, Sendable, Hashable, CaseIterable {
-    /// Its direction is passed on without being read from there on.
+    /// The rest of its direction is forwarded without being decoded.
     case relay
-    /// Both streams are closed, the failing one with the stream error it deserves (RFC 6120 §4.9.3). So that nothing
-    /// passes that was not read, every item is passed on whole, also once the session is open.
+    /// Both streams are closed, the failing one with the applicable stream error (RFC 6120 §4.9.3). So that no
+    /// undecoded bytes are forwarded, every item is forwarded whole, also in an open session.
     case close
 }
 
@@ -15,92 +15,95 @@ public enum UnparsablePolicy: String, Sendable, Hashable, CaseIterable {
 public enum OversizePolicy: String, Sendable, Hashable, CaseIterable {
     /// It is relayed as it arrives. Rules are not evaluated for it.
     case relay
-    /// The session ends with `policy-violation`. Every item is relayed whole, so that nothing of it passes.
+    /// The session ends with `policy-violation`. Every item is relayed whole, so that no part of it is forwarded.
     case refuse
 }
 
-/// How TLS begins on a leg where this program ends it.
+/// How TLS begins on a leg on which xmpptap terminates it.
 public enum LegTLS: String, Sendable, Hashable, CaseIterable {
-    /// As on the other leg: by STARTTLS, from the first byte, or not at all, as the client begins and the server offers.
+    /// As on the other leg: by STARTTLS, from the first byte, or not at all, depending on the client and the server's
+    /// offer.
     case auto
-    /// As with ``auto``, and a session that goes on without is refused.
+    /// Like ``auto``, but a session without TLS is refused.
     case required
-    /// From the first byte on (XEP-0368), whatever the other leg does.
+    /// From the first byte (XEP-0368), independent of the other leg.
     case direct
-    /// Never: the leg stays in clear, whatever the other does.
+    /// Never: the leg stays in clear, independent of the other leg.
     case off
 }
 
-/// How sessions are watched: the same for all sessions of a listener.
+/// The options of sessions: the same for all sessions of a listener.
 public struct SessionOptions: Sendable {
-    /// The least severe level any sink wants, which may change while sessions run; records beyond it are not made.
+    /// The least severe level that a sink needs, which may change while sessions run; records beyond it are not made.
     public var recordLevel: RecordLevel
-    /// What is hidden from the sinks.
+    /// The policy for redacting records.
     public var redaction: RedactionPolicy
     /// Limits before authentication.
     public var unauthenticatedLimits: StreamLimits
     /// Limits after authentication.
     public var limits: StreamLimits
-    /// Hold the server's `<proceed/>` until TLS is up on its leg: for a proxy that ends TLS itself.
+    /// Hold the server's `<proceed/>` until TLS is established on its leg: for a proxy that terminates TLS.
     public var holdsProceed = false
-    /// How TLS begins on the client's leg, for a proxy that ends TLS itself.
+    /// How TLS begins on the client's leg, for a proxy that terminates TLS.
     public var clientTLS = LegTLS.auto
     /// The same on the server's leg.
     public var serverTLS = LegTLS.auto
-    /// Take channel binding out of what the server offers (``FeaturesEdit/withoutBinding``): for a lab that wants to see
-    /// what clients do without. Default false.
+    /// Remove channel binding from the server's features (``FeaturesEdit/withoutBinding``), to test clients without it.
+    /// Default false.
     public var stripsBinding = false
-    /// The bytes were decoded by the program that logged them: the streams continue as XML behind `<proceed/>` and
+    /// The bytes were decoded by the program that logged them: the streams continue as XML after `<proceed/>` and
     /// `<compressed/>`. Default false.
     public var isDecoded = false
-    /// The bytes were seen where this program did not relay them, in a client's own log or in packets: whether a proxy stood
-    /// between the two is not known.
+    /// The bytes were captured outside xmpptap, from a client's log or packets: it is unknown whether a proxy was
+    /// involved.
     public var isObserved = false
-    /// The session reads a recording: it buffers nothing, and takes from the records what the items do not show; see
-    /// ``SourceRunner``. Default false.
+    /// The session reads a recording: it buffers nothing, and takes facts that the items do not show from the records;
+    /// see ``SourceRunner``. Default false.
     public var isRecorded = false
-    /// The client is this program itself, so that there is no TLS but the server's leg's: behind it both streams begin
-    /// anew. Goes with ``holdsProceed``.
+    /// The client is xmpptap itself, so that only the server's leg has TLS, after which both streams restart. Requires
+    /// ``holdsProceed``.
     public var isOwnClient = false
-    /// Ends the logins of clients whose accounts it has; nil ends none.
+    /// The accounts whose logins xmpptap performs; nil for none.
     public var authenticator: (any Authenticator)?
-    /// What becomes of a session one of whose streams cannot be parsed. Default: it goes on.
+    /// The action on a session with an unparsable stream. Default: it continues.
     public var onUnparsable = UnparsablePolicy.relay
-    /// What becomes of a stanza larger than ``limits`` allow. Default: it is relayed. ``UnparsablePolicy/close`` implies
+    /// The action on a stanza larger than ``limits`` allow. Default: it is relayed. ``UnparsablePolicy/close`` implies
     /// ``OversizePolicy/refuse``.
     public var onOversize = OversizePolicy.relay
-    /// Bytes a direction may keep waiting before its leg is no longer read. Default 256 KiB.
+    /// The largest number of bytes that wait in a direction before its leg is no longer read. Default 256 KiB.
     public var waitingBytes = 256 << 10
-    /// Bytes of injected stanzas that a session may keep waiting until they can go out. Default 4 MiB.
+    /// The largest number of bytes of injected stanzas that wait to be sent in a session. Default 4 MiB.
     public var injectedBytes = 4 << 20
 
-    /// What decides on items: a session asks the rules that are here when it begins, and learns of others by
+    /// The rules for items: a session uses the current rules when it begins, and gets later ones by
     /// ``SessionInput/rules(_:)``. Default none.
     public var rules: LiveRules?
 
-    /// Pings clients that are silent. Default none.
+    /// The options for pinging silent clients. Default none.
     public var ping: PingOptions?
 
-    /// Give each peer the counts of stream management that it keeps itself. Default true; false is for tests that show what
-    /// happens without.
+    /// Translate the counts of stream management for each peer. Default true; false is for tests of the effect without
+    /// translation.
     public var translatesCounts = true
 
-    /// Nanoseconds from the connection to an open session. Of TLS passed through the login cannot be seen: the server's
-    /// ServerHello ends this limit, and of other bytes that cannot be read the server's answer. Default 60 s; nil is none.
+    /// Time limit in nanoseconds from the connection to an open session. The login inside passed-through TLS cannot be
+    /// decoded: there, the server's ServerHello ends this limit, and for other undecodable bytes the server's answer.
+    /// Default 60 s; nil for none.
     public var loginTime: Int64? = 60_000_000_000
-    /// Nanoseconds without a byte in either direction. Default none: the system's keep-alive notices peers that are gone.
+    /// Time limit in nanoseconds without a byte in either direction. Default none: the system's keep-alive detects lost
+    /// peers.
     public var idleTime: Int64?
 
-    /// The words for what to try where a login fails; nil leaves them out.
+    /// The texts of remedies for failed logins; nil omits them.
     public var advice: Advice?
 
-    /// Whether every item is relayed whole, also in an open session that nothing alters.
+    /// Whether every item is relayed whole, also in an open session without alterations.
     var storesAlways: Bool { onUnparsable == .close || onOversize == .refuse }
 
-    /// ``recordLevel`` as it is now.
+    /// The current value of ``recordLevel``.
     public var level: Level { recordLevel.current }
 
-    /// Options with the defaults of each, and another level.
+    /// Creates options with default values.
     public init(
         level: Level = .verbose,
         redaction: RedactionPolicy = .secrets,

@@ -1,38 +1,38 @@
 internal import TapRecord
 import XMPPCore
 
-/// What a session has of rules: those that are asked, what they remember, and the items that they let wait.
+/// A session's rules, their memory, and the items that they delay.
 ///
-/// A class, so that a session without rules has one empty reference.
+/// A class, so that a session without rules stores one empty reference.
 final class SessionRules {
-    /// The longest that an item is held for a person, in nanoseconds.
+    /// The longest time that an item is held for the user, in nanoseconds.
     static let holdTime: Int64 = 60_000_000_000
     /// The most remarks about the rules of a session that are logged.
     static let mostRemarks = 1000
 
     private(set) var set: RuleSet
-    /// The rules of before, the oldest first.
+    /// The replaced rules, the oldest first.
     private(set) var earlier: [EarlierRules] = []
     var state: RuleState
     let clientAddress: String?
     private let localTime: ((Timestamp) -> RuleLocalTime)?
-    /// The ruling on the item at hand, until it is recorded.
+    /// The ruling on the current item, until it is recorded.
     var ruling: ItemRuling?
-    /// Rules were asked about the item at hand.
+    /// Rules were evaluated for the current item.
     var isJudged = false
-    /// Reads what goes out instead of an item.
+    /// Parses replacements of items.
     var checker = ItemChecker()
-    /// The shape of the leg on which a direction leaves.
+    /// The traffic shaping of each direction.
     var shapes: InlineArray<2, LinkShape?> = [nil, nil]
-    /// A rule has answered a login; the server's own failure is not passed on to the client.
+    /// A rule has answered a login; the server's own failure is not relayed to the client.
     var swallowsFailure = false
 
-    /// Stanzas that are to be held without a rule.
+    /// Stanzas to hold without a rule.
     var pause: PendingPause?
 
     /// Directions, as bits, in which stanzas of rules wait to be sent.
     var injecting: UInt8 = 0 { didSet { if injecting != 0 { isBusy = true } } }
-    /// Something waits that ``Session/attend(to:)`` has to look at.
+    /// There is work for ``Session/attend(to:)``.
     private(set) var isBusy = false
 
     private var lines: InlineArray<2, WaitingLine> = [WaitingLine(), WaitingLine()]
@@ -52,11 +52,11 @@ final class SessionRules {
         self.localTime = localTime
     }
 
-    // MARK: Other rules
+    // MARK: Replacing rules
 
-    /// Asks other rules from the next item on; those of before where a stanza comes again that they have decided on.
+    /// Uses other rules from the next item on; the replaced ones still decide on retransmissions of their stanzas.
     ///
-    /// - Parameter ledgers: The counts of a session that can be resumed; nil of any other.
+    /// - Parameter ledgers: The counts of a resumable session; nil for other sessions.
     func replace(by new: RuleSet, _ ledgers: StreamManagementLedgers?) {
         if let ledgers {
             let waiting = Direction.allCases.filter { self[$0].item?.isStanza == true }
@@ -68,7 +68,7 @@ final class SessionRules {
         state.counters = [:]
     }
 
-    /// What a session leaves to the one that resumes it.
+    /// Returns the state that a session leaves to the one that resumes it.
     func memory(_ ledgers: StreamManagementLedgers?) -> RuleMemory {
         let last = EarlierRules(set, state.counters, ledgers ?? StreamManagementLedgers())
         return RuleMemory(
@@ -79,7 +79,7 @@ final class SessionRules {
         )
     }
 
-    /// Goes on where another session has ended.
+    /// Continues from the state of an ended session.
     func resume(_ memory: RuleMemory) {
         state.resume(marks: memory.marks, directedPresence: memory.directedPresence)
         earlier = memory.rules
@@ -89,7 +89,7 @@ final class SessionRules {
         earlier.removeLast()
     }
 
-    /// Forgets the rules of which no stanza can come again.
+    /// Removes replaced rules whose stanzas cannot be retransmitted any more.
     func forgetEarlier(_ ledgers: StreamManagementLedgers) {
         var ends = Direction.allCases.map { ledgers[$0].acknowledged }
         earlier = earlier.filter { rules in
@@ -100,7 +100,7 @@ final class SessionRules {
         earlier.removeFirst(max(0, earlier.count - EarlierRules.most))
     }
 
-    /// Calls `body` while the rules of before are asked that have decided on the stanza of this number; nil is a new one.
+    /// Calls `body` with the rules that decided on the stanza with this number; nil for a new stanza.
     func withRules(of number: UInt64?, _ direction: Direction, _ body: () -> Void) {
         let found = number.flatMap { number in earlier.firstIndex { $0.end(direction) >= number } }
         guard let found else { return body() }
@@ -114,14 +114,14 @@ final class SessionRules {
         swap(&state.counters, &earlier[index].counters)
     }
 
-    // MARK: The item at hand
+    // MARK: The current item
 
-    /// The time of day, where a rule asks for it.
+    /// The time of day, if a rule uses it.
     func localTime(at time: Timestamp) -> RuleLocalTime {
         set.asksTime ? localTime?(time) ?? RuleLocalTime() : RuleLocalTime()
     }
 
-    /// The number of the next item that is held.
+    /// Returns the number of the next held item.
     func nextHeld() -> UInt64 {
         lastHeld += 1
         return lastHeld
@@ -132,7 +132,7 @@ final class SessionRules {
         remarked.count < Self.mostRemarks && remarked.insert(Remarked(place: place, code: remark.code)).inserted
     }
 
-    /// What waits in a direction.
+    /// The waiting items of a direction.
     subscript(direction: Direction) -> WaitingLine {
         _read { yield lines[Int(direction.rawValue)] }
         _modify {
@@ -144,7 +144,7 @@ final class SessionRules {
     /// Checks whether anything still waits.
     func settle() { isBusy = injecting != 0 || self[.send].item != nil || self[.recv].item != nil }
 
-    /// When the first item that waits goes on; nil where none does by itself.
+    /// When the first delayed item is released; nil if none has a time limit.
     var deadline: Int64? {
         guard isBusy else { return nil }
         let (send, recv) = (self[.send].item?.deadline, self[.recv].item?.deadline)
@@ -152,16 +152,17 @@ final class SessionRules {
     }
 }
 
-/// Rules that others have replaced. They decide on stanzas that come again, so that these are treated alike each time.
+/// Replaced rules. They decide on retransmitted stanzas, so that these are treated the same each time.
 struct EarlierRules: Sendable {
-    /// Rule sets of before that are kept: of more the oldest is given up, and the next one decides.
+    /// The largest number of replaced rule sets that are kept: the oldest is removed, and the next one decides instead.
     static let most = 4
 
     fileprivate(set) var set: RuleSet
     fileprivate(set) var counters: [Int: Int]
     private let ends: [UInt64]
 
-    /// - Parameter waiting: Where a stanza waits that they have decided on, and that is not counted yet.
+    /// - Parameter waiting: The directions with a delayed stanza that they have decided on, and that is not counted
+    ///   yet.
     init(
         _ set: RuleSet,
         _ counters: [Int: Int],
@@ -180,7 +181,7 @@ struct EarlierRules: Sendable {
     func end(_ direction: Direction) -> UInt64 { ends[Int(direction.rawValue)] }
 }
 
-/// What the rules of a session leave to the one that resumes it.
+/// The state that a session's rules leave to the session that resumes it.
 struct RuleMemory: Sendable {
     /// Marks of the session.
     let marks: [String: Int64]
@@ -192,17 +193,17 @@ struct RuleMemory: Sendable {
     let rules: [EarlierRules]
 }
 
-/// What rules decided about an item.
+/// The rules' decision on an item.
 struct ItemRuling {
-    /// Who has sent the item.
+    /// The origin of the item.
     var origin = Origin.peer
     let verdict: Verdict
     /// The rule that its record names.
     let rule: RulePlace?
     let repetition: Repetition
-    /// The item passes whatever they decide: bytes of it have gone out.
+    /// The item is forwarded regardless: it was partly forwarded.
     var isWatched = false
-    /// Its faults shape the link; not those of rules that others have replaced while the item waited.
+    /// Its faults shape the link; false if the rules were replaced while the item was delayed.
     var shapes = true
     /// The records of its hits are made.
     var hasNotedHits = false
@@ -210,17 +211,17 @@ struct ItemRuling {
     let answers: UInt32
     /// Whether the item is recorded.
     private(set) var isRecorded = true
-    /// The level of its record, where a rule has set one.
+    /// The level of its record, if a rule has set one.
     private(set) var level: Level?
-    /// What the item's record leaves out.
+    /// The paths that the item's record redacts.
     private(set) var redacted: [StanzaPath] = []
 
-    /// Whether a stanza came before, on an earlier connection.
+    /// Whether a stanza was received before, on an earlier connection.
     enum Repetition {
         case none
-        /// It may have, or is another one under the same number.
+        /// It may have been, or it is another one with the same number.
         case possible
-        /// It has, and the decision is known.
+        /// It was, and the decision is known.
         case known
     }
 
@@ -241,8 +242,8 @@ struct ItemRuling {
         self.rule = rule
     }
 
-    /// Whether the stanzas of its rules are sent. They were sent already where the item comes again; if it was dropped
-    /// then, that would be known.
+    /// Whether the stanzas of its rules are sent. For a retransmission they were already sent; if the item had been
+    /// dropped then, that would be known.
     var injects: Bool {
         switch repetition {
         case .none: true
@@ -251,7 +252,7 @@ struct ItemRuling {
         }
     }
 
-    /// Whether it delays the item or what follows.
+    /// Whether it delays the item or later ones.
     var delays: Bool {
         verdict.actions.contains { entry in
             switch entry.1 {
@@ -261,7 +262,7 @@ struct ItemRuling {
         }
     }
 
-    /// Whether it depends on more than the item.
+    /// Whether the ruling depends on more than the item.
     var isStateful: Bool { answers > 1 }
 }
 
@@ -270,34 +271,34 @@ struct WaitingItem {
     let event: StreamEvent
     var decision: ItemDecision
     let reading: ItemReading
-    /// Nil of an item that no rule has hit.
+    /// Nil for an item that no rule matched.
     var ruling: ItemRuling?
-    /// When it came, in nanoseconds of the run.
+    /// When it arrived, in nanoseconds of the run.
     let since: Int64
-    /// When it goes on, in nanoseconds of the run; nil is never.
+    /// When it is released, in nanoseconds of the run; nil for never.
     var deadline: Int64?
-    /// Nothing goes out in its direction.
+    /// Its direction is stalled.
     let isStalled: Bool
-    /// It is held for a person.
+    /// The held item, if it is held for the user.
     var held: HeldItem?
-    /// What follows it is not decoded, for this reason.
+    /// Later bytes are not decoded, for this reason.
     private(set) var opacity: DirectionRelay.Opacity?
 
     var isStanza: Bool { event.item == .element && event.head.kind != .nonza }
 
-    /// Ends the wait, since the direction is not decoded from here on.
+    /// Ends the wait, since the direction is no longer decoded.
     mutating func endWait(_ why: DirectionRelay.Opacity) {
         deadline = .min
         opacity = why
     }
 }
 
-/// A pause of which not all stanzas have come.
+/// A pause with stanzas left to hold.
 final class PendingPause {
     let pause: StanzaPause
-    /// Stanzas that are still to be held.
+    /// The number of stanzas left to hold.
     var count: Int
-    /// What its conditions remember.
+    /// The memory of its conditions.
     var state: RuleState
 
     init(_ pause: StanzaPause, session: UInt64) {
@@ -306,36 +307,36 @@ final class PendingPause {
         state = RuleState(seed: session)
     }
 
-    /// Whether stanzas of a direction may be held.
+    /// Whether it covers a direction.
     func covers(_ direction: Direction) -> Bool { pause.direction.map { $0 == direction } ?? true }
 }
 
-/// What waits in a direction: an item, and when what follows it came.
+/// The waiting item of a direction, and the arrival times of later bytes.
 struct WaitingLine {
-    /// Reads whose times are kept.
+    /// The largest number of stored arrival times.
     private static let mostArrivals = 4096
 
     var item: WaitingItem?
-    /// Nothing goes out.
+    /// Whether the direction is stalled.
     var isStalled: Bool { item?.isStalled == true }
-    /// The item waits as long as the session lasts.
+    /// The item waits until the session ends.
     var isEndless: Bool { item.map { $0.deadline == nil } ?? false }
-    /// When bytes came that were not looked at: offsets in the leg up to which, ascending.
+    /// The arrival times of undecoded bytes: up to these offsets in the leg, ascending.
     private var arrivals: [(end: UInt64, at: Int64)] = []
 
-    /// Bytes up to this offset in the leg have come and wait.
+    /// Stores the arrival time of bytes up to this offset in the leg.
     mutating func noteArrival(upTo end: UInt64, at now: Int64) {
         if arrivals.count >= Self.mostArrivals { arrivals.removeLast() }
         arrivals.append((end, now))
     }
 
-    /// Takes out the item that waits.
+    /// Removes and returns the waiting item.
     mutating func takeItem() -> WaitingItem? {
         defer { item = nil }
         return item
     }
 
-    /// When an item came that ends at this offset; `now` where it has not waited.
+    /// Returns the arrival time of the item that ends at this offset; `now` if it has not waited.
     mutating func arrival(of end: UInt64, now: Int64) -> Int64 {
         arrivals.removeFirst(arrivals.prefix { $0.end < end }.count)
         return arrivals.first?.at ?? now

@@ -2,20 +2,20 @@ public import TapDiagnosis
 public import TapRecord
 public import XMPPCore
 
-/// What a session is at one moment, for those who look at it from elsewhere. Addresses are shown as the log shows them.
+/// The state of a session at one moment, for observers outside it. Addresses are redacted as in the log.
 public struct SessionSnapshot: Sendable {
-    /// How far a session has come.
+    /// The phase of a session.
     public enum Phase: String, Sendable, Hashable, CaseIterable {
-        /// Its server is looked for.
+        /// Its server is being looked up or connected.
         case connecting
-        /// The streams are open; nobody has begun to log in.
+        /// The streams are open; the login has not begun.
         case opening
-        /// TLS is negotiated.
+        /// TLS is being negotiated.
         case tls
         case authenticating
-        /// Authenticated, and not bound to a resource.
+        /// Authenticated, but not bound to a resource.
         case binding
-        /// Stanzas pass.
+        /// Stanzas flow.
         case ready
         case closing
         /// Its bytes are not decoded, such as those of TLS passed through.
@@ -24,44 +24,45 @@ public struct SessionSnapshot: Sendable {
 
     /// Number within the run.
     public let number: UInt64
-    /// How far it has come.
+    /// The phase.
     public let phase: Phase
-    /// What is known of it. Its `jid` and `user` are redacted; `sent` and `received` include the sessions that it has resumed.
+    /// The facts of the session. Its `jid` and `user` are redacted; `sent` and `received` include the sessions that it
+    /// has resumed.
     public let info: SessionInfo
     /// The client's address, `HOST:PORT`.
     public let client: String?
-    /// The server's address, `HOST:PORT`; set by the driver, which has the connection.
+    /// The server's address, `HOST:PORT`; set by the driver, which owns the connection.
     public var server: String?
-    /// Nanoseconds since it began.
+    /// The age in nanoseconds.
     public let age: Int64
-    /// Iq requests that have no answer yet, in both directions.
+    /// Unanswered iq requests, in both directions.
     public let pendingRequests: Int
-    /// Stanzas of this program's own that have gone out.
+    /// The number of injected stanzas that were sent.
     public let injected: UInt64
-    /// Items that rules hold for a person.
+    /// The number of items that rules hold for the user.
     public let held: Int
     /// Whether acknowledgements of stream management are translated, because the ends count differently.
     public let rewrites: Bool
 }
 
-/// An iq request that has no answer yet.
+/// An unanswered iq request.
 public struct PendingRequest: Sendable, Hashable {
-    /// Which way it went.
+    /// Its direction.
     public let direction: Direction
     /// The number of its record.
     public let sequence: UInt64
     /// Its id.
     public let id: String
-    /// Its `to`; nil where it has none.
+    /// Its `to`; nil if it has none.
     public let to: String?
-    /// What it asks for, in words, if known.
+    /// A description of the request, if known.
     public let summary: String?
-    /// Nanoseconds since it passed.
+    /// Nanoseconds since it was forwarded.
     public let age: Int64
 }
 
 extension Session {
-    /// What the session is at this moment.
+    /// Returns the current state of the session.
     public func snapshot(at now: Run.Instant) -> SessionSnapshot {
         var shown = info
         shown.jid = info.jid.map { tools.redactor.disclose(address: $0) }
@@ -81,18 +82,18 @@ extension Session {
         )
     }
 
-    /// Whether this is a session of an account: of every resource of a bare JID.
+    /// Whether this is a session of an account: a bare JID covers all its resources.
     public func isOf(_ jid: JID) -> Bool {
         guard let own = info.jid else { return false }
         return Address(own).matches(Address(jid), in: jid.isFull ? .full : .bare)
     }
 
-    /// What the session has seen of the account's roster, by address: `limit` contacts at most.
+    /// The known contacts of the account's roster: at most `limit`.
     public func contacts(limit: Int) -> [(contact: String, state: SubscriptionState)] {
         knownRoster.contacts.prefix(limit).map { (tools.redactor.disclose(address: $0.key), $0.value.state) }
     }
 
-    /// Iq requests that have no answer yet, the oldest of each direction first: `limit` of a direction at most.
+    /// Unanswered iq requests, the oldest of each direction first: at most `limit` of each direction.
     public func pendingRequests(limit: Int, at now: Run.Instant) -> [PendingRequest] {
         requests.pending(.send, limit: limit, now.monotonic, tools.redactor)
             + requests.pending(.recv, limit: limit, now.monotonic, tools.redactor)

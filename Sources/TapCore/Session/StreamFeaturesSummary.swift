@@ -1,7 +1,7 @@
 internal import TapRecord
 import XMPPCore
 
-/// What a `<features/>` element offers (RFC 6120 §4.3.2), in the words of the log and in the server's order.
+/// A description of a `<features/>` element (RFC 6120 §4.3.2), in the terms of the log and in the server's order.
 struct StreamFeaturesSummary {
     let names: [String]
     private let mechanisms: [String]
@@ -10,7 +10,7 @@ struct StreamFeaturesSummary {
     /// Dialback reports failures as errors that need not end the stream (XEP-0220 §2.4.2).
     private let tellsDialbackErrors: Bool
 
-    /// What is offered in either way.
+    /// The mechanisms of SASL and SASL2.
     var allMechanisms: [String] { mechanisms + mechanisms2 }
 
     init(_ features: StreamFeatures) {
@@ -22,7 +22,7 @@ struct StreamFeaturesSummary {
             features.element.child("dialback", .dialbackFeature)?.child("errors", .dialbackFeature) != nil
     }
 
-    /// The field's word for a feature; the element's name where there is none.
+    /// The usual name for a feature; else the element's name.
     private static func name(of feature: Element) -> String {
         switch feature.namespace {
         case .sasl where feature.isNamed("mechanisms"): "sasl"
@@ -55,7 +55,7 @@ struct StreamFeaturesSummary {
             case "dialback" where tellsDialbackErrors: "dialback (errors)"
             case "sasl": "\(name) (\(mechanisms.joined(separator: " ")))"
             case "sasl2": "\(name) (\(mechanisms2.joined(separator: " ")))"
-            // Element names that say nothing by themselves: XEP-0115 §6.3, RFC 6121 §2.6.1 and §3.4.
+            // Element names without a clear meaning: XEP-0115 §6.3, RFC 6121 §2.6.1 and §3.4.
             case "c": "capabilities"
             case "ver": "roster versioning"
             case "sub": "subscription pre-approval"

@@ -134,7 +134,7 @@ struct DiagramCanvas: ~Copyable {
 
     // MARK: Rows
 
-    /// The day of a time and the zone, if it is another day than before.
+    /// Returns the day of a time and the zone if the day differs from that of the row above.
     private mutating func beginDay(of time: Timestamp) -> String? {
         guard let day = timestamps.day(of: time), day != self.day else { return nil }
         self.day = day

@@ -37,7 +37,7 @@ public struct SequenceDiagram: Sendable {
         var label: String
         /// The XML of the item, cut if it is long.
         var xml = ""
-        /// What xmpptap did with the item, such as injecting, changing or dropping it; nil if it only forwarded the
+        /// The action of xmpptap on the item, such as injecting, changing or dropping it; nil if it only forwarded the
         /// item.
         var mark: String?
         var isInferred = false
@@ -62,7 +62,7 @@ public struct SequenceDiagram: Sendable {
 
     /// The number of the session within its run.
     public let session: UInt64
-    /// The owner of the session: a full JID, or what is known of it.
+    /// The owner of the session: a full JID, or the known parts of it.
     private(set) var who = "a client"
     private(set) var rows: [Row] = []
     /// Whether xmpptap relayed the session; false if it was read from a client's log.
@@ -76,7 +76,7 @@ public struct SequenceDiagram: Sendable {
     private var pings: Set<String> = []
     private var isReady = false
 
-    /// How much is kept of the next record.
+    /// The parts of the next record that are kept.
     enum Detail: Comparable {
         /// Failures, warnings, and the end of the session.
         case failures
@@ -296,7 +296,7 @@ public struct SequenceDiagrams: Sendable {
         self.room = room
     }
 
-    /// How much is kept of the next record.
+    /// The level of detail for the next record.
     private var detail: SequenceDiagram.Detail {
         switch byteCount {
         case ..<(room / 2): .whole

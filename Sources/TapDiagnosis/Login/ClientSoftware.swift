@@ -10,7 +10,7 @@ public struct ClientSoftware: Sendable, Hashable {
         case openSSL
     }
 
-    /// Names that software at this address gave itself, latest first: the node of its capabilities (XEP-0115), its
+    /// Names that the software at this address gave itself, latest first: the node of its capabilities (XEP-0115), its
     /// version name (XEP-0092) or identity name (XEP-0030), or its SASL2 user agent (XEP-0388). Not escaped.
     public var names: [String]
     /// The library that sent the ClientHello; nil if unknown.

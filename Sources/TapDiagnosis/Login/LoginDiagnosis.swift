@@ -15,7 +15,7 @@ public struct LoginDiagnosis: Sendable {
     public var isProxyTheCause: Bool?
     /// The failure as a clause for people.
     public var finding: Prose
-    /// The key of the advice. In a diagnosis that was read from a record it is the usual one.
+    /// The key of the advice. In a diagnosis read from a record, it is the usual one.
     public var remedy: Remedy
     /// The advice as an imperative; nil if none was given.
     public var advice: String?

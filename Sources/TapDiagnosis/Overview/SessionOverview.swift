@@ -12,7 +12,7 @@ public struct SessionOverview: Sendable {
         public let run: Int
         /// The wall clock time of its first record.
         public let began: Timestamp
-        /// The bound JID, or what is known before: the user, or the requested domain.
+        /// The bound JID; before that, the user or the requested domain.
         public fileprivate(set) var jid: String?
         /// The client's address, `HOST:PORT`.
         public fileprivate(set) var remote: String?

@@ -11,10 +11,10 @@ public struct TimelineComparison: Sendable {
         /// The reason, if it failed.
         fileprivate let reason: Prose?
         fileprivate let name: LoginStep.Name
-        /// What distinguishes it from others of its name.
+        /// The detail that distinguishes it from other steps with its name.
         fileprivate let label: String?
 
-        /// The step, `mechanism SCRAM-SHA-256`.
+        /// The step as text, such as `mechanism SCRAM-SHA-256`.
         public var words: String { label.map { "\(name.rawValue) \($0)" } ?? name.rawValue }
 
         fileprivate func isSame(as other: Step) -> Bool { name == other.name && label == other.label }

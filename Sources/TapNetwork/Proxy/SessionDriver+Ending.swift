@@ -8,26 +8,26 @@ extension SessionDriver {
     func refuse(_ refusal: RelayLoop.Refusal) {
         guard isLive else { return }
         if stage != .relaying { stopConnecting() }
-        // What has passed already decides whether an error may follow it.
+        // The forwarded bytes decide whether an error may follow them.
         perform()
         guard stage == .relaying else { return }
         handle(.abort(refusal.condition, refusal.text))
     }
 
-    /// Time has passed: the session's deadline, or that of connections that do not end.
+    /// Handles the deadline of the session, or that of connections that do not close.
     func tick(_ now: Run.Instant) {
         if stage == .closing { return lookAtConnections(now) }
         guard isLive, let deadline = session.nextDeadline, now.monotonic >= deadline else { return }
         // Before there is a server the only deadline is the session's end.
         if stage != .relaying { stopConnecting() }
-        // What has passed already decides whether an error may follow it.
+        // The forwarded bytes decide whether an error may follow them.
         perform()
         guard stage == .relaying else { return }
         handle(.tick)
     }
 
-    /// Ends the session because the proxy stops: both connections end after what has been read is written, without an
-    /// end of the stream, so that a client with stream management can resume its session.
+    /// Ends the session because the proxy stops: both connections are closed after the pending writes, without the end
+    /// of the stream, so that a client with stream management can resume its session.
     func stop() {
         guard isLive else { return }
         if stage != .relaying { stopConnecting() }
@@ -41,12 +41,12 @@ extension SessionDriver {
         conclude()
     }
 
-    /// Ends another session, which this one resumes, and then hands its counts to this one.
+    /// Ends another session, which this one resumes, and then passes its counts to this one.
     func displace(_ other: UInt64) {
         let (sessions, number) = (loop.context.sessions, session.number)
         let driver = NIOLoopBound(self, eventLoop: loop.eventLoop)
         Task {
-            // One that has ended in between has left its counts.
+            // A session that has ended meanwhile has left its counts.
             try? await sessions.tell(.displaced(by: number), to: other)
             driver.eventLoop.execute {
                 if driver.value.isLive { driver.value.handle(.displaces) }
@@ -66,14 +66,14 @@ extension SessionDriver {
 
     private static let second: Int64 = 1_000_000_000
 
-    /// Once a second: gives up connections that do not end.
+    /// Once a second: closes connections that do not end.
     private func lookAtConnections(_ now: Run.Instant) {
         guard now.monotonic >= nextLook else { return }
         nextLook = now.monotonic + Self.second
         for leg in [client, server] where leg.isStuck(resets: isReset, isStopping: loop.isStopping) { leg.close() }
     }
 
-    /// The last of it, once both connections are closed.
+    /// Finishes the session after both connections are closed.
     func conclude() {
         guard stage != .over, stage != .connecting, stage != .awaitingDomain, !client.isOpen, !server.isOpen else {
             return
@@ -82,7 +82,7 @@ extension SessionDriver {
         deferred.removeAll()
         if isAdmitted { loop.context.admission.leave(accepted.remote?.ipAddress) }
         session.handle(.closed, at: now)
-        // What it would still have relayed has nobody to go to.
+        // Both connections are closed: only the remaining records are written.
         runner.drain { loop.records.write($0, content: $1) }
         loop.remove(self)
     }

@@ -3,16 +3,16 @@ internal import TapCore
 internal import TapRecord
 internal import XMPPCore
 
-// A client that decides by its first bytes about its server.
+// Clients whose first bytes select the server.
 extension SessionDriver {
-    /// Apart, so that a session that does not need it, or not any more, does not have it.
+    /// A separate object, so that other sessions do not store it.
     final class Opening {
         var reader: OpeningReader
 
         init(_ limits: StreamLimits) { reader = OpeningReader(limits: limits) }
     }
 
-    /// Takes what the client says until it has named its domain.
+    /// Reads the client's first bytes until it has named its domain.
     func open(_ buffer: ByteBuffer) {
         guard case .domains(let dialer) = route else { return }
         postpone(.received(.client, buffer))
@@ -59,7 +59,7 @@ extension SessionDriver {
         handle(.abort(condition, text, code: condition == .hostUnknown ? "host-unknown" : "aborted"))
     }
 
-    /// No server is looked for any more: the session ends before it has one.
+    /// Stops connecting: the session ends before it has a server.
     func stopConnecting() {
         search?.cancel()
         search = nil
@@ -69,7 +69,7 @@ extension SessionDriver {
 }
 
 extension SessionOptions {
-    /// Which servers are of use to a client that has begun with TLS or without.
+    /// The servers that suit a client that has begun with TLS or without.
     fileprivate func wish(for isTLS: Bool) -> ServiceDiscovery.Wish {
         switch (clientTLS, serverTLS) {
         case (_, .direct): .chosen(isTLS: true)

@@ -21,7 +21,7 @@ extension SessionDriver {
 
     // MARK: Events of TLS
 
-    /// Something has happened to TLS on a leg.
+    /// Handles a TLS event of a leg.
     func told(_ leg: Leg, _ event: TLSHandler.Event) {
         switch event {
         case .opened, .failed: happened(.told(leg, event))
@@ -37,7 +37,8 @@ extension SessionDriver {
         }
     }
 
-    /// How the handshake or TLS on a leg has ended, for the session; nil where that is nothing to it.
+    /// Converts the end of the handshake, or of TLS, on a leg to an event for the session; nil if the session does not
+    /// need it.
     func tlsEvent(_ leg: Leg, _ event: TLSHandler.Event) -> TLSEvent? {
         switch event {
         case .opened:
@@ -83,14 +84,14 @@ extension SessionDriver {
             offer.protocols = protocols.map { .chosen($0) } ?? .ignored
             start(client, .started(directly: isDirect), early: isDirect ? ByteBuffer(bytes: first) : nil) {
                 let engine = observed(try TLSEngine(interception.clientLeg, for: offer))
-                // The consent goes out in clear, and all after it by TLS.
+                // The consent is sent in clear, and later bytes inside TLS.
                 if !isDirect { client.write(first.span) }
                 try client.secure(engine)
             }
         }
     }
 
-    /// Starts the handshake on a leg that `secure` gives TLS to.
+    /// Starts the handshake on a leg to which `secure` adds TLS.
     private func start(_ handler: LegHandler, _ started: TLSEvent, early: ByteBuffer? = nil, secure: () throws -> Void)
     {
         do {
@@ -112,7 +113,7 @@ extension SessionDriver {
         return engine
     }
 
-    /// Has a certificate found for the client, like the server's where that has shown one.
+    /// Finds a certificate for the client, like the server's if that has sent one.
     private func findIdentity(for name: String?, _ interception: Interception) {
         let real = server.tls?.engine.parameters()?.certificate
         interception.certificate(
@@ -140,7 +141,7 @@ extension SessionDriver {
         }
     }
 
-    /// Has the session note something about the client's TLS.
+    /// Passes a message about the client's TLS to the session.
     func remark(_ level: Level, code: String, _ words: String, remedy: Remedy? = nil) {
         let advice = remedy.flatMap { options.advice?($0) }.map { "; \($0)" } ?? ""
         session.handle(.tls(.client, .remark(level, code: code, words + advice)), at: now)
@@ -148,7 +149,7 @@ extension SessionDriver {
 }
 
 extension TLSAgreement {
-    /// What was agreed on with the peer of a leg.
+    /// Creates the result of a handshake with the peer of a leg.
     init(_ parameters: TLSParameters, _ leg: Leg) {
         self.init(
             version: parameters.versionNumber?.rawValue,

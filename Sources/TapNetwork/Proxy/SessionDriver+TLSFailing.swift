@@ -3,9 +3,9 @@ internal import TapDiagnosis
 internal import TapRecord
 internal import TapSecurity
 
-// Why TLS failed, and what can be done about it.
+// The reasons for TLS failures, and their remedies.
 extension SessionDriver {
-    /// Why there is no certificate for the client.
+    /// The failure to provide a certificate for the client.
     func failure(for error: any Error) -> TLSFailure {
         guard let failure = error as? IdentityFailure else {
             return TLSFailure(code: "no-certificate", "no certificate for the client: \(error)")
@@ -26,12 +26,12 @@ extension SessionDriver {
             alert: failure.isForName ? .unrecognizedName : .internalError
         )
         found.remedy = failure.remedy
-        // So that the diagnosis has the remedy, too.
+        // The diagnosis then has the remedy too.
         found.cause = .endedByTap
         return found
     }
 
-    /// Why a handshake failed on a leg.
+    /// The failure of a handshake on a leg.
     func failure(_ leg: Leg, _ fault: TLSFault) -> TLSFailure {
         var failure = TLSFailure(
             code: fault.name,
@@ -61,7 +61,7 @@ extension SessionDriver {
             failure.words += "; the client sent \(negotiation.missingName), so the upstream's own name, "
             failure.words += "\(upstreamName), was verified"
             guard case .wrongName(_, let names) = faults.first?.code else { break }
-            // Without a proxy the client would have verified the name that it wants.
+            // Without a proxy, the client would have verified its own domain.
             failure.cause = .certificateWrongName
             failure.side = .tap
             failure.remedy = .nameServer(negotiation.naming, upstreamNaming(names))
@@ -69,7 +69,7 @@ extension SessionDriver {
         return failure
     }
 
-    /// How to name the upstream so that its certificate matches; nil where its name is not given by a flag.
+    /// The option that names the upstream so that its certificate matches; nil if its name is not set by an option.
     private func upstreamNaming(_ names: CertificateNames) -> Remedy.UpstreamNaming? {
         guard case .endpoint(let dialer) = route else { return nil }
         guard let host = names.hosts.lazy.filter({ !$0.hasPrefix("*") }).compactMap({ try? CertificateName($0) }).first
@@ -111,7 +111,7 @@ extension SessionDriver {
         }
     }
 
-    /// To have the client trust an authority of this proxy.
+    /// The remedy that the client should trust an authority of this proxy.
     func trust(_ authority: CertificateName, missing: Remedy.ClientNaming? = nil, isUnconfirmed: Bool = false) -> Remedy
     {
         let folder = interception?.authorities
@@ -144,7 +144,7 @@ extension TLSFault {
         }
     }
 
-    /// What to try where TLS with the client failed, and not for the certificate.
+    /// The remedy for a failure of TLS with the client, other than for the certificate.
     fileprivate var remedyForClient: Remedy? {
         switch code {
         case .notTLS: .checkClientPort
@@ -153,7 +153,7 @@ extension TLSFault {
         }
     }
 
-    /// What to try where TLS with the server failed.
+    /// The remedy for a failure of TLS with the server.
     fileprivate var remedyForServer: Remedy? {
         switch code {
         case .untrusted(let faults):

@@ -5,27 +5,27 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// Runs one ``Session`` on one event loop: hands it the events of its two connections, and performs its commands.
+/// Runs one ``Session`` on one event loop: passes it the events of its two connections, and performs its commands.
 ///
-/// NIO may call back from inside a write, a flush or a close. The session is therefore never called while one of its
-/// own calls is on the stack (each is a leaf: none calls out), and while its commands are being performed whatever
-/// happens waits in line, so that bytes keep their order.
+/// NIO may call back from inside a write, a flush or a close. The session is therefore never called during one of its
+/// own calls (each is a leaf: none calls out), and events that arrive while its commands are performed are queued, so
+/// that bytes keep their order.
 ///
-/// The driver, its two ``LegHandler``s and their channels hold each other while the session lasts; when both
-/// connections are closed the driver lets go of all.
+/// The driver, its two ``LegHandler``s and their channels reference each other during the session; when both
+/// connections are closed, the driver releases them.
 final class SessionDriver {
     enum Stage {
-        /// The client has not named the domain yet that selects its server.
+        /// The client has not named the domain that selects its server.
         case awaitingDomain
         /// Connecting to the server; data from the client waits.
         case connecting
         case relaying
-        /// The session is over; output is flushed, input is discarded.
+        /// The session has ended; output is flushed, input is discarded.
         case closing
         case over
     }
 
-    /// An event that waits while the session cannot take it.
+    /// An event that is queued while the session cannot take it.
     enum Event {
         case received(Leg, ByteBuffer)
         case ended(Leg, LegEnd)
@@ -43,31 +43,31 @@ final class SessionDriver {
     var stage = Stage.connecting
     let client = LegHandler(.client)
     let server = LegHandler(.server)
-    /// The client's first data, if that selects its server.
+    /// Reads the client's first data, if that selects its server.
     var opening: Opening?
     var search: ServiceDiscovery?
     var deferred = DeferredEvents()
-    /// The certificate that was found for the client, until it has accepted it.
+    /// The certificate for the client, until it has accepted it.
     var shown: ShownCertificate?
     private(set) var isPerforming = false
-    /// A command has to be completed elsewhere before others are performed. Meanwhile ``isPerforming`` stays true.
+    /// A command must be completed elsewhere before others are performed. Meanwhile ``isPerforming`` stays true.
     var isPaused = false
     var isStalled = false
-    /// Which legs the session lets be read.
+    /// The legs that the session permits to be read.
     private var wantsBytes = (client: true, server: true)
-    /// When the session is looked at for an item that a rule lets wait, in nanoseconds of the run; nil where none does.
+    /// The time of the scheduled release of a delayed item, in nanoseconds of the run; nil if there is none.
     private var alarm: Int64?
-    /// Something was read, and ``look()`` will be called.
+    /// Bytes were read, and ``look()`` will be called.
     private var isDue = false
-    /// When the first bytes were read that pass with the next ``pass()``, in nanoseconds of the run.
+    /// When the first bytes were read that the next ``pass()`` flushes, in nanoseconds of the run.
     var readTime: Int64?
     var isAdmitted = false
-    /// While the stage is closing: when the connections are looked at next, in nanoseconds of the run, and whether they end
-    /// by a reset.
+    /// While the stage is closing: when the connections are next checked, in nanoseconds of the run, and whether they
+    /// end by a reset.
     var nextLook: Int64 = 0
     var isReset = false
 
-    /// A driver for a client that has just connected; ``accept(_:)`` begins.
+    /// Creates a driver for a client that has just connected; call ``accept(_:)`` next.
     init(
         loop: RelayLoop,
         route: Route,
@@ -107,7 +107,7 @@ final class SessionDriver {
         try client.join(channel, self)
     }
 
-    /// A connection is up. Only the client's matters here: the dialer reports the server's.
+    /// Handles an established connection. Only the client's matters here: the dialer reports the server's.
     func activated(_ leg: Leg) {
         guard leg == .client, stage == .connecting else { return }
         guard !loop.isStopping else {
@@ -166,28 +166,28 @@ final class SessionDriver {
         if take(leg, buffer) == .keep { perform() }
     }
 
-    /// All that was to be read has been read.
+    /// Handles the end of a read burst.
     func readCompleted(_ leg: Leg) {
         guard stage == .relaying, !isPerforming, !isDue else { return }
         isDue = true
         loop.schedule(self)
     }
 
-    /// Relays bytes unchanged.
+    /// Flushes relayed bytes.
     func pass() {
         guard stage == .relaying, !isPaused else { return }
         client.flush()
         server.flush()
     }
 
-    /// Looks at what was read.
+    /// Decodes the read bytes.
     func look() {
         isDue = false
         guard stage == .relaying else { return }
         perform()
     }
 
-    /// A connection brings no more; how it ended.
+    /// Handles the end of a connection's input.
     func ended(_ leg: Leg, _ end: LegEnd) {
         // An aborted connection sent no close_notify.
         if end != .finished { handler(leg.other).tls?.sendsCloseNotify = false }
@@ -198,7 +198,7 @@ final class SessionDriver {
         happened(.ended(leg, end))
     }
 
-    /// Hands an event to the session, as soon as that can take it.
+    /// Passes an event to the session as soon as possible.
     func happened(_ event: Event) {
         guard stage == .relaying, !isPerforming else { return postpone(event) }
         if let input = input(event) { runner.take(input) }
@@ -206,7 +206,7 @@ final class SessionDriver {
     }
 
     func writabilityChanged(_ leg: Leg) {
-        // A connection that has become full is looked at when the reads that filled it are done: a flush may empty it.
+        // A full connection is checked after the reads that filled it: a flush may empty it.
         guard stage == .relaying, handler(leg).isWritable else { return }
         updateReading(leg.other)
     }
@@ -233,7 +233,7 @@ final class SessionDriver {
         deferred.append(event)
     }
 
-    /// Hands an input to the session, and performs its commands.
+    /// Passes an input to the session, and performs its commands.
     func handle(_ input: SessionInput) {
         session.handle(input, at: now)
         perform()
@@ -243,7 +243,7 @@ final class SessionDriver {
 
     // MARK: Commands of the session
 
-    /// Performs the session's commands and hands it the events that waited, until there are none; then looks after the
+    /// Performs the session's commands and passes it the queued events, until there are none; then updates the
     /// connections.
     func perform() {
         guard !isPerforming else { return }
@@ -260,7 +260,7 @@ final class SessionDriver {
         conclude()
     }
 
-    /// Performs the commands that have waited for one.
+    /// Performs the commands that were waiting for one.
     func endPause() {
         guard isPaused, stage != .over else { return }
         isPaused = false
@@ -268,12 +268,12 @@ final class SessionDriver {
         perform()
     }
 
-    /// Has the session looked at when an item goes on that a rule lets wait: delays are shorter than the loop's interval.
+    /// Schedules the release of a delayed item: delays are shorter than the loop's interval.
     private func setAlarm() {
         guard let due = session.releaseDeadline, isLive, alarm.map({ due < $0 }) ?? true else { return }
         alarm = due
         let wait = TimeAmount.nanoseconds(max(0, due &- now.monotonic))
-        // A session that has ended is not kept until then.
+        // The task does not keep an ended session alive.
         loop.eventLoop.assumeIsolated().scheduleTask(in: wait) { [weak self] in
             guard let self, alarm == due else { return }
             alarm = nil
@@ -284,7 +284,7 @@ final class SessionDriver {
 
     // MARK: Backpressure
 
-    /// A sink has room again.
+    /// Resumes after a sink has space again.
     func resume() {
         isStalled = false
         updateReading()
@@ -308,13 +308,13 @@ final class SessionDriver {
             case .relaying:
                 !isStalled && !isPaused && handler(leg.other).isWritable
                     && (leg == .client ? wantsBytes.client : wantsBytes.server)
-            // A close with bytes unread would be a reset, and what was written last would be lost with it.
+            // Closing with unread bytes would send a reset, which would discard the last written bytes.
             case .closing: true
             }
         handler(leg).setReading(isWanted)
     }
 
-    /// The session has not been ended.
+    /// Whether the session has not been ended.
     var isLive: Bool { stage != .closing && stage != .over }
 
     var now: Run.Instant { loop.context.clock.now() }
@@ -322,7 +322,7 @@ final class SessionDriver {
     func handler(_ leg: Leg) -> LegHandler { leg == .client ? client : server }
 }
 
-/// What has waited for the session.
+/// The queued events of the session.
 extension SessionDriver: Source {
     func next() -> SourceInput? {
         guard stage != .connecting, stage != .awaitingDomain else { return nil }
@@ -332,7 +332,7 @@ extension SessionDriver: Source {
         return nil
     }
 
-    /// What an event is for the session, now; nil where it is nothing.
+    /// Converts an event to an input of the session; nil if there is none.
     private func input(_ event: Event) -> SourceInput? {
         switch event {
         case .received(let leg, let buffer):

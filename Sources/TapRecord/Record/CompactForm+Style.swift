@@ -1,12 +1,12 @@
 extension CompactForm {
-    /// How the rows look.
+    /// The style of the rows.
     public struct Style: Sendable, Hashable {
         /// Columns of the terminal, 20 or more; default 100.
         public var width = 100
         /// Marks, levels and XML are coloured.
         public var isColoured = false
-        /// Rows of a login are held back until its outcome is known; default true. Who shows records as they come asks with
-        /// ``CompactForm/unfold(at:to:)`` for those of a login that takes long.
+        /// Rows of a login are held back until its outcome is known; default true. A live view calls
+        /// ``CompactForm/unfold(at:to:)`` to show the rows of a slow login.
         public var foldsLogins = true
         /// The terminal supports only ASCII, so marks and other characters are replaced; default false.
         public var isASCII = false
@@ -17,11 +17,11 @@ extension CompactForm {
         /// The first row of each day follows a line with the day; default true.
         public var namesDays = true
 
-        /// Without colours, 100 columns.
+        /// Creates a style without colours, with 100 columns.
         public init() {}
     }
 
-    /// Which columns there is room for.
+    /// The columns that fit the width.
     struct Grid {
         var time = 12
         var kind = 14

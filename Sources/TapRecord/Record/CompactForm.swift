@@ -16,11 +16,10 @@ internal import XMPPCore
 /// A day change, or a change of the offset from UTC, writes a line with the day and the offset before the next row. A
 /// successful login is folded to its outcome, repeated rows are counted, and a request and its answer share a number
 /// instead of their id. A text uses the columns of figures that its row does not have. The session column appears with
-/// the second session, and shows the account if there is room. The other forms show everything that this one omits. It
-/// has to see all records of a log, in order. Texts from the wire are escaped
-/// (``LineBuffer/appendEscaped(_:)-(RawSpan)``).
+/// the second session, and shows the account if there is space. The other forms show everything that this one omits. It
+/// needs all records of a log, in order. Texts from the wire are escaped (``LineBuffer/appendEscaped(_:)-(RawSpan)``).
 public struct CompactForm: ~Copyable, Sendable {
-    /// How the rows look; it may change from row to row.
+    /// The style of the rows; it may change from row to row.
     public var style: Style { didSet { grid = Grid(style.width) } }
 
     private var grid: Grid
@@ -29,7 +28,7 @@ public struct CompactForm: ~Copyable, Sendable {
     private var day: TimestampWriter.Day?
     private var texts: TextForm
     private var sessions: [UInt64: SessionRows] = [:]
-    /// Some of them, by the lowest bits of their numbers: those of most rows.
+    /// A cache of `sessions`, indexed by the lowest bits of their numbers.
     private var usual = [SessionRows?](repeating: nil, count: 64)
     /// The first open session of each account.
     private var accounts: [[UInt8]: SessionRows] = [:]
@@ -37,20 +36,20 @@ public struct CompactForm: ~Copyable, Sendable {
     private var hasSharedAccounts = false
     /// The session of the row above.
     private var lastSession: UInt64 = 0
-    /// Whether rows name their session, since there have been several.
+    /// Whether rows name their session, because there have been several.
     private var hasSessionColumn = false
     /// The columns of the highest session's number.
     private var sessionColumns = 1
-    /// Those of the highest number of a pair, with the space before it.
+    /// The columns of the highest number of a pair, with the space before it.
     private var pairColumns = 5
     private var pairs = PairNumbers()
     private var repeated = RepeatedRow()
-    // Text of a row that is held back or counted; kept to reuse the memory.
+    // Text of a row that is held back or counted; stored to reuse the memory.
     private var kind = LineBuffer(capacity: 32)
     private var text = LineBuffer(capacity: 256)
     private var row = LineBuffer()
 
-    /// A form of that style, which has seen nothing.
+    /// Creates a form with a style.
     public init(style: Style = Style()) {
         self.style = style
         grid = Grid(style.width)
@@ -61,8 +60,8 @@ public struct CompactForm: ~Copyable, Sendable {
         self.texts = TextForm(style: texts)
     }
 
-    /// Appends the shown parts of a record; `content` holds its texts. Rows may be held back until later records decide
-    /// their form: ``flush(to:)`` writes them.
+    /// Appends the shown parts of a record; `content` holds its texts. Rows may be held back until later records
+    /// determine their form: ``flush(to:)`` writes them.
     public mutating func append(
         _ record: borrowing Record,
         content: Span<UInt8>,
@@ -75,7 +74,7 @@ public struct CompactForm: ~Copyable, Sendable {
         let session = record.session > 0 ? rows(of: record) : nil
         if let session, session.follow(record.jid) { compareAccount(of: session) }
         let showsXML = shown.contains(.xml) && record.kind != .whitespace
-        // Who asks for the XML or for more than summaries asks for the login's steps.
+        // A user who selects XML, or more than summaries, also wants the steps of the login.
         if showsXML || record.level >= .verbose, let session { unfold(session, to: &line) }
         let mark = RowMark(record, content)
         let pair = pairs.number(of: record, content)
@@ -86,7 +85,7 @@ public struct CompactForm: ~Copyable, Sendable {
         if record.code == Record.Code.sessionEnded { forget(record.session) }
     }
 
-    /// Appends the rows that are held back: of logins under way, and how often the last row was repeated.
+    /// Appends the rows that are held back: of pending logins, and the repetition count of the last row.
     public mutating func flush(to line: inout LineBuffer) {
         let start = line.count
         defer { if style.isASCII { line.makeASCII(from: start) } }
@@ -94,7 +93,7 @@ public struct CompactForm: ~Copyable, Sendable {
         closeRepetition(to: &line)
     }
 
-    /// Appends the rows of logins that take long, `monotonic` nanoseconds after the beginning of the run.
+    /// Appends the rows of slow logins, `monotonic` nanoseconds after the beginning of the run.
     public mutating func unfold(at monotonic: Int64, to line: inout LineBuffer) {
         let start = line.count
         defer { if style.isASCII { line.makeASCII(from: start) } }
@@ -103,34 +102,34 @@ public struct CompactForm: ~Copyable, Sendable {
 
     // MARK: Sessions
 
-    /// A class, so that each row looks for it once. Of one form, which cannot be copied.
+    /// A class, so that each row looks it up once. It belongs to one form, which cannot be copied.
     private final class SessionRows: @unchecked Sendable {
         let number: UInt64
         /// When its first record was made, in nanoseconds of the run.
         let began: Int64
-        /// The origin: the client's address and the server's behind it, or the message of the session's record.
+        /// The origin: the client's and the server's addresses, or the message of the session's record.
         let beginning: String
-        /// The shorter form if room is short: the client's address.
+        /// The shorter form if space is short: the client's address.
         let address: String
-        /// Whether ``beginning`` is the way of a session that is relayed.
+        /// Whether ``beginning`` describes the connections of a relayed session.
         let isRelayed: Bool
-        /// Who logs in, until that is known for certain.
+        /// The claimed user name, until the JID is known.
         var user: String?
         /// Whether its line has been written.
         var isAnnounced = false
         /// Rows of the login; nil once they are written.
         var held: [HeldRow]? = []
-        /// Which of them has the features that the server offered last.
+        /// The index of the row with the server's last features.
         var features: Int?
         /// When the client began to authenticate.
         var authenticationBegan: Int64?
         /// The session's full JID, according to the last record; empty if it has none.
         private(set) var jid: [UInt8] = []
-        /// How many bytes the JID has before its resource, and where in them its `@` is.
+        /// The number of bytes of the JID before its resource, and the position of its `@`.
         private(set) var own: (length: Int, at: Int?) = (0, nil)
         /// Whether another open session has the same account.
         var sharesAccount = false { didSet { cell.columns = 0 } }
-        /// What rows show of the session, and the columns that it was formed for.
+        /// The session's cell in rows, and the number of columns for which it was made.
         var cell: (bytes: [UInt8], columns: Int) = ([], 0)
 
         init(_ number: UInt64, began: Int64, beginning: String, address: String, isRelayed: Bool) {
@@ -141,7 +140,7 @@ public struct CompactForm: ~Copyable, Sendable {
             self.isRelayed = isRelayed
         }
 
-        /// Its account's bare JID; empty while it has none.
+        /// Its account's bare JID; empty if there is none.
         var account: [UInt8] { Array(jid.prefix(own.length)) }
 
         /// Updates the JID and the positions of its parts, if it has changed.
@@ -180,12 +179,12 @@ public struct CompactForm: ~Copyable, Sendable {
         usual[Int(number & 63)] = nil
     }
 
-    /// A row of a login, formed once it is known which columns there are.
+    /// A row of a login, formatted when the columns are known.
     private struct HeldRow: Sendable {
         let cells: Cells
         let kind: [UInt8]
         let text: [UInt8]
-        /// It is shown of a login that goes well, too.
+        /// Whether the row is also shown after a successful login.
         var isKept: Bool
     }
 
@@ -222,15 +221,15 @@ public struct CompactForm: ~Copyable, Sendable {
         // A log that begins within a session has no login to fold.
         if !isBeginning || !style.foldsLogins { rows.held = nil }
         sessions[record.session] = rows
-        // Of sessions that begin together, no row may have been written yet.
+        // Several sessions may begin before a row has been written.
         if sessions.count > 1 || lastSession != 0 && lastSession != record.session { hasSessionColumn = true }
         sessionColumns = max(sessionColumns, min(record.session.decimalDigits, Self.mostSessionColumns))
         return rows
     }
 
-    /// Writes the line with which the rows of a session begin.
+    /// Writes the line before the rows of a session.
     ///
-    /// - Parameter time: That of the first of them.
+    /// - Parameter time: The time of the first row.
     private mutating func announce(
         _ rows: SessionRows,
         _ who: String?,
@@ -260,7 +259,7 @@ public struct CompactForm: ~Copyable, Sendable {
         appendRule(to: &line)
     }
 
-    /// Writes the line with which the rows of a day begin, if the row to be written is of another one than that above.
+    /// Writes the line before the rows of a day, if the day differs from that of the row above.
     private mutating func beginDay(of time: Timestamp, to line: inout LineBuffer) {
         guard style.namesDays, grid.time > 0, let day = timestamps.day(of: time), day != self.day else { return }
         self.day = day
@@ -271,7 +270,7 @@ public struct CompactForm: ~Copyable, Sendable {
         appendRule(to: &line)
     }
 
-    /// Writes ``row``, and a line behind it to the edge of the terminal.
+    /// Writes ``row``, and a line after it to the edge of the terminal.
     private func appendRule(to line: inout LineBuffer) {
         style.paint(.dim, to: &line)
         let start = line.count
@@ -305,7 +304,7 @@ public struct CompactForm: ~Copyable, Sendable {
             unfold(session, to: &line)
             return false
         }
-        // The line of the session says the same.
+        // The line of the session contains the same.
         guard record.code != Record.Code.sessionBegan else { return true }
         fill(record, content, session, pair)
         if record.direction == .send, record.kind == .element,
@@ -331,14 +330,14 @@ public struct CompactForm: ~Copyable, Sendable {
             cells.size = nil
         }
         if record.kind == .element, kind.utf8.equals("features") { session.features = count }
-        // As much as a row can show.
+        // The longest text that a row can show.
         kind.cut(from: 0, to: max(20, style.width))
         text.cut(from: 0, to: max(20, style.width))
         session.held?.append(HeldRow(cells: cells, kind: kind.bytes, text: text.bytes, isKept: isKept))
         return true
     }
 
-    /// Writes a row that was held back; its account was not known then.
+    /// Writes a row that was held back; its account was unknown when it was made.
     private mutating func append(_ held: HeldRow, to line: inout LineBuffer) {
         var taken = beginRow(held.cells, nil, to: &line)
         let kind = line.count
@@ -349,7 +348,7 @@ public struct CompactForm: ~Copyable, Sendable {
         endRow(held.cells, textFrom: text, behind: taken, to: &line)
     }
 
-    /// The login went well: its outcome is enough.
+    /// Folds a successful login to its outcome.
     private mutating func fold(_ record: borrowing Record, _ session: SessionRows, to line: inout LineBuffer) {
         announce(session, record.jid, at: session.held?.first { $0.isKept }?.cells.time ?? record.time, to: &line)
         for held in session.held ?? [] where held.isKept { append(held, to: &line) }
@@ -366,7 +365,7 @@ public struct CompactForm: ~Copyable, Sendable {
         endRow(cells, textFrom: text, behind: taken, to: &line)
     }
 
-    /// The rows of a login are written as they came.
+    /// Writes the rows of a login in their order.
     private mutating func unfold(_ session: SessionRows, to line: inout LineBuffer) {
         guard let held = session.held else { return }
         session.held = nil
@@ -413,10 +412,10 @@ public struct CompactForm: ~Copyable, Sendable {
         wrapText(from: textStart, behind: taken, advice: record.details?[Record.Detail.advice]?.text, to: &line)
     }
 
-    /// Wraps the text that begins at `start`, behind `taken` columns, and puts the advice on a line below it.
+    /// Wraps the text that begins at `start`, after `taken` columns, and appends the advice on a line below it.
     private func wrapText(from start: Int, behind taken: Int, advice: String?, to line: inout LineBuffer) {
         let width = max(20, style.width)
-        // A narrow terminal has no room beside the kind.
+        // A narrow terminal has no space beside the kind.
         let isBeside = width - taken >= Self.leastWrappedColumns
         let indent = isBeside ? taken : 2
         line.cut(from: start, to: Self.mostWrappedRows * (width - indent))
@@ -444,7 +443,7 @@ public struct CompactForm: ~Copyable, Sendable {
     /// Columns below which a text is wrapped under its row.
     private static let leastWrappedColumns = 24
 
-    /// Says how often the last row came again.
+    /// Writes the repetition count of the last row.
     private mutating func closeRepetition(to line: inout LineBuffer) {
         let count = repeated.end()
         guard count > 0 else { return }
@@ -463,15 +462,15 @@ public struct CompactForm: ~Copyable, Sendable {
     }
 
     private static let mostSessionColumns = 8
-    /// Columns of an account's name, and those of a resource beside it.
+    /// Columns of an account's name, and of a resource beside it.
     private static let accountColumns = 8
     private static let resourceColumns = 8
     private static let figureColumns = 8
 
-    /// The columns of an account: with its resource once two sessions have the same.
+    /// The columns of an account: with its resource if two sessions have the same account.
     private var accountCell: Int { Self.accountColumns + (hasSharedAccounts ? Self.resourceColumns + 1 : 0) }
 
-    /// The columns of a session's number and account, and the spaces behind them.
+    /// The columns of a session's number and account, and the spaces after them.
     private var sessionCell: Int {
         guard grid.hasSession else { return 0 }
         return sessionColumns + 1 + (grid.hasAccount ? accountCell + 2 : 0)
@@ -491,13 +490,13 @@ public struct CompactForm: ~Copyable, Sendable {
             session = record.session
             self.mark = mark
             self.pair = pair
-            // The texts of other records, of steps and ends, have their time.
+            // The texts of other records, such as steps and ends, contain their time.
             trip = CompactForm.showsContent(record) ? record.roundTrip : nil
             size = record.length > 0 ? record.length : nil
         }
     }
 
-    /// Appends a row up to its kind; gives the columns that takes.
+    /// Appends a row up to its kind; returns the columns used.
     private mutating func beginRow(_ cells: Cells, _ session: SessionRows?, to line: inout LineBuffer) -> Int {
         beginDay(of: cells.time, to: &line)
         lastSession = cells.session
@@ -521,7 +520,7 @@ public struct CompactForm: ~Copyable, Sendable {
         return taken
     }
 
-    /// Ends the kind that begins at `start`; gives the columns that it and the spaces behind it take.
+    /// Ends the kind that begins at `start`; returns the columns of the kind and the spaces after it.
     private func endKind(from start: Int, to line: inout LineBuffer) -> Int {
         let columns = line.cut(from: start, to: grid.kind)
         style.unpaint(to: &line)
@@ -529,7 +528,7 @@ public struct CompactForm: ~Copyable, Sendable {
         return grid.kind + 1
     }
 
-    /// Ends a row whose text begins at `start`, behind `taken` columns.
+    /// Ends a row whose text begins at `start`, after `taken` columns.
     private mutating func endRow(
         _ cells: Cells,
         textFrom start: Int,
@@ -537,7 +536,7 @@ public struct CompactForm: ~Copyable, Sendable {
         to line: inout LineBuffer
     ) {
         let width = max(20, style.width)
-        // From the right: number of the pair, size, round trip. The text takes the place of those that are missing at its side.
+        // From the right: number of the pair, size, round trip. The text uses the columns of missing figures beside it.
         var trip = grid.hasTrip ? cells.trip : nil
         let size = grid.hasSize ? cells.size : nil
         let pair = grid.hasPair ? cells.pair : nil
@@ -547,7 +546,7 @@ public struct CompactForm: ~Copyable, Sendable {
         var reserved =
             (hasPairColumn ? pairColumns : 0) + (hasSizeColumn ? Self.figureColumns : 0)
             + (trip != nil ? Self.figureColumns : 0)
-        // Why something failed matters more than how long it took and how large it was.
+        // The reason for a failure matters more than its duration and size.
         if cells.mark == .failed {
             let wanted = taken + Columns.count(line.utf8.extracting(start...))
             if trip != nil, wanted + reserved > width {
@@ -579,7 +578,7 @@ public struct CompactForm: ~Copyable, Sendable {
     private func appendSession(_ number: UInt64, _ session: SessionRows?, to line: inout LineBuffer) {
         if let session, session.cell.columns == sessionCell { return line.append(bytes: session.cell.bytes) }
         let start = line.count
-        // A record of no session is the proxy's.
+        // A record without a session is the proxy's.
         let digits = number > 0 ? number.decimalDigits : 0
         line.append(spaces: sessionColumns - digits)
         let figure = line.count
@@ -606,7 +605,7 @@ public struct CompactForm: ~Copyable, Sendable {
         line.copy(start..<line.count, to: &session.cell.bytes)
     }
 
-    /// Appends a figure at the right of its column, which begins with a space.
+    /// Appends a figure, right-aligned in its column, which begins with a space.
     private func appendFigure(to line: inout LineBuffer, _ body: (inout LineBuffer) -> Void) {
         let start = line.count
         line.append(spaces: Self.figureColumns)
@@ -614,7 +613,7 @@ public struct CompactForm: ~Copyable, Sendable {
         line.remove(line.cut(from: start + Self.figureColumns, to: Self.figureColumns - 1), at: start)
     }
 
-    /// Puts what a row says into ``kind`` and ``text``.
+    /// Writes the kind and the text of a row into ``kind`` and ``text``.
     private mutating func fill(
         _ record: borrowing Record,
         _ content: Span<UInt8>,
@@ -640,7 +639,7 @@ public struct CompactForm: ~Copyable, Sendable {
             guard let type = record.type else { break }
             kind.append(0x20)
             kind.appendEscaped(content.slice(type).bytes)
-            // `groupchat`, `unsubscribed`: the type of a message or presence says which it is of.
+            // The type of a message or presence, such as `groupchat` or `unsubscribed`, implies the kind.
             if record.kind == .stanza, kind.count - start > grid.kind {
                 kind.truncate(to: start)
                 kind.appendEscaped(content.slice(type).bytes)
@@ -655,7 +654,7 @@ public struct CompactForm: ~Copyable, Sendable {
         }
     }
 
-    /// Whether a row says what a peer sent, and not what a record says in words.
+    /// Whether a row shows an item of a peer, and not the message of a record.
     fileprivate static func showsContent(_ record: borrowing Record) -> Bool {
         record.direction != nil && (record.kind.isStreamItem || record.kind == .bytes || record.kind == .chunk)
     }
@@ -694,7 +693,7 @@ public struct CompactForm: ~Copyable, Sendable {
             text.drop(" ", at: beginning)
             return
         }
-        // The row of the request names the other side, too.
+        // The row of the request also names the other side.
         let isPaired = pair != nil && grid.hasPair
         if record.kind == .stanza, !(isPaired && record.answers != nil) {
             appendPeer(record, content, session, to: &text)
@@ -711,19 +710,19 @@ public struct CompactForm: ~Copyable, Sendable {
         let words = text.count
         if !texts.appendContent(record, content, to: &text) {
             text.truncate(to: start)
-            // Only what was done with it is there to say.
+            // Only the action remains to be shown.
             if record.condition == nil, text.count > beginning + 2 { text.truncate(to: text.count - 2) }
         } else if start == words {
             text.drop(" ", at: start)
         } else if !text.drop(" refused:", at: words), text.count == words + 8, text.drop(" refused", at: words) {
-            // The condition in front of it says that.
+            // The condition before it says the same.
             text.truncate(to: start)
         }
         if record.isTruncated { text.append(" truncated") }
     }
 
-    /// `to juliet/balcony  `: the other side, if it is neither the account itself nor its server. The resource tells the
-    /// clients of a contact apart, and the occupants of a room.
+    /// Appends the other side, such as `to juliet/balcony  `, if it is neither the account itself nor its server. The
+    /// resource distinguishes the clients of a contact, and the occupants of a room.
     private func appendPeer(
         _ record: borrowing Record,
         _ content: Span<UInt8>,
@@ -745,7 +744,7 @@ public struct CompactForm: ~Copyable, Sendable {
             if let at = session.own.at {
                 let domain = account.extracting((at + 1)...)
                 if bare.equals(domain) { return }
-                // Of its own server, the name is enough.
+                // For an account on the same server, the local part is enough.
                 if name > 0, let at = bare.firstIndex(of: 0x40), bare.extracting((at + 1)...).equals(domain) {
                     name = at
                 }
@@ -770,7 +769,7 @@ public struct CompactForm: ~Copyable, Sendable {
         var isFirst = true
         let start = line.count
         PrettyForm.append(xml, to: &line) { piece, line in
-            // The first piece begins behind a newline, which the row above has already.
+            // The first piece begins with a newline, which the row above already has.
             if isFirst {
                 isFirst = false
                 line.drop("\n", at: start)

@@ -1,8 +1,8 @@
 internal import XMPPCore
 
-// The head of a record's line: everything up to what few records have, written at one go.
+// The head of a record's line: all common fields, written in one pass.
 extension JSONForm {
-    /// Bytes that the head takes at most.
+    /// Maximum number of bytes of the head.
     static func headRoom(_ record: borrowing Record, _ content: Span<UInt8>, _ parts: Parts) -> Int {
         func size(_ range: ByteRange?) -> Int { range.map { content.slice($0).count } ?? 0 }
         let jid = record.jid?.utf8.count ?? 0
@@ -11,13 +11,13 @@ extension JSONForm {
         texts += record.summary?.byteCount ?? 0
         texts += size(record.name) + size(record.type) + size(record.id)
         texts += size(record.payloadName) + size(record.payloadURI) + record.payloadNamespace.uri.utf8CodeUnitCount
-        // Both addresses are in it again, as account and peer, or the account twice.
+        // Both addresses appear again, as account and peer, or the account twice.
         texts += 2 * (size(record.from) + size(record.to) + jid)
         let chunks = parts.contains(.chunks) ? 21 * record.chunks.count : 0
         return JSONCursor.fixed + JSONCursor.room(for: texts) + 15 * JSONCursor.room(for: 0) + chunks
     }
 
-    /// Writes what follows the number and the time.
+    /// Writes the fields after the number and the time.
     @inline(__always)
     static func writeHead(
         _ record: borrowing Record,

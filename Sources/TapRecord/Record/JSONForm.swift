@@ -4,31 +4,31 @@ internal import XMPPCore
 ///
 /// The fields, their names and their meaning are a stable schema for users; ``RecordLine`` reads it. Fields without
 /// information are omitted (no session, no direction, `origin` of the peers' data). `account` and `peer` are not stored
-/// in a record but derived: the bare JIDs that a stanza effectively comes from and goes to, seen from the session's
+/// in a record but derived: the bare JIDs of the effective sender and receiver of a stanza, seen from the session's
 /// account (RFC 6120 §8.1).
 public struct JSONForm: ~Copyable, Sendable {
-    /// What of a record is written beside the fields that every level has.
+    /// Optional parts of a record, besides the fields of every level.
     public struct Parts: OptionSet, Sendable, Hashable {
         /// One bit for each.
         public let rawValue: UInt8
 
-        /// The options of these bits.
+        /// Creates options from bits.
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// The item, `xml` or `base64`: from verbose on.
+        /// The item, `xml` or `base64`: at verbose and trace.
         public static let content = Parts(rawValue: 1)
-        /// Where reads split it: in captures, and at trace.
+        /// The positions at which reads split it: in captures, and at trace.
         public static let chunks = Parts(rawValue: 2)
     }
 
     private var timestamps = TimestampWriter()
-    /// Records whose texts take more bytes at most are written piece by piece: memory for the worst of them is not reserved.
+    /// Records with longer texts, in bytes, are written in pieces: no memory is reserved for their worst case.
     private let longestHead: Int
 
-    /// A form that has written nothing yet.
+    /// Creates a form.
     public init() { self.init(longestHead: 64 << 10) }
 
-    /// One that writes longer records piece by piece.
+    /// Creates a form that writes longer records in pieces.
     init(longestHead: Int) { self.longestHead = longestHead }
 
     /// Appends a record as one line; `content` holds its texts.
@@ -69,7 +69,7 @@ public struct JSONForm: ~Copyable, Sendable {
         Self.appendRest(record, content, parts, to: &line)
     }
 
-    /// Appends a record that was read, with the fields this program does not know behind its own.
+    /// Appends a stored record, with unknown fields after the known ones.
     public mutating func append(_ stored: RecordLine, _ parts: Parts, to line: inout LineBuffer) {
         append(stored.record, stored.content.span, parts, to: &line)
         if !stored.unknown.isEmpty {
@@ -181,7 +181,8 @@ public struct JSONForm: ~Copyable, Sendable {
         append(content.slice(range), to: &line)
     }
 
-    /// A text of an item. The scanner has seen to it that it is UTF-8; were it not, the record is still JSON.
+    /// Appends a text of an item. The scanner has checked that it is UTF-8; if it were not, the line would still be
+    /// JSON.
     private static func append(_ text: Span<UInt8>, to line: inout LineBuffer) {
         if !line.appendJSONString(text.bytes) { line.appendJSONString(text.string()) }
     }
@@ -204,7 +205,7 @@ public struct JSONForm: ~Copyable, Sendable {
             line.append(record.payloadNamespace.uri)
             line.append(0x7D)
         }
-        // Names are UTF-8 like everything else of an item; one that is not would say nothing.
+        // Names are UTF-8 like the rest of an item; invalid ones are omitted.
         guard isValid, line.appendJSONContent(content.slice(name).bytes) else { return line.truncate(to: start) }
         line.append(0x22)
     }

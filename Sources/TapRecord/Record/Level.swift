@@ -1,20 +1,20 @@
-/// How much a log shows, from nothing to everything; each level shows what the ones before it show.
+/// The verbosity of a log, from nothing to everything; each level includes the previous ones.
 ///
-/// The raw value is the order, so `record.level <= filter.level` is the question "is it shown?".
+/// The raw value is the order: a record is shown if `record.level <= filter.level`.
 public enum Level: UInt8, Sendable, Hashable, Comparable, CaseIterable {
     case off
     /// Stream errors, failed TLS, failed logins with their diagnosis, unparsable streams, refused peers.
     case error
     /// Stanza errors, suspicious input, limits near, dropped records.
     case warn
-    /// The life of sessions and streams, and one summary line per stanza.
+    /// The events of sessions and streams, and one summary line per stanza.
     case info
     /// SEND and RECV with the whole XML.
     case verbose
     /// Chunks, TLS records, the steps of scanner and rules.
     case trace
 
-    /// The level of that name as a log specification spells it, or `nil`; names are lower case.
+    /// Creates the level with a name as in log specifications; `nil` if unknown. Names are lower case.
     public init?(name: some StringProtocol) {
         guard let level = Level.allCases.first(where: { $0.name == name }) else { return nil }
         self = level
@@ -35,13 +35,13 @@ public enum Level: UInt8, Sendable, Hashable, Comparable, CaseIterable {
         }
     }
 
-    /// Whether a record of this level is shown at fewer settings than one of `other`.
+    /// Whether a log of this level shows less than one of `other`.
     public static func < (lhs: Level, rhs: Level) -> Bool { lhs.rawValue < rhs.rawValue }
 }
 
-/// The part of the program that a record speaks for; a log can be given a level for each.
+/// The part of the program that a record is from; each part can have its own log level.
 public enum Part: UInt8, Sendable, Hashable, CaseIterable {
-    /// Streams, stanzas, sessions: whatever no other part claims.
+    /// Streams, stanzas, sessions: everything that belongs to no other part.
     case session
     case sasl
     /// TLS of either leg.
@@ -57,13 +57,13 @@ public enum Part: UInt8, Sendable, Hashable, CaseIterable {
     /// Control of the running program.
     case control
 
-    /// The part of that name as a log specification spells it, or `nil`; names are lower case.
+    /// Creates the part with a name as in log specifications; `nil` if unknown. Names are lower case.
     public init?(name: some StringProtocol) {
         guard let part = Part.allCases.first(where: { $0.name == name }) else { return nil }
         self = part
     }
 
-    /// The name in specifications and log lines, as the case is spelled here.
+    /// The name in specifications and log lines: the name of the case.
     public var name: String { String(describing: literal) }
 
     /// ``name`` as a literal, for appending without a string.

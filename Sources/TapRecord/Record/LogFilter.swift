@@ -1,18 +1,18 @@
 internal import XMPPCore
 
-/// Answers for each record what a log shows of it, as its ``LogSpec`` asks.
+/// Determines which parts of each record a log shows, according to its ``LogSpec``.
 ///
-/// Without words for parts, sessions or JIDs an answer is a few comparisons.
+/// Without entries for parts, sessions or JIDs, this takes a few comparisons.
 public struct LogFilter: Sendable, Hashable {
     /// The parts of a record that a log shows.
     public struct Shown: OptionSet, Sendable, Hashable {
         /// One bit for each.
         public let rawValue: UInt8
 
-        /// The options of these bits.
+        /// Creates options from bits.
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// The line that tells the event.
+        /// The line that describes the event.
         public static let summary = Shown(rawValue: 1)
         /// The SEND or RECV line with the whole XML.
         public static let xml = Shown(rawValue: 2)
@@ -20,15 +20,15 @@ public struct LogFilter: Sendable, Hashable {
 
     /// The specification.
     public let spec: LogSpec
-    /// The least severe level at which this filter may show anything: a record beyond it need not be made for it.
+    /// The least severe level that this filter may show: records beyond it need not be made for it.
     ///
-    /// ``Level/verbose`` at least where SEND or RECV are on, since that is the level of the whole XML.
+    /// At least ``Level/verbose`` if SEND or RECV are on, since that is the level of the whole XML.
     public let level: Level
 
     private let base: Level
     private let hasOverrides: Bool
 
-    /// The filter of a specification.
+    /// Creates the filter of a specification.
     public init(_ spec: LogSpec) {
         self.spec = spec
         base = spec.level ?? .info
@@ -54,13 +54,13 @@ public struct LogFilter: Sendable, Hashable {
         return shown
     }
 
-    /// The level that counts for a part, a session (0 for none) and its bound JID.
+    /// Returns the level for a part, a session (0 for none) and its bound JID.
     public func level(of part: Part, session: UInt64 = 0, jid: String? = nil) -> Level {
         (hasOverrides ? override(part, session, jid) : nil) ?? base
     }
 
-    /// Returns the identity of the session: its JID once bound, before that the client's claim, first the domain and
-    /// then the name.
+    /// Returns the identity of the session: its JID once bound, before that the name that the client claims, or only
+    /// the domain.
     private func whose(_ record: borrowing Record) -> String? {
         if let jid = record.jid { return jid }
         guard let user = record.user else { return record.domain }
@@ -69,7 +69,7 @@ public struct LogFilter: Sendable, Hashable {
         return "\(user)@\(domain)"
     }
 
-    /// The most particular word that matches, if any does.
+    /// Returns the level of the most specific matching entry, if any.
     private func override(_ part: Part, _ session: UInt64, _ jid: String?) -> Level? {
         if let level = spec.sessions[session] { return level }
         if !spec.jids.isEmpty, let jid, let level = override(jid) { return level }

@@ -2,39 +2,39 @@ public import XMPPCore
 
 /// The selection of a log, as the user specified it: `info,send,recv,tls=trace,jid:romeo@example.org=verbose`.
 ///
-/// A comma list of words, each at most once, in any order:
+/// A comma-separated list of words, each at most once, in any order:
 /// - `off`, `error`, `warn`, `info`, `verbose`, `trace`: the level; default `info`;
-/// - `send`, `recv`: SEND and RECV lines with the whole XML, whatever the level; `verbose` implies both;
+/// - `send`, `recv`: SEND and RECV lines with the whole XML, at any level; `verbose` implies both;
 /// - `PART=LEVEL`: another level for one ``Part``;
-/// - `session:N=LEVEL`: another level for the session of that number;
+/// - `session:N=LEVEL`: another level for the session with that number;
 /// - `jid:JID=LEVEL`: another level for the sessions of a full JID, of every resource of a bare JID, or of a whole
 ///   domain, the last two also of sessions that are about to log in as such; a comma in it is written `%2C`, a percent sign that this would make ambiguous `%25`.
 ///
-/// For one record the most particular word counts: session before JID before part before the level. ``LogFilter``
-/// answers by it.
+/// For each record the most specific word applies: session before JID before part before the level. ``LogFilter``
+/// implements it.
 public struct LogSpec: Sendable, Hashable {
-    /// The level, or `nil` if none was said.
+    /// The level; `nil` if not specified.
     public var level: Level?
-    /// Whether `send` was said.
+    /// Whether `send` was specified.
     public var showsSend = false
-    /// Whether `recv` was said.
+    /// Whether `recv` was specified.
     public var showsReceive = false
     /// The levels of parts.
     public private(set) var parts: [Part: Level] = [:]
     /// The levels of sessions by number.
     public private(set) var sessions: [UInt64: Level] = [:]
-    /// The levels of JIDs, in the order they were said.
+    /// The levels of JIDs, in the specified order.
     public private(set) var jids: [JIDLevel] = []
 
     /// A level for the sessions of a JID.
     public struct JIDLevel: Sendable, Hashable {
-        /// A full JID, a bare one for all its resources, or a domain for all in it.
+        /// A full JID, a bare JID for all its resources, or a domain for all its JIDs.
         public let jid: JID
         /// The level of those sessions.
         public let level: Level
     }
 
-    /// A specification of a level and nothing else.
+    /// Creates a specification of a level only.
     public init(level: Level? = nil, send: Bool = false, receive: Bool = false) {
         self.level = level
         showsSend = send
@@ -53,7 +53,7 @@ public struct LogSpec: Sendable, Hashable {
         if let level { jids.append(JIDLevel(jid: jid, level: level)) }
     }
 
-    /// Reads a specification; spaces around its words are ignored.
+    /// Parses a specification; spaces around its words are ignored.
     public init(_ text: String) throws(LogSpecError) {
         var column = 1
         for word in text.split(separator: ",", omittingEmptySubsequences: false) {
@@ -76,7 +76,7 @@ public struct LogSpec: Sendable, Hashable {
 
     private mutating func add(_ word: Word) throws(LogSpecError) {
         guard !word.text.isEmpty else { throw word.error(.emptyWord) }
-        // A JID may hold "=", a level cannot: the last one counts.
+        // A JID may contain "=", a level cannot: the last one counts.
         guard let equals = word.text.lastIndex(of: "=") else { return try addSwitch(word) }
         let subject = word.text[..<equals]
         let levelName = word.text[word.text.index(after: equals)...]
@@ -135,7 +135,7 @@ public struct LogSpec: Sendable, Hashable {
         return result
     }
 
-    /// What ``decode(_:)`` turns back into `text`.
+    /// Encodes a text for ``decode(_:)``.
     private static func encode(_ text: String) -> String {
         var result = ""
         var rest = text[...]
@@ -151,7 +151,7 @@ public struct LogSpec: Sendable, Hashable {
 }
 
 extension LogSpec: CustomStringConvertible {
-    /// The specification as it could have been typed, in a fixed order; reading it gives the same one.
+    /// The specification as text, in a fixed order; parsing it gives an equal one.
     public var description: String {
         var words: [String] = []
         if let level { words.append(level.name) }
@@ -164,7 +164,7 @@ extension LogSpec: CustomStringConvertible {
             words.append("session:\(number)=\(level.name)")
         }
         for entry in jids { words.append("jid:\(Self.encode(entry.jid.description))=\(entry.level.name)") }
-        // Nothing said is the default said.
+        // An empty specification means the default.
         return words.isEmpty ? Level.info.name : words.joined(separator: ",")
     }
 }

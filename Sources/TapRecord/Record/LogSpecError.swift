@@ -2,9 +2,9 @@
 public struct LogSpecError: Error, Sendable, Hashable {
     /// The kind of problem.
     public enum Code: Sendable, Hashable {
-        /// Nothing between two commas, or nothing at all.
+        /// The word between two commas, or the whole text, is empty.
         case emptyWord
-        /// Neither level, switch nor part.
+        /// The word is not a level, a switch or a part.
         case unknownWord
         /// The text before `=` is not a part.
         case unknownPart(String)
@@ -12,11 +12,11 @@ public struct LogSpecError: Error, Sendable, Hashable {
         case unknownLevel(String)
         /// A part, session or JID without `=LEVEL`.
         case missingLevel
-        /// A session is a number from 1.
+        /// The session is not a number from 1.
         case badSession(String)
-        /// The JID is none, and why.
+        /// The text is not a JID; with the reason.
         case badJID(String)
-        /// A second level beside the one given.
+        /// A second level after this one.
         case secondLevel(Level)
         case repeated
     }

@@ -13,11 +13,11 @@ public struct LoginStep: Sendable {
         case features
         /// `<starttls/>` (RFC 6120 §5), until its answer.
         case startTLS = "starttls"
-        /// The mechanisms offered, until the initiator chose one.
+        /// The offer of mechanisms, until the initiator chose one.
         case mechanism
-        /// One message of SASL (RFC 6120 §6), until the one that follows.
+        /// One message of SASL (RFC 6120 §6), until the next one.
         case sasl
-        /// One message of SASL2 (XEP-0388), until the one that follows.
+        /// One message of SASL2 (XEP-0388), until the next one.
         case sasl2
         /// The handshake of a component (XEP-0114).
         case handshake
@@ -38,7 +38,7 @@ public struct LoginStep: Sendable {
         case session
         /// Resumption of an earlier session (XEP-0198 §5).
         case resume
-        /// The session is ready for stanzas; measured from the client's connection.
+        /// The session is ready for stanzas; its duration is measured from the client's connection.
         case ready
 
         package var part: Part {
@@ -56,10 +56,10 @@ public struct LoginStep: Sendable {
         case ok
         /// The error condition, if any, and a text: the peer's own, or xmpptap's.
         case failed(condition: String? = nil, Prose? = nil)
-        /// The step was possible but not taken, or cannot be seen; the reason.
+        /// The step was possible but not taken, or cannot be observed; with the reason.
         case skipped(Prose)
 
-        /// Which of them it is.
+        /// The outcome without its reasons.
         public var result: Result {
             switch self {
             case .ok: .ok
@@ -74,15 +74,15 @@ public struct LoginStep: Sendable {
         case ok, failed, skipped
     }
 
-    /// The detail of a record that holds the ``name``, and the `code` of such a record.
+    /// The name of the record detail for the ``name``, and the `code` of a step's record.
     public static let code = "step"
-    /// The detail of a record that holds the ``Result``.
+    /// The name of the record detail for the ``Result``.
     public static let outcomeDetail = "outcome"
-    /// The detail of a record that holds why it failed or was skipped, in words beside the condition.
+    /// The name of the record detail for the reason of a failed or skipped step, as text besides the condition.
     public static let reasonDetail = "reason"
-    /// The detail of a record of ``Name/tls`` that holds the name of the alert by which the peer ended it, `unknown_ca`.
+    /// The name of the record detail for the alert with which the peer ended ``Name/tls``, such as `unknown_ca`.
     public static let alertDetail = "alert"
-    /// The details of which the record's message tells.
+    /// The details that the record's message already contains.
     package static let toldDetails = [code, outcomeDetail, reasonDetail, alertDetail]
 
     /// The kind of step.
@@ -93,11 +93,11 @@ public struct LoginStep: Sendable {
     public var duration: Int64
     /// Its outcome.
     public var outcome: Outcome
-    /// What distinguishes it from others of its name: `epoch`, `address`, `mechanism` and others.
+    /// The details that distinguish it from other steps with its name: `epoch`, `address`, `mechanism` and others.
     public var details: Attributes
-    /// Of a step that the session's end cut off: on which leg it was waited for the one who had to act.
+    /// The leg of the side that had to act, if the session's end cut the step off; nil otherwise.
     package var awaited: Leg?
-    /// Items that each side sent after such a step had begun: whoever continued had got its answer.
+    /// Items that each side sent after such a step had begun: a side that continued had received its answer.
     package var later = (sent: 0, received: 0)
 
     package init(

@@ -1,13 +1,13 @@
 internal import XMPPCore
 
-/// The numbers that join a request and its answer.
+/// The numbers that link a request and its answer.
 struct PairNumbers: Sendable {
     private static let mostOpen = 4096
     /// By the sequence number of the request.
     private var open: [UInt64: Int] = [:]
     private var last = 0
 
-    /// Restarts the numbers: the rows with the earlier ones are not shown.
+    /// Restarts the numbers, since rows with the earlier ones are not shown.
     mutating func begin() { last = 0 }
 
     mutating func number(of record: borrowing Record, _ content: Span<UInt8>) -> Int? {
@@ -17,7 +17,7 @@ struct PairNumbers: Sendable {
         guard type.equals("get") || type.equals("set") else { return nil }
         // Drop requests without an answer.
         if open.count >= Self.mostOpen { open.removeAll() }
-        // The column has room for three digits.
+        // The column has space for three digits.
         last = last % 999 + 1
         open[record.sequence] = last
         return last

@@ -2,15 +2,14 @@ internal import XMPPCore
 
 /// Breaks the XML of an item into indented lines, for reading.
 ///
-/// It looks at nothing but tags and quotes, so that it shows what is there, whatever it is: every byte of the item is
-/// shown, in order, and only white space between tags is replaced. An element that holds text keeps its content in one
-/// line, since there white space may mean something.
+/// It evaluates only tags and quotes, so that it shows every item as it is, valid or not: every byte is shown, in
+/// order, and only white space between tags is replaced. An element that contains text keeps its content on one line,
+/// since white space may be significant there.
 enum PrettyForm {
-    /// Lines are indented by two spaces for each level, but no further than this: an item may be nested as deep as
-    /// the limit allows on every line.
+    /// Maximum indentation in levels of two spaces each: an item may be nested up to the limit on every line.
     private static let deepest = 20
 
-    /// Appends the item, each line begun by a newline and an indentation.
+    /// Appends the item; each line begins with a newline and an indentation.
     ///
     /// - Parameter append: Writes a piece of the item, escaped.
     static func append(
@@ -20,7 +19,7 @@ enum PrettyForm {
     ) {
         var offset = 0
         var depth = 0
-        /// The depth from which on text has been seen, and lines are no longer broken.
+        /// The depth at which text was found: from there on, lines are no longer broken.
         var inline: Int?
         /// Whether the last piece was an opening tag: its end tag follows on the same line.
         var isAfterOpening = false
@@ -40,7 +39,7 @@ enum PrettyForm {
                     offset = end
                     continue
                 }
-                // Text before any tag (a torn item) or within an element.
+                // Text before any tag (a partial item) or within an element.
                 if depth <= 0, inline == nil { breakLine(&line) }
                 if inline == nil { inline = depth }
                 append(text, &line)
@@ -79,7 +78,7 @@ enum PrettyForm {
         return tag[1] == 0x3F || tag[1] == 0x21 || tag[tag.count - 2] == 0x2F ? .whole : .opening
     }
 
-    /// The offset behind the `>` that ends the tag; one within quotes does not.
+    /// Returns the offset after the `>` that ends the tag; a `>` within quotes does not.
     private static func endOfTag(_ xml: Span<UInt8>, _ start: Int) -> Int {
         var quote: UInt8 = 0
         for offset in start..<xml.count {

@@ -1,58 +1,58 @@
 // Codes and details that code reads back from records. All others appear only in the code that writes them.
 extension Record {
-    /// Values of ``code`` by which records are found. All are stable.
+    /// Values of ``code`` that code searches for. All are stable.
     public enum Code {
         /// A session began; see ``Beginning``.
         public static let sessionBegan = "session-began"
         /// The session is ready: stanzas flow.
         public static let sessionReady = "session-ready"
-        /// The session ended; the details are its figures.
+        /// The session ended; the details are its counts.
         public static let sessionEnded = "session-ended"
         /// TLS is negotiated on a leg. The message says the same as the details.
         public static let tlsOpened = "tls-opened"
         /// The session ended before it was ready; the details say why.
         public static let loginFailed = "login-failed"
-        /// What channel binding means for the login under way.
+        /// The effect of channel binding on the pending login.
         public static let channelBinding = "channel-binding"
-        /// The subscription between an account and a contact changed, or was meant to.
+        /// A subscription between an account and a contact changed, or a stanza requested a change.
         public static let subscription = "subscription"
-        /// A client reconnects again and again.
+        /// A client reconnects repeatedly.
         public static let reconnectLoop = "reconnect-loop"
-        /// Logins of one account from one address fail again and again.
+        /// Logins of one account from one address fail repeatedly.
         public static let loginLoop = "login-loop"
-        /// Records of a session, or of sessions, are left out of a capture here; the details say how many.
+        /// Records of one or more sessions are missing from a capture here; the details contain their number.
         public static let recordsOmitted = "records-omitted"
-        /// The capture has ended before the run.
+        /// The capture ended before the run.
         public static let captureEnded = "capture-ended"
-        /// Less than nine tenths of the XML in a log of another program could be read; the message says how much.
+        /// Less than nine tenths of the XML in another program's log could be read; the message contains the share.
         public static let logUnderstoodInPart = "log-understood-in-part"
-        /// The conditions of a rule held for an item; see ``Record/rule``.
+        /// The conditions of a rule matched an item; see ``Record/rule``.
         public static let ruleHit = "rule-hit"
     }
 
     /// Names in ``details`` that are read back.
     public enum Detail {
-        /// Of ``Code/loginFailed``: the code of the cause.
+        /// For ``Code/loginFailed``: the code of the cause.
         public static let cause = "cause"
-        /// Of ``Code/loginFailed``: the finding, as a clause.
+        /// For ``Code/loginFailed``: the finding, as a clause.
         public static let finding = "finding"
-        /// Of ``Code/loginFailed``: the suggested remedy.
+        /// For ``Code/loginFailed``: the suggested remedy.
         public static let advice = "try"
-        /// Of ``Code/sessionEnded``: why it ended, a stable word.
+        /// For ``Code/sessionEnded``: the stable code of the reason.
         public static let closeReason = "close_reason"
-        /// Requests that had no answer when the session ended.
+        /// Requests that were unanswered when the session ended.
         public static let unanswered = "unanswered"
-        /// Of ``Code/sessionReady``: the number of the session that this one resumes.
+        /// For ``Code/sessionReady``: the number of the session that this one resumes.
         public static let resumes = "resumes"
-        /// Of ``Code/sessionBegan``: the source of a session that is not relayed.
+        /// For ``Code/sessionBegan``: the source of a session that is not relayed.
         public static let source = "source"
-        /// Of ``Code/sessionBegan``: the server of a relayed session, as the user named it.
+        /// For ``Code/sessionBegan``: the server of a relayed session, as the user named it.
         public static let upstream = "upstream"
-        /// Of ``Code/subscription``: the contact's bare JID; an invalid JID as it was written.
+        /// For ``Code/subscription``: the contact's bare JID; an invalid JID as written.
         public static let contact = "contact"
-        /// Of ``Code/subscription``: the state before.
+        /// For ``Code/subscription``: the state before.
         public static let before = "before"
-        /// Of ``Code/subscription``: the state after.
+        /// For ``Code/subscription``: the state after.
         public static let after = "after"
     }
 
@@ -60,14 +60,14 @@ extension Record {
     public struct Beginning: Sendable {
         /// The message.
         public let words: Prose
-        /// The ``Detail/source``; nil if a client connected to this program.
+        /// The ``Detail/source``; nil if a client connected to xmpptap.
         public let source: String?
         /// The ``Detail/upstream``; nil if the session is not relayed.
         public let upstream: String?
 
         /// The session is read from a client's log.
         public static let ownLog = Beginning(words: "a session by the client's own log", source: "client-log")
-        /// The session is read from a text log of this program.
+        /// The session is read from a text log of xmpptap.
         public static let textLog = Beginning(words: "a session in a text log", source: "text-log")
         /// The session is read from a server's log.
         public static let serverLog = Beginning(
@@ -76,10 +76,10 @@ extension Record {
         )
         /// The session is read from captured packets.
         public static let packets = Beginning(words: "a session in captured packets", source: "packets")
-        /// The client is this program.
+        /// The client is xmpptap.
         public static let ownClient = Beginning(words: "a session of xmpptap's own", source: "own-client")
 
-        /// The session was recorded.
+        /// Creates the contents of a stored record.
         public init(of record: Record) {
             self.init(
                 words: record.message ?? "",
@@ -88,8 +88,8 @@ extension Record {
             )
         }
 
-        /// The session of a client that has connected to this program, to be relayed.
-        /// - Parameter relay: The address of the proxy whose header named the client.
+        /// Creates the contents for a client that has connected to xmpptap, to be relayed.
+        /// - Parameter relay: The address of the proxy whose PROXY header named the client.
         public init(client: String?, relay: String?, upstream: String) {
             let way = relay.map { " by way of \($0)" } ?? ""
             self.init(
@@ -106,6 +106,6 @@ extension Record {
         }
     }
 
-    /// The ``action`` on an item that this program answered instead of forwarding it.
+    /// The ``action`` on an item that xmpptap answered instead of forwarding it.
     public static let answered = "answered"
 }

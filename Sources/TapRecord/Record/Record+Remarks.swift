@@ -1,7 +1,7 @@
 public import XMPPCore
 
-// Annotations of an item, or of an event without one. Most records have none and are passed on for every stanza:
-// storing these fields separately keeps records small.
+// Annotations of an item or event. Most records have none and are passed on for every stanza: storing these fields
+// separately keeps records small.
 extension Record {
     struct Remarks: Sendable {
         var action: String?
@@ -27,7 +27,7 @@ extension Record {
         }
     }
 
-    /// Puts in the place of each text what `body` makes of it; nil leaves it.
+    /// Replaces each text by the result of `body`; nil keeps the text.
     mutating func changeTexts(_ body: (String) -> String?) {
         if !remarks.isEmpty { remarks[0].changeTexts(body) }
     }
@@ -80,13 +80,13 @@ extension Record {
         set { if newValue != nil || !isPlain { remark.condition = newValue } }
     }
 
-    /// This program's own word for the event, stable from version to version.
+    /// xmpptap's code for the event, stable from version to version.
     public var code: String? {
         get { isPlain ? nil : remark.code }
         set { if newValue != nil || !isPlain { remark.code = newValue } }
     }
 
-    /// Words for people.
+    /// Text for people.
     public var message: Prose? {
         get { isPlain ? nil : remark.message }
         set { if newValue != nil || !isPlain { remark.message = newValue } }
@@ -110,7 +110,7 @@ extension Record {
         set { if newValue != nil || !isPlain { remark.sm = newValue } }
     }
 
-    /// What else is known: counts, features, addresses.
+    /// Other attributes: counts, features, addresses.
     public var details: Attributes? {
         get { isPlain ? nil : remark.details }
         set { if newValue != nil || !isPlain { remark.details = newValue } }

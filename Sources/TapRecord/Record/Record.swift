@@ -1,6 +1,6 @@
 public import XMPPCore
 
-/// One event, as every log, capture, store and view gets it.
+/// One event, as passed to every log, capture, store and view.
 ///
 /// A record is cheap to make: data from the wire is not copied. Its texts are ranges of the *content*, a run of bytes
 /// that is passed along with the record. The content of a whole item is the item itself, with secrets redacted. No sink
@@ -25,14 +25,14 @@ public struct Record: Sendable {
         case tls
         /// Bytes that are not decoded.
         case bytes
-        /// A remark about a session or the program.
+        /// A note about a session or the program.
         case note
-        /// Something went wrong.
+        /// An error.
         case error
         /// One read from the network, at trace.
         case chunk
 
-        /// Whether it is of an item of a stream, rather than of bytes or a remark.
+        /// Whether the record is of an item of a stream, rather than of bytes or a note.
         package var isStreamItem: Bool {
             switch self {
             case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose: true
@@ -51,27 +51,27 @@ public struct Record: Sendable {
     public var time: Timestamp
     /// Nanoseconds since the run began.
     public var monotonic: Int64
-    /// What kind of event it is.
+    /// The kind of event.
     public var kind: Kind
     /// The level at which the text log shows it.
     public var level: Level
-    /// The part of the program that speaks.
+    /// The part of the program that made the record.
     public var part: Part
 
     /// Number of the session within the run, from 1; 0 if the record belongs to none.
     public var session: UInt64
     /// The session's bound full JID, once known.
     public var jid: String?
-    /// The name the session logs in with, until ``jid`` is known.
+    /// The user name of the session's login, until ``jid`` is known.
     public var user: String?
-    /// The domain the client has asked for, until ``jid`` is known.
+    /// The domain that the client requested, until ``jid`` is known.
     public var domain: String?
     /// The client's address, `HOST:PORT`.
     public var remote: String?
 
     /// The direction of the data; nil if the event has none.
     public var direction: Direction?
-    /// Which connection of the session it happened on.
+    /// The connection of the session on which it happened.
     public var leg: Leg?
     /// The stream's number within the leg, from 1; 0 before the first.
     public var epoch: Int = 0
@@ -98,21 +98,21 @@ public struct Record: Sendable {
     public var payloadName: ByteRange?
     /// Namespace of the first child.
     public var payloadNamespace = Namespace.none
-    /// The URI where ``payloadNamespace`` is ``Namespace/other``.
+    /// The URI if ``payloadNamespace`` is ``Namespace/other``.
     public var payloadURI: ByteRange?
 
-    /// The text of ``summary``, which costs less to copy.
+    /// The text of ``summary``, which is cheaper to copy.
     private(set) var summaryText: String?
 
     /// Sequence number of the request that this answers.
     public var answers: UInt64?
-    /// Nanoseconds between that request and this.
+    /// Nanoseconds between that request and this answer.
     public var roundTrip: Int64?
 
-    /// The content is not all that went over the wire.
+    /// The content is only a part of the bytes on the wire.
     public var isTruncated = false
 
-    /// Who made the bytes.
+    /// The originator of the bytes.
     public var origin = Origin.peer
 
     /// One element if the record has any annotations, otherwise empty.
@@ -127,10 +127,10 @@ extension Record {
     }
 }
 
-// In an extension, so that it calls the memberwise initializer: one that sets the properties itself ends with a copy of the
-// record, and a reference more of each of its texts.
+// In an extension, so that it calls the memberwise initializer: an initializer that sets the properties itself ends
+// with a copy of the record, which retains each of its texts.
 extension Record {
-    /// A record with nothing but what every record has.
+    /// Creates a record with the fields that every record has.
     public init(
         sequence: UInt64,
         time: Timestamp,

@@ -1,39 +1,39 @@
 internal import Synchronization
 
-/// Hands each record of a run to the sinks that want it. Sinks can be added and removed, and their levels can change,
+/// Passes each record of a run to the sinks that need it. Sinks can be added and removed, and their levels can change,
 /// while sessions run.
 ///
-/// Each event loop has one ``Producer``, which keeps a copy of the list of sinks. One relaxed
-/// atomic load per record shows whether the list has changed; only then a lock is taken.
+/// Each event loop has one ``Producer``, which keeps a copy of the list of sinks. One relaxed atomic load per record
+/// shows whether the list has changed; only then a lock is taken.
 public final class RecordDispatcher: Sendable {
-    /// The least severe level that any sink wants; a record beyond it need not be made.
+    /// The least severe level that a sink needs; a record beyond it need not be made.
     public let level = RecordLevel(.off)
 
     private let sinks: Mutex<[any Sink]>
-    /// Counts the changes of the sinks and their levels.
+    /// The number of changes to the sinks and their levels.
     private let generation = Atomic<UInt>(0)
 
-    /// A dispatcher for these sinks; with none every record is dropped.
+    /// Creates a dispatcher for these sinks; without sinks, every record is dropped.
     public init(_ sinks: [any Sink]) {
         self.sinks = Mutex(sinks)
         updateLevels()
     }
 
-    /// Hands records to this sink too from now on.
+    /// Adds a sink for later records.
     public func add(_ sink: any Sink) { change { $0.append(sink) } }
 
-    /// Hands no more records to this sink. A producer may still write to it until the producer sees the change, and keeps
-    /// its reference until its next use.
+    /// Removes a sink. A producer may still write to it until the producer sees the change, and keeps its reference
+    /// until its next use.
     public func remove(_ sink: any Sink) { change { sinks in sinks.removeAll { $0 === sink } } }
 
-    /// Replaces a sink by another from now on; does nothing if the sink is unknown.
+    /// Replaces a sink by another for later records; does nothing if the sink is unknown.
     public func replace(_ sink: any Sink, by other: any Sink) {
         change { sinks in
             for index in sinks.indices where sinks[index] === sink { sinks[index] = other }
         }
     }
 
-    /// Reads the sinks' levels again. Call it after the ``Sink/level`` of one has changed.
+    /// Updates the sinks' levels. Call it after a change of a ``Sink/level``.
     public func updateLevels() { change { _ in } }
 
     private func change(_ body: (inout [any Sink]) -> Void) {
@@ -50,22 +50,22 @@ public final class RecordDispatcher: Sendable {
         private var generation: UInt
         private var sinks: [(level: Level, sink: any Sink)]
 
-        /// A producer for the sinks of `dispatcher`, whichever these are at the time.
+        /// Creates a producer for the current sinks of `dispatcher`.
         public init(_ dispatcher: RecordDispatcher) {
             self.dispatcher = dispatcher
             (generation, sinks) = dispatcher.snapshot()
         }
 
-        /// Hands over a record with its texts. Does not block.
+        /// Passes a record with its texts to the sinks. Does not block.
         public func write(_ record: borrowing RedactedRecord, content: Span<UInt8>) {
             update()
-            // By index: to go through the array itself would count a reference more, of it and of each sink.
+            // By index: iterating over the array itself would retain it and each sink.
             for index in sinks.indices where record.record.level <= sinks[index].level {
                 sinks[index].sink.write(record, content: content)
             }
         }
 
-        /// Whether some sink has no room for more, so that sources should stop reading.
+        /// Whether a sink is full, so that sources should stop reading.
         public var isCongested: Bool {
             update()
             for entry in sinks where entry.sink.isCongested { return true }
@@ -84,13 +84,13 @@ public final class RecordDispatcher: Sendable {
     }
 }
 
-/// The level up to which records are made, shared by a ``RecordDispatcher`` and all that make records for it.
+/// The level up to which records are made, shared by a ``RecordDispatcher`` and all code that makes records for it.
 ///
 /// Reading it is one relaxed atomic load; another thread's change is seen soon after.
 public final class RecordLevel: Sendable {
     private let value: Atomic<UInt8>
 
-    /// A level that holds until it is set.
+    /// Creates a level.
     public init(_ level: Level) { value = Atomic(level.rawValue) }
 
     /// The least severe level of records that are made.
@@ -100,19 +100,19 @@ public final class RecordLevel: Sendable {
     public func set(_ level: Level) { value.store(level.rawValue, ordering: .relaxed) }
 }
 
-/// Something that takes every record of a run: a log, a capture, a store, a live view.
+/// A receiver of every record of a run: a log, a capture, a store, a live view.
 ///
-/// A sink cannot tell which source a record came from. It is called from any event loop, often from several at once,
-/// and must not block: slow work is done elsewhere. When its buffer is full the sink sets ``isCongested``, and the
+/// A sink does not know the source of a record. It is called from any event loop, often from several at once, and must
+/// not block: slow work belongs on another thread. When its buffer is full, the sink sets ``isCongested``, and the
 /// sources stop reading until it is false again.
 public protocol Sink: AnyObject, Sendable {
-    /// The least severe level of records this sink wants; records beyond it need not be offered. After a change
-    /// ``RecordDispatcher/updateLevels()`` is to be called.
+    /// The least severe level of records that this sink needs; it need not be given records beyond it. Call
+    /// ``RecordDispatcher/updateLevels()`` after a change.
     var level: Level { get }
 
-    /// Takes one record. `content` holds the record's texts and is gone after the call.
+    /// Takes one record. `content` holds the record's texts and is valid only during the call.
     func write(_ record: borrowing RedactedRecord, content: Span<UInt8>)
 
-    /// Whether the sink has no room for more at the moment.
+    /// Whether the sink's buffer is full.
     var isCongested: Bool { get }
 }

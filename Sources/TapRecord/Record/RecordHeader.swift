@@ -10,32 +10,32 @@ public struct RecordHeader: Sendable, Hashable {
     public var tool: String
     /// When the file was opened.
     public var time: Timestamp
-    /// The ``LogSpec`` by which records were chosen.
+    /// The ``LogSpec`` that selected the records.
     public var level: String
-    /// The filter by which records were chosen, if there was one.
+    /// The filter that selected the records, if any.
     public var filter: String?
-    /// Whether the file is to hold every record up to verbose, with its chunks, and has dropped none so far.
+    /// Whether the file should contain every record up to verbose, with its chunks, and has dropped none so far.
     public var isComplete: Bool
     /// The redaction policy.
     public var redaction: RedactionPolicy
-    /// A random word that all files of one run share, and no other run has.
+    /// A random identifier that all files of one run share, and no other run has.
     public var run: String
     /// The number of records that the same log of the same run has written before, in this file or others; nil if an
     /// older program did not record it.
     public var recordsBefore: UInt64?
-    /// The session whose records alone the file holds; nil is all.
+    /// The only session whose records the file contains; nil for all.
     public var session: UInt64?
-    /// The matches around which alone the file holds records; nil is all.
+    /// The trigger of a file that contains only records around matches; nil for all records.
     public var trigger: Trigger?
 
-    /// Which records a file holds that was recorded around matches.
+    /// The selection of records around matches.
     public struct Trigger: Sendable, Hashable {
-        /// The filter that a match meets.
+        /// The filter that defines a match.
         public var condition: String
-        /// Records of the same session before a match, and after one.
+        /// The number of records of the same session before and after a match.
         public var before, after: Int
 
-        /// Records around matches of a filter.
+        /// Creates a trigger for a filter.
         public init(condition: String, before: Int, after: Int) {
             self.condition = condition
             self.before = before
@@ -43,7 +43,7 @@ public struct RecordHeader: Sendable, Hashable {
         }
     }
 
-    /// The header of a file of this program.
+    /// Creates the header of a file of this program.
     public init(
         tool: String,
         time: Timestamp,
@@ -100,7 +100,7 @@ public struct RecordHeader: Sendable, Hashable {
         return reader.matches(name, "xtap")
     }
 
-    /// Whether a line that may be torn begins as a header of this program does.
+    /// Whether a line that may be incomplete begins like a header of this program.
     public static func beginsAsHeader(_ line: RawSpan) -> Bool {
         let beginning = Array("{\"xtap\":".utf8)
         return line.withUnsafeBytes {
@@ -108,9 +108,9 @@ public struct RecordHeader: Sendable, Hashable {
         }
     }
 
-    /// Reads a header line; fields that are not known are passed over.
+    /// Reads a header line; unknown fields are ignored.
     ///
-    /// Only the version is required of a version that is newer than ours, so that it can be named.
+    /// For a newer schema version, only the version field is required, so that it can be named.
     public init(json line: RawSpan) throws(RecordLineError) {
         self.init(
             tool: "",

@@ -2,28 +2,29 @@ internal import XMPPCore
 
 /// A record read back from a line of a JSON log or capture.
 ///
-/// ``JSONForm`` writes from it the line that it was read from, byte for byte.
+/// ``JSONForm`` writes the line from which it was read, byte for byte.
 public struct RecordLine: Sendable {
     /// The record; its ranges lie in ``content``.
     public private(set) var record: Record
     /// The texts of the record: the item, if the line has it, then the others.
     public private(set) var content: [UInt8] = []
-    /// Fields that this program does not know, verbatim, joined by commas.
+    /// Unknown fields, verbatim, joined by commas.
     public private(set) var unknown: [UInt8] = []
 
-    /// A record as it is when it is made, with a copy of its texts.
+    /// Creates a line of a new record, with a copy of its texts.
     public init(_ redacted: consuming RedactedRecord, content: Span<UInt8>) {
         record = redacted.record
         self.content.append(content)
     }
 
-    /// Changes the numbers of the record and of the request that it answers, of one that was made beside others.
+    /// Changes the numbers of the record and of the request that it answers, for a record made by one of several
+    /// threads.
     package mutating func renumber(_ sequence: UInt64, answers: UInt64?) {
         record.sequence = sequence
         record.answers = answers
     }
 
-    /// The same under the number that it has among records that were made anew, which number others in their own way.
+    /// Returns the record with its number among re-created records, which are numbered separately.
     package func numbered(_ sequence: UInt64) -> RecordLine {
         var line = self
         line.record.sequence = sequence
@@ -50,7 +51,7 @@ public struct RecordLine: Sendable {
         return line
     }
 
-    /// The same of a stream header that no peer sent: `why` it was inferred is a clause that follows "inferred:".
+    /// Returns an inferred stream header: `why` is the reason, a clause that follows "inferred:".
     package func inferred(_ why: String) -> RecordLine {
         var line = self
         line.record.origin = .tap
@@ -61,8 +62,8 @@ public struct RecordLine: Sendable {
 
     /// Reads a line, with or without its newline.
     ///
-    /// What must be there are `sequence`, `time`, `monotonic`, `level` and `kind`. A field that is known but holds
-    /// something else than it should is a fault; one that is not known is kept.
+    /// The fields `sequence`, `time`, `monotonic`, `level` and `kind` are required. A known field with an invalid value
+    /// is an error; an unknown field is kept.
     public init(json line: RawSpan) throws(RecordLineError) {
         record = Record(
             sequence: 0,
@@ -78,7 +79,7 @@ public struct RecordLine: Sendable {
             guard try reader.next() == .objectStart else { throw RecordLineError(.noRecord) }
             while case .name(let slice) = try reader.next() {
                 guard let field = Field.named(slice, reader) else {
-                    // The line's place in the hash chain of its file is its place in no other.
+                    // The line's hash in the chain of its file is not valid in another file.
                     if reader.matches(slice, "chain") { _ = try reader.skipValue() } else { try keep(slice, &reader) }
                     continue
                 }
@@ -104,14 +105,14 @@ public struct RecordLine: Sendable {
         case condition, code, message, sasl, tls, sm, details, origin, xml, base64, edited
         case roundTrip = "round_trip"
 
-        /// By the length of their names, which are compared with the line without making a string.
+        /// The fields by the length of their names, which are compared with the line without making a string.
         private static let byLength: [[(name: [UInt8], field: Field)]] = {
             let names = allCases.map { (name: Array($0.rawValue.utf8), field: $0) }
             let longest = names.map(\.name.count).max() ?? 0
             return (0...longest).map { length in names.filter { $0.name.count == length } }
         }()
 
-        /// The field that a line names; nil if this program does not know it.
+        /// Returns the field with a name; nil if it is unknown.
         static func named(_ slice: JSONReader.Slice, _ reader: borrowing JSONReader) -> Field? {
             guard slice.range.count < byLength.count else { return nil }
             for entry in byLength[slice.range.count] where reader.matches(slice, entry.name) { return entry.field }
@@ -127,12 +128,12 @@ public struct RecordLine: Sendable {
         unknown += reader.raw(value)
     }
 
-    /// Nanoseconds within 73 years, so that sums and differences of a few of them do not overflow.
+    /// Reads nanoseconds below 73 years, so that sums and differences of a few of them do not overflow.
     private func duration(_ slice: JSONReader.Slice, _ reader: JSONReader) -> Int64? {
         reader.nanoseconds(slice).flatMap { $0.magnitude < 1 << 61 ? $0 : nil }
     }
 
-    /// - Returns: whether the value is one that the field can have.
+    /// - Returns: Whether the value is valid for the field.
     private mutating func read(_ field: Field, _ reader: inout JSONReader) throws(JSONError) -> Bool {
         switch try reader.next() {
         case .text(let slice): return readText(field, slice, reader)
@@ -249,7 +250,7 @@ extension Attributes {
     fileprivate init?(_ reader: inout JSONReader) throws(JSONError) {
         self.init()
         while case .name(let slice) = try reader.next() {
-            // Looking a name up costs as much as there are: who writes thousands of facts does so to harm.
+            // Looking up a name takes linear time: thousands of attributes only occur in malicious files.
             guard entries.count < 1000 else { return nil }
             let name = reader.string(slice)
             switch try reader.next() {
@@ -270,16 +271,16 @@ extension Attributes {
     }
 }
 
-/// Why a line is not a record or a header.
+/// The reason why a line is not a record or a header.
 public struct RecordLineError: Error, Sendable, Hashable {
     /// The kind of problem.
     public enum Code: Sendable, Hashable {
         case notJSON(JSONError)
         /// JSON, but not an object.
         case noRecord
-        /// A field that every record has is not there.
+        /// A required field is missing.
         case missingField(String)
-        /// A field holds something that it cannot hold.
+        /// A field has an invalid value.
         case badField(String)
     }
 

@@ -1,21 +1,21 @@
-/// A record that has passed ``Redactor/redact(_:at:)``: what commands hand over, dispatchers take and sinks write.
+/// A record after ``Redactor/redact(_:at:)``: commands, dispatchers and sinks only accept this type.
 ///
-/// This file alone makes one. A record that is read back has passed when it was recorded: it is a ``RecordLine``, which
-/// is made of such a record or by the reader of a stored line.
+/// Only this file creates it. A stored record was redacted when it was recorded: it is a ``RecordLine``, which is made
+/// from a redacted record or by the reader of a stored line.
 public struct RedactedRecord: Sendable {
-    /// The record as it may be shown.
+    /// The redacted record.
     public fileprivate(set) var record: Record
 
     fileprivate init(_ record: consuming Record) { self.record = record }
 }
 
 extension Redactor {
-    /// The stage that every record passes on its way to the sinks.
+    /// Redacts a record on its way to the sinks.
     ///
-    /// It hides the user if only metadata may be shown, and the secrets in texts that the catalogue knows. The item
+    /// It hides the user if only metadata may be shown, and the secrets in texts that the catalogue covers. The item
     /// itself, which contains ``Record/xml`` and the other ranges, was redacted as a whole before the record was made
-    /// of it (``disclose(_:of:)``). The stage does not repeat checks that depend on a text's context, such as a peer's
-    /// words within a sentence (``disclose(text:)``).
+    /// from it (``disclose(_:of:)``). Checks that depend on a text's context, such as a peer's text within a sentence
+    /// (``disclose(text:)``), are not repeated.
     ///
     /// - Parameter domain: The domain of user names.
     public func redact(_ record: consuming Record, at domain: String? = nil) -> RedactedRecord {
@@ -26,7 +26,7 @@ extension Redactor {
 
     private func hide(in record: inout Record, at domain: String?) {
         if policy == .metadata { hidePeople(in: &record, at: domain) }
-        // Most records hold nothing but what has passed by and been looked at.
+        // Most records contain only parts that were already checked.
         if policy != .none, !record.isPlain { hideSecrets(in: &record) }
     }
 

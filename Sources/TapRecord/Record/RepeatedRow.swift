@@ -1,6 +1,6 @@
 internal import XMPPCore
 
-/// The row above, and how often it has come again since.
+/// The row above, and its number of repetitions.
 struct RepeatedRow: Sendable {
     private var kind: [UInt8] = []
     private var text: [UInt8] = []
@@ -8,7 +8,7 @@ struct RepeatedRow: Sendable {
     private var session: UInt64 = 0
     private var count = 0
 
-    /// Whether a row says what the last one said; it is counted then.
+    /// Whether a row repeats the last one; if so, counts it.
     mutating func counts(
         _ kind: borrowing LineBuffer,
         _ text: borrowing LineBuffer,
@@ -22,7 +22,7 @@ struct RepeatedRow: Sendable {
         return true
     }
 
-    /// Whether a record says again and again that all is as it was.
+    /// Whether a record is a repeated confirmation without news.
     static func isChatter(_ record: borrowing Record, _ content: Span<UInt8>) -> Bool {
         guard record.kind == .stanza || record.kind == .element else { return record.kind == .whitespace }
         let name = content.slice(record.name ?? .empty)
@@ -44,7 +44,7 @@ struct RepeatedRow: Sendable {
         self.text.append(text.utf8)
     }
 
-    /// Forgets the row; gives how often it came again.
+    /// Clears the row; returns its number of repetitions.
     mutating func end() -> Int {
         defer {
             count = 0

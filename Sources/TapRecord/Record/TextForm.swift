@@ -9,16 +9,17 @@ internal import XMPPCore
 /// 2026-11-21T17:22:45.008Z warn [3 1024@192.168.1.1/iOS_V1.0] net: the server is slow to read (log-congested)
 /// ```
 ///
-/// The first two are XMPPFramework's form: the item as it went over the wire. The others tell a event: an item by
-/// its head and its summary, or a remark of a part of the program. Each line has the day and the offset from UTC: lines are
-/// filtered, sorted and merged by other programs, and files are rotated. Every text from the wire is escaped (``LineBuffer/appendEscaped(_:)-(RawSpan)``);
-/// the only other escape sequences are the colours, which the form adds itself.
+/// The first two are XMPPFramework's form: the item as sent on the wire. The others describe an event: an item by its
+/// head and its summary, or a note from a part of the program. Each line has the day and the offset from UTC, since
+/// lines are filtered, sorted and merged by other programs, and files are rotated. Every text from the wire is escaped
+/// (``LineBuffer/appendEscaped(_:)-(RawSpan)``); the only other escape sequences are the colours, which the form adds
+/// itself.
 public struct TextForm: ~Copyable, Sendable {
-    /// How the lines look.
+    /// The style of the lines.
     public struct Style: Sendable, Hashable {
-        /// A text over 2 KiB is cut in its middle, with a note; for terminals, never for files.
+        /// A text over 2 KiB is cut in its middle, with a note; for terminals, not for files.
         public var cutsLongTexts = false
-        /// How to see such a text whole, as the note says it.
+        /// The advice in that note for seeing the whole text.
         public var cutAdvice = ""
         /// Levels and directions are coloured; for terminals without `NO_COLOR`.
         public var isColoured = false
@@ -26,27 +27,27 @@ public struct TextForm: ~Copyable, Sendable {
         public var indentsXML = false
         /// Shows the text of messages beside the summary, as far as the record has it.
         public var showsBodies = false
-        /// Long ids in summaries are shown by their beginning; for rows.
+        /// Long ids in summaries are cut to their beginning; for rows.
         var shortensIDs = false
         /// The zone of the times; default UTC.
         public var zone = LocalZone.utc
 
-        /// The style of a file.
+        /// Creates the style of a file.
         public init() {}
     }
 
     let style: Style
     private var timestamps: TimestampWriter
-    /// A text in the making, kept for its memory.
+    /// A buffer for one text, stored to reuse the memory.
     private var body: [UInt8] = []
 
-    /// A form of that style.
+    /// Creates a form with a style.
     public init(style: Style = Style()) {
         self.style = style
         timestamps = TimestampWriter(zone: style.zone)
     }
 
-    /// Appends the lines of a record that are to be shown: the item, then the telling; `content` holds its texts.
+    /// Appends the shown lines of a record: the item, then the description; `content` holds its texts.
     public mutating func append(
         _ record: borrowing Record,
         content: Span<UInt8>,
@@ -135,8 +136,8 @@ public struct TextForm: ~Copyable, Sendable {
     private static let keptStart = 1200
     private static let keptEnd = 600
 
-    /// Who it is of. What would end the brackets is escaped: a resource, or the name in a failed login, must not look like an
-    /// item to those who read the log.
+    /// Appends the session's JID or user. A closing bracket is escaped: a resource, or the name in a failed login, must
+    /// not look like an item to readers of the log.
     private func appendWho(_ who: Span<UInt8>, to line: inout LineBuffer) {
         guard who.firstIndex(of: 0x5D) != nil else { return appendWire(who, to: &line) }
         var start = 0
@@ -148,7 +149,7 @@ public struct TextForm: ~Copyable, Sendable {
         appendWire(who.extracting(start...), to: &line)
     }
 
-    /// A summary or a value, whose ids may be shortened.
+    /// Appends a summary or a value, whose ids may be shortened.
     private func appendValue(_ text: Span<UInt8>, to line: inout LineBuffer) {
         guard style.shortensIDs, text.count >= LineBuffer.longID else { return appendWire(text, to: &line) }
         var start = 0
@@ -177,7 +178,7 @@ public struct TextForm: ~Copyable, Sendable {
 }
 
 extension Span<UInt8> {
-    /// The largest offset up to `limit` at which no UTF-8 character is cut.
+    /// Returns the largest offset up to `limit` that does not split a UTF-8 character.
     func characterBoundary(notAfter limit: Int) -> Int {
         var offset = limit
         while offset > limit - 3, offset > 0, self[offset] & 0xC0 == 0x80 { offset -= 1 }
@@ -191,7 +192,7 @@ extension Record {
 }
 
 extension Record.Kind {
-    /// Whether the record is of bytes that went over the wire, rather than a remark.
+    /// Whether the record is of bytes on the wire, rather than a note.
     fileprivate var isItem: Bool {
         switch self {
         case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose, .bytes, .chunk: true
@@ -223,7 +224,7 @@ extension TextForm {
         PrettyForm.append(xml, to: &line) { appendWire($0, to: &$1) }
     }
 
-    /// ` iq result 192.168.1.1 → iOS_V1.0 id=7 roster: 1 contact: a@b; 1.2 kB 38 ms`
+    /// Appends the head, such as ` iq result 192.168.1.1 → iOS_V1.0 id=7 roster: 1 contact: a@b; 1.2 kB 38 ms`.
     package mutating func appendHead(
         _ record: borrowing Record,
         _ content: Span<UInt8>,
@@ -247,7 +248,7 @@ extension TextForm {
             line.append(" id=")
             appendWire(content.slice(id), to: &line)
         }
-        // Set apart: the summary may end with another size.
+        // The semicolon separates the size from the summary, which may end with another size.
         line.append(appendContent(record, content, to: &line) ? "; " : " ")
         line.append(size: record.length)
         if record.kind == .chunk || record.kind == .bytes {
@@ -276,7 +277,7 @@ extension TextForm {
     /// Appends the summary, the attributes, and annotations: ` roster: 1 contact: a@b`, ` SCRAM-SHA-1, client nonce
     /// bytes 16`. For an error, the annotation is its text, which follows its condition.
     ///
-    /// - Returns: whether there was something to say.
+    /// - Returns: Whether anything was appended.
     mutating func appendContent(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
         var isTold = appendSummary(record, content, to: &line)
         if style.showsBodies, appendBody(record, content, to: &line) { isTold = true }
@@ -298,10 +299,10 @@ extension TextForm {
 
     private func append(_ details: Attributes?, of name: Span<UInt8>, _ isTold: inout Bool, to line: inout LineBuffer) {
         for entry in details?.entries ?? [] where entry != Self.beginning {
-            // Their value says what they are.
+            // Their values need no name.
             let isNameless = entry.name == "mechanism" || entry.name == "step"
             let value = entry.value.text
-            // A step is often what the element is called.
+            // A step is often named like the element.
             if isNameless, name.equals(value.utf8.span) { continue }
             line.append(isTold ? ", " : " ")
             isTold = true
@@ -313,7 +314,7 @@ extension TextForm {
         }
     }
 
-    /// What `<auth/>` and its like do anyway.
+    /// The step that `<auth/>` and similar elements always have.
     private static let beginning = Attributes.Entry(name: "step", value: "begin")
 
     /// Appends ` FROM → TO`, with the session's own full JID by its resource. A stanza's missing address is replaced by
@@ -342,7 +343,7 @@ extension TextForm {
 
     /// - Parameters:
     ///   - jid: The session's full JID; empty if there is none.
-    ///   - isOwn: Whether a missing address is that one, else its account's bare one.
+    ///   - isOwn: Whether the full JID replaces a missing address, instead of its account's bare JID.
     private func appendAddress(
         _ range: ByteRange?,
         _ content: Span<UInt8>,
@@ -368,7 +369,7 @@ extension TextForm {
 
     /// Appends the item's summary; for a record without one, as in older captures, the kind of its payload.
     ///
-    /// - Returns: whether there was something to say.
+    /// - Returns: Whether anything was appended.
     private func appendSummary(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
         guard let words = record.summaryText ?? payload(record, content) else { return false }
         line.append(0x20)
@@ -376,7 +377,7 @@ extension TextForm {
         return true
     }
 
-    /// ` "Wherefore art thou?"`
+    /// Appends the text of a message, such as ` "Wherefore art thou?"`.
     private mutating func appendBody(
         _ record: borrowing Record,
         _ content: Span<UInt8>,
@@ -402,15 +403,15 @@ extension TextForm {
         )
     }
 
-    /// A detail's name as words: `sent_stanzas` is `sent stanzas`.
+    /// Appends a detail's name as words: `sent_stanzas` is `sent stanzas`.
     private func appendName(_ name: String, to line: inout LineBuffer) {
         let start = line.count
         line.appendEscaped(name)
         line.replace(0x5F, by: 0x20, from: start)
     }
 
-    /// ` MESSAGE (2.3 s; sent stanzas 4, received stanzas 5)`, the direction it is about, and from warn on the code and
-    /// condition.
+    /// Appends ` MESSAGE (2.3 s; sent stanzas 4, received stanzas 5)`, the direction it is about, and from warn on the
+    /// code and condition.
     func appendRemark(_ record: borrowing Record, to line: inout LineBuffer) {
         line.append(0x20)
         let start = line.count
@@ -465,7 +466,7 @@ extension TextForm {
 }
 
 extension Record {
-    /// Whether a detail is there for machines only, because the message says it.
+    /// Whether a detail is only for programs, because the message contains it.
     fileprivate func tellsInWords(_ entry: Attributes.Entry) -> Bool {
         let detail = entry.name
         return switch code {
@@ -480,7 +481,8 @@ extension Record {
         }
     }
 
-    /// Whether the text log shows that detail of a session's end: what neither its words nor the lines before have said.
+    /// Whether the text log shows a detail of a session's end: those that neither its message nor earlier lines
+    /// contain.
     private static func tellsInFigures(_ entry: Attributes.Entry) -> Bool {
         switch entry.name {
         case "kind": entry.value != "client"

@@ -1,6 +1,6 @@
 internal import XMPPCore
 
-/// Colours pieces of XML: a tag, or a run of text.
+/// Colours pieces of XML: a tag, or text.
 enum XMLColours {
     private static let longestValue = 160
     private static let keptStart = 80
@@ -33,7 +33,7 @@ enum XMLColours {
         }
     }
 
-    /// A name, a value or a text, in its middle only its size if it is long.
+    /// Appends a name, a value or a text; the middle of a long one is replaced by its size.
     private static func appendValue(_ text: Span<UInt8>, to line: inout LineBuffer) {
         guard text.count > longestValue else { return line.appendEscaped(text.bytes) }
         let start = text.characterBoundary(notAfter: keptStart)

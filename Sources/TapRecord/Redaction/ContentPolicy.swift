@@ -4,16 +4,16 @@ import XMPPCore
 ///
 /// They show only content known to be harmless, so that unknown extensions are hidden. All text is hidden, except for
 /// the texts of the protocol itself. Of attributes, ``RedactionPolicy/metadata`` shows only those that give the kind,
-/// size or time of something. ``RedactionPolicy/bodies`` shows all but names chosen by people, and those of namespaces
-/// that this program does not know.
+/// size or time of something. ``RedactionPolicy/bodies`` shows all but names chosen by people, and those of unknown
+/// namespaces.
 enum ContentPolicy {
     /// The treatment of a text or a value.
     enum Fate: Sendable {
         case shown
         case hidden
-        /// An address, of which a pseudonym is shown.
+        /// An address, shown as a pseudonym.
         case address
-        /// Shown if it is a value that the protocol defines: anything else was written by a user.
+        /// Shown if it is a value that the protocol defines: other values were written by a user.
         case word(Vocabulary)
     }
 
@@ -23,12 +23,12 @@ enum ContentPolicy {
         case show
         /// From -128 to 127 (RFC 6121 §4.7.2.3).
         case priority
-        /// A number that is not negative (XEP-0059).
+        /// A non-negative number (XEP-0059).
         case figure
-        /// The name of a mechanism (RFC 4422 §3.1), or of a task that is named like one (XEP-0480).
+        /// The name of a mechanism (RFC 4422 §3.1), or of a task with a similar name (XEP-0480).
         case mechanism
 
-        /// Whether a text, white space around it apart, is such a value.
+        /// Whether a text, without surrounding white space, is such a value.
         func holds(_ text: [UInt8]) -> Bool {
             let text = text.span.trimmed
             switch self {
@@ -38,7 +38,7 @@ enum ContentPolicy {
                 return text.count <= 5 && number.map { -128...127 ~= $0 } ?? false
             case .figure: return text.first(in: 0..<text.count) { $0 &- 0x30 >= 10 } == nil
             case .mechanism:
-                // Twenty by the letter; there are longer ones.
+                // RFC 4422 allows twenty characters; longer names exist.
                 return text.count <= 40 && text.first(in: 0..<text.count) { !Self.isInMechanism($0) } == nil
             }
         }
@@ -50,7 +50,7 @@ enum ContentPolicy {
 
     // MARK: Text
 
-    /// What becomes of the text directly inside an element.
+    /// Returns the treatment of the text directly inside an element.
     static func text(in name: Span<UInt8>, _ namespace: Namespace, _ policy: RedactionPolicy) -> Fate {
         guard policy.hidesTexts else { return .shown }
         switch namespace {
@@ -82,7 +82,7 @@ enum ContentPolicy {
 
     // MARK: Attributes
 
-    /// What becomes of the value of an attribute, by its local name and the namespace of its element.
+    /// Returns the treatment of an attribute's value, by its local name and the namespace of its element.
     static func value(of attribute: Span<UInt8>, _ namespace: Namespace, _ policy: RedactionPolicy) -> Fate {
         switch policy {
         case .none, .secrets: return .shown
@@ -101,17 +101,17 @@ enum ContentPolicy {
         }
     }
 
-    /// Attributes that hold what somebody has written, on whatever element.
+    /// Attributes that contain user-written text, on any element.
     private static let givenNames: [StaticString] = [
         "filename", "desc", "description", "title", "caption", "alt", "nick", "label",
     ]
 
-    /// Attributes that hold an address, on whatever element.
+    /// Attributes that contain an address, on any element.
     private static let addresses: [StaticString] = [
         "from", "to", "jid", "by", "initiator", "responder", "sender", "recipient", "owner", "with", "creator-jid",
     ]
 
-    /// Attributes that say what kind of thing something is, how large, how many, when: on whatever element.
+    /// Attributes with the kind, size, number or time of something, on any element.
     private static let harmless: [StaticString] = [
         "id", "type", "version", "stamp", "h", "max", "code", "affiliation", "role", "subscription", "ask", "approved",
         "mechanism", "action", "category", "var", "seconds", "width", "height", "bytes", "size", "expires", "expiry",
@@ -127,7 +127,7 @@ enum ContentPolicy {
 }
 
 extension Span<UInt8> {
-    /// These bytes without white space around them.
+    /// These bytes without surrounding white space.
     fileprivate var trimmed: Span<UInt8> {
         @_lifetime(copy self)
         get {

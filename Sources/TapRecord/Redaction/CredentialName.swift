@@ -1,10 +1,10 @@
 import XMPPCore
 
-/// What people call credentials: in forms, properties and parameters of URLs, in whatever spelling.
+/// Common names of credentials: in forms, properties and parameters of URLs, in any spelling.
 enum CredentialName {
-    /// The secret that a form's field or a property of that name holds; nil is none.
+    /// Returns the secret in a form field or property with this name; nil if there is none.
     ///
-    /// Capitals and what separates words count for nothing: `pass_word`, `new-pass` and `userPassword` are passwords.
+    /// Case and separators are ignored: `pass_word`, `new-pass` and `userPassword` are passwords.
     static func kind(of name: [UInt8]) -> SecretKind? {
         let letters = letters(of: name.span)
         let text = letters.span
@@ -16,7 +16,7 @@ enum CredentialName {
         return holdsWord(name) ? .formSecret : nil
     }
 
-    /// The secret in an element of that name, which no protocol defines; nil if it is not a credential's.
+    /// Returns the secret in an element with this name that no protocol defines; nil if the name is not a credential's.
     static func kind(ofElement name: Span<UInt8>) -> SecretKind? {
         guard SecretNames.mayBeCredential(name) else { return nil }
         let bytes = name.indices.map { name[$0] }
@@ -27,13 +27,13 @@ enum CredentialName {
         return letters.span.holds("token") ? .token : .key
     }
 
-    /// The secret in an attribute of that name, which no protocol defines; nil if it is not a credential's. `key` alone is what
-    /// entries of lists are called.
+    /// Returns the secret in an attribute with this name that no protocol defines; nil if the name is not a
+    /// credential's. `key` alone is excluded: list entries use it.
     static func kind(ofAttribute name: Span<UInt8>) -> SecretKind? {
         name.equalsIgnoringCase("key") ? nil : kind(ofElement: name)
     }
 
-    /// Whether a word of a text that need not be XML is a credential's name.
+    /// Whether a word of a text, which need not be XML, is a credential's name.
     static func occurs(in text: Span<UInt8>) -> Bool {
         var start = 0
         for index in 0...text.count {
@@ -47,14 +47,14 @@ enum CredentialName {
         return false
     }
 
-    /// Whether a parameter of a URL is a credential by its name, which may be percent-encoded.
+    /// Whether a URL parameter is a credential by its name, which may be percent-encoded.
     static func isParameter(_ name: Span<UInt8>) -> Bool {
         let letters = letters(of: name)
         let text = letters.span
         return parameters.contains { text.equals($0) } || parameterEndings.contains { text.ends(with: $0) }
     }
 
-    /// Whether a parameter of a URL, whose name may be percent-encoded, hands out a token in advance (XEP-0379,
+    /// Whether a URL parameter, whose name may be percent-encoded, contains a pre-authentication token (XEP-0379,
     /// XEP-0401).
     static func isPreauth(_ name: Span<UInt8>) -> Bool {
         let letters = letters(of: name)
@@ -70,20 +70,20 @@ enum CredentialName {
         "key", "authdata", "authorization", "jwt", "cookie",
     ]
     private static let secretWords: [StaticString] = ["pass", "pwd", "pw", "pin", "otp", "totp"]
-    /// Words that end like a password and are none.
+    /// Words that end like a password but are not one.
     private static let innocent: [StaticString] = ["bypass", "compass", "trespass", "surpass"]
 
-    /// Parameters that are credentials, as the field's services and storage providers name them.
+    /// Parameters that are credentials, as common services and storage providers name them.
     private static let parameters: [StaticString] = [
         "token", "sig", "signature", "hmac", "mac", "jwt", "passwd", "pwd", "pass", "passphrase", "passcode", "secret",
         "key", "apikey", "auth", "authorization", "credential", "credentials",
     ]
-    /// How names of such parameters end: `client_secret`, `X-Amz-Signature`.
+    /// Endings of such parameters: `client_secret`, `X-Amz-Signature`.
     private static let parameterEndings: [StaticString] = [
         "token", "secret", "password", "signature", "credential", "apikey",
     ]
 
-    /// The letters and digits of a name, percent-encoded ones too, in small letters.
+    /// Returns the letters and digits of a name, including percent-encoded ones, in lower case.
     private static func letters(of name: Span<UInt8>) -> [UInt8] {
         var letters: [UInt8] = []
         letters.reserveCapacity(name.count)
@@ -93,7 +93,8 @@ enum CredentialName {
         return letters
     }
 
-    /// Whether one of a name's words is a credential's, digits behind it apart: of `userPass2` they are `user` and `pass`.
+    /// Whether one of a name's words is a credential's, ignoring digits after it: those of `userPass2` are `user` and
+    /// `pass`.
     private static func holdsWord(_ name: [UInt8]) -> Bool {
         var word: [UInt8] = []
         var wasSmall = false
@@ -155,13 +156,13 @@ extension UInt8 {
 }
 
 extension Span<UInt8> {
-    /// Whether one of the words stands somewhere in these bytes.
+    /// Whether these bytes contain one of the words.
     func holds(one words: [StaticString]) -> Bool {
         for word in words where holds(word) { return true }
         return false
     }
 
-    /// Whether the word stands somewhere in these bytes.
+    /// Whether these bytes contain the word.
     func holds(_ word: StaticString) -> Bool {
         let length = word.utf8CodeUnitCount
         guard length > 0, count >= length else { return false }

@@ -11,7 +11,7 @@ package enum Placeholder {
         bytes += "#\(number)]".utf8
     }
 
-    /// The placeholder of a value without a number.
+    /// Returns the placeholder of a value without a number.
     static func text(_ kind: SecretKind, size: Int) -> String {
         var bytes: [UInt8] = []
         append(kind, 0, size: size, to: &bytes)
@@ -20,7 +20,7 @@ package enum Placeholder {
 
     /// Returns the end of the placeholder at `index`; nil if there is none.
     package static func end(in bytes: Span<UInt8>, at index: Int, before limit: Int) -> Int? {
-        // The longest kind, a size and a number have room in this.
+        // The longest kind, a size and a number fit into this.
         let limit = min(limit, bytes.count, index + 64)
         guard index < limit, bytes[index] == 0x5B else { return nil }
         for end in index..<limit where bytes[end] == 0x5D {
@@ -29,7 +29,7 @@ package enum Placeholder {
         return nil
     }
 
-    /// The placeholders in `bytes`, each once, in order.
+    /// Returns the placeholders in `bytes`, each once, in order.
     package static func all(in bytes: Span<UInt8>) -> [String] {
         var found: [String] = []
         for index in bytes.indices where bytes[index] == 0x5B {

@@ -1,18 +1,18 @@
 public import XMPPCore
 
-/// What may be shown of an event.
+/// The result of redacting an event.
 public enum Disclosure: Sendable {
-    /// The bytes as they are: they hold no secret, or the user wants to see them.
+    /// The bytes unchanged: they contain no secret, or the user wants to see secrets.
     case verbatim
-    /// Other bytes in their place.
+    /// Other bytes instead.
     case redacted(Redaction)
-    /// No bytes at all, since they have not been checked: only their position and number.
+    /// No bytes, since they have not been checked: only their position and number.
     case withheld
 }
 
 /// An item with its secrets removed, and the new positions of its parts.
 public struct Redaction: Sendable {
-    /// A secret that was taken out.
+    /// A removed secret.
     struct Edit: Sendable {
         /// The range in the original item.
         var range: ByteRange
@@ -20,12 +20,12 @@ public struct Redaction: Sendable {
         var length: Int32
     }
 
-    /// The item as it may be shown.
+    /// The redacted item.
     public let bytes: [UInt8]
     /// Ascending, never overlapping.
     let edits: [Edit]
 
-    /// Returns the range in ``bytes`` of a run of the item's bytes; nil if a secret hides part of it.
+    /// Returns the range in ``bytes`` of a range of the item; nil if a secret hides part of it.
     public func carry(_ range: ByteRange) -> ByteRange? {
         var shift = 0
         var growth = 0

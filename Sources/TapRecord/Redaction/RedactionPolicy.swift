@@ -1,13 +1,13 @@
 /// The content hidden from every sink: logs, captures, stores, error texts. The raw value is used in a file's header.
 ///
-/// Each hides what the one before it hides, and more.
+/// Each case hides everything that the previous one hides, and more.
 public enum RedactionPolicy: String, Sendable, Hashable, CaseIterable {
-    /// Nothing: passwords, tokens and proofs are shown as they are. Only when the user asked for it.
+    /// Nothing: passwords, tokens and proofs are shown unchanged. Only if the user requested it.
     case none
     /// Secrets, by the catalogue of rules.
     case secrets
-    /// What people write to each other and about themselves, too: bodies, subjects, statuses, names, files, forms, in
-    /// whatever they are wrapped. Addresses, ids and the protocol's own words are shown.
+    /// Secrets and everything that people write to each other and about themselves: bodies, subjects, statuses, names,
+    /// files, forms, in any wrapping. Addresses, ids and the protocol's own words are shown.
     case bodies
     /// Everything except kind, time, size, sender and recipient; the local part and resource of addresses are
     /// pseudonyms.

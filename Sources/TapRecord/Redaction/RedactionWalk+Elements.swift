@@ -32,7 +32,7 @@ extension RedactionWalk {
             hidden = nil
         case .secret(let kind):
             frame = Frame(text: .secret(kind), guardKind: kind, isLocked: true)
-            // No protocol defines its attributes: one may be the secret itself.
+            // Its attributes are undefined: one may be the secret itself.
             if reader.namespace.isUnknown { hidden = kind }
         case .sized(let kind): frame = Frame(text: .sized(kind), guardKind: kind, isLocked: true)
         case .guarded(let kind):
@@ -94,7 +94,7 @@ extension RedactionWalk {
         let value = meaning(attribute, item)
         switch ContentPolicy.value(of: name, reader.namespace, policy) {
         case .shown:
-            // Whatever it is for: an item may be called by an address (XEP-0402), and so may a stanza.
+            // For any attribute: an item may have an address as its id (XEP-0402), and so may a stanza.
             guard policy == .metadata, value.bytes.contains(0x40) else { return false }
             showPseudonym(of: value)
         case .hidden, .word: hide(value, .value)
@@ -177,8 +177,8 @@ extension RedactionWalk {
 
     // MARK: Special elements
 
-    /// A header of HTTP that carries a credential: `Authorization`, `Cookie` and their kin; of an upload slot every one
-    /// but `Expires`, since no other is public (XEP-0363 §5).
+    /// Whether an HTTP header carries a credential: `Authorization`, `Cookie` and similar; for an upload slot, all
+    /// except `Expires`, since no other is public (XEP-0363 §5).
     private mutating func isSecretHeader(_ item: Span<UInt8>) -> Bool {
         let isSlot = reader.namespace == .httpUpload
         guard let name = attribute("name", item) else { return isSlot }
@@ -187,13 +187,13 @@ extension RedactionWalk {
         return text.span.holds(one: ["authorization", "cookie", "token", "secret", "api-key", "apikey", "signature"])
     }
 
-    /// What kind of secret a form's field is; nil is none.
+    /// Returns the kind of secret in a form field; nil if there is none.
     private mutating func fieldKind(_ item: Span<UInt8>) -> SecretKind? {
         let type = attribute("type", item).map(Self.lowered)
         let name = attribute("var", item) ?? []
         let kind = CredentialName.kind(of: name)
         if type?.span.equals("text-private") ?? false {
-            // A table of results tells its fields' types once, mostly in front.
+            // A table of results gives the types of its fields once, usually at its beginning.
             if privateFields.insert(name).inserted, hasShownField { needsSecondWalk = true }
             return kind ?? .formSecret
         }
@@ -217,7 +217,7 @@ extension RedactionWalk {
         "url", "date", "misc", "text",
     ]
 
-    /// The node to which a push notification is published is a secret; it was passed on the way here.
+    /// Hides the node to which a push notification is published; the node precedes this element.
     private mutating func hideNode(_ item: Span<UInt8>) {
         for index in frames.indices.reversed() {
             guard let node = frames[index].node else { continue }

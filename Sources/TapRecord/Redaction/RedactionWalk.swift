@@ -1,9 +1,9 @@
 import XMPPCore
 
-/// A walk through one item, which finds the secrets and replaces them.
+/// A pass over one item, which finds the secrets and replaces them.
 ///
-/// A struct, so that the compiler checks exclusive access to the state that changes at every tag. The ``Redactor`` accesses it once for
-/// each item.
+/// A struct, so that the compiler checks exclusive access to the state that changes at every tag. The ``Redactor``
+/// accesses it once for each item.
 struct RedactionWalk: ~Copyable {
     let policy: RedactionPolicy
     let registry: SecretRegistry
@@ -13,11 +13,11 @@ struct RedactionWalk: ~Copyable {
     var frames: [Frame] = []
     private var wireText = WireText()
     var value = WireText()
-    /// The mechanism named last within the item.
+    /// The last mechanism named within the item.
     var mechanism = SASLMechanism.other
-    /// Fields that the form's own description calls private, by their `var`.
+    /// Fields that the form's description declares private, by their `var`.
     var privateFields: Set<[UInt8]> = []
-    /// Whether a field has been shown, which a description further on may call private.
+    /// Whether a field has been shown that a later description may declare private.
     var hasShownField = false
     /// Offsets of elements that contain a value and its name, if the name is a credential's.
     var privatePairs: Set<Int32> = []
@@ -29,17 +29,17 @@ struct RedactionWalk: ~Copyable {
         var text: Text
         /// Kind of secret of inner elements without a rule; nil if they are shown.
         var guardKind: SecretKind?
-        /// Nothing inside is shown, whatever rule there is.
+        /// Everything inside is hidden, regardless of rules.
         var isLocked = false
-        /// The `node` of a pubsub element, in case a push notification comes.
+        /// The `node` of a pubsub element, in case a push notification follows.
         var node: ByteRange?
         /// Offset of an element that contains a value and its name.
         var pair: Int32?
-        /// Elements inside that no rule knows are secrets.
+        /// Unknown elements inside are secrets.
         var guardsUnknown = false
     }
 
-    /// What becomes of the text directly inside an element.
+    /// The treatment of the text directly inside an element.
     enum Text {
         case shown
         case secret(SecretKind)
@@ -48,11 +48,11 @@ struct RedactionWalk: ~Copyable {
         case guarded(SecretKind)
         case sasl(SASLMessage.Role)
         case query
-        /// Of an address a pseudonym is shown.
+        /// An address is shown as a pseudonym.
         case address
         /// Shown if the protocol defines the value.
         case word(ContentPolicy.Vocabulary)
-        /// The name of the value beside it, in an element that begins there.
+        /// The name of a value beside it, in an element that begins at this offset.
         case pairName(Int32)
     }
 
@@ -70,13 +70,13 @@ struct RedactionWalk: ~Copyable {
         self.registry = registry
     }
 
-    /// What may be shown of the decoder's last event, which is a whole item.
+    /// Redacts the decoder's last event, which is a whole item.
     mutating func redact(_ decoder: borrowing StreamDecoder, isHeader: Bool) -> Disclosure {
         reader.begin(decoder)
         return redactItem(decoder.bytes, isHeader: isHeader)
     }
 
-    /// What may be shown of an item outside a stream.
+    /// Redacts an item outside a stream.
     mutating func redact(item: Span<UInt8>) -> Disclosure {
         reader.begin()
         return redactItem(item, isHeader: false)
@@ -86,7 +86,7 @@ struct RedactionWalk: ~Copyable {
         defer { reset() }
         var isWhole = walk(item)
         if isWhole, needsSecondWalk {
-            // All that there is to know of the item is known now.
+            // The first pass has collected all facts about the item.
             reader.rewind()
             forgetWalk()
             isWhole = walk(item)
@@ -139,7 +139,7 @@ struct RedactionWalk: ~Copyable {
         case .sized(let kind): hide(wireText, kind, isSized: true)
         case .guarded(let kind): if !isWhitespace(wireText.bytes) { hide(wireText, kind) }
         case .sasl(let role):
-            // `=` is an empty message, and shown.
+            // `=` is an empty message; it is shown.
             guard !isWhitespace(wireText.bytes), SASLMessage.read(wireText.bytes.span) != .empty else { return }
             hide(wireText, SASLMessage.kind(wireText.bytes.span, role, mechanism: mechanism))
         case .query: hideQuery(in: wireText)
@@ -160,7 +160,7 @@ struct RedactionWalk: ~Copyable {
 
     // MARK: Secrets
 
-    /// Hides all of a run.
+    /// Hides a whole text.
     mutating func hide(_ text: WireText, _ kind: SecretKind, isSized: Bool = false) {
         let bytes = text.bytes.span
         guard !bytes.isEmpty, !Placeholder.isPlaceholder(bytes) else { return }
@@ -171,13 +171,13 @@ struct RedactionWalk: ~Copyable {
     mutating func showPseudonym(of text: WireText) {
         guard !text.bytes.isEmpty, !Placeholder.isPlaceholder(text.bytes.span) else { return }
         let address = String(decoding: text.bytes, as: UTF8.self)
-        // The domain alone is what it was; one that is written with references stays as it is written.
+        // A domain alone is its own pseudonym; if it is written with references, it stays as written.
         guard let pseudonym = registry.pseudonym(of: address) else { return hide(text, .address) }
         guard pseudonym != address else { return }
         secrets.append(Secret(range: text.range, kind: .address, number: 0, size: nil, pseudonym: pseudonym))
     }
 
-    /// Hides keys and tokens of URLs in a run, or in its part before `end`.
+    /// Hides keys and tokens of URLs in a text, or in its part before `end`.
     mutating func hideKeys(in text: WireText, before end: Int? = nil) {
         let bytes = text.bytes.span
         let finds = SecretText.find(in: bytes.extracting(0..<(end ?? bytes.count)), registry)
@@ -192,7 +192,7 @@ struct RedactionWalk: ~Copyable {
         }
     }
 
-    /// Hides the query of a URL, and remembers it and the URL for the messages in which the URL will be sent on.
+    /// Hides the query of a URL, and remembers both for the messages in which the URL will be sent.
     mutating func hideQuery(in text: WireText) {
         let bytes = text.bytes.span
         let query = text.bytes.firstIndex(of: 0x3F).map { $0 + 1 } ?? bytes.count
@@ -205,7 +205,7 @@ struct RedactionWalk: ~Copyable {
             )
         }
         guard query < bytes.count else { return hideKeys(in: text) }
-        // Check the part before the query as any other text.
+        // Check the part before the query like any other text.
         hideKeys(in: text, before: query)
         guard !Placeholder.isPlaceholder(bytes.extracting(query..<bytes.count)) else { return }
         // Hide the fragment with the query, numbered by the query alone.
@@ -245,7 +245,7 @@ struct RedactionWalk: ~Copyable {
         return Redaction(bytes: bytes, edits: edits)
     }
 
-    /// Sorts the secrets, and joins those that overlap or touch. Whether a node is a secret is known only after what follows it.
+    /// Sorts the secrets, and joins those that overlap or touch. Later elements decide whether a node is a secret.
     private mutating func joinSecrets(_ item: Span<UInt8>) {
         guard !SpanUnion.areSeparate(secrets.count, { secrets[$0].range.range }) else { return }
         secrets = SpanUnion.join(secrets.map(\.range.range)).map { union in

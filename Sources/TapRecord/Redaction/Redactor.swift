@@ -1,10 +1,10 @@
 public import XMPPCore
 
-/// Decides what may be shown of what went over the wire, and takes the secrets out of it.
+/// Determines which parts of the bytes on the wire may be shown, and removes the secrets.
 ///
-/// Belongs to one event loop and is shared by its sessions, like ``StanzaParser``. Works on the item's own bytes by
-/// structure, so that all but the secrets stays as it was; an item that cannot be followed to its end is hidden whole.
-/// Placeholders of an earlier redaction are left alone, so that redacting again changes nothing.
+/// Belongs to one event loop and is shared by its sessions, like ``StanzaParser``. It works on the structure of the
+/// item's own bytes, so that everything except the secrets is unchanged; an item that cannot be parsed to its end is
+/// hidden completely. Placeholders of an earlier redaction are kept, so that redacting again changes nothing.
 public final class Redactor {
     /// The redaction policy.
     public let policy: RedactionPolicy
@@ -13,14 +13,14 @@ public final class Redactor {
 
     private var walk: RedactionWalk
 
-    /// A redactor that numbers secrets with the others of the run.
+    /// Creates a redactor that numbers secrets with the others of the run.
     public init(policy: RedactionPolicy, registry: SecretRegistry) {
         self.policy = policy
         self.registry = registry
         walk = RedactionWalk(policy, registry)
     }
 
-    /// What may be shown of the decoder's last event.
+    /// Redacts the decoder's last event.
     public func disclose(_ event: StreamEvent, of decoder: borrowing StreamDecoder) -> Disclosure {
         guard policy != .none else { return .verbatim }
         switch event.kind {
@@ -53,9 +53,9 @@ public final class Redactor {
         return head
     }
 
-    /// What may be shown of words that came with an error or a failure: all but keys and tokens in URLs.
+    /// Redacts the text of an error or a failure: hides only keys and tokens in URLs.
     ///
-    /// For texts that are shown beside the item that contained them.
+    /// For texts that are shown beside the item that contains them.
     public func disclose(text: String) -> String {
         guard policy != .none else { return text }
         guard policy != .metadata else { return Placeholder.text(.text, size: text.utf8.count) }
@@ -107,13 +107,13 @@ public final class Redactor {
 
 // Pseudonyms, used if only metadata may be shown: the same address has the same pseudonym throughout a run.
 extension Redactor {
-    /// An address for use outside the items: itself, or its placeholder from the items.
+    /// Returns the form of an address for use outside the items: unchanged, or its placeholder from the items.
     public func disclose(address: String) -> String {
         guard policy == .metadata else { return address }
         return registry.pseudonym(of: address) ?? Placeholder.text(.address, size: address.utf8.count)
     }
 
-    /// Whether an address may be shown as it is.
+    /// Whether an address may be shown unchanged.
     package func shows(address: String?) -> Bool { address.map { disclose(address: $0) == $0 } ?? true }
 
     /// Returns the shown form of a login name at a domain: the local part of the address's pseudonym.
@@ -126,7 +126,7 @@ extension Redactor {
         return user.contains("@") ? pseudonym : String(pseudonym.prefix { $0 != "@" })
     }
 
-    /// A word that somebody has chosen, such as a resource.
+    /// Redacts a name that a user has chosen, such as a resource.
     package func disclose(name: String) -> String {
         policy == .metadata ? Placeholder.text(.value, size: name.utf8.count) : name
     }

@@ -4,17 +4,17 @@ import XMPPCore
 package struct SASLMessage {
     /// The role of a message in an exchange, by the element that carries it.
     package enum Role: Sendable {
-        /// The client's first.
+        /// The client's first message.
         case initial
         case challenge
         case response
-        /// The server's last, with its success.
+        /// The server's last message, with its success.
         case success
     }
 
-    /// How a text in the stream reads as a SASL message.
+    /// The contents of a text as a SASL message.
     package enum Text: Equatable {
-        /// No message at all: the element was empty.
+        /// The element was empty: no message.
         case none
         /// `=`: a message without bytes (RFC 6120 §6.4.2).
         case empty
@@ -24,7 +24,7 @@ package struct SASLMessage {
         case malformed
     }
 
-    /// Reads the text of an element; white space around and in it does not count.
+    /// Reads the text of an element; white space around and in it is ignored.
     package static func read(_ text: Span<UInt8>) -> Text {
         var start = 0
         var end = text.count
@@ -43,7 +43,7 @@ package struct SASLMessage {
 
     /// Returns the kind of secret in a message, by the mechanism if it is known, otherwise by the message itself.
     ///
-    /// Only names it: every message is hidden, whatever it is.
+    /// Only for the placeholder: every message is hidden, of whatever kind.
     static func kind(_ text: Span<UInt8>, _ role: Role, mechanism: SASLMechanism) -> SecretKind {
         guard case .bytes(let bytes) = read(text) else { return kind(role) }
         switch mechanism {
@@ -94,13 +94,13 @@ package struct SASLMessage {
 /// The families of supported SASL mechanisms.
 package enum SASLMechanism: Sendable, Hashable {
     case plain
-    /// RFC 5802 and its kin, any hash, with or without `-PLUS`.
+    /// RFC 5802 and similar mechanisms, any hash, with or without `-PLUS`.
     case scram
     /// RFC 4422 appendix A.
     case external
     /// RFC 4505.
     case anonymous
-    /// OAUTHBEARER (RFC 7628), X-OAUTH2 and the tokens of single services.
+    /// OAUTHBEARER (RFC 7628), X-OAUTH2 and the tokens of individual services.
     case oauth
     /// RFC 2831.
     case digestMD5
@@ -108,7 +108,7 @@ package enum SASLMechanism: Sendable, Hashable {
     case hashedToken
     case other
 
-    /// The family of a mechanism's name, in whatever case.
+    /// Creates the family of a mechanism's name, ignoring case.
     init(_ name: Span<UInt8>) {
         var upper: [UInt8] = []
         upper.append(name)
@@ -135,7 +135,7 @@ package enum SASLMechanism: Sendable, Hashable {
         }
     }
 
-    /// The family of a mechanism's name.
+    /// Creates the family of a mechanism's name.
     package init(_ name: String) {
         self.init(Array(name.utf8).span)
     }

@@ -1,6 +1,6 @@
 /// The kind of a redacted value; the raw value is used in its placeholder, `[redacted:KIND#NUMBER]`.
 ///
-/// Stable from version to version: a replay is given values by these names.
+/// Stable from version to version: the user of a replay supplies values by these names.
 public enum SecretKind: String, Sendable, Hashable, CaseIterable {
     // SASL messages, by their contents.
     case saslPlain = "sasl-plain"
@@ -18,7 +18,7 @@ public enum SecretKind: String, Sendable, Hashable, CaseIterable {
     case saslChallenge = "sasl-challenge"
     case saslResponse = "sasl-response"
     case saslSuccess = "sasl-success"
-    /// Something else inside an authentication element.
+    /// Other contents of an authentication element.
     case saslOther = "sasl-other"
     case saslTask = "sasl-task"
     case scramSecret = "scram-secret"
@@ -64,7 +64,7 @@ public enum SecretKind: String, Sendable, Hashable, CaseIterable {
     /// Invalid text in place of an address, likewise.
     case address
 
-    /// A whole item that could not be taken apart.
+    /// A whole item that could not be parsed.
     case item
 
     /// Whether it is hidden for its content rather than for its use as a credential: shown with its size and without a

@@ -1,11 +1,10 @@
 internal import Synchronization
 
-/// Numbers the secrets of a run: the same value has the same number wherever it stands.
+/// Numbers the secrets of a run: the same value has the same number everywhere.
 ///
-/// Values are never kept, only a hash of each under a key that this process made up. Bounded: the values not met for
-/// longest are forgotten first, and get a new number when they come again; a number is never given twice. Beside the
-/// values it remembers, likewise as hashes, the addresses of upload slots (XEP-0363): whoever sends a link to one on
-/// sends its token with it.
+/// Values are not stored, only a hash of each under a random key of this process. Bounded: the least recently used
+/// values are evicted first, and get a new number when they occur again; a number is never reused. The registry also
+/// stores, as hashes, the addresses of upload slots (XEP-0363): a user who shares a link to one also shares its token.
 public final class SecretRegistry: Sendable {
     private struct Table {
         var numbers: LRUCache<Int, UInt32>
@@ -15,7 +14,7 @@ public final class SecretRegistry: Sendable {
         var placeholders: [SecretKind: UInt64] = [:]
     }
 
-    /// What several registries can share.
+    /// The state that several registries can share.
     private final class Store: Sendable {
         let salt = UInt64.random(in: .min ... .max)
         let table: Mutex<Table>
@@ -24,15 +23,15 @@ public final class SecretRegistry: Sendable {
     }
 
     private let store: Store
-    /// Called before the values are looked at; see ``init(sharing:inTurn:)``.
+    /// Called before the values are accessed; see ``init(sharing:inTurn:)``.
     private let awaitTurn: (@Sendable () -> Void)?
 
-    /// A registry that knows no value.
+    /// Creates an empty registry.
     ///
     /// - Parameters:
-    ///   - capacity: How many values are known at most; default 65,536.
-    ///   - slotCapacity: How many URLs and hosts of upload slots are remembered at most, default 16,384. Queries of links
-    ///     to those that are forgotten are shown again unless they are known as values.
+    ///   - capacity: Maximum number of known values; default 65,536.
+    ///   - slotCapacity: Maximum number of known URLs and hosts of upload slots, default 16,384. Queries of links to
+    ///     evicted ones are shown again unless they are known as values.
     public init(capacity: Int = 1 << 16, slotCapacity: Int = 1 << 14) {
         store = Store(Table(numbers: LRUCache(capacity: capacity), slots: LRUCache(capacity: slotCapacity)))
         awaitTurn = nil
@@ -47,7 +46,7 @@ public final class SecretRegistry: Sendable {
         self.awaitTurn = awaitTurn
     }
 
-    /// The values, as all that came before has left them.
+    /// The values after all earlier work.
     private var known: Store {
         awaitTurn?()
         return store
@@ -71,7 +70,7 @@ public final class SecretRegistry: Sendable {
         }
     }
 
-    /// Whether a value has been met as a secret, and not been forgotten.
+    /// Whether a value is known as a secret.
     public func knows(_ value: Span<UInt8>) -> Bool {
         let hash = hash(value)
         return known.table.withLock { $0.numbers.contains(hash) }
@@ -80,15 +79,15 @@ public final class SecretRegistry: Sendable {
     /// The number of placeholders for secrets of each kind.
     public var placeholders: [SecretKind: UInt64] { known.table.withLock { $0.placeholders } }
 
-    /// A placeholder has taken the place of a secret.
+    /// Counts a placeholder for a secret.
     func count(_ kind: SecretKind) { known.table.withLock { $0.placeholders[kind, default: 0] += 1 } }
 
-    /// How many values are known.
+    /// The number of known values.
     public var count: Int { known.table.withLock { $0.numbers.count } }
 
     // MARK: Upload slots
 
-    /// Remembers the URL of an upload slot, whatever its query, and its host where queries of the host are tokens.
+    /// Stores the URL of an upload slot, without its query, and its host if queries of the host are tokens.
     func remember(slotAt host: Span<UInt8>, path: Span<UInt8>, withQuery: Bool) {
         let url = hash(host: host, path: path)
         let host = withQuery ? hash(host: host, path: nil) : nil
@@ -98,8 +97,7 @@ public final class SecretRegistry: Sendable {
         }
     }
 
-    /// Whether a URL, without its query, has been an upload slot's; without a path: whether slots of the host have had
-    /// queries.
+    /// Whether a URL, without its query, was an upload slot's; without a path: whether slots of the host had queries.
     func knowsSlot(host: Span<UInt8>, path: Span<UInt8>? = nil) -> Bool {
         let hash = hash(host: host, path: path)
         return known.table.withLock { table in

@@ -5,15 +5,15 @@ import XMPPCore
 /// Rules match by namespace and local name, at any depth: at the top level, in a carbon, a forwarded message, an
 /// archive result, a pubsub item. A class, since rules are passed around and never change.
 final class SecretRule: Sendable {
-    /// What becomes of the text directly inside an element, and what holds for the elements inside it.
+    /// The treatment of the text directly inside an element, and of the elements inside it.
     enum Content: Sendable {
-        /// As around it: shown, unless something around it guards its content.
+        /// As outside: shown, unless an outer element guards its content.
         case inherited
-        /// Shown, even where something around it guards its content; elements inside are guarded as before.
+        /// Shown, even if an outer element guards its content; inner elements are guarded as before.
         case shown
-        /// The text is a secret, and so is everything in elements inside.
+        /// The text and all inner elements are secrets.
         case secret(SecretKind)
-        /// As ``secret``, and the placeholder tells how many bytes there were.
+        /// Like ``secret``, and the placeholder contains the number of bytes.
         case sized(SecretKind)
         /// Text and attributes are secrets here and in all descendants, except for those that a rule shows.
         case guarded(SecretKind)
@@ -21,18 +21,18 @@ final class SecretRule: Sendable {
         case sasl(SASLMessage.Role)
         /// A URL with a secret query.
         case url
-        /// A header of HTTP, a secret by its `name` attribute.
+        /// An HTTP header, a secret by its `name` attribute.
         case header
         /// A field of a data form, a secret by its `var` and `type` attributes.
         case field
         /// A value or option of a form's field.
         case value
-        /// An element that holds a value and its name, which says whether the value is a secret: as an attribute `name`, or
-        /// as an element `name` beside the value.
+        /// An element with a value and its name, which determines whether the value is a secret: in an attribute
+        /// `name`, or in an element `name` beside the value.
         case pair
-        /// The fields of a registration: those that no rule knows are secrets.
+        /// The fields of a registration: those without a rule are secrets.
         case registration
-        /// A push notification: the node that it is published to is a secret (XEP-0357 §4).
+        /// A push notification: the node to which it is published is a secret (XEP-0357 §4).
         case notification
     }
 
@@ -56,14 +56,14 @@ final class SecretRule: Sendable {
         }
     }
 
-    /// Local name; nil is any element of the namespace.
+    /// Local name; nil for any element of the namespace.
     let name: StaticString?
-    /// Namespace; nil is any.
+    /// Namespace; nil for any.
     let namespace: Namespace?
     let content: Content
     /// Attributes that are secrets, with or without a prefix.
     let attributes: [Attribute]
-    /// Attributes to show where content is guarded, of which all others are hidden.
+    /// Attributes that are shown if content is guarded; all others are then hidden.
     let shown: [StaticString]
 
     init(
@@ -99,7 +99,7 @@ struct SecretRules: Sendable {
     private let named: [[SecretRule]]
     /// Rules without a name, by the raw values of their namespaces.
     private let unnamed: [SecretRule?]
-    /// A bit for the length of each attribute that is a secret on every element.
+    /// A bit for the length of each name in ``attributes``.
     private let attributeLengths: UInt64
 
     init(_ rules: [SecretRule]) {
@@ -117,13 +117,13 @@ struct SecretRules: Sendable {
         attributeLengths = Self.attributes.reduce(0) { $0 | 1 &<< UInt64($1.name.utf8CodeUnitCount) }
     }
 
-    /// Index of the rules whose names begin with this letter, in either case.
+    /// Index of the rules for names of this length and first letter, in either case.
     @inline(__always)
     private static func slot(_ count: Int, _ first: UInt8) -> Int { min(count, 31) << 5 | Int(first & 31) }
 
-    /// The rule for an element: one of its name and namespace, else one of its name, else one of its namespace.
+    /// Returns the rule for an element: by name and namespace, else by name, else by namespace.
     ///
-    /// Names of secrets are compared without case if no rule has the name as it is written.
+    /// Names of secrets are compared without case if no rule has the name as written.
     func find(_ name: Span<UInt8>, _ namespace: Namespace) -> SecretRule? {
         let other = unnamed[Int(namespace.rawValue)]
         guard !name.isEmpty else { return other }
@@ -143,7 +143,7 @@ struct SecretRules: Sendable {
         _ namespace: Namespace,
         _ rules: [SecretRule]
     ) -> SecretRule? {
-        // Rules have their names in small letters, or those of vCards in capitals beside them.
+        // Names in rules are in lower case; for vCards there are also rules in upper case.
         guard name.indices.contains(where: { name[$0] &- 0x41 < 26 }) else { return nil }
         var found: SecretRule?
         for rule in rules {

@@ -1,9 +1,9 @@
 internal import XMPPCore
 
-// SASL (RFC 6120 §6), SASL2 (XEP-0388) with its inline features, and the older ways of logging in.
+// SASL (RFC 6120 §6), SASL2 (XEP-0388) with its inline features, and older authentication protocols.
 //
-// Content of an authentication element that no rule shows is hidden: a new mechanism or extension must not leak before
-// somebody has written a rule for it.
+// Content of an authentication element is hidden unless a rule shows it: a new mechanism or extension must not leak
+// before there is a rule for it.
 extension SecretRules {
     static let authentication: [SecretRule] =
         sasl + sasl2 + inline + shown(.iqAuth, "username", "resource") + [
@@ -19,19 +19,19 @@ extension SecretRules {
             SecretRule(nil, .iqAuth, .secret(.password)),
         ]
 
-    /// Rules that show what elements of these names hold.
+    /// Rules that show the contents of elements with these names.
     private static func shown(_ namespace: Namespace, _ names: StaticString...) -> [SecretRule] {
         names.map { SecretRule($0, namespace, .shown) }
     }
 
-    /// Rules for elements of these names, whatever their namespace.
+    /// Rules for elements with these names, in any namespace.
     private static func secret(_ kind: SecretKind, _ names: StaticString...) -> [SecretRule] {
         names.map { SecretRule($0, nil, .secret(kind)) }
     }
 
     private static let sasl: [SecretRule] =
         shown(.sasl, "mechanisms", "mechanism", "hostname", "failure", "text") + [
-            // A client whose author forgot the namespace, or misspelt it, sends its password all the same.
+            // A client that omits or misspells the namespace sends its password nevertheless.
             SecretRule("auth", nil, .sasl(.initial), shown: ["mechanism"]),
             SecretRule("initial-response", nil, .sasl(.initial)),
             SecretRule("response", nil, .sasl(.response)),
@@ -40,7 +40,7 @@ extension SecretRules {
             SecretRule("response", .sasl, .sasl(.response)),
             SecretRule("success", .sasl, .sasl(.success)),
             SecretRule("abort", .sasl, .guarded(.saslOther)),
-            // A condition of a failure, or something unheard of.
+            // A condition of a failure, or an unknown element.
             SecretRule(nil, .sasl, .guarded(.saslOther)),
         ]
 
@@ -103,12 +103,12 @@ extension SecretRules {
             attributes: [.init("previd", .smID), .init("location", .smLocation), .init("token", .token)],
             shown: ["h", "mechanism"]
         ),
-        // The upgrade of stored SCRAM secrets (XEP-0480): the hash is as good as the password.
+        // The upgrade of stored SCRAM secrets (XEP-0480): the hash is equivalent to the password.
         SecretRule("upgrade", .scramUpgrade, .shown),
         SecretRule(nil, .scramUpgrade, .secret(.scramSecret)),
     ]
 
-    // MARK: Handles of a session: whoever has one may take the session over
+    // MARK: Handles of a session: anyone who has one may take over the session
 
     static let session: [SecretRule] =
         [Namespace.streamManagement, .streamManagement2].flatMap { namespace in
@@ -139,7 +139,7 @@ extension SecretRules {
             )
         ]
 
-    // MARK: Passwords, keys and tokens of accounts, rooms and services, by name and in whatever namespace: registration (XEP-0077), rooms (XEP-0045, XEP-0249), bookmarks (XEP-0048, XEP-0402), provisioning (XEP-0227), OAuth (XEP-0235)
+    // MARK: Passwords, keys and tokens of accounts, rooms and services, by name and in any namespace: registration (XEP-0077), rooms (XEP-0045, XEP-0249), bookmarks (XEP-0048, XEP-0402), provisioning (XEP-0227), OAuth (XEP-0235)
 
     static let accounts: [SecretRule] = passwords + registration + forms
 
@@ -151,18 +151,18 @@ extension SecretRules {
         + shown(.oauth, "oauth_version", "oauth_timestamp", "oauth_signature_method") + containers
 
     private static let containers: [SecretRule] = [
-        // A vCard has its names in capitals (XEP-0054 §2).
+        // A vCard has its names in upper case (XEP-0054 §2).
         SecretRule("KEY", nil, .guarded(.key)),
         SecretRule("TYPE", .vCard, .shown),
         SecretRule("oauth", nil, .guarded(.oauth)),
         SecretRule(nil, .oauth, .secret(.oauth)),
 
-        // A key that a server owner hands out in advance (XEP-0379, XEP-0401, XEP-0445).
+        // A key that a server owner gives out in advance (XEP-0379, XEP-0401, XEP-0445).
         SecretRule(nil, .preauth, .guarded(.preauthToken), attributes: [.init("token", .preauthToken)]),
     ]
 
-    /// What servers and gateways ask for is up to them (XEP-0077 §4): besides the fields that everybody knows there may be
-    /// a password by any name.
+    /// Servers and gateways choose the requested fields (XEP-0077 §4): besides the well-known ones there may be a
+    /// password by any name.
     private static let registration: [SecretRule] =
         [SecretRule("query", .register, .registration), SecretRule(nil, .register, .guarded(.formSecret))]
         + [
@@ -170,7 +170,7 @@ extension SecretRules {
             "city", "state", "zip", "phone", "url", "date", "misc", "text",
         ].map { SecretRule($0, .register, .shown) }
 
-    /// Values with their name beside them: the fields of data forms (XEP-0004), by `var` and `type`; properties,
+    /// Values with their names beside them: the fields of data forms (XEP-0004), by `var` and `type`; properties,
     /// parameters and members of structures (XEP-0009), by `name`.
     private static let forms: [SecretRule] =
         ["property", "param", "parameter", "member", "setting"].map {
@@ -185,18 +185,18 @@ extension SecretRules {
 
     static let content: [SecretRule] =
         [
-            // Push (XEP-0357): whoever knows node and secret can wake the device.
+            // Push (XEP-0357): anyone who knows node and secret can wake the device.
             SecretRule("notification", .push, .notification),
-            // How a push service says that a node is gone.
+            // With this, a push service reports that a node no longer exists.
             SecretRule("affiliation", .pubsub, .notification),
             SecretRule(nil, .push, .inherited, attributes: [.init("node", .pushNode)]),
 
-            // Upload slots (XEP-0363), and headers of HTTP wherever they stand (XEP-0131, XEP-0332).
+            // Upload slots (XEP-0363), and HTTP headers in any element (XEP-0131, XEP-0332).
             SecretRule("put", nil, .url, attributes: [.init(queryOf: "url")]),
             SecretRule("get", nil, .url, attributes: [.init(queryOf: "url")]),
             SecretRule("header", nil, .header),
 
-            // Services (XEP-0215), answers to a web site's question (XEP-0070).
+            // Services (XEP-0215), answers to the request of a web site (XEP-0070).
             SecretRule("confirm", .httpAuth, .inherited, attributes: [.init("id", .confirmID)]),
 
             // OMEMO (XEP-0384) and encrypted files (XEP-0448).

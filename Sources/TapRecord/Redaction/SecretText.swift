@@ -1,11 +1,11 @@
 import XMPPCore
 
-/// Finds secrets in text that is shown otherwise: passwords, keys and tokens that travel in URLs.
+/// Finds secrets in text that is otherwise shown: passwords, keys and tokens in URLs.
 ///
-/// - the password in front of a URL's host,
+/// - the password before a URL's host,
 /// - the fragment of an `aesgcm:` URL, which is the file's key (XEP-0454),
 /// - `preauth=` in an address (XEP-0379, XEP-0401),
-/// - parameters of a URL that are credentials by their name,
+/// - URL parameters with the names of credentials,
 /// - the whole query if the URL leads to an invitation or to a host for uploads, or an earlier upload slot had it,
 /// - the token in the path of an invitation.
 ///
@@ -16,13 +16,14 @@ struct SecretText {
         var kind: SecretKind
     }
 
-    /// How often what is percent-encoded is decoded again: a URL inside a parameter of a URL, and one more inside that.
+    /// Maximum number of times that percent-encoding is decoded again: a URL inside a parameter of a URL, and one
+    /// inside that.
     private static let deepest = 3
 
     private let registry: SecretRegistry
     private let depth: Int
     private(set) var finds: [Find] = []
-    /// Work so far: bytes looked at for URLs.
+    /// Work so far: bytes searched for URLs.
     private(set) var visits = 0
 
     private init(_ registry: SecretRegistry, depth: Int) {
@@ -30,7 +31,7 @@ struct SecretText {
         self.depth = depth
     }
 
-    /// Whether a text may hold a secret: none is without `#`, `=` or `/`.
+    /// Whether a text may contain a secret: every secret contains `#`, `=` or `/`.
     static func mayHoldSecret(_ text: Span<UInt8>) -> Bool {
         let raw = text.bytes
         var index = 0
@@ -46,12 +47,12 @@ struct SecretText {
         return false
     }
 
-    /// The secrets in a text, ascending, none inside another.
+    /// Returns the secrets in a text, in ascending order and not nested.
     static func find(in text: Span<UInt8>, _ registry: SecretRegistry) -> [Find] {
         search(text, registry).finds
     }
 
-    /// Searches a text; the search has its finds and its work.
+    /// Searches a text; the result has its finds and its work.
     static func search(_ text: Span<UInt8>, _ registry: SecretRegistry, depth: Int = 0) -> SecretText {
         var search = SecretText(registry, depth: depth)
         var start = 0
@@ -115,7 +116,7 @@ struct SecretText {
         }
     }
 
-    /// Puts the finds of a word in order, and joins those that overlap or touch.
+    /// Sorts the finds of a word, and joins those that overlap or touch.
     private mutating func merge(from first: Int) {
         if SpanUnion.areSeparate(finds.count - first, { finds[first + $0].range }) { return }
         let ofWord = Array(finds[first...])
@@ -145,7 +146,7 @@ struct SecretText {
         finds.append(Find(range: query, kind: .urlQuery))
     }
 
-    /// Returns a URL that was a secret before, without punctuation at its end.
+    /// Returns a URL that was a known secret, without punctuation at its end.
     private func known(_ url: Range<Int>, in text: Span<UInt8>) -> Range<Int>? {
         var end = url.upperBound
         while true {
@@ -162,7 +163,7 @@ struct SecretText {
         }
     }
 
-    /// Whether the first label of a host says that it is for uploads or invitations, or an upload slot has had the host.
+    /// Whether a host is for uploads or invitations according to its first label, or was an upload slot's host.
     private func isForTokens(_ host: Span<UInt8>) -> Bool {
         var end = 0
         while end < host.count, host[end] != 0x2E { end += 1 }
@@ -202,7 +203,7 @@ struct SecretText {
 
     // MARK: Parameters
 
-    /// `name=value` behind `?`, `&`, `;` or `#`; a preauth token also at the beginning of a word.
+    /// Finds `name=value` after `?`, `&`, `;` or `#`; a preauth token also at the beginning of a word.
     private mutating func findParameters(in text: Span<UInt8>, _ word: Range<Int>) {
         var start = word.lowerBound
         while start < word.upperBound {
@@ -212,7 +213,7 @@ struct SecretText {
                 end += 1
                 guard sign == nil, text[end - 1] == 0x3D else { continue }
                 sign = end - 1
-                // A value that is hidden already has a separator in its placeholder.
+                // The placeholder of an already hidden value contains a separator.
                 end = Placeholder.end(in: text, at: end, before: word.upperBound) ?? end
             }
             if let sign, sign + 1 < end {
@@ -230,7 +231,7 @@ struct SecretText {
         }
     }
 
-    /// Whether a value holds something secret in percent-encoding, such as a URL to be sent on to.
+    /// Whether a value contains a percent-encoded secret, such as a redirection URL.
     private func holdsSecret(_ value: Span<UInt8>) -> Bool {
         guard value.indices.contains(where: { value[$0] == 0x25 }) else { return false }
         var text = PercentEncoding.decode(value)

@@ -1,9 +1,9 @@
-/// Spans of a text that overlap or touch, as one.
+/// Joins spans of a text that overlap or touch.
 ///
-/// Secrets may overlap: an attribute that is a secret may contain a URL that is another, and a part that cannot be cut out of
-/// its text hides all of the text. A placeholder replaces the union of such spans, so that no part of any is shown.
+/// Secrets may overlap: a secret attribute may contain a URL with another secret, and a part that cannot be cut out of
+/// its text hides the whole text. A placeholder replaces the union of such spans, so that all parts are hidden.
 enum SpanUnion {
-    /// Whether spans are in ascending order with something between them, as nearly all are: their unions are the spans.
+    /// Whether spans are in ascending order with gaps between them, as nearly all are: then the unions are the spans.
     @inline(__always)
     static func areSeparate(_ count: Int, _ span: (Int) -> Range<Int>) -> Bool {
         guard count > 0 else { return true }
@@ -17,7 +17,7 @@ enum SpanUnion {
         return true
     }
 
-    /// Returns the unions in ascending order, each with the index of the longest span in it, the first of several.
+    /// Returns the unions in ascending order, each with the index of its longest span, the first of several.
     static func join(_ spans: [Range<Int>]) -> [(range: Range<Int>, longest: Int)] {
         let order = spans.indices.sorted { (spans[$0].lowerBound, $0) < (spans[$1].lowerBound, $1) }
         var unions: [(range: Range<Int>, longest: Int)] = []

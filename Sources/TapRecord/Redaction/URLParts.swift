@@ -1,10 +1,10 @@
 /// The ranges of a URL's parts in a text (RFC 3986 §3).
 struct URLParts {
     let scheme: Range<Int>
-    /// The password of the user in front of the host.
+    /// The password of the user before the host.
     let password: Range<Int>?
     let host: Range<Int>
-    /// Bytes that were looked at to find them.
+    /// The number of bytes searched to find them.
     let visits: Int
 
     /// Finds the URL with the first `://` within `range`; nil if there is none.
@@ -22,8 +22,8 @@ struct URLParts {
         let colonBehindUser = text.first(in: begin..<stop) { $0 == 0x3A }
         var at: Int?
         for index in begin..<stop where text[index] == 0x40 { at = index }
-        // A password that is not encoded may hold what ends an authority; in front of it stands no host with a port then,
-        // or the scheme is one whose paths hold no `@`.
+        // An unencoded password may contain characters that end an authority; then no host with a port precedes them,
+        // or the scheme's paths contain no `@`.
         if at == nil, let lastAt, lastAt > stop, let colonBehindUser, text[begin] != 0x5B,
             text.first(in: (colonBehindUser + 1)..<stop, where: { $0 &- 0x30 >= 10 }) != nil
                 || !Self.mayHoldAtInPath(text, start..<colon)
@@ -55,7 +55,7 @@ struct URLParts {
         text.first(in: range) { $0 == 0x2F || $0 == 0x3F || $0 == 0x23 } ?? range.upperBound
     }
 
-    /// Schemes of which a host with a port and an `@` in the path are common.
+    /// Schemes with which a host with a port and an `@` in the path are common.
     private static let schemesWithAtInPath: [StaticString] = ["http", "https", "ws", "wss", "xmpp"]
 
     private static func mayHoldAtInPath(_ text: Span<UInt8>, _ scheme: Range<Int>) -> Bool {
@@ -76,7 +76,7 @@ extension Span<UInt8> {
         return nil
     }
 
-    /// Where `other`, in small letters, stands first within `range` in whatever case.
+    /// Returns the first position of `other`, in lower case, within `range`, ignoring case.
     func position(of other: StaticString, _ range: Range<Int>) -> Int? {
         let count = other.utf8CodeUnitCount
         guard range.count >= count else { return nil }

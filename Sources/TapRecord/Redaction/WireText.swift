@@ -1,18 +1,18 @@
 package import XMPPCore
 
-/// A run of character data or the value of an attribute: its decoded bytes, and the offset of each in the item.
+/// A piece of character data or the value of an attribute: its decoded bytes, and the offset of each in the item.
 ///
-/// Reused from run to run. A run without references or CDATA, which is nearly every one, keeps no offsets.
+/// Reused for all texts. A text without references or CDATA, like nearly every one, stores no offsets.
 package struct WireText {
     /// The decoded text: references replaced, CDATA sections joined with the text around them.
     package private(set) var bytes: [UInt8] = []
-    /// The range of the run, markup of CDATA sections included.
+    /// The range of the text, including markup of CDATA sections.
     package private(set) var range = ByteRange.empty
 
     /// The offset in the item of each byte of `bytes`; empty while `bytes` equals the item's bytes at `range`.
     private var offsets: [Int32] = []
     private var hasOffsets = false
-    /// Where each piece of the run stands without markup, if there are several.
+    /// The ranges of the pieces of the text without markup, if there are several.
     private var pieces: [ByteRange] = []
     private var isBegun = false
 
@@ -30,7 +30,7 @@ package struct WireText {
         hasOffsets = false
     }
 
-    /// Adds a piece in which references may stand.
+    /// Adds a piece that may contain references.
     package mutating func append(text: ByteRange, of item: Span<UInt8>) {
         begin(text, markup: text)
         let raw = item.slice(text)
@@ -70,7 +70,7 @@ package struct WireText {
         for offset in start..<(start + raw.count) { offsets.append(Int32(truncatingIfNeeded: offset)) }
     }
 
-    /// Begins to keep offsets: later bytes may not be consecutive in the item.
+    /// Begins to store offsets: later bytes may not be consecutive in the item.
     private mutating func spreadOffsets() {
         guard !hasOffsets else { return }
         hasOffsets = true
@@ -92,7 +92,7 @@ package struct WireText {
         return ByteRange(Int(start), next < offsets.count ? min(Int(offsets[next]), Int(piece.end)) : Int(piece.end))
     }
 
-    /// The piece in which an offset lies.
+    /// Returns the piece that contains an offset.
     private func piece(at offset: Int32) -> ByteRange {
         var (low, high) = (0, pieces.count)
         while high - low > 1 {

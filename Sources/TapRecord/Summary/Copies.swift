@@ -74,7 +74,7 @@ extension SummaryFormatter {
         if let set = end.child("set", .resultSets) { page(set, &line) }
     }
 
-    /// Appends the page that is requested or returned of a result set.
+    /// Appends the requested or returned page of a result set.
     static func page(_ set: Element, _ line: inout SummaryLine) {
         line.append(after: ", at most ", text: set.childText("max", .resultSets))
         if let before = set.childText("before", .resultSets) {

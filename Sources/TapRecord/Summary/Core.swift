@@ -1,6 +1,6 @@
 import XMPPCore
 
-// What RFC 6120 and RFC 6121 define: texts, presence, errors, resource binding; and what steers a stream.
+// Payloads of RFC 6120 and RFC 6121: texts, presence, errors, resource binding; and stream management.
 extension SummaryFormatter {
     static let core: [SummaryFormatter] = [
         SummaryFormatter("RFC 6121", .client, .server, .componentAccept, .componentConnect) { child, line in
@@ -72,7 +72,7 @@ extension SummaryFormatter {
         },
     ]
 
-    /// In a room a message with nothing but a subject is the room's (XEP-0045 §8.1).
+    /// In a room, a message with only a subject sets the room's subject (XEP-0045 §8.1).
     private static func subject(_ subject: Element, _ line: inout SummaryLine) {
         let isOfRoom =
             line.isType("groupchat") && line.stanza.map { $0.child("body", $0.namespace) == nil } ?? false

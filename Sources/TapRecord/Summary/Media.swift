@@ -79,7 +79,7 @@ extension SummaryFormatter {
         },
     ]
 
-    /// ` audio, 5 codecs`, ` file letter.txt 2.1 kB`.
+    /// Appends a description, such as ` audio, 5 codecs` or ` file letter.txt 2.1 kB`.
     private static func describe(_ description: Element, _ line: inout SummaryLine) {
         if description.namespace == .jingleFiles {
             let file = description.child("file", .jingleFiles)
@@ -93,7 +93,7 @@ extension SummaryFormatter {
         line.append(after: ", ", count: codecs, "codec", "codecs")
     }
 
-    /// The telling part of a URI: `ice-udp` of `urn:xmpp:jingle:transports:ice-udp:1`.
+    /// Returns the significant part of a URI: `ice-udp` of `urn:xmpp:jingle:transports:ice-udp:1`.
     private static func word(of uri: String) -> String {
         let parts = uri.split { $0 == ":" || $0 == "/" }
         return String(parts.last { Int($0) == nil } ?? "")

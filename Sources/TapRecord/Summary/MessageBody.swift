@@ -1,9 +1,9 @@
 import XMPPCore
 
-/// Finds the text of a message in an item: that of its `<body/>` (RFC 6121 §5.2.3), or of the message within it that is a copy or
-/// comes from an archive.
+/// Finds the text of a message in an item: that of its `<body/>` (RFC 6121 §5.2.3), or of the inner message that is a
+/// copy or an archive result.
 enum MessageBody {
-    /// Messages are not sought deeper than this: a copy of an archive's result is at the sixth level.
+    /// Maximum depth of inner messages: a copy of an archive's result is at the sixth level.
     private static let deepest = 12
 
     /// Appends the text, with references decoded.
@@ -14,7 +14,7 @@ enum MessageBody {
         reader.begin()
         /// The namespaces of the open elements; nil for an element that is not a message.
         var messages: [Namespace?] = []
-        /// The depth of the body that is read.
+        /// The depth of the current body.
         var body: Int?
         var best = Int.max
         var isDone = false
@@ -25,7 +25,7 @@ enum MessageBody {
                 if body == nil, messages.count < best, name.equals("body"), let parent = messages.last,
                     parent == reader.namespace
                 {
-                    // The first of several languages, of the outermost message.
+                    // The first of several languages, in the outermost message.
                     text.removeAll(keepingCapacity: true)
                     body = messages.count
                     best = messages.count
@@ -40,7 +40,7 @@ enum MessageBody {
                 messages.removeLast()
                 if messages.count == body {
                     body = nil
-                    // There is none that is further out.
+                    // An outer body is not possible.
                     isDone = best == 1
                 }
             case .fault: return false

@@ -1,6 +1,6 @@
 import XMPPCore
 
-// What messages carry beside their text, and those that only their receivers can read.
+// Payloads of messages besides their text, and encrypted messages.
 extension SummaryFormatter {
     static let messages: [SummaryFormatter] = [
         SummaryFormatter("XEP-0085", .chatStates) { state, line in
@@ -52,7 +52,7 @@ extension SummaryFormatter {
         SummaryFormatter("XEP-0203", .delay, .delayLegacy) { delay, line in
             line.phrase("delayed", after: " since ", "stamp", of: delay)
         },
-        // Beside others they say nothing that a reader waits for.
+        // Beside other payloads they add no useful information.
         SummaryFormatter("XEP-0359", .stanzaID, .occupantID) { _, _ in },
         SummaryFormatter("XEP-0334", .hints) { _, _ in },
         SummaryFormatter("XEP-0428", .fallback, .xhtml) { _, _ in },
@@ -95,7 +95,7 @@ extension SummaryFormatter {
         },
     ]
 
-    /// The names that XEP-0380 §4 lists, for hints that give the namespace alone.
+    /// Returns the name that XEP-0380 §4 lists, for hints with a namespace only.
     private static func method(_ uri: String) -> String? {
         switch uri {
         case "eu.siacs.conversations.axolotl", "urn:xmpp:omemo:1", "urn:xmpp:omemo:2": "OMEMO"

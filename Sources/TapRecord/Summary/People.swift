@@ -1,12 +1,12 @@
 import XMPPCore
 
-// Who somebody is, and who is a contact (RFC 6121 §2) or blocked.
+// User profiles, contacts (RFC 6121 §2) and blocking.
 extension SummaryFormatter {
     static let people: [SummaryFormatter] = [
         SummaryFormatter("RFC 6121", .roster) { query, line in
             let items = query.children("item", .roster)
             if line.isType("get") {
-                // An empty answer says that changes, if there are any, follow as pushes (§2.6.3).
+                // An empty answer means that changes, if any, follow as pushes (§2.6.3).
                 line.phrase(
                     query.attribute("ver").map { $0.isEmpty } ?? true
                         ? "asks for the roster" : "asks for changes to the roster"
@@ -33,7 +33,7 @@ extension SummaryFormatter {
         SummaryFormatter("XEP-0191", .blocking) { list, line in
             let items = list.children("item", .blocking)
             guard list.name != "blocklist" || !line.isRequest else { return line.phrase("asks for the block list") }
-            // The server tells all clients of the account (XEP-0191 §3.3).
+            // The server notifies all clients of the account (XEP-0191 §3.3).
             line.phrase(line.isType("set") && line.context.direction == .recv ? "blocklist push: " : "")
             switch list.name {
             case "blocklist": line.append("blocks ")
@@ -108,7 +108,7 @@ extension SummaryFormatter {
         SummaryFormatter("XEP-0319", .idle) { idle, line in line.phrase("idle", after: " since ", "since", of: idle) },
     ]
 
-    /// A request to change a contact, or the server's word that one has changed.
+    /// Appends a request to change a contact, or the server's notification of a change.
     private static func change(_ item: Element, _ line: inout SummaryLine) {
         let subscription = item.attribute("subscription")
         let isPush = line.context.direction == .recv

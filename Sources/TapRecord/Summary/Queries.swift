@@ -1,6 +1,6 @@
 import XMPPCore
 
-// Queries about entities: discovery, small questions, forms.
+// Queries about entities: discovery, simple queries, forms.
 extension SummaryFormatter {
     static let queries: [SummaryFormatter] = [
         SummaryFormatter("XEP-0030", .discoInfo) { query, line in
@@ -31,7 +31,7 @@ extension SummaryFormatter {
             }
             line.append(after: ", node ", "node", of: query)
         },
-        // Every presence has it.
+        // Every presence contains it.
         SummaryFormatter("XEP-0115", .capabilities) { _, _ in },
         SummaryFormatter("XEP-0215", .serviceDiscoveryExternal, .serviceDiscoveryExternal1) { services, line in
             guard !line.isRequest else {

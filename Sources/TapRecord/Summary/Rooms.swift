@@ -1,6 +1,6 @@
 import XMPPCore
 
-// Chat rooms (XEP-0045), invitations to them and bookmarks, and what else is stored in private.
+// Chat rooms (XEP-0045), invitations, bookmarks, and other private storage.
 extension SummaryFormatter {
     static let rooms: [SummaryFormatter] = [
         SummaryFormatter("XEP-0045", .muc) { x, line in
@@ -90,7 +90,7 @@ extension SummaryFormatter {
                 if let item { standing(item, &line) }
             }
         } else if let item = x.child("item", .mucUser), let person = item.attribute("jid") ?? item.attribute("nick") {
-            // Of one who is not in the room now (XEP-0045 §9.3).
+            // For a user who is not in the room (XEP-0045 §9.3).
             line.separate()
             line.append(text: person)
             line.append(after: " has affiliation ", "affiliation", of: item)
@@ -113,7 +113,7 @@ extension SummaryFormatter {
         }
     }
 
-    /// Takes the code that its words say out of `codes`.
+    /// Appends the reason for leaving, and removes its status code from `codes`.
     private static func leave(_ x: Element, _ item: Element?, _ codes: inout [String], _ line: inout SummaryLine) {
         if let destroy = x.child("destroy", .mucUser) {
             line.phrase("the room is destroyed")
@@ -136,14 +136,14 @@ extension SummaryFormatter {
         )
     }
 
-    /// `: member, participant, really romeo@example.org/garden`.
+    /// Appends affiliation, role and real JID: `: member, participant, really romeo@example.org/garden`.
     private static func standing(_ item: Element, _ line: inout SummaryLine) {
         let words = [item.attribute("affiliation"), item.attribute("role")].compactMap { $0 }.filter { $0 != "none" }
         line.append(some: words, of: words.count)
         line.append(after: ", really ", "jid", of: item)
     }
 
-    /// A status code in words (XEP-0045 §15.6).
+    /// Returns the meaning of a status code (XEP-0045 §15.6).
     private static func words(ofStatus code: String) -> StaticString {
         switch Int(code) {
         case 100: "everyone sees real JIDs"

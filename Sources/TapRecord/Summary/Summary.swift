@@ -3,11 +3,11 @@ public import XMPPCore
 /// A one-line summary of an item for people: `roster: 2 contacts`, `joins the room`, `publishes avatar metadata:
 /// image/png 2.1 kB`.
 ///
-/// Made from the redacted item, so that it cannot contain redacted content. Of bodies, subjects and other texts written
-/// by people only the size is shown. At most ``longest`` bytes, whatever the item holds. Texts of the wire in it
-/// (addresses, names, nodes) are unchanged: a sink escapes them, as it does all texts.
+/// Made from the redacted item, so that it cannot contain redacted content. Only the size of bodies, subjects and other
+/// texts written by people is shown. At most ``longest`` bytes for any item. Texts from the wire (addresses, names,
+/// nodes) are unchanged: a sink escapes them, like all texts.
 public enum Summary {
-    /// The most bytes of UTF-8 that a summary has.
+    /// The maximum size of a summary in bytes of UTF-8.
     public static let longest = SummaryLine.limit
 
     /// Information that the item does not contain.
@@ -17,14 +17,14 @@ public enum Summary {
         /// The summary of the request that it answers.
         public var request: Prose?
 
-        /// A context with nothing known.
+        /// Creates a context; all parts may be unknown.
         public init(direction: Direction? = nil, request: Prose? = nil) {
             self.direction = direction
             self.request = request
         }
     }
 
-    /// Returns the summary of a stanza or another element of a stream; nil if its name says everything.
+    /// Returns the summary of a stanza or another element of a stream; nil if its name is sufficient.
     public static func words(of element: Element, _ context: Context = Context()) -> String? {
         var line = SummaryLine(context)
         if element.namespace.isContent {
@@ -36,7 +36,7 @@ public enum Summary {
         return line.isEmpty ? nil : line.text
     }
 
-    /// The summary of an item of which only the head is known: what its payload is.
+    /// Returns the summary of an item of which only the head is known: the kind of its payload.
     public static func words(name: Span<UInt8>, namespace: Namespace, uri: Span<UInt8>) -> String? {
         guard !name.isEmpty else { return nil }
         var line = SummaryLine(Context())
@@ -44,7 +44,7 @@ public enum Summary {
         return line.text
     }
 
-    /// Returns the summary of a presence of that type (RFC 6121 §4.7.1); nil for an unknown type.
+    /// Returns the summary of a presence with that type (RFC 6121 §4.7.1); nil for an unknown type.
     static func presence(_ type: Span<UInt8>) -> String? {
         switch type.count {
         case 0: "available"
@@ -58,13 +58,13 @@ public enum Summary {
         }
     }
 
-    // MARK: Told by the head
+    // MARK: From the head
 
     /// Returns the summary of a stanza from its head alone, equal to that of the parsed stanza; nil if the stanza must
     /// be parsed.
     ///
-    /// These are pings, answers without content, presence without content, and messages with nothing but a body, a chat
-    /// state or a request for a receipt.
+    /// These are pings, answers without content, presence without content, and messages with only a body, a chat state
+    /// or a request for a receipt.
     /// - Parameters:
     ///   - item: the bytes that `head` refers to.
     ///   - context: information that the item does not contain.
@@ -82,7 +82,7 @@ public enum Summary {
         }
     }
 
-    /// A message with one child, which is empty or a body of plain text.
+    /// Returns the summary of a message with one child, which is empty or a body of plain text.
     private static func message(_ namespace: Namespace, _ name: ByteRange, _ item: Span<UInt8>) -> String? {
         let word = item.slice(name)
         if namespace.isContent {
@@ -109,7 +109,7 @@ public enum Summary {
         }
     }
 
-    /// Whether the empty tag whose name ends at `end` is followed by nothing but the end of the message.
+    /// Whether only the end of the message follows the empty tag whose name ends at `end`.
     private static func isLast(_ item: Span<UInt8>, behind end: Int) -> Bool {
         let rest: StaticString = "/></message>"
         let start = item.count - rest.utf8CodeUnitCount
@@ -119,7 +119,7 @@ public enum Summary {
         return true
     }
 
-    /// Returns the bytes of the text in a body whose name ends at `end`; nil if the message holds more, or the text
+    /// Returns the bytes of the text in a body whose name ends at `end`; nil if the message contains more, or the text
     /// must be decoded.
     private static func bodySize(_ item: Span<UInt8>, behind end: Int) -> Int? {
         let rest: StaticString = "</body></message>"
@@ -137,12 +137,12 @@ public enum Summary {
         return start - end - 1
     }
 
-    // MARK: Told by the outline
+    // MARK: From the outline
 
-    // Nearly every message and presence: what its children are tells it, and none of them must be read.
+    // Nearly every message and presence is summarised from the kinds of its children, without parsing them.
 
-    /// Returns the summary of a message or presence whose children say nothing beyond their names and the size of their
-    /// text, equal to that of the parsed stanza; nil if the stanza must be parsed.
+    /// Returns the summary of a message or presence from the names of its children and the size of their text, equal to
+    /// that of the parsed stanza; nil if the stanza must be parsed.
     ///
     /// - Parameters:
     ///   - decoder: has an outline of the item, its last event.
@@ -202,7 +202,7 @@ public enum Summary {
             guard let words = plain(child.namespace, name) else { return false }
             beginPhrase(in: &line)
             line.append(string: words)
-        // As in their families: beside others they say nothing.
+        // As in their formatters: beside other payloads they add nothing.
         case .stanzaID, .occupantID, .hints, .capabilities: break
         default: return false
         }
@@ -218,7 +218,7 @@ public enum Summary {
     @inline(__always)
     private static func beginPhrase(in line: inout LineBuffer) { if !line.isEmpty { line.append(", ") } }
 
-    /// The hash of an avatar (XEP-0153 §3.1): its beginning is enough to tell one from another.
+    /// Appends the hash of an avatar (XEP-0153 §3.1): its beginning is enough to distinguish avatars.
     private static func append(photo text: Span<UInt8>, to line: inout LineBuffer) -> Bool {
         guard !text.isEmpty else {
             phrase("no avatar", to: &line)
@@ -240,7 +240,7 @@ public enum Summary {
         var index = 0
         let raw = text.bytes
         while index < text.count {
-            // Of a long text nearly all bytes count as they are.
+            // In a long text, nearly all bytes count unchanged.
             if index &+ 16 <= text.count {
                 let block = raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
                 let plain = (block.marks(0x0D) .| block.marks(0x26)).first
@@ -251,7 +251,7 @@ public enum Summary {
             switch text[index] {
             case 0x0D: return nil
             case 0x26:
-                // An entity is one of the five, which are a byte each.
+                // An entity is one of the five predefined ones, which are one byte each.
                 guard index + 1 < text.count, text[index + 1] != 0x23 else { return nil }
                 while index < text.count, text[index] != 0x3B { index += 1 }
             default: break
@@ -277,14 +277,14 @@ struct SummaryFormatter: Sendable {
         self.tell = tell
     }
 
-    /// The formatter of payloads of that namespace; nil if there is none.
+    /// Returns the formatter of payloads in a namespace; nil if there is none.
     static func telling(_ namespace: Namespace) -> Telling? { tellings[Int(namespace.rawValue)] }
 
     /// The table. A payload without a formatter is shown as `{namespace}name`.
     static let all: [SummaryFormatter] =
         core + messages + copies + people + queries + rooms + pubsub + media
 
-    /// By the raw value of the namespace.
+    /// The formatters by the raw value of the namespace.
     private static let tellings: [Telling?] = {
         var tellings = [Telling?](repeating: nil, count: 256)
         for family in all {

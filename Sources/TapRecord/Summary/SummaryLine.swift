@@ -2,14 +2,14 @@ import XMPPCore
 
 /// A summary under construction: phrases joined by commas, of bounded length.
 ///
-/// A family calls ``phrase(_:)`` to begin a phrase and appends to it. The line never exceeds its limit; each text from
-/// the wire is clipped separately, so that one long name leaves room for the rest.
+/// A formatter calls ``phrase(_:)`` to begin a phrase and appends to it. The line never exceeds its limit; each text
+/// from the wire is clipped separately, so that one long name leaves space for the rest.
 struct SummaryLine: ~Copyable {
-    /// The most bytes of a line.
+    /// Maximum number of bytes of a line.
     static let limit = 160
-    /// The most bytes of one text of the wire.
+    /// Maximum number of bytes of one text from the wire.
     private static let textLimit = 64
-    /// How deep payloads within payloads are followed.
+    /// Maximum depth of payloads within payloads.
     private static let depthLimit = 4
 
     let context: Summary.Context
@@ -17,7 +17,7 @@ struct SummaryLine: ~Copyable {
     private(set) var stanza: Element?
     private var buffer = LineBuffer(capacity: limit + textLimit)
     private var depth = 0
-    /// Something was appended behind the last comma.
+    /// Something was appended after the last comma.
     private var hasPhrase = false
 
     init(_ context: Summary.Context) {
@@ -26,10 +26,10 @@ struct SummaryLine: ~Copyable {
 
     var isEmpty: Bool { buffer.isEmpty }
 
-    /// How much there is, to see whether something was appended.
+    /// Number of bytes so far, to check whether something was appended.
     var byteCount: Int { buffer.count }
 
-    /// Whether what is appended now is lost.
+    /// Whether the line is full, so that further appends have no effect.
     var isFull: Bool { buffer.count > Self.limit }
 
     /// The line; if it was too long, it ends with an ellipsis.
@@ -78,17 +78,17 @@ struct SummaryLine: ~Copyable {
         buffer.append(words)
     }
 
-    /// Words of this program.
+    /// Appends words of xmpptap.
     mutating func append(words: String) {
         guard !isFull else { return }
         hasPhrase = true
         buffer.append(string: words)
     }
 
-    /// A text of the wire, clipped.
+    /// Appends a text from the wire, clipped.
     mutating func append(text: String) { append(text: text.utf8.span) }
 
-    /// A text of the wire, clipped.
+    /// Appends a text from the wire, clipped.
     mutating func append(text bytes: Span<UInt8>) {
         guard !isFull else { return }
         hasPhrase = true
@@ -97,16 +97,16 @@ struct SummaryLine: ~Copyable {
         buffer.append("…")
     }
 
-    /// The text in an element, clipped.
+    /// Appends the text in an element, clipped.
     mutating func append(textOf element: Element) {
         let size = element.textSize
-        // In one run it need not be joined.
+        // A text in one piece need not be joined.
         var isWhole = size == 0
         element.forEachText { if $0.count == size, !isWhole { isWhole = true; append(text: $0) } }
         if !isWhole { append(text: element.text) } else if size == 0 { append(text: "") }
     }
 
-    /// The local name of an element, clipped.
+    /// Appends the local name of an element, clipped.
     mutating func append(nameOf element: Element) { element.withName { append(text: $0) } }
 
     /// Appends a space and the value of an attribute, if present.
@@ -125,7 +125,7 @@ struct SummaryLine: ~Copyable {
         append(text: text)
     }
 
-    /// ` (auth)`, with a text of the wire.
+    /// Appends ` (auth)`, with a text from the wire.
     mutating func append(inBrackets text: String) {
         append(" (")
         append(text: text)
@@ -138,7 +138,7 @@ struct SummaryLine: ~Copyable {
         buffer.append(decimal: number)
     }
 
-    /// `no contacts`, `1 contact`, `2 contacts`.
+    /// Appends `no contacts`, `1 contact`, `2 contacts`.
     mutating func append(after words: StaticString = "", count: Int, _ one: StaticString, _ many: StaticString) {
         append(words)
         if count == 0 { append("no") } else { append(number: count) }
@@ -146,7 +146,7 @@ struct SummaryLine: ~Copyable {
         append(count == 1 ? one : many)
     }
 
-    /// `2.1 kB`.
+    /// Appends a size: `2.1 kB`.
     mutating func append(size: Int) {
         guard !isFull else { return }
         hasPhrase = true
@@ -174,7 +174,7 @@ struct SummaryLine: ~Copyable {
         }
     }
 
-    /// The size in the placeholder of a hidden text, -1 if it gives none; nil for a text that is not hidden.
+    /// Returns the size in the placeholder of a hidden text, -1 if it contains none; nil for a text that is not hidden.
     private static func hiddenSize(_ element: Element, _ count: Int) -> Int? {
         guard count > 10, count < 96, element.beginsWithBracket else { return nil }
         let text = element.text
@@ -183,7 +183,7 @@ struct SummaryLine: ~Copyable {
         return name.lastIndex(of: "-").flatMap { Int(name[name.index(after: $0)...]) } ?? -1
     }
 
-    /// The end of the longest beginning of `bytes` that has at most `limit` bytes and cuts no character.
+    /// Returns the end of the longest prefix of `bytes` that has at most `limit` bytes and does not split a character.
     private static func boundary(_ bytes: Span<UInt8>, _ limit: Int) -> Int {
         var end = max(0, min(limit, bytes.count))
         while end > 0, end < bytes.count, bytes[end] & 0xC0 == 0x80 { end -= 1 }
@@ -192,7 +192,7 @@ struct SummaryLine: ~Copyable {
 
     // MARK: Lists
 
-    /// `: a, b, c …` of the first few; nothing of an empty list.
+    /// Appends `: a, b, c …` with the first few texts; nothing for an empty list.
     mutating func append(some texts: [String], of count: Int, atMost shown: Int = 3) {
         guard !texts.isEmpty else { return }
         append(": ")
@@ -203,7 +203,7 @@ struct SummaryLine: ~Copyable {
         if count > min(shown, texts.count) { append(", …") }
     }
 
-    /// `3 contacts: a, b, c` for the children of `element` that are called `name`.
+    /// Appends `3 contacts: a, b, c` for the children of `element` with the name `name`.
     mutating func append(
         _ children: [Element],
         _ one: StaticString,
@@ -216,7 +216,7 @@ struct SummaryLine: ~Copyable {
 
     // MARK: Elements
 
-    /// A payload by its formatter, or its name if it has none.
+    /// Appends a payload by its formatter, or its name if it has none.
     mutating func append(payload: Element) {
         guard depth < Self.depthLimit, !isFull else { return }
         guard let tell = SummaryFormatter.telling(payload.namespace) else { return appendName(payload) }
@@ -225,23 +225,23 @@ struct SummaryLine: ~Copyable {
         depth -= 1
     }
 
-    /// A payload as part of the phrase that was begun.
+    /// Appends a payload as part of the current phrase.
     mutating func append(within payload: Element) {
         hasPhrase = false
         append(payload: payload)
         hasPhrase = true
     }
 
-    /// The name of an element as part of the phrase that was begun.
+    /// Appends the name of an element as part of the current phrase.
     mutating func append(name element: Element) {
         hasPhrase = false
         appendName(element)
     }
 
-    /// Makes `element` the stanza that is summarised.
+    /// Makes `element` the summarised stanza.
     mutating func enter(_ element: Element) { stanza = element }
 
-    /// A stanza within a payload: a copy, a result of an archive.
+    /// Appends a stanza within a payload: a copy, or an archive result.
     mutating func append(nested: Element) {
         guard depth < Self.depthLimit, !isFull else { return }
         let outer = stanza
@@ -257,7 +257,7 @@ struct SummaryLine: ~Copyable {
         stanza = outer
     }
 
-    /// The name of an element that no family tells.
+    /// Appends the name of an element without a formatter.
     mutating func appendName(_ element: Element) {
         element.withName { appendName($0, element.namespace, element.namespaceURI) }
     }
@@ -282,7 +282,7 @@ extension Element {
     }
 }
 
-// Stanzas: what their kind and type say, then what each child says.
+// Stanzas: their kind and type, then each child.
 extension SummaryLine {
     /// Whether the stanza is an iq of that type.
     func isType(_ type: StaticString) -> Bool { stanza?.attribute("type", is: type) ?? false }
@@ -290,7 +290,7 @@ extension SummaryLine {
     /// Whether the stanza is a request, `get` or `set`.
     var isRequest: Bool { isType("get") || isType("set") }
 
-    /// A verb for a request that sets, another for one that gets; nothing for an answer.
+    /// Begins a phrase with a verb for a `set` request, another one for `get`; no words for an answer.
     mutating func verb(set: StaticString, get: StaticString) {
         if isType("set") { phrase(set) } else if isType("get") { phrase(get) } else { separate() }
     }
@@ -305,12 +305,12 @@ extension SummaryLine {
             if element.attribute("type", is: "error") { appendError(element, "undelivered") }
             appendChildren(element)
         } else {
-            // A nonza of the stream's own namespace, such as a component's handshake.
+            // A nonza in the stream's own namespace, such as a component's handshake.
             appendName(element)
         }
     }
 
-    /// `ok: enables carbons`, of an answer that holds nothing.
+    /// Appends `ok: enables carbons` for an empty answer.
     mutating func done() {
         phrase("ok")
         guard let request = context.request else { return }
@@ -340,7 +340,7 @@ extension SummaryLine {
 
     private mutating func appendPresence(_ presence: Element) {
         let type = presence.attribute("type") ?? ""
-        // In a room, being available means more: the room's own words say it.
+        // In a room, available presence means more: the room's own payload describes it.
         let isOfRoom =
             (type.isEmpty || type == "unavailable")
             && presence.firstChild { $0.namespace == .mucUser || $0.namespace == .muc } != nil
@@ -366,12 +366,12 @@ extension SummaryLine {
             if byteCount == before, silent == nil { silent = child }
             return !isFull
         }
-        // All its children are such as are passed over beside others: then they are what it is.
+        // All children are of kinds that are skipped beside others: then they are the content.
         if wasEmpty, isEmpty, let silent { appendName(silent) }
     }
 
-    /// Appends `refused by room.example.org`; the record holds the condition and the text of an error. `refused (wait)`
-    /// if the condition does not suggest a remedy.
+    /// Appends `refused by room.example.org`; the record contains the condition and the text of an error. `refused
+    /// (wait)` if the condition does not suggest a remedy.
     private mutating func appendError(_ stanza: Element, _ words: StaticString) {
         phrase(words)
         guard let error = stanza.child("error", stanza.namespace) else { return }
@@ -386,7 +386,7 @@ extension SummaryLine {
         }
     }
 
-    /// Whether an error's type is the one that goes with its condition (RFC 6120 §8.3.3).
+    /// Whether an error has the usual type for its condition (RFC 6120 §8.3.3).
     private static func isUsual(_ type: String, for condition: String) -> Bool {
         switch condition {
         case "conflict", "gone", "internal-server-error", "item-not-found", "not-allowed", "remote-server-not-found",

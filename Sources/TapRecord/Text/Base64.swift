@@ -1,22 +1,22 @@
 /// Base64 (RFC 4648 §4): the standard alphabet, padded, without line breaks.
 public enum Base64 {
-    /// The text of `bytes`.
+    /// Encodes `bytes`.
     public static func encode(_ bytes: RawSpan) -> String {
         var line = LineBuffer(capacity: encodedCount(bytes.byteCount))
         line.append(base64: bytes)
         return line.text
     }
 
-    /// The text of `bytes`.
+    /// Encodes `bytes`.
     public static func encode(_ bytes: [UInt8]) -> String {
         encode(bytes.span.bytes)
     }
 
     /// Decodes `text`; returns `nil` if it is not exactly the output of an encoder.
     ///
-    /// A character outside the alphabet, missing or misplaced padding, and bits set beyond the last byte are faults.
-    /// - Parameter ignoringWhitespace: whether space, TAB, LF and CR are skipped, as RFC 4648 §3.3 allows a
-    ///   specification to say and XML senders sometimes need.
+    /// Characters outside the alphabet, missing or misplaced padding, and bits set beyond the last byte are errors.
+    /// - Parameter ignoringWhitespace: Whether space, TAB, LF and CR are skipped, as RFC 4648 §3.3 permits
+    ///   specifications to require and as some XML senders need.
     public static func decode(_ text: RawSpan, ignoringWhitespace: Bool = false) -> [UInt8]? {
         text.withUnsafeBytes { decode($0, ignoringWhitespace: ignoringWhitespace) }
     }
@@ -27,10 +27,10 @@ public enum Base64 {
         return text.withUTF8 { decode(UnsafeRawBufferPointer($0), ignoringWhitespace: ignoringWhitespace) }
     }
 
-    /// How long the text of `count` bytes is.
+    /// The length of the encoding of `count` bytes.
     static func encodedCount(_ count: Int) -> Int { (count + 2) / 3 * 4 }
 
-    /// The character of a value below 64.
+    /// Returns the character for a value below 64.
     @inline(__always)
     fileprivate static func character(_ value: UInt32) -> UInt8 {
         let value = UInt8(truncatingIfNeeded: value & 63)
@@ -43,7 +43,7 @@ public enum Base64 {
         }
     }
 
-    /// The value of a character, or `nil` outside the alphabet.
+    /// Returns the value of a character; `nil` outside the alphabet.
     private static func value(_ character: UInt8) -> UInt32? {
         switch character {
         case 0x41...0x5A: UInt32(character) - 0x41

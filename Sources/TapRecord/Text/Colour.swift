@@ -2,7 +2,7 @@
 package enum Colour: Sendable {
     case plain, dim, bold, red, green, yellow, cyan
 
-    /// What begins the colour; empty for ``plain``.
+    /// The sequence that begins the colour; empty for ``plain``.
     package var sequence: StaticString {
         switch self {
         case .plain: ""

@@ -1,10 +1,10 @@
-/// How many columns of a terminal a text takes.
+/// The number of terminal columns of a text.
 ///
 /// Characters of East Asian Width W and F (Unicode 14, UAX #11) are wide, emoji among them. Combining marks and joiners
 /// take no column. A character after a zero-width joiner is drawn together with the one before. Terminals with
 /// different fonts may differ.
 package enum Columns {
-    /// The columns of UTF-8 that holds no control characters.
+    /// Returns the columns of UTF-8 text without control characters.
     package static func count(_ text: Span<UInt8>) -> Int {
         var offset = plain(text, atMost: text.count)
         guard offset < text.count else { return offset }
@@ -13,10 +13,10 @@ package enum Columns {
         return counter.columns
     }
 
-    /// Bytes for each column beyond which a text is cut: characters with many marks or joiners have some.
+    /// Maximum number of bytes for each column; longer texts are cut: characters can have many marks or joiners.
     private static let mostBytesPerColumn = 32
 
-    /// How many bytes of `text` fit into `columns`, and how many columns these take.
+    /// Returns the number of bytes of `text` that fit into `columns`, and the columns that they use.
     static func fitting(_ text: Span<UInt8>, into columns: Int) -> (bytes: Int, columns: Int) {
         // Nearly all text is ASCII.
         var offset = plain(text, atMost: columns < text.count ? columns + 1 : text.count)
@@ -27,7 +27,7 @@ package enum Columns {
         var counter = Counter(behind: &offset)
         var end = offset
         var taken = offset
-        // A heap of marks on one character takes no column, and would be written whole.
+        // A long sequence of marks on one character uses no column, and would be written completely.
         let most = (columns + 2) * mostBytesPerColumn
         while let scalar = scalar(of: text, at: &offset) {
             counter.add(scalar)
@@ -38,7 +38,8 @@ package enum Columns {
         return (end, taken)
     }
 
-    /// How much of a text stays in `columns` and how many it takes: all, or what leaves one for an ellipsis.
+    /// Returns the part of a text that is kept in `columns`, and the columns that it uses: all, or the part that leaves
+    /// space for an ellipsis.
     fileprivate static func kept(of text: Span<UInt8>, in columns: Int) -> (bytes: Int, columns: Int) {
         // The following character can join only the first one that does not fit.
         if columns > 0, columns < text.count, plain(text, atMost: columns + 1) > columns {
@@ -48,11 +49,11 @@ package enum Columns {
         return whole.bytes < text.count ? fitting(text, into: columns - 1) : whole
     }
 
-    /// How many of the first bytes, `limit` of them at most, are ASCII: as many columns.
+    /// Returns how many of the first bytes, at most `limit`, are ASCII: each uses one column.
     private static func plain(_ text: Span<UInt8>, atMost limit: Int) -> Int {
         let bytes = text.bytes
         var offset = 0
-        // Eight at a time, as long as they are within the limit.
+        // Eight at a time, up to the limit.
         while offset <= limit - 8,
             bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
         { offset &+= 8 }
@@ -60,7 +61,7 @@ package enum Columns {
         return offset
     }
 
-    /// The character at `offset`, and moves behind it; U+FFFD for a byte that begins none.
+    /// Returns the character at `offset` and advances `offset`; U+FFFD for an invalid byte.
     private static func scalar(of text: Span<UInt8>, at offset: inout Int) -> UInt32? {
         guard offset < text.count else { return nil }
         let first = text[offset]
@@ -83,8 +84,8 @@ package enum Columns {
 
         init() {}
 
-        /// A counter behind the ASCII characters before `offset`, without the last of them, at which `offset` is then: what
-        /// follows may change how that is drawn.
+        /// Creates a counter for the text after the ASCII characters before `offset`, and moves `offset` back to the
+        /// last of them: later characters may change how it is drawn.
         init(behind offset: inout Int) {
             offset = max(0, offset - 1)
             columns = offset
@@ -99,7 +100,7 @@ package enum Columns {
             }
             switch scalar {
             case 0x200D: isJoined = true
-            // The character before is drawn as an emoji, which is wide.
+            // The previous character is drawn as an emoji, which is wide.
             case 0xFE0F:
                 columns += last == 1 ? 1 : 0
                 last = 0
@@ -112,7 +113,7 @@ package enum Columns {
     }
 
     private static func width(of scalar: UInt32) -> Int {
-        // Vowels and final consonants of Hangul join the syllable before, as do the marks and the modifiers of emoji.
+        // Vowels and final consonants of Hangul join the previous syllable; marks and emoji modifiers also join.
         if (0x1160...0x11FF).contains(scalar) || (0x1F3FB...0x1F3FF).contains(scalar) { return 0 }
         switch Unicode.Scalar(scalar)?.properties.generalCategory {
         case .nonspacingMark, .enclosingMark, .format: return 0
@@ -146,12 +147,12 @@ package enum Columns {
     ]
 }
 
-// The same of strings, which hold no control characters.
+// The same for strings without control characters.
 extension Columns {
-    /// The columns of a text.
+    /// Returns the columns of a text.
     package static func count(_ text: String) -> Int { count(text.utf8Span.span) }
 
-    /// As much of a text as fits, with an ellipsis for the rest.
+    /// Returns the part of a text that fits, with an ellipsis for the rest.
     package static func cut(_ text: String, to columns: Int) -> String {
         LineBuffer.text { line in
             line.append(string: text)
@@ -159,12 +160,12 @@ extension Columns {
         }
     }
 
-    /// A text with spaces behind it.
+    /// Returns a text padded with spaces.
     package static func padded(_ text: String, to columns: Int) -> String {
         text + String(repeating: " ", count: max(0, columns - count(text)))
     }
 
-    /// The text in ASCII, as far as marks and lines have their like there.
+    /// Returns the text in ASCII, with similar characters for marks and lines.
     package static func ascii(_ text: String) -> String {
         LineBuffer.text { line in
             line.append(string: text)
@@ -172,7 +173,7 @@ extension Columns {
         }
     }
 
-    /// Wraps a text between words, not at no-break spaces, which become spaces; spaces at its beginning stay. A word that is
+    /// Wraps a text between words, not at no-break spaces, which become spaces; initial spaces are kept. A word that is
     /// longer than a line is broken.
     package static func wrapped(_ text: String, to columns: Int) -> [String] {
         let columns = max(1, columns)
@@ -195,7 +196,7 @@ extension Columns {
                 let room = max(1, columns - taken)
                 let most = fitting(word.utf8Span.span, into: room).bytes
                 guard most > 0, most < word.utf8.count else { break }
-                // Between the parts of a fingerprint or path, if there is an end of one not far before.
+                // Break between the parts of a fingerprint or path, if a part ends shortly before.
                 let end = word.utf8.prefix(most).lastIndex { $0 == 0x3A || $0 == 0x2F }
                 let part = end.map { word.utf8.distance(from: word.startIndex, to: $0) + 1 } ?? 0
                 let start = part > most * 2 / 3 ? part : most
@@ -214,9 +215,10 @@ extension Columns {
 }
 
 extension LineBuffer {
-    /// Cuts the text after `start` to `columns`, with an ellipsis for the rest; the text holds no control characters.
+    /// Cuts the text after `start` to `columns`, with an ellipsis for the rest; the text must not contain control
+    /// characters.
     ///
-    /// - Returns: The columns that it takes afterwards.
+    /// - Returns: The columns that it uses afterwards.
     @discardableResult
     @inline(__always)
     mutating func cut(from start: Int, to columns: Int) -> Int {
@@ -233,7 +235,7 @@ extension LineBuffer {
         return kept.columns + 1
     }
 
-    /// Appends what is in another buffer.
+    /// Appends the contents of another buffer.
     mutating func append(_ other: borrowing LineBuffer) { append(bytes: other.span) }
 
     /// Appends spaces.
@@ -252,8 +254,8 @@ extension LineBuffer {
         }
     }
 
-    /// Replaces what is not ASCII behind `start` by as many columns of ASCII: arrows, marks and lines by what resembles
-    /// them, other characters by question marks.
+    /// Replaces characters beyond ASCII after `start` by the same number of columns of ASCII: arrows, marks and lines
+    /// by similar characters, others by question marks.
     mutating func makeASCII(from start: Int) {
         let tail = bytes[start...]
         guard tail.contains(where: { $0 >= 0x80 }) else { return }

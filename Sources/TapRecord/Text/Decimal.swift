@@ -17,14 +17,14 @@ extension LineBuffer {
         append(magnitude: value)
     }
 
-    /// Appends an integer with leading zeros up to `width` digits; a longer one is written whole.
+    /// Appends an integer with leading zeros up to `width` digits; a longer one is not cut.
     public mutating func append(decimal value: UInt64, width: Int) {
         append(magnitude: value, width: width)
     }
 
-    /// Appends nanoseconds as decimal seconds, without the zeros that say nothing: `12.000250000` as `12.00025`.
+    /// Appends nanoseconds as decimal seconds, without trailing zeros: `12.000250000` as `12.00025`.
     ///
-    /// ``JSONReader/nanoseconds(_:)`` reads it back exactly, which a binary fraction would not.
+    /// ``JSONReader/nanoseconds(_:)`` parses it exactly, unlike a binary fraction.
     public mutating func append(seconds nanoseconds: Int64) {
         if nanoseconds < 0 { append(0x2D) }
         let (seconds, fraction) = nanoseconds.magnitude.quotientAndRemainder(dividingBy: 1_000_000_000)
@@ -42,7 +42,7 @@ extension LineBuffer {
 
     @inline(__always)
     private mutating func append(magnitude: UInt64, width: Int = 1) {
-        // Most numbers have three digits at most.
+        // Most numbers have at most three digits.
         guard width == 1, magnitude < 1000 else { return append(long: magnitude, width: width) }
         let number = UInt32(truncatingIfNeeded: magnitude)
         append(atMost: 3) { start in
@@ -81,7 +81,7 @@ extension LineBuffer {
 }
 
 extension UInt64 {
-    /// How many digits the number has in decimal; 1 for zero.
+    /// The number of decimal digits; 1 for zero.
     var decimalDigits: Int {
         var (count, rest) = (1, self / 10)
         while rest > 0 { (count, rest) = (count + 1, rest / 10) }

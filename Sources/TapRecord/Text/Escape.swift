@@ -1,6 +1,7 @@
 internal import XMPPCore
 
-/// Escaping of text from the wire, so that one record is one line and no byte of it can act on a terminal or a reader.
+/// Escaping of text from the wire, so that a record is one line and no byte of it can control a terminal or mislead a
+/// reader.
 ///
 /// Escaped in both forms: every control character (C0, DEL, C1: with them ESC, CSI, OSC and DCS), the
 /// bidirectional controls (U+061C, U+200E/F, U+202A–E, U+2066–9), the line and paragraph separators U+2028/9, and
@@ -14,7 +15,7 @@ package enum Escape {
     enum Form {
         /// Text logs and terminals.
         case log
-        /// The inside of a JSON string.
+        /// The contents of a JSON string.
         case json
     }
 
@@ -66,16 +67,16 @@ package enum Escape {
         return bytes
     }
 
-    /// How much input is escaped per reservation of output.
+    /// Number of input bytes that are escaped for each reservation of output.
     static let block = 2048
 
-    /// How many bytes of output `count` bytes of input can become: `\u{1b}` and `\u001b` are six for one; the last
-    /// character of a block may reach beyond it, and clean bytes are stored 16 at a time.
+    /// Maximum number of output bytes for `count` input bytes: `\u{1b}` and `\u001b` are six for one; the last
+    /// character of a block may extend beyond it, and clean bytes are stored 16 at a time.
     static func worstCase(_ count: Int) -> Int { count * 6 + 32 }
 
     /// Escapes the characters of `source` that begin in `start..<end`.
     ///
-    /// `output` has room for ``worstCase(_:)`` of that range.
+    /// `output` has space for ``worstCase(_:)`` of that range.
     /// - Returns: the offset of the next character, the number of bytes written, and whether all of the text was UTF-8;
     ///   the JSON form stops at the first byte that is not.
     @inline(__always)
@@ -108,7 +109,7 @@ package enum Escape {
                 written &+= 8
                 continue
             }
-            // The last bytes, together with clean ones before them that were written as they are.
+            // The last bytes, together with clean ones before them that were copied unchanged.
             if offset &+ 8 > end, end &- start >= 8,
                 case let word = source.loadUnaligned(fromByteOffset: end &- 8, as: UInt64.self), isClean(word, form)
             {
@@ -117,7 +118,7 @@ package enum Escape {
                 offset = end
                 continue
             }
-            // One character at a time: unclean ones, those beyond ASCII that follow, and the last few bytes.
+            // One character at a time: unclean ones, adjacent ones beyond ASCII, and the last few bytes.
             repeat {
                 let byte = source[offset]
                 if isClean(byte, form) {
@@ -176,13 +177,13 @@ package enum Escape {
         return form == .json ? marks .| block.marks(0x22) : marks
     }
 
-    /// How many bytes at the beginning of a block are clean.
+    /// Returns how many bytes at the beginning of a block are clean.
     @inline(__always)
     static func cleanBytes(_ block: SIMD16<UInt8>, _ form: Form) -> Int {
         unclean(block, form).first
     }
 
-    /// Whether a character is shown by an escape.
+    /// Whether a character is replaced by an escape.
     @inline(__always)
     static func isEscaped(_ value: UInt32, _ form: Form) -> Bool {
         if value < 0x7F { return value < 0x20 || value == 0x5C || (form == .json && value == 0x22) }
@@ -261,7 +262,7 @@ extension LineBuffer {
         appendEscaped(text.utf8Span.span.bytes)
     }
 
-    /// Text from the wire in the log form of ``Escape``.
+    /// Returns text from the wire in the log form of ``Escape``.
     public static func escaped(_ text: String) -> String { self.text { $0.appendEscaped(text) } }
 
     /// Appends text as a JSON string with its quotes, if it is UTF-8.
@@ -278,7 +279,7 @@ extension LineBuffer {
         return true
     }
 
-    /// Appends a part of a JSON string, without quotes; at a byte that is not UTF-8 it stops and returns `false`.
+    /// Appends a part of a JSON string, without quotes; stops and returns `false` at a byte that is not UTF-8.
     mutating func appendJSONContent(_ text: RawSpan) -> Bool {
         text.withUnsafeBytes { append($0, .json) }
     }
@@ -295,9 +296,9 @@ extension LineBuffer {
         return appendAny(source, form)
     }
 
-    /// Appends a text of up to 32 bytes if all of them are clean, as nearly all of them are: addresses, ids, names.
+    /// Appends a text of up to 32 bytes if all of them are clean, as in nearly all addresses, ids and names.
     ///
-    /// Two parts that may overlap hold all of it.
+    /// The text is copied as two parts that may overlap.
     @inline(__always)
     private mutating func appendClean(_ source: UnsafeRawBufferPointer, _ form: Escape.Form) -> Bool {
         let length = source.count
@@ -329,7 +330,7 @@ extension LineBuffer {
         return true
     }
 
-    /// Appends so many bytes, of which the two parts are the beginning and the end.
+    /// Appends `length` bytes; the two parts are their beginning and end.
     @inline(__always)
     private mutating func append<Part: BitwiseCopyable>(_ first: Part, _ last: Part, of length: Int) {
         append(atMost: length) { output in

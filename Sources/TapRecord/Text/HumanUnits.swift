@@ -1,4 +1,4 @@
-/// Sizes and durations as people read them, in the text log: one decimal below ten, whole numbers from ten.
+/// Sizes and durations for people, in the text log: one decimal below ten, whole numbers from ten.
 extension LineBuffer {
     /// Appends a size in bytes: `0 B`, `345 B`, `1.2 kB`, `38 MB`; decimal units (1 kB is 1000 B).
     public mutating func append(size bytes: UInt64) {
@@ -20,7 +20,7 @@ extension LineBuffer {
 
     /// Appends a duration: `420 µs`, `38 ms`, `1.2 s`, `2 min 5 s`, `3 h 12 min`.
     ///
-    /// A negative one, which only a clock set back can bring, is written with its sign.
+    /// A negative duration, possible only after a clock was set back, is written with its sign.
     public mutating func append(duration nanoseconds: Int64) {
         if nanoseconds < 0 { append(0x2D) }
         let value = nanoseconds.magnitude
@@ -45,7 +45,7 @@ extension LineBuffer {
         }
     }
 
-    /// A duration as ``append(duration:)`` writes it.
+    /// Returns a duration in the format of ``append(duration:)``.
     public static func duration(_ nanoseconds: Int64) -> String { text { $0.append(duration: nanoseconds) } }
 
     private mutating func append(_ first: UInt64, _ unit: StaticString, _ second: UInt64, _ subunit: StaticString) {
@@ -57,7 +57,7 @@ extension LineBuffer {
         append(subunit)
     }
 
-    /// Appends `value / scale`, with one decimal if that is below ten.
+    /// Appends `value / scale`, with one decimal if the result is below ten.
     private mutating func append(_ value: UInt64, in scale: UInt64) {
         let tenths = Self.rounded(value, by: scale / 10)
         if tenths < 100 {
@@ -69,7 +69,7 @@ extension LineBuffer {
         }
     }
 
-    /// `value / scale`, rounded half up.
+    /// Returns `value / scale`, rounded half up.
     private static func rounded(_ value: UInt64, by scale: UInt64) -> UInt64 {
         let (quotient, remainder) = value.quotientAndRemainder(dividingBy: scale)
         return remainder >= scale - remainder ? quotient + 1 : quotient

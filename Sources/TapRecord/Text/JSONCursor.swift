@@ -1,21 +1,21 @@
 internal import XMPPCore
 
-/// Writes JSON to preallocated memory without checking for room at each byte: for output per stanza.
+/// Writes JSON to preallocated memory without checking for space at each byte: for output per stanza.
 ///
-/// Its user reserves ``fixed`` bytes for names, numbers and punctuation, and ``room(for:)`` for each text.
+/// The caller reserves ``fixed`` bytes for names, numbers and punctuation, and ``room(for:)`` for each text.
 struct JSONCursor {
-    /// Bytes that the fields of a record take without their texts.
+    /// Maximum number of bytes of a record's fields without their texts.
     static let fixed = 1024
 
     private var next: UnsafeMutablePointer<UInt8>
 
-    /// A cursor at the beginning of that memory.
+    /// Creates a cursor at the beginning of the memory.
     init(_ start: UnsafeMutablePointer<UInt8>) { next = start }
 
-    /// Bytes that a text of `count` bytes takes at most, with its quotes.
+    /// Maximum number of bytes of a text of `count` bytes, with its quotes.
     static func room(for count: Int) -> Int { Escape.worstCase(count) + 2 }
 
-    /// How far it is from the beginning of the memory.
+    /// The distance from the beginning of the memory.
     func count(from start: UnsafeMutablePointer<UInt8>) -> Int { next - start }
 
     @inline(__always)
@@ -24,10 +24,10 @@ struct JSONCursor {
         next += 1
     }
 
-    /// Bytes of this program, such as the name of a field with its punctuation.
+    /// Writes bytes of xmpptap, such as the name of a field with its punctuation.
     @inline(__always)
     mutating func literal(_ text: StaticString) {
-        // Of a literal the count is known to the compiler, and the copy a few instructions.
+        // The compiler knows the length of a literal, and reduces the copy to a few instructions.
         next.update(from: text.utf8Start, count: text.utf8CodeUnitCount)
         next += text.utf8CodeUnitCount
     }
@@ -58,7 +58,7 @@ struct JSONCursor {
         decimal(UInt64(value.magnitude))
     }
 
-    /// Nanoseconds as decimal seconds, without zeros at the end; see ``LineBuffer/append(seconds:)``.
+    /// Writes nanoseconds as decimal seconds, without trailing zeros; see ``LineBuffer/append(seconds:)``.
     mutating func seconds(_ nanoseconds: Int64) {
         if nanoseconds < 0 { byte(0x2D) }
         let (seconds, fraction) = nanoseconds.magnitude.quotientAndRemainder(dividingBy: 1_000_000_000)
@@ -69,7 +69,7 @@ struct JSONCursor {
         while next[-1] == 0x30 { next -= 1 }
     }
 
-    /// A time as ``TimestampWriter`` writes it, of which `second` is the beginning up to the second.
+    /// Writes a time in the format of ``TimestampWriter``; `second` is its beginning up to the second.
     mutating func time(second: RawSpan, nanoseconds: UInt64) {
         bytes(second)
         byte(0x2E)
@@ -77,7 +77,7 @@ struct JSONCursor {
         byte(0x5A)
     }
 
-    /// The last `count` digits of a number.
+    /// Writes the last `count` digits of a number.
     @inline(__always)
     private mutating func digits(_ value: UInt64, _ count: Int) {
         var rest = value
@@ -96,14 +96,14 @@ struct JSONCursor {
 
     // MARK: - Texts
 
-    /// A text from the wire with its quotes. Were it not UTF-8, it is repaired.
+    /// Writes a text from the wire with its quotes. If it is not UTF-8, it is repaired.
     mutating func string(_ text: Span<UInt8>) {
         byte(0x22)
         if !content(text) { _ = content(text.string().utf8Span.span) }
         byte(0x22)
     }
 
-    /// A text of this program with its quotes.
+    /// Writes a text of xmpptap with its quotes.
     mutating func string(_ text: String) {
         byte(0x22)
         _ = content(text.utf8Span.span)
@@ -123,13 +123,13 @@ struct JSONCursor {
     /// Returns to an earlier position.
     mutating func rewind(to earlier: JSONCursor) { next = earlier.next }
 
-    /// Copies a text in which no byte needs an escape, as nearly always; false if another byte occurs.
+    /// Copies a text in which no byte needs an escape, as in nearly every text; returns false if another byte occurs.
     @inline(__always)
     private mutating func copyClean(_ source: UnsafeRawBufferPointer) -> Bool {
         let count = source.count
         let target = UnsafeMutableRawPointer(next)
         guard count >= 16 else { return copyShort(source, target) }
-        // The last block reaches back into the one before.
+        // The last block overlaps the previous one.
         var offset = 0
         while true {
             let block = source.loadUnaligned(fromByteOffset: offset, as: SIMD16<UInt8>.self)

@@ -1,4 +1,4 @@
-/// Why a JSON text was refused, and at which byte.
+/// The reason why a JSON text was refused, and the byte.
 public struct JSONError: Error, Sendable, Hashable {
     /// The kind of error; the raw value describes it for people.
     public enum Code: String, Sendable, Hashable {
@@ -31,11 +31,11 @@ extension JSONError: CustomStringConvertible {
     }
 }
 
-/// The inside of JSON strings: checked once while scanning, decoded when the value is read.
+/// The contents of JSON strings: checked once during the scan, decoded when the value is read.
 enum JSONEscapes {
     /// Finds the closing quote of a text that begins at `start`.
     ///
-    /// - Returns: its offset and whether there are escapes, or the offset of the fault and the fault.
+    /// - Returns: Its offset and whether there are escapes, or the offset of the fault and the fault.
     static func scan(
         _ input: UnsafeRawBufferPointer,
         from start: Int
@@ -68,7 +68,7 @@ enum JSONEscapes {
         return (offset, hasEscapes, .unexpectedEnd)
     }
 
-    /// Appends the value of a text that ``scan(_:from:)`` has accepted.
+    /// Appends the value of a text that passed ``scan(_:from:)``.
     static func resolve(_ text: UnsafeRawBufferPointer, into bytes: inout [UInt8]) {
         bytes.reserveCapacity(bytes.count + text.count)
         var offset = 0
@@ -108,7 +108,7 @@ enum JSONEscapes {
             return start + 6 <= input.count ? (0, "\0", .badEscape) : (input.count - start, "\0", .unexpectedEnd)
         }
         if let scalar = Unicode.Scalar(first) { return (6, scalar, nil) }
-        // A unit that is not a scalar is half of a pair: a high half must come first, with a low half right after it.
+        // A unit that is not a scalar is half of a pair: a high half must come first, directly followed by a low half.
         guard first < 0xDC00, start + 7 < input.count, input[start + 6] == 0x5C, input[start + 7] == 0x75,
             let second = unit(input, at: start + 8), second >= 0xDC00, second < 0xE000,
             let scalar = Unicode.Scalar(0x1_0000 + (first - 0xD800) << 10 + (second - 0xDC00))
@@ -116,7 +116,7 @@ enum JSONEscapes {
         return (12, scalar, nil)
     }
 
-    /// The four hexadecimal digits at `start`.
+    /// Returns the value of the four hexadecimal digits at `start`.
     private static func unit(_ input: UnsafeRawBufferPointer, at start: Int) -> UInt32? {
         guard start + 4 <= input.count else { return nil }
         var value: UInt32 = 0

@@ -1,10 +1,10 @@
 /// A strict pull parser for one JSON text (RFC 8259) over borrowed bytes.
 ///
-/// ``next()`` gives one token at a time and allocates nothing; texts and numbers come as slices of the input, which
-/// ``string(_:)``, ``integer(_:)`` and the like turn into values when somebody wants them. Strict means: UTF-8 without
-/// a byte order mark, no control character in a text, no lone surrogate, no leading zero, no comma too many, nothing
-/// after the value. Nesting is bounded by ``maximumDepth`` and costs no call stack. Equal names within one object are
-/// not looked for. After an error the reader is of no further use.
+/// ``next()`` returns one token at a time without allocating; texts and numbers are slices of the input, which
+/// ``string(_:)``, ``integer(_:)`` and similar methods convert to values on request. Strict means: UTF-8 without a byte
+/// order mark, no control character in a text, no lone surrogate, no leading zero, no extra comma, nothing after the
+/// value. Nesting is limited by ``maximumDepth`` and uses no call stack. Duplicate names within one object are not
+/// detected. After an error the reader must not be used.
 public struct JSONReader: ~Escapable {
     /// A token of the input.
     public enum Token: Sendable, Hashable {
@@ -32,11 +32,11 @@ public struct JSONReader: ~Escapable {
     public struct Slice: Sendable, Hashable {
         /// Byte offsets in the input.
         public let range: Range<Int>
-        /// Whether the text holds escapes, so that its bytes are not yet its value.
+        /// Whether the text contains escapes, so that its bytes differ from its value.
         let hasEscapes: Bool
     }
 
-    /// How deep objects and arrays may be nested.
+    /// Maximum nesting of objects and arrays.
     public static let maximumDepth = 64
 
     private enum Expectation {
@@ -44,21 +44,21 @@ public struct JSONReader: ~Escapable {
     }
 
     private let input: RawSpan
-    /// How far the input has been read.
+    /// The offset up to which the input has been read.
     public private(set) var offset = 0
     private var expectation = Expectation.value
-    /// How many objects and arrays are open.
+    /// Number of open objects and arrays.
     public private(set) var depth = 0
     /// One bit for each open level, the innermost lowest: set for an object.
     private var isObject: UInt64 = 0
 
-    /// A reader at the beginning of `input`, which holds one JSON text.
+    /// Creates a reader at the beginning of `input`, which contains one JSON text.
     @_lifetime(copy input)
     public init(_ input: RawSpan) {
         self.input = input
     }
 
-    /// The next token.
+    /// Returns the next token.
     public mutating func next() throws(JSONError) -> Token {
         while true {
             skipSpace()
@@ -91,7 +91,7 @@ public struct JSONReader: ~Escapable {
         }
     }
 
-    /// Skips the next value, whatever it holds, and returns its range.
+    /// Skips the next value of any kind, and returns its range.
     public mutating func skipValue() throws(JSONError) -> Range<Int> {
         skipSpace()
         let start = offset
@@ -100,7 +100,7 @@ public struct JSONReader: ~Escapable {
         return start..<offset
     }
 
-    /// Passes over what is left of the object or array that was opened last.
+    /// Skips the rest of the innermost open object or array.
     public mutating func skipRest() throws(JSONError) {
         let outside = depth - 1
         while depth > outside { _ = try next() }
@@ -217,7 +217,7 @@ public struct JSONReader: ~Escapable {
     }
 }
 
-// What texts and numbers mean, for who wants to know.
+// The values of texts and numbers.
 extension JSONReader {
     /// Whether a text is exactly `literal`, which is ASCII.
     public func matches(_ slice: Slice, _ literal: StaticString) -> Bool {
@@ -236,12 +236,12 @@ extension JSONReader {
         return true
     }
 
-    /// The time that a text says, if it is RFC 3339 as ``Timestamp/init(rfc3339:)-(RawSpan)`` reads it.
+    /// Returns the time in a text, if it is in the RFC 3339 form of ``Timestamp/init(rfc3339:)-(RawSpan)``.
     public func timestamp(_ slice: Slice) -> Timestamp? {
         slice.hasEscapes ? Timestamp(rfc3339: string(slice)) : Timestamp(rfc3339: input.extracting(slice.range))
     }
 
-    /// The value of a text.
+    /// Returns the value of a text.
     public func string(_ slice: Slice) -> String {
         guard slice.hasEscapes else {
             return input.extracting(slice.range).withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
@@ -249,7 +249,7 @@ extension JSONReader {
         return String(decoding: bytes(slice), as: UTF8.self)
     }
 
-    /// The value of a text, as UTF-8.
+    /// Returns the value of a text, as UTF-8.
     public func bytes(_ slice: Slice) -> [UInt8] {
         var bytes: [UInt8] = []
         append(slice, to: &bytes)
@@ -267,19 +267,20 @@ extension JSONReader {
         }
     }
 
-    /// The unmodified bytes of any part of the input.
+    /// Returns the unmodified bytes of a part of the input.
     public func raw(_ range: Range<Int>) -> [UInt8] {
         input.extracting(range).withUnsafeBytes { Array($0) }
     }
 
-    /// The value of a number without fraction and exponent, or `nil` if it has one or is out of range.
+    /// Returns the value of an integer; `nil` for a number with fraction or exponent, or if it is out of range.
     public func integer(_ slice: Slice) -> Int64? {
         guard byte(slice.range.lowerBound) == 0x2D else { return unsigned(slice).flatMap { Int64(exactly: $0) } }
-        // By text, since the least number has no positive counterpart.
+        // By text, since the smallest number has no positive counterpart.
         return Int64(string(slice))
     }
 
-    /// The value of a number without sign, fraction and exponent, or `nil` if it has one or is out of range.
+    /// Returns the value of an unsigned integer; `nil` for a number with sign, fraction or exponent, or if it is out of
+    /// range.
     public func unsigned(_ slice: Slice) -> UInt64? {
         var value: UInt64 = 0
         for index in slice.range {
@@ -293,7 +294,7 @@ extension JSONReader {
         return value
     }
 
-    /// The value of a number that means seconds, exactly, in nanoseconds; digits beyond the ninth are cut.
+    /// Returns the exact value in nanoseconds of a number of seconds; digits after the ninth are cut.
     ///
     /// `nil` if it is out of range.
     public func nanoseconds(_ slice: Slice) -> Int64? {
@@ -323,7 +324,7 @@ extension JSONReader {
         return isNegative ? -value : value
     }
 
-    /// The same of a number without a sign that is written with an exponent, as jq and others write small ones.
+    /// The same for an unsigned number with an exponent, as jq and others write small ones.
     private func scaledNanoseconds(_ range: Range<Int>) -> Int64? {
         guard let mark = range.first(where: { byte($0) | 0x20 == 0x65 }), mark + 1 < range.upperBound else {
             return nil
@@ -354,7 +355,7 @@ extension JSONReader {
 }
 
 extension Int64 {
-    /// This number with one more decimal digit, unless that is too large.
+    /// Returns this number with one more decimal digit; nil if it is out of range.
     fileprivate func shifted(by digit: Int64) -> Int64? {
         let (tens, overflow) = multipliedReportingOverflow(by: 10)
         let (sum, carry) = tens.addingReportingOverflow(digit)

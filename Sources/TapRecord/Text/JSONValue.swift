@@ -4,11 +4,11 @@ public enum JSONValue: Sendable, Hashable {
     case null
     /// `true` or `false`
     case bool(Bool)
-    /// A number, as it was written.
+    /// A number, as written.
     case number(String)
     case text(String)
     case array([JSONValue])
-    /// An object: its fields in their order.
+    /// An object: its fields in order.
     case object([Field])
 
     /// A field of an object.
@@ -18,14 +18,14 @@ public enum JSONValue: Sendable, Hashable {
         /// Its value.
         public let value: JSONValue
 
-        /// Puts the parts together.
+        /// Creates a field.
         public init(_ name: String, _ value: JSONValue) {
             self.name = name
             self.value = value
         }
     }
 
-    /// Reads one JSON text, nested at most ``JSONReader/maximumDepth`` deep.
+    /// Parses one JSON text, nested at most ``JSONReader/maximumDepth`` levels.
     public init(_ json: RawSpan) throws(JSONError) {
         var reader = JSONReader(json)
         self = try Self.read(reader.next(), &reader)
@@ -51,7 +51,7 @@ public enum JSONValue: Sendable, Hashable {
                 fields.append(Field(reader.string(slice), try read(reader.next(), &reader)))
             }
             return .object(fields)
-        // The reader gives the others only inside an array or object.
+        // The reader returns the others only inside an array or object.
         case .null, .arrayEnd, .objectEnd, .name, .end: return .null
         }
     }
@@ -62,27 +62,27 @@ public enum JSONValue: Sendable, Hashable {
         return value
     }
 
-    /// The fields of an object; none of anything else.
+    /// The fields of an object; empty for other values.
     public var fields: [Field] {
         if case .object(let fields) = self { fields } else { [] }
     }
 
-    /// The values of an array; none of anything else.
+    /// The values of an array; empty for other values.
     public var values: [JSONValue] {
         if case .array(let values) = self { values } else { [] }
     }
 
-    /// The text, if it is one.
+    /// The text; nil for other values.
     public var text: String? {
         if case .text(let text) = self { text } else { nil }
     }
 
-    /// The truth value, if it is one.
+    /// The Boolean; nil for other values.
     public var bool: Bool? {
         if case .bool(let flag) = self { flag } else { nil }
     }
 
-    /// The number, if it is one without fraction and exponent that 64 bits can hold.
+    /// The integer; nil for other values, and for numbers with fraction or exponent or beyond 64 bits.
     public var integer: Int64? {
         if case .number(let digits) = self { Int64(digits) } else { nil }
     }

@@ -1,10 +1,10 @@
-/// Writing of JSON (RFC 8259) into a line: objects, arrays and fields in the order they are called.
+/// Writes JSON (RFC 8259) into a line: objects, arrays and fields in the order of the calls.
 ///
-/// No writer object or state exists: the last byte shows whether a comma is needed. Names of fields are literals
-/// of plain ASCII without quote or backslash; a name that comes from data is written by ``field(named:)``. The caller
-/// must close everything it opens.
+/// It needs neither a writer object nor state: the last byte shows whether a comma is needed. Names of fields are
+/// literals of plain ASCII without quote or backslash; ``field(named:)`` writes a name from data. The caller must close
+/// everything it opens.
 extension LineBuffer {
-    /// An object with the fields that `body` writes, as a text.
+    /// Returns an object with the fields that `body` writes, as text.
     public static func object(_ body: (inout LineBuffer) -> Void) -> String {
         text { line in
             line.openObject()
@@ -35,12 +35,12 @@ extension LineBuffer {
         append(0x5D)
     }
 
-    /// Writes the name of a field; the value has to be written next.
+    /// Writes the name of a field; the value must be written next.
     public mutating func field(_ name: StaticString) {
         guard name.hasPointerRepresentation else { return field(named: name.description) }
         let length = name.utf8CodeUnitCount
         let isFirst = !needsComma
-        // In one go, since a record has dozens of fields: comma, quote, name, quote, colon.
+        // In one pass, since a record has dozens of fields: comma, quote, name, quote, colon.
         append(atMost: length + 4) { output in
             output[0] = 0x2C
             let start = isFirst ? output : output + 1
@@ -52,7 +52,7 @@ extension LineBuffer {
         }
     }
 
-    /// Writes the name of a field that comes from data.
+    /// Writes the name of a field from data.
     public mutating func field(named name: String) {
         separate()
         appendJSONString(name)
@@ -85,7 +85,7 @@ extension LineBuffer {
         append(decimal: value)
     }
 
-    /// Writes a field with a truth value.
+    /// Writes a field with a Boolean.
     public mutating func field(_ name: StaticString, _ value: Bool) {
         field(name)
         append(value ? "true" : "false")
@@ -111,7 +111,7 @@ extension LineBuffer {
 
     /// Writes a comma if one is needed before another name or value.
     ///
-    /// Public for values that are appended by hand, such as numbers in an array.
+    /// Public for values that are appended directly, such as numbers in an array.
     public mutating func separate() {
         if needsComma { append(0x2C) }
     }

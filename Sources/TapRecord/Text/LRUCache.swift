@@ -9,7 +9,7 @@ package struct LRUCache<Key: Hashable, Value> {
     private var recent: [Key: Value] = [:]
     private var older: [Key: Value] = [:]
 
-    /// An empty cache.
+    /// Creates an empty cache.
     package init(capacity: Int) { self.capacity = max(2, capacity) }
 
     package var count: Int { recent.count + older.count }
@@ -17,13 +17,13 @@ package struct LRUCache<Key: Hashable, Value> {
     /// Whether the key has a value. This is not an access.
     func contains(_ key: Key) -> Bool { recent[key] != nil || older[key] != nil }
 
-    /// The value of `key`. This is not an access.
+    /// Returns the value of `key`. This is not an access.
     package func peek(_ key: Key) -> Value? { recent[key] ?? older[key] }
 
     /// Accesses the value of `key`; nil if there is none.
     package mutating func value(_ key: Key) -> Value? { peek(key).map { value in update(key, default: value) { $0 } } }
 
-    /// Inserts a value, or replaces the one of that key. This is an access.
+    /// Inserts or replaces the value of a key. This is an access.
     package mutating func set(_ value: Value, for key: Key) { update(key, default: value) { $0 = value } }
 
     /// Accesses the value of `key`, or inserts a new one, and lets `body` change it.

@@ -1,34 +1,34 @@
 internal import XMPPCore
 
 extension String {
-    /// Calls `body` with the text as UTF-8. Costs less than `utf8.span`, which asks the standard library each time.
+    /// Calls `body` with the text as UTF-8. Cheaper than `utf8.span`, which calls the standard library each time.
     @inline(__always)
     func withBytes<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome {
         utf8.withContiguousStorageIfAvailable { body($0.span) } ?? body(utf8.span)
     }
 }
 
-/// The bytes of a log line (or several) in the making: append-only, reused from line to line.
+/// A buffer for the bytes of a log line (or several): append-only, reused for all lines.
 ///
-/// Everything that writes records appends here, so that a line costs no string and, once the buffer has its size, no
+/// All code that writes records appends to it, so that a line needs no string and, once the buffer has its size, no
 /// allocation. `append` does not escape; use ``appendEscaped(_:)-(RawSpan)`` or ``appendJSONString(_:)-(RawSpan)`` for
 /// text from the wire.
 ///
 /// It cannot be copied, so that appending needs no uniqueness check.
 public struct LineBuffer: ~Copyable, @unchecked Sendable {
-    /// How many bytes there are.
+    /// The number of bytes.
     public private(set) var count = 0
 
-    /// The bytes, and behind ``count`` room for more.
+    /// The bytes, followed by unused space.
     private var storage: UnsafeMutablePointer<UInt8>?
 
-    /// How many bytes there is room for.
+    /// The number of bytes that fit.
     private(set) var capacity = 0
 
-    /// Above this capacity ``removeAll()`` gives the memory back: one huge stanza must not be paid for ever after.
+    /// Above this capacity, ``removeAll()`` frees the memory, which only a huge stanza needed.
     private static let keptCapacity = 1 << 18
 
-    /// An empty buffer with room for `capacity` bytes.
+    /// Creates an empty buffer with space for `capacity` bytes.
     public init(capacity: Int = 1024) {
         grow(to: capacity)
     }
@@ -59,7 +59,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
     /// Whether nothing has been appended.
     public var isEmpty: Bool { count == 0 }
 
-    /// What `body` appends, which is UTF-8, as a string.
+    /// Returns the text that `body` appends, which must be UTF-8.
     public static func text(_ body: (inout LineBuffer) -> Void) -> String {
         var line = LineBuffer(capacity: 64)
         body(&line)
@@ -84,7 +84,8 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         guard let storage, start >= 0, start < count else { return true }
         let bytes = UnsafeRawPointer(storage + start)
         let length = count &- start
-        // In words; the last may overlap the one before. Most cells of a row are shorter than a word: two halves of one.
+        // In words; the last may overlap the previous one. Most cells of a row are shorter than a word: two halves of
+        // one.
         if length >= 8 {
             var offset = 0
             while offset < length &- 8 {
@@ -104,12 +105,12 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         return true
     }
 
-    /// Takes back the spaces at the end.
+    /// Removes trailing spaces.
     mutating func trimSpaces() {
         while last == 0x20 { count &-= 1 }
     }
 
-    /// Removes `words` if they are at `place`; returns whether they were.
+    /// Removes `words` at `place`, if they are there; returns whether they were.
     @discardableResult
     mutating func drop(_ words: StaticString, at place: Int) -> Bool {
         let end = place + words.utf8CodeUnitCount
@@ -118,7 +119,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         return true
     }
 
-    /// Takes out `fewer` bytes at `place`; nothing if there are not so many.
+    /// Removes `fewer` bytes at `place`; does nothing if there are fewer.
     mutating func remove(_ fewer: Int, at place: Int) {
         let end = place + fewer
         guard let storage, fewer > 0, place >= 0, end <= count else { return }
@@ -126,7 +127,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         count -= fewer
     }
 
-    /// Empties the buffer and keeps its memory for the next line, unless it has grown out of proportion.
+    /// Empties the buffer and keeps its memory for the next line, unless it is too large.
     public mutating func removeAll() {
         count = 0
         guard capacity > Self.keptCapacity else { return }
@@ -135,18 +136,18 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         capacity = 0
     }
 
-    /// Takes back everything appended after the buffer was `count` bytes long; a larger `count` changes nothing.
+    /// Removes everything after the first `count` bytes; a larger `count` has no effect.
     public mutating func truncate(to count: Int) {
         self.count = max(0, min(count, self.count))
     }
 
-    /// Replaces a byte wherever it stands from the place `start` on.
+    /// Replaces all occurrences of a byte from `start` on.
     mutating func replace(_ byte: UInt8, by other: UInt8, from start: Int) {
         guard let storage else { return }
         for place in max(0, start)..<max(0, start, count) where storage[place] == byte { storage[place] = other }
     }
 
-    /// Makes room for `more` bytes, growing by doubling.
+    /// Reserves space for `more` bytes, growing by doubling.
     @inline(__always)
     private mutating func reserve(_ more: Int) {
         if capacity &- count < more { grow(to: max(count + more, capacity * 2)) }
@@ -179,15 +180,15 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         append(copying: UnsafeRawBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
     }
 
-    /// Appends a text of this program (never of the wire) as UTF-8.
+    /// Appends a text of xmpptap (never from the wire) as UTF-8.
     public mutating func append(string: String) {
         string.withBytes { append(bytes: $0.bytes) }
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes unchanged.
     public mutating func append(bytes span: RawSpan) {
         let count = span.byteCount
-        // Many pieces are a word or two, two halves that may overlap: a call costs more than to move them.
+        // Many pieces are one or two words, copied as two halves that may overlap: a call would be more expensive.
         if count >= 8, count <= 16 {
             let first = span.unsafeLoadUnaligned(fromByteOffset: 0, as: UInt64.self)
             let last = span.unsafeLoadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
@@ -201,7 +202,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Appends `count` bytes, of which these are the first and the last.
+    /// Appends `count` bytes; the two words are their beginning and end.
     @inline(__always)
     private mutating func append<Word: BitwiseCopyable>(_ first: Word, _ last: Word, _ count: Int) {
         append(atMost: count) { output in
@@ -212,7 +213,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes unchanged.
     public mutating func append(bytes more: [UInt8]) {
         append(bytes: more.span.bytes)
     }
@@ -239,7 +240,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
 
     /// Appends up to `capacity` bytes that `body` writes to raw memory, returning how many it wrote.
     ///
-    /// The loops of this folder write through this: no bounds check per byte.
+    /// The loops in this folder use it to avoid a bounds check per byte.
     @inline(__always)
     mutating func append(atMost capacity: Int, _ body: (UnsafeMutablePointer<UInt8>) -> Int) {
         reserve(capacity)

@@ -1,18 +1,18 @@
 extension LineBuffer {
-    /// Bytes from which a word may be an id that is shortened.
+    /// Minimum number of bytes of an id that is shortened.
     static let longID = 20
     private static let shownID = 8
 
-    /// Appends the beginning of a word that is a long id made at random, and the punctuation around it: `3f4c69dd…,`.
+    /// Appends the beginning of a word if it is a long random id, with the punctuation around it: `3f4c69dd…,`.
     ///
-    /// - Returns: Whether the word is one; nothing was appended otherwise.
+    /// - Returns: Whether the word is such an id; otherwise nothing was appended.
     mutating func appendShortID(_ word: Span<UInt8>) -> Bool {
         guard word.count >= Self.longID else { return false }
         var (start, end) = (0, word.count)
         while start < end, !word[start].isOfID { start += 1 }
         while end > start, !word[end - 1].isOfID { end -= 1 }
         guard end - start >= Self.longID else { return false }
-        // Names of mechanisms and cipher suites are in capitals, and other names have no digits.
+        // Names of mechanisms and cipher suites are in upper case, and other names have no digits.
         var (digits, letters) = (false, false)
         for index in start..<end {
             guard word[index].isOfID else { return false }
@@ -28,7 +28,7 @@ extension LineBuffer {
 }
 
 extension UInt8 {
-    /// A letter, digit, `-` or `_`.
+    /// Whether it is a letter, a digit, `-` or `_`.
     fileprivate var isOfID: Bool {
         switch self {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: true
@@ -38,7 +38,7 @@ extension UInt8 {
 }
 
 extension Span<UInt8> {
-    /// `3F4C69DD-607C-4EC5-9216-60F8C44C0BDC`
+    /// Whether it has the form `3F4C69DD-607C-4EC5-9216-60F8C44C0BDC`.
     fileprivate var isUpperCaseUUID: Bool {
         guard count == 36 else { return false }
         for index in indices {

@@ -1,22 +1,23 @@
-/// Finds what was meant by a mistyped word.
+/// Finds the intended word for a mistyped one.
 public enum Spelling {
-    /// Longer words are taken for no mistyped one.
+    /// Longer words are not compared.
     private static let longest = 32
 
-    /// The word that is nearest to a mistyped one.
+    /// Returns the known word nearest to a mistyped one.
     ///
     /// - Parameters:
     ///   - word: The mistyped word; upper case counts as lower case.
-    ///   - known: The words there are, in lower case.
-    /// - Returns: The nearest word; nil if none differs by at most two letters, or too little of the word would be
-    ///   left.
+    ///   - known: The known words, in lower case.
+    /// - Returns: The nearest word; nil if none differs by at most two letters, or if too little of the word would
+    ///   remain.
     public static func nearest(to word: String, among known: [String]) -> String? {
         let near = known.map { ($0, distance(word.lowercased(), $0)) }.min { $0.1 < $1.1 }
         guard let near, near.1 <= 2, near.1 < near.0.count - 1 else { return nil }
         return near.0
     }
 
-    /// How many letters must be added, taken away, replaced or swapped with the next to turn one word into the other.
+    /// Returns how many letters must be inserted, removed, replaced or swapped with the next to convert one word to the
+    /// other.
     private static func distance(_ word: String, _ other: String) -> Int {
         guard word.count <= longest else { return .max }
         let letters = Array(word)

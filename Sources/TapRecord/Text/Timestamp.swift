@@ -1,25 +1,25 @@
-/// Wall-clock time as records carry it: nanoseconds since 1970-01-01T00:00:00Z, leap seconds not counted.
+/// Wall-clock time of records: nanoseconds since 1970-01-01T00:00:00Z, without leap seconds.
 ///
-/// Reaches from 1677 to 2262. The core has no clock; whoever has one hands its time in.
+/// From 1677 to 2262. The core has no clock; the caller passes the time.
 public struct Timestamp: Sendable, Hashable, Comparable {
     /// Nanoseconds since 1970-01-01T00:00:00Z.
     public var nanoseconds: Int64
 
-    /// The time so many nanoseconds after 1970-01-01T00:00:00Z.
+    /// Creates the time this many nanoseconds after 1970-01-01T00:00:00Z.
     public init(nanoseconds: Int64) {
         self.nanoseconds = nanoseconds
     }
 
-    /// Reads RFC 3339 in UTC: `2026-11-21T17:22:42.102Z`, with nothing, or one to nine digits, after the second.
+    /// Parses RFC 3339 in UTC: `2026-11-21T17:22:42.102Z`, with no fraction or one to nine digits after the second.
     ///
-    /// `nil` for anything else: another offset than `Z`, small letters, a day or second that does not exist (so a leap
-    /// second too), or a time outside the range of the type.
+    /// `nil` for other text: an offset other than `Z`, lower case, a day or second that does not exist (including leap
+    /// seconds), or a time outside the range of the type.
     public init?(rfc3339 text: RawSpan) {
         guard let value = text.withUnsafeBytes(Self.parse) else { return nil }
         nanoseconds = value
     }
 
-    /// Reads RFC 3339 in UTC; see ``init(rfc3339:)-(RawSpan)``.
+    /// Parses RFC 3339 in UTC; see ``init(rfc3339:)-(RawSpan)``.
     public init?(rfc3339 text: String) {
         self.init(rfc3339: text.utf8Span.span.bytes)
     }
@@ -46,7 +46,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
         }
     }
 
-    /// Whole seconds since 1970, rounded towards the past, and the nanoseconds beyond them.
+    /// Whole seconds since 1970, rounded down, and the remaining nanoseconds.
     var parts: (seconds: Int64, fraction: UInt64) {
         let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
         return rest < 0 ? (seconds - 1, UInt64(rest + 1_000_000_000)) : (seconds, UInt64(rest))
@@ -78,7 +78,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
         let seconds =
             CivilDate(year: year, month: month, day: day).daysSince1970 * 86_400
             + hour * 3600 + minute * 60 + second
-        // Towards zero before the fraction is added, so that the first second of the range can be said as well.
+        // Rounded towards zero before the fraction is added, so that the first second of the range is valid too.
         if seconds < 0, fraction > 0 {
             let (scaled, overflow) = (seconds + 1).multipliedReportingOverflow(by: 1_000_000_000)
             let (sum, underflow) = scaled.addingReportingOverflow(fraction - 1_000_000_000)
@@ -90,7 +90,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     }
 }
 
-/// A day of the Gregorian calendar, in both directions of time.
+/// A day of the Gregorian calendar, also before 1970.
 private struct CivilDate {
     var year: Int64
     var month: Int64
@@ -100,8 +100,8 @@ private struct CivilDate {
         (self.year, self.month, self.day) = (year, month, day)
     }
 
-    /// Years are counted from March here, so that the leap day is the last of a year, in cycles of 400 years
-    /// (146,097 days); 719,468 days lie between 0000-03-01 and 1970-01-01.
+    /// Years begin in March here, so that the leap day is the last of a year, in cycles of 400 years (146,097 days);
+    /// 719,468 days lie between 0000-03-01 and 1970-01-01.
     init(daysSince1970: Int64) {
         let shifted = daysSince1970 + 719_468
         let cycle = shifted >= 0 ? shifted / 146_097 : (shifted - 146_096) / 146_097
@@ -132,16 +132,16 @@ private struct CivilDate {
     }
 }
 
-/// Writes times into lines; remembers the last second and millisecond, which most lines share with the one before.
+/// Writes times into lines; caches the last second and millisecond, which most lines share with the previous one.
 public struct TimestampWriter: ~Copyable, Sendable {
-    /// A day of a zone, and its distance from UTC then.
+    /// A day in a zone, and the zone's offset from UTC on it.
     public struct Day: Sendable, Hashable {
         /// Days since 1970-01-01.
         fileprivate let number: Int64
         /// Seconds east of UTC.
         fileprivate let offset: Int64
 
-        /// `Z` or `+01:00`; offsets of seconds, as in the nineteenth century, are cut.
+        /// Appends `Z` or `+01:00`; seconds of an offset, as in the nineteenth century, are cut.
         fileprivate func appendOffset(to line: inout LineBuffer) {
             let minutes = offset / 60
             guard minutes != 0 else { return line.append(0x5A) }
@@ -154,15 +154,15 @@ public struct TimestampWriter: ~Copyable, Sendable {
 
     private let zone: LocalZone
     private var second: Int64 = .min
-    /// Within the second.
+    /// The millisecond within that second.
     private var millisecond: UInt64 = .max
-    /// `2026-11-21T17:22:42`, of that second, and `.102+01:00` behind it once one of its milliseconds was written.
+    /// The text `2026-11-21T17:22:42` of that second, followed by `.102+01:00` if one of its milliseconds was written.
     private var text = LineBuffer(capacity: 29)
-    /// The quarter of an hour that the offset was asked for.
+    /// The quarter of an hour for which the offset was determined.
     private var quarter: Int64 = .min
     private var day = Day(number: .min, offset: 0)
 
-    /// A writer that remembers nothing yet, of times in a zone.
+    /// Creates a writer for times in a zone.
     public init(zone: LocalZone = .utc) { self.zone = zone }
 
     /// Appends RFC 3339, always with nine digits: `2026-11-21T17:22:42.102000000Z`.
@@ -188,7 +188,7 @@ public struct TimestampWriter: ~Copyable, Sendable {
         line.append(bytes: text.span.extracting(11..<23))
     }
 
-    /// The day of a time, and the offset then; nil without a day.
+    /// Returns the day of a time, and its offset; nil without a day.
     public mutating func day(of time: Timestamp) -> Day? {
         guard time.hasDay else { return nil }
         _ = begin(time)
@@ -203,14 +203,14 @@ public struct TimestampWriter: ~Copyable, Sendable {
         if day.offset / 60 == 0 { line.append("UTC") } else { day.appendOffset(to: &line) }
     }
 
-    /// Has ``beginning`` be of this time; gives the nanoseconds beyond it.
+    /// Sets ``beginning`` to this time; returns the remaining nanoseconds.
     mutating func begin(_ time: Timestamp) -> UInt64 {
         let (seconds, fraction) = time.parts
         remember(seconds)
         return fraction
     }
 
-    /// The time begun last, up to the second: `2026-11-21T17:22:42`.
+    /// The last time passed to ``begin(_:)``, up to the second: `2026-11-21T17:22:42`.
     var beginning: RawSpan {
         @_lifetime(borrow self)
         get { text.span.extracting(0..<19) }

@@ -1,6 +1,6 @@
 /// Strict UTF-8 (Unicode 15, table 3-7): no overlong form, no surrogate, nothing above U+10FFFF.
 public enum UTF8Scan {
-    /// Whether `bytes` are well-formed UTF-8 and can be a JSON string; otherwise they are written as base64.
+    /// Whether `bytes` are well-formed UTF-8 and can be a JSON string; other bytes are written as base64.
     public static func isValid(_ bytes: RawSpan) -> Bool {
         bytes.withUnsafeBytes { bytes in
             var offset = 0
@@ -19,9 +19,9 @@ public enum UTF8Scan {
         }
     }
 
-    /// The scalar that begins at `offset` and its length in bytes; length 0 if the bytes are not UTF-8.
+    /// Returns the scalar at `offset` and its length in bytes; length 0 if the bytes are not UTF-8.
     ///
-    /// `offset` is below `bytes.count`.
+    /// `offset` must be below `bytes.count`.
     @inline(__always)
     static func scalar(in bytes: UnsafeRawBufferPointer, at offset: Int) -> (value: UInt32, length: Int) {
         let first = UInt32(bytes[offset])

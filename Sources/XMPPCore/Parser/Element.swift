@@ -1,9 +1,9 @@
 /// An XML element of a parsed item: name, namespace, attributes, children and text, read in place.
 ///
-/// A value that refers to the item's flat storage and keeps it alive; copying it costs a reference. Names are compared
-/// by namespace and local name, never by prefix.
+/// A reference to the item's flat storage, which it keeps alive; copying it costs a retain. Names are compared by
+/// namespace and local name, never by prefix.
 public struct Element: @unchecked Sendable {
-    // Sendable because an arena does not change once an element of it is out (see ElementArena).
+    // Sendable because an arena does not change after an element was created from it (see ElementArena).
     let arena: ElementArena
     let index: Int
 
@@ -11,7 +11,7 @@ public struct Element: @unchecked Sendable {
 
     /// Local name.
     public var name: String { arena.text(node.name) }
-    /// Namespace, ``Namespace/other`` for one that is not in the table.
+    /// Namespace; ``Namespace/other`` if it is not in the table.
     public var namespace: Namespace { node.namespace }
     /// Namespace URI; empty for none.
     public var namespaceURI: String {
@@ -19,12 +19,12 @@ public struct Element: @unchecked Sendable {
         return node.namespace == .other ? arena.text(node.uri) : node.namespace.uri.description
     }
 
-    /// Whether this is the element `name` of `namespace`.
+    /// Whether the element has this name and namespace.
     public func matches(_ name: StaticString, _ namespace: Namespace) -> Bool {
         node.namespace == namespace && arena.equals(node.name, name)
     }
 
-    /// Whether the local name is `name`, in whatever namespace.
+    /// Whether the local name is `name`, in any namespace.
     public func isNamed(_ name: StaticString) -> Bool { arena.equals(node.name, name) }
 
     /// Returns the value of the attribute `name` without a prefix; nil if it is absent.
@@ -35,7 +35,7 @@ public struct Element: @unchecked Sendable {
         value(of: name, namespace).map(arena.text)
     }
 
-    /// Whether the attribute `name` without a prefix is there and is `value`.
+    /// Whether the attribute `name` without a prefix is present and equals `value`.
     public func attribute(_ name: StaticString, is value: StaticString) -> Bool {
         self.value(of: name, .none).map { arena.equals($0, value) } ?? false
     }
@@ -46,11 +46,11 @@ public struct Element: @unchecked Sendable {
         public var namespaceURI: String
         /// Local name.
         public var name: String
-        /// The value, references replaced and white space normalised.
+        /// The value, with references replaced and white space normalised.
         public var value: String
     }
 
-    /// All attributes in the order of the document, namespace declarations left out.
+    /// All attributes in document order, without namespace declarations.
     public var attributes: [Attribute] {
         attributeIndices.map { position in
             let attribute = arena.attribute(position)
@@ -101,7 +101,7 @@ public struct Element: @unchecked Sendable {
         forEachChild { index, isText in isText || body(Element(arena: arena, index: index)) }
     }
 
-    /// The first child element; of an iq its payload.
+    /// The first child element; for an iq, its payload.
     public var firstChild: Element? { firstChild { _ in true } }
 
     /// Returns the first child `name` of `namespace`; nil if it is absent.
@@ -137,7 +137,8 @@ public struct Element: @unchecked Sendable {
         return text
     }
 
-    /// Calls `body` with the bytes of each run of the character data directly inside, in order, without making a text.
+    /// Calls `body` with the bytes of each piece of the character data directly inside, in order, without creating a
+    /// string.
     public func forEachText(_ body: (Span<UInt8>) -> Void) {
         forEachChild { index, isText in
             if isText { body(arena.bytes(arena.node(index).name).span) }
@@ -153,8 +154,8 @@ public struct Element: @unchecked Sendable {
         if let value = value(of: name, .none) { body(arena.bytes(value).span) }
     }
 
-    /// Calls `body` with each attribute, in the order of the document, without making texts: its local name, its
-    /// namespace URI (empty for none), and its value.
+    /// Calls `body` with each attribute, in document order, without creating strings: its local name, its namespace URI
+    /// (empty for none), and its value.
     public func forEachAttribute(_ body: (_ name: Span<UInt8>, _ uri: Span<UInt8>, _ value: Span<UInt8>) -> Void) {
         for position in attributeIndices {
             let attribute = arena.attribute(position)
@@ -182,7 +183,7 @@ public struct Element: @unchecked Sendable {
         return nil
     }
 
-    /// Number of bytes of ``text`` as UTF-8, without making it.
+    /// Number of bytes of ``text`` in UTF-8, without creating it.
     public var textSize: Int {
         var size = 0
         forEachChild { index, isText in
@@ -221,7 +222,7 @@ public struct Element: @unchecked Sendable {
 }
 
 extension Element: Equatable {
-    /// Whether both mean the same XML: names, attributes in any order, contents in order; prefixes do not count.
+    /// Whether both represent the same XML: names, attributes in any order, contents in order; prefixes are ignored.
     public static func == (left: Element, right: Element) -> Bool {
         guard left.name == right.name, left.namespaceURI == right.namespaceURI,
             Set(left.attributes) == Set(right.attributes)
@@ -238,21 +239,21 @@ extension Element: Equatable {
     }
 }
 
-/// A namespace to compare with: one of the table, or the URI of another.
+/// A namespace to compare with: one of the table, or another URI.
 public struct NamespaceKey: Sendable, Hashable {
-    /// The namespace, ``Namespace/other`` for one that is not in the table.
+    /// The namespace; ``Namespace/other`` if it is not in the table.
     public let namespace: Namespace
     /// The URI.
     public let uri: [UInt8]
 
-    /// The namespace of that URI; empty is none.
+    /// Creates the namespace with that URI; empty for none.
     public init(uri: [UInt8]) {
         namespace = Namespace(uri: uri.span)
         self.uri = uri
     }
 }
 
-// Lookups by names that are known only at run time, as those of a rule are.
+// Lookups by names that are known only at run time, such as those of a rule.
 extension Element {
     /// Whether the element is in a namespace.
     public func isIn(_ name: NamespaceKey) -> Bool {
@@ -268,7 +269,7 @@ extension Element {
         return node.namespace != .other || arena.bytes(node.uri).span.equals(other.arena.bytes(otherNode.uri).span)
     }
 
-    /// Whether the local name is `name`, in whatever namespace.
+    /// Whether the local name is `name`, in any namespace.
     public func isNamed(_ name: [UInt8]) -> Bool { withName { $0.equals(name.span) } }
 
     /// Returns the bytes of the value of an attribute; nil if it is absent.

@@ -1,18 +1,18 @@
-/// Makes an ``Element`` of an item with the scanner's own parts instead of libxml2: for telling what an item says, at a
-/// fraction of the cost. What decides on a login, and on items that parsers may read differently
-/// (``StanzaHead/isUnusual``), asks ``StanzaParser``.
+/// Makes an ``Element`` from an item with the scanner's own parts instead of libxml2: for describing an item, at a
+/// fraction of the cost. Code that decides on a login, and on items that parsers may read differently
+/// (``StanzaHead/isUnusual``), uses ``StanzaParser``.
 ///
-/// The item is one the scanner has accepted, or the same with its secrets replaced. Both readers give the same tree; a
-/// test compares them over all the stanzas there are. An item whose namespaces, spelled out at each element, would be more
-/// than 64 KiB and 16 times the item is read by neither.
+/// The item must have been accepted by the scanner; its secrets may have been replaced. Both readers give the same
+/// tree; a test compares them for all known stanzas. Both refuse an item whose namespaces, repeated at each element,
+/// would be larger than 64 KiB and 16 times the item.
 public struct ElementReader: ~Copyable {
     private var reader = ItemReader()
     private var arena = ElementArena()
-    /// Filled by each item, and then exchanged for those of the arena.
+    /// Filled for each item, and then exchanged for the contents of the arena.
     private var contents = ElementArena.Contents()
     private var decoded: [UInt8] = []
 
-    /// A reader without an item.
+    /// Creates a reader without an item.
     public init() {}
 
     /// Reads the element of `item`, which must be the last event of `decoder`; nil if it is not one whole element.
@@ -85,7 +85,7 @@ public struct ElementReader: ~Copyable {
         return takeElement()
     }
 
-    /// The element of the contents, in an arena that no other element refers to.
+    /// Returns the element of the contents, in an arena without other elements.
     private mutating func takeElement() -> Element {
         if !isKnownUniquelyReferenced(&arena) { arena = ElementArena() }
         arena.exchange(&contents)
@@ -128,7 +128,7 @@ public struct ElementReader: ~Copyable {
         }
     }
 
-    /// Whether character data holds a reference or a carriage return.
+    /// Whether character data contains a reference or a carriage return.
     private func needsDecoding(_ item: Span<UInt8>, _ range: ByteRange) -> Bool {
         var index = Int(range.start)
         while true {
@@ -139,7 +139,7 @@ public struct ElementReader: ~Copyable {
         }
     }
 
-    /// A CDATA section knows no references; its line ends become line feeds (XML 1.0 §2.11).
+    /// Adds a CDATA section, which contains no references; its line ends become line feeds (XML 1.0 §2.11).
     private mutating func addSection(_ text: Span<UInt8>) {
         decoded.removeAll(keepingCapacity: true)
         for index in text.indices {

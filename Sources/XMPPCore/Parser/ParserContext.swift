@@ -1,9 +1,9 @@
 internal import CLibXML2
 
-/// One libxml2 push parser with a root open, and its callbacks.
+/// One libxml2 push parser with an open root, and its callbacks.
 ///
-/// Owns the `xmlParserCtxt` and the state its callbacks work on. libxml2 calls them only from inside `feed`, with a plain
-/// pointer to that state: a callback counts no references.
+/// Owns the `xmlParserCtxt` and the state of its callbacks. libxml2 calls them only from inside `feed`, with a plain
+/// pointer to that state: a callback retains nothing.
 final class ParserContext {
     /// The declarations of the root, as written in its tag; the key of the pool.
     let root: [UInt8]
@@ -11,18 +11,18 @@ final class ParserContext {
     /// The state at a stable address, which libxml2 passes to each callback. Nothing else refers to it.
     private let state: UnsafeMutablePointer<State>
 
-    /// A URI by libxml2's interned pointer, which stays what it is as long as the context lives.
+    /// A URI by libxml2's interned pointer, which is stable during the life of the context.
     private struct KnownURI: BitwiseCopyable {
         var pointer: UnsafePointer<xmlChar>
         var namespace: Namespace
-        /// The item in whose contents `range` is.
+        /// The item whose contents contain `range`.
         var item: Int
         var range: ByteRange
     }
 
     private struct State: ~Copyable {
         var context: xmlParserCtxtPtr?
-        /// Of the item that is being parsed, if there is one.
+        /// The contents of the current item, if any.
         var contents = ElementArena.Contents()
         var isFilling = false
         var depth = 0
@@ -30,7 +30,7 @@ final class ParserContext {
         var item = 0
         var finishedItems = 0
         var failure: StanzaParser.Failure?
-        /// At most ``mostURIs``: looking through more would cost more than finding the namespace again.
+        /// At most ``mostURIs``: searching more would cost more than finding the namespace again.
         var uris = UniqueArray<KnownURI>()
 
         /// Returns the namespace of a URI, and the range of its bytes in the contents.
@@ -62,7 +62,7 @@ final class ParserContext {
         var handler = Self.handler
         guard let context = xmlCreatePushParserCtxt(&handler, state, nil, 0, nil) else { return nil }
         state.pointee.context = context
-        // NOENT, or attribute values keep `&amp;` as `&#38;`; safe because a DOCTYPE never gets here.
+        // NOENT: otherwise attribute values keep `&amp;` as `&#38;`; safe because a DOCTYPE is never parsed.
         _ = xmlCtxtUseOptions(
             context,
             Int32(truncatingIfNeeded: XML_PARSE_NOENT.rawValue | XML_PARSE_NONET.rawValue)
@@ -86,7 +86,7 @@ final class ParserContext {
     /// Number of names libxml2 has interned for this context.
     var dictionarySize: Int { Int(xmlDictSize(state.pointee.context?.pointee.dict)) }
 
-    /// Parses one whole element into `arena`; nil is success.
+    /// Parses one whole element into `arena`; nil on success.
     func parse(_ item: Span<UInt8>, into arena: ElementArena) -> StanzaParser.Failure? {
         begin(itemBytes: item.count)
         if let failure = feed(item) { return failure }
@@ -95,7 +95,7 @@ final class ParserContext {
         return nil
     }
 
-    /// Begins an item of so many bytes.
+    /// Begins an item with this number of bytes.
     func begin(itemBytes: Int = .max) {
         state.pointee.contents.reset(itemBytes: itemBytes)
         state.pointee.isFilling = true
@@ -103,13 +103,13 @@ final class ParserContext {
         state.pointee.finishedItems = 0
     }
 
-    /// Puts the element of the item, which ``isFinished``, into an arena that no element refers to.
+    /// Moves the element of the item, which ``isFinished``, into an arena without elements.
     func finish(into arena: ElementArena) {
         state.pointee.isFilling = false
         arena.exchange(&state.pointee.contents)
     }
 
-    /// Hands libxml2 a piece of the item.
+    /// Passes a piece of the item to libxml2.
     func feed(_ bytes: Span<UInt8>) -> StanzaParser.Failure? {
         guard let context = state.pointee.context, let count = Int32(exactly: bytes.count) else {
             return StanzaParser.Failure(code: 0, message: "too long for libxml2")
@@ -121,11 +121,11 @@ final class ParserContext {
         return code == 0 ? nil : StanzaParser.Failure(code: Int(code), message: "libxml2 error \(code)")
     }
 
-    /// Whether the item has come to its end, and nothing but it.
+    /// Whether the item has ended, without further data.
     var isFinished: Bool { state.pointee.depth == 1 && state.pointee.finishedItems == 1 && hasTakenAll }
 
-    /// Whether libxml2 holds nothing back: it keeps text, and tags that are not whole, for the next piece, and remembers
-    /// that a CDATA section has begun. After an item's end that would be the next item's beginning.
+    /// Whether libxml2 has processed all input: it keeps text and incomplete tags for the next piece, and the state of
+    /// a CDATA section. After an item's end, these would become the beginning of the next item.
     private var hasTakenAll: Bool {
         guard let context = state.pointee.context, let input = context.pointee.input else { return false }
         return input.pointee.cur == input.pointee.end && context.pointee.instate == XML_PARSER_CONTENT
@@ -181,24 +181,24 @@ final class ParserContext {
         _ count: Int
     ) {
         guard state.pointee.depth > 1 else { return refuse(state, 0, "text outside the element") }
-        // A CDATA section may be empty, which does not count as text.
+        // A CDATA section may be empty; that does not count as text.
         if count > 0, state.pointee.isFilling { state.pointee.contents.addText(span(text, count)) }
     }
 
-    /// A CDATA section, or a piece of one. libxml2's push parser leaves the line ends in it as they came (XML 1.0 §2.11
-    /// wants each to be one line feed).
+    /// Handles a CDATA section, or a piece of one. libxml2's push parser does not convert the line ends in it (XML 1.0
+    /// §2.11 requires a line feed for each).
     private static func section(_ state: UnsafeMutablePointer<State>, _ text: UnsafePointer<xmlChar>, _ count: Int) {
         var start = 0
         for index in 0..<count where text[index] == 0x0D {
             characters(state, text + start, index &- start)
-            // The byte behind the last one is there too: a bracket of `]]>`, or what comes in the next piece.
+            // The byte after the last one is also readable: a bracket of `]]>`, or the beginning of the next piece.
             if text[index &+ 1] != 0x0A { withUnsafePointer(to: 0x0A) { characters(state, $0, 1) } }
             start = index &+ 1
         }
         characters(state, text + start, count &- start)
     }
 
-    /// Bytes of libxml2, valid during the callback that has them.
+    /// Returns bytes of libxml2, valid during the callback.
     @_lifetime(immortal)
     private static func span(_ text: UnsafePointer<xmlChar>, _ count: Int) -> Span<UInt8> {
         let span = UnsafeBufferPointer(start: text, count: count).span
@@ -240,8 +240,8 @@ final class ParserContext {
         handler.processingInstruction = { data, _, _ in ParserContext.refuse(data, 0, "a processing instruction") }
         handler.serror = { data, error in
             guard let error else { return }
-            // Level 2 errors leave the document "well-formed" by libxml2's count: an unbound prefix is one of them. But a
-            // namespace name need not be a URI (Namespaces in XML 1.0 §2.2 compares it as a string).
+            // Level 2 errors leave the document "well-formed" for libxml2, such as an unbound prefix. But a namespace
+            // name need not be a URI (Namespaces in XML 1.0 §2.2 compares it as a string).
             let isFatal = error.pointee.level.rawValue >= XML_ERR_ERROR.rawValue
             guard isFatal, error.pointee.code != XML_WAR_NS_URI.rawValue else { return }
             var message = error.pointee.message.map { String(cString: $0) } ?? ""

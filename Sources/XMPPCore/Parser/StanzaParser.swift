@@ -1,20 +1,20 @@
 internal import CLibXML2
 
-/// Turns whole items into ``Element`` trees with libxml2's SAX2 push parser, for those who must look inside.
+/// Parses whole items into ``Element`` trees with libxml2's SAX2 push parser.
 ///
 /// Belongs to one event loop and is shared by its sessions. libxml2 contexts are kept for the few most recent sets of
-/// namespace declarations that stream headers made, each with its root open, and are fed one whole item per call: a
-/// shared context is two to three times as fast as one a session, and an idle session costs nothing. A context is
-/// dropped after an error, or when its dictionary of names has grown, since libxml2 never forgets a name.
+/// namespace declarations in stream headers, each with its root open, and are fed one whole item per call: a shared
+/// context is two to three times as fast as one per session, and an idle session costs nothing. A context is dropped
+/// after an error, or when its dictionary of names has grown, since libxml2 never removes a name.
 ///
-/// The scanner decides which items are acceptable. If libxml2 refuses an item that the scanner accepted, the error says
-/// so; that is a fault of this program or of libxml2, never a reason to stop a stream.
+/// The scanner decides which items are acceptable. If libxml2 refuses an item that the scanner accepted, this is
+/// reported; it is a fault of xmpptap or of libxml2, never a reason to stop a stream.
 public final class StanzaParser {
-    /// Why libxml2 refused an item.
+    /// The reason why libxml2 refused an item.
     public struct Failure: Error, Sendable, Hashable {
         /// libxml2's error number (xmlParserErrors), or 0 if it gave none or did not run.
         public var code: Int
-        /// libxml2's words, one line.
+        /// libxml2's message, on one line.
         public var message: String
     }
 
@@ -25,7 +25,7 @@ public final class StanzaParser {
     private var pool: [ParserContext] = []
     private var arena = ElementArena()
 
-    /// A parser without contexts; they are made as streams come.
+    /// Creates a parser without contexts; they are created for each kind of stream.
     public init() {}
 
     /// Number of contexts in the pool, for tests and metrics.

@@ -1,15 +1,15 @@
-/// The features that a server offers on a stream (RFC 6120 §4.3.2, and the extensions that add to it).
+/// The features that a server offers on a stream (RFC 6120 §4.3.2, and extensions).
 public struct StreamFeatures: Sendable, Equatable {
     /// The `<features/>` element of the streams namespace.
     public let element: Element
 
-    /// The view of stream features; nil for any other element.
+    /// Creates the view of stream features; nil for any other element.
     public init?(_ element: Element) {
         guard element.matches("features", .streams) else { return nil }
         self.element = element
     }
 
-    /// How far a feature binds the client.
+    /// Whether a feature is offered or required.
     public enum Offer: Sendable, Hashable {
         case absent, optional, required
     }
@@ -30,10 +30,10 @@ public struct StreamFeatures: Sendable, Equatable {
     /// SASL2 mechanisms (XEP-0388), in the server's order; nil if SASL2 is not offered.
     public var sasl2Mechanisms: [String]? { authentication?.children("mechanism", .sasl2).map(\.text) }
 
-    /// What may be done together with SASL2 (XEP-0388 §2.2): binding, resumption, token requests.
+    /// The features available inline with SASL2 (XEP-0388 §2.2): binding, resumption, token requests.
     public var inlineFeatures: [Element] { authentication?.child("inline", .sasl2)?.children ?? [] }
 
-    /// Binding within SASL2 (XEP-0386), under its present or its older namespace.
+    /// Binding within SASL2 (XEP-0386), in its current or older namespace.
     public var offersInlineBinding: Bool {
         inlineFeatures.contains { $0.isNamed("bind") && ($0.namespace == .bind2 || $0.namespace == .bind2Legacy) }
     }
@@ -52,7 +52,7 @@ public struct StreamFeatures: Sendable, Equatable {
     /// Resource binding (RFC 6120 §7).
     public var offersBinding: Bool { element.child("bind", .bind) != nil }
 
-    /// A session of RFC 3921, which RFC 6121 dropped; servers keep it as optional for old clients.
+    /// The session of RFC 3921, which RFC 6121 removed; servers offer it as optional for old clients.
     public var session: Offer {
         guard let feature = element.child("session", .session) else { return .absent }
         return feature.child("optional", .session) == nil ? .required : .optional
@@ -68,9 +68,9 @@ public struct StreamFeatures: Sendable, Equatable {
     /// announced.
     public var itemBytes: Int? { Self.itemBytes(announcedIn: element) }
 
-    /// The same of any element that can hold limits: the features, or a server's `<bidi/>` (XEP-0478 §3).
+    /// The same for any element that can contain limits: the features, or a server's `<bidi/>` (XEP-0478 §3).
     public static func itemBytes(announcedIn element: Element) -> Int? {
-        // Some write <max-bytes xmlns=''>.
+        // Some implementations write <max-bytes xmlns=''>.
         guard let limits = element.child("limits", .streamLimits),
             let limit = limits.child("max-bytes", .streamLimits) ?? limits.child("max-bytes", .none),
             let bytes = Int(limit.text.filter { !$0.isWhitespace }), bytes > 0

@@ -13,27 +13,27 @@
 /// counted in ``replacedCharacters``. Attributes are quoted with `'`, as in the examples of the RFCs, which leaves the
 /// XML readable inside JSON.
 ///
-/// Names are the caller's, and are not escaped: take them from constants, or from XML that was parsed.
+/// Names are not escaped: take them from constants, or from parsed XML.
 public struct XMLWriter: Sendable {
     /// The pending output; it includes an unfinished start tag.
     public private(set) var bytes: [UInt8] = []
 
-    /// How many characters XML cannot hold were replaced by U+FFFD since the writer was made.
+    /// Number of characters that were replaced by U+FFFD because XML cannot represent them.
     public private(set) var replacedCharacters = 0
 
-    /// The names of the elements that are open, outermost first.
+    /// The names of the open elements, outermost first.
     private var open: [String] = []
 
-    /// Whether the innermost element's start tag still lacks its `>`.
+    /// Whether the innermost element's start tag still needs its `>`.
     private var isInStartTag = false
 
-    /// How many `]` end the text so far, as far as it matters: 0, 1 or 2.
+    /// Number of `]` at the end of the text so far: 0, 1, or 2 for two or more.
     private var brackets = 0
 
-    /// Makes an empty writer with room for so many bytes.
+    /// Creates an empty writer with space for this number of bytes.
     public init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
 
-    /// The bytes of what `content` writes.
+    /// Returns the bytes that `content` writes.
     public static func bytes(_ content: (inout XMLWriter) -> Void) -> [UInt8] {
         var writer = XMLWriter()
         content(&writer)
@@ -42,12 +42,12 @@ public struct XMLWriter: Sendable {
 
     // MARK: Elements
 
-    /// Writes one element with everything in it.
+    /// Writes one element with all its contents.
     ///
     /// - Parameters:
-    ///   - name: The name, with its prefix if it has one.
+    ///   - name: The name, with its prefix if any.
     ///   - xmlns: The default namespace to declare, or `nil` to stay in the parent's.
-    ///   - attributes: In this order; those that are `nil` are left out.
+    ///   - attributes: In this order; those with the value `nil` are omitted.
     ///   - content: Writes text and child elements.
     public mutating func element(
         _ name: String,
@@ -60,7 +60,7 @@ public struct XMLWriter: Sendable {
         end()
     }
 
-    /// Writes one element that holds nothing but text; no element at all where `text` is `nil`.
+    /// Writes one element that contains only text; nothing if `text` is `nil`.
     public mutating func element(
         _ name: String,
         xmlns: String? = nil,
@@ -71,7 +71,7 @@ public struct XMLWriter: Sendable {
         element(name, xmlns: xmlns, attributes) { $0.text(text) }
     }
 
-    /// Writes one element of a namespace xmpptap knows, and declares that namespace.
+    /// Writes one element in a known namespace, and declares that namespace.
     public mutating func element(
         _ name: String,
         _ namespace: Namespace,
@@ -81,7 +81,7 @@ public struct XMLWriter: Sendable {
         element(name, xmlns: namespace.uri.description, attributes, content: content)
     }
 
-    /// Writes one element that holds nothing but text, and declares its namespace; none where `text` is `nil`.
+    /// Writes one element that contains only text, and declares its namespace; nothing if `text` is `nil`.
     public mutating func element(
         _ name: String,
         _ namespace: Namespace,
@@ -108,7 +108,7 @@ public struct XMLWriter: Sendable {
         }
     }
 
-    /// Adds an attribute to the element that was opened last; nothing may have been written into it yet.
+    /// Adds an attribute to the last opened element, before any content is written.
     public mutating func attribute(_ name: String, _ value: String) {
         assert(isInStartTag, "attribute \(name) comes after the content of its element")
         guard isInStartTag else { return }
@@ -120,7 +120,7 @@ public struct XMLWriter: Sendable {
         bytes.append(UInt8(ascii: "'"))
     }
 
-    /// Adds character data to the element that is open.
+    /// Adds character data to the open element.
     public mutating func text(_ text: String) {
         guard !text.isEmpty else { return }
         finishStartTag()
@@ -141,7 +141,7 @@ public struct XMLWriter: Sendable {
         brackets = 0
     }
 
-    /// Appends bytes as they are: XML that was checked before, such as a stanza that is passed on.
+    /// Appends bytes unchanged: XML that was checked before, such as a relayed stanza.
     public mutating func verbatim(_ xml: some Sequence<UInt8>) {
         finishStartTag()
         bytes.append(contentsOf: xml)
@@ -149,7 +149,7 @@ public struct XMLWriter: Sendable {
 
     /// Returns the output and empties the buffer.
     ///
-    /// Elements may be open: a stream header is taken while its element stays open to the end of the stream.
+    /// Elements may be open: a stream header is taken while its element stays open until the end of the stream.
     public mutating func take() -> [UInt8] {
         finishStartTag()
         defer { bytes.removeAll() }
@@ -173,14 +173,14 @@ public struct XMLWriter: Sendable {
         escape(value.utf8.span, in: place)
     }
 
-    /// Copies runs that need no escape in one go; that is nearly everything.
+    /// Copies text that needs no escape, nearly all of it, in blocks.
     private mutating func escape(_ source: Span<UInt8>, in place: Place) {
-        // Bytes that end a run besides `<`, `&`, control characters and those beyond ASCII.
+        // The byte, besides `<`, `&`, control characters and those beyond ASCII, that ends a block.
         let stop = place == .text ? UInt8(ascii: "]") : UInt8(ascii: "'")
         var copied = 0
         var position = 0
         while position < source.count {
-            // Behind `]` a `>` may need an escape.
+            // After `]`, a `>` may need an escape.
             if brackets == 0 || place == .attribute {
                 position = source.skipPlain(from: position, quote: stop)
                 guard position < source.count else { break }
@@ -197,7 +197,7 @@ public struct XMLWriter: Sendable {
         bytes.append(source.extracting(copied..<source.count))
     }
 
-    /// What to write instead of the character that begins at `position`, and how many bytes that character has.
+    /// Returns the replacement of the character at `position`, and the number of bytes of that character.
     @inline(__always)
     private mutating func escape(
         at position: Int,
@@ -219,7 +219,7 @@ public struct XMLWriter: Sendable {
         case UInt8(ascii: "\r"): ("&#13;", 1)
         case UInt8(ascii: "\t"), UInt8(ascii: "\n"): nil
         case 0..<0x20: replacement(length: 1)
-        // U+FFFE and U+FFFF are the only characters outside C0 that a Swift string can hold and XML cannot.
+        // U+FFFE and U+FFFF are the only characters outside C0 that a Swift string can contain and XML cannot.
         case 0xef where position + 2 < source.count && source[position + 1] == 0xbf && source[position + 2] >= 0xbe:
             replacement(length: 3)
         default: nil
@@ -233,14 +233,14 @@ public struct XMLWriter: Sendable {
 }
 
 extension XMLWriter {
-    /// Writes a parsed element with everything in it, so that it parses back to an equal one.
+    /// Writes a parsed element with all its contents, so that it parses back to an equal one.
     ///
     /// Namespaces are declared as default namespaces at each change; a prefix appears only on attributes that need one.
     /// Prefixes of the original are not kept: content that names prefixes in its text or values loses their meaning.
     ///
     /// - Parameters:
     ///   - element: The element to write.
-    ///   - inherited: The default namespace at that point; in a stream the stream's content namespace.
+    ///   - inherited: The default namespace at that point; in a stream, the stream's content namespace.
     ///   - changes: Attributes without a prefix to set, or to omit if the value is `nil`.
     public mutating func element(
         _ element: Element,
@@ -250,7 +250,7 @@ extension XMLWriter {
         write(element.arena, element.index, declares: element.namespaceURI != inherited, changes)
     }
 
-    /// Writes the element at an index, declaring its namespace or not.
+    /// Writes the element at an index, with or without declaring its namespace.
     private mutating func write(
         _ arena: ElementArena,
         _ index: Int,
@@ -336,7 +336,7 @@ extension XMLWriter {
         escape(text, in: .text)
     }
 
-    /// Opens an element as ``element(_:inheriting:setting:)`` writes it, without what it holds. ``end()`` closes it.
+    /// Opens an element like ``element(_:inheriting:setting:)``, without its contents. ``end()`` closes it.
     public mutating func start(
         _ element: Element,
         inheriting inherited: String,

@@ -1,16 +1,16 @@
 /// The flat storage of one parsed item: nodes in document order, attributes, and the bytes of all names and values.
 ///
-/// A reader fills ``Contents`` and exchanges them for those of the arena. They never change while an ``Element`` refers to the
-/// arena: the reader takes a new arena then.
+/// A reader fills ``Contents`` and exchanges them for those of the arena. They never change while an ``Element`` refers
+/// to the arena: in that case the reader uses a new arena.
 final class ElementArena {
     struct Node: BitwiseCopyable {
         /// Index of the enclosing node, -1 for the item itself.
         var parent: Int32
-        /// Index behind the last node inside this one.
+        /// Index after the last node inside this one.
         var end: Int32
         /// The local name, or the text.
         var name: ByteRange
-        /// Of an element.
+        /// The namespace URI, for an element.
         var uri = ByteRange.empty
         var namespace = Namespace.none
         /// `name` is text, not the name of an element.
@@ -26,22 +26,22 @@ final class ElementArena {
         var uri: ByteRange
         var value: ByteRange
         var namespace: Namespace
-        /// In an outline: `value` is as written.
+        /// In an outline: `value` is not decoded.
         var needsDecoding = false
     }
 
     private var contents = Contents()
 
-    /// Exchanges the contents for others. No element may refer to the arena.
+    /// Exchanges the contents. No element may refer to the arena.
     func exchange(_ others: inout Contents) { swap(&contents, &others) }
 
     func node(_ index: Int) -> Node { contents.nodes[index] }
     func attribute(_ index: Int) -> Attribute { contents.attributes[index] }
 
-    /// The bytes of a range that this arena gave out, as text.
+    /// Returns the bytes of a range in this arena as text.
     func text(_ range: ByteRange) -> String { String(decoding: bytes(range), as: UTF8.self) }
 
-    /// The bytes of a range that this arena gave out, valid as long as the arena.
+    /// Returns the bytes of a range in this arena, valid during the life of the arena.
     @inline(__always)
     func bytes(_ range: ByteRange) -> UnsafeBufferPointer<UInt8> { contents.bytes.unsafeBuffer(range.range) }
 
@@ -57,7 +57,7 @@ final class ElementArena {
         private(set) var bytes = UniqueArray<UInt8>()
         private(set) var openNode: Int32 = -1
         private var textNode: Int32 = -1
-        /// Bytes of the URIs of all elements and attributes, counted once for each, except those of the table.
+        /// Bytes of the URIs of all elements and attributes, each occurrence counted, except those of the table.
         private var uriBytes = 0
         private var uriLimit = Int.max
 
@@ -77,7 +77,7 @@ final class ElementArena {
         /// one letter can represent 64 KiB, thousands of times. Such an item must not be copied, rewritten or compared.
         var isTooWide: Bool { uriBytes > uriLimit }
 
-        /// The same for contents filled without knowing the item's length.
+        /// The same for contents that were filled without knowing the item's length.
         func isTooWide(itemBytes: Int) -> Bool { uriBytes > Self.uriLimit(itemBytes: itemBytes) }
 
         private static func uriLimit(itemBytes: Int) -> Int {
@@ -94,13 +94,13 @@ final class ElementArena {
 
         mutating func append(_ more: [UInt8]) -> ByteRange { append(more.span) }
 
-        /// Replaces a text by a decoded one.
+        /// Replaces a text by its decoded form.
         mutating func setText(_ text: [UInt8], ofNode index: Int) { nodes[index].name = append(text) }
 
-        /// Replaces the place of a URI by the URI.
+        /// Replaces the range of a URI by the URI.
         mutating func setURI(_ uri: [UInt8], ofNode index: Int) { nodes[index].uri = append(uri) }
 
-        /// Replaces a value by a decoded one.
+        /// Replaces a value by its decoded form.
         mutating func setValue(_ value: [UInt8], ofAttribute index: Int) { attributes[index].value = append(value) }
 
         @inline(__always)
@@ -122,7 +122,7 @@ final class ElementArena {
             openNode = index
         }
 
-        /// Adds an attribute to the element that was begun last.
+        /// Adds an attribute to the last begun element.
         @inline(__always)
         mutating func addAttribute(_ attribute: Attribute) {
             guard openNode >= 0 else { return }
@@ -147,10 +147,10 @@ final class ElementArena {
             nodes.append(Node(parent: openNode, end: index &+ 1, name: range, isText: true))
         }
 
-        /// Adds decoded character data, joined to that which came just before.
+        /// Adds decoded character data, joined to directly preceding data.
         mutating func addText(_ text: [UInt8]) { addText(text.span) }
 
-        /// Adds character data, joined to that which came just before.
+        /// Adds character data, joined to directly preceding data.
         mutating func addText(_ text: Span<UInt8>) {
             guard openNode >= 0, !text.isEmpty else { return }
             let range = append(text)

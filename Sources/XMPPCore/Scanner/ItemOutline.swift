@@ -1,46 +1,47 @@
-/// The structure of an item as the scanner has seen it, kept for the item's next reader: elements, attributes and runs
-/// of text, by their offsets.
+/// The structure of an item as found by the scanner, stored for the item's next reader: elements, attributes and texts,
+/// by their offsets.
 ///
-/// Reading an item a second time costs as much as scanning it; using the outline costs next to nothing. One outline
+/// Reading an item a second time costs as much as scanning it; using the outline costs almost nothing. One outline
 /// serves all decoders of an event loop, so that an idle stream needs none: it belongs to the item that began last. If
 /// an item arrived in several reads with another stream's data between them, its outline is lost, and the reader parses
 /// its bytes again. It also does so if the item contains parts that an outline does not support (CDATA sections,
 /// prefixed attributes).
 public final class ItemOutline {
-    /// No method calls anything that comes back to the outline. With checks of exclusive access at each tag, to read a tree took 12,587
-    /// instructions a stanza instead of 10,293.
+    /// No method makes a call that accesses the outline again. With checks of exclusive access at each tag, reading a
+    /// tree took 12,587 instructions per stanza instead of 10,293.
     @exclusivity(unchecked) private var state = State()
 
-    /// An outline of nothing.
+    /// Creates an empty outline.
     public init() {}
 
-    /// Begins an item; gives the word by which its scanner knows later whether the outline is still its own.
+    /// Begins an item; returns the number with which its scanner later checks whether the outline still belongs to it.
     func beginItem() -> UInt64 { state.beginItem() }
 
-    /// The tag at `start` of `window` opens an element, if the outline is still of `item`.
+    /// Handles the tag at `start` of `window`, which opens an element, if the outline still belongs to `item`.
     func open(_ tag: borrowing Tag, at start: Int, of window: Span<UInt8>, _ name: NamespaceName, in item: UInt64) {
         if state.item == item { state.open(tag, at: start, of: window, name) }
     }
 
-    /// The tag from `start` to `end` closes the innermost element, if the outline is still of `item`.
+    /// Handles the tag from `start` to `end`, which closes the innermost element, if the outline still belongs to
+    /// `item`.
     @inline(__always)
     func close(at start: Int, end: Int, of item: UInt64) {
         if state.item == item { state.close(at: start, end: end) }
     }
 
-    /// The item holds something that is not in the outline, if that is still of `item`.
+    /// Marks the outline as incomplete, if it still belongs to `item`.
     func giveUp(_ item: UInt64) {
         if state.item == item { state.isPartial = true }
     }
 
-    /// Whether all of `item` is in the outline.
+    /// Whether the outline contains all of `item`.
     func isWhole(_ item: UInt64) -> Bool {
         state.item == item && !state.isPartial && state.contents.openNode < 0 && state.contents.nodes.count > 0
     }
 
-    /// Exchanges the outline for `contents`; after that there is none until the next item.
+    /// Exchanges the outline for `contents`; then there is none until the next item.
     ///
-    /// - Returns: Whether the value of an attribute is not what is written.
+    /// - Returns: Whether an attribute value must be decoded.
     func take(into contents: inout ElementArena.Contents) -> Bool {
         swap(&state.contents, &contents)
         state.isPartial = true
@@ -50,22 +51,22 @@ public final class ItemOutline {
     /// Number of nodes.
     fileprivate var nodeCount: Int { state.contents.nodes.count }
 
-    /// A node.
+    /// Returns a node.
     fileprivate func node(_ index: Int) -> ElementArena.Node { state.contents.nodes[index] }
 
     private struct State: ~Copyable {
-        /// Nodes whose names, values and texts are offsets in the item; those of a text are as written.
+        /// Nodes whose names, values and texts are offsets in the item; texts are not decoded.
         var contents = ElementArena.Contents()
-        /// Which item it is of; 0 is none.
+        /// The item that it belongs to; 0 for none.
         var item: UInt64 = 0
-        /// The item holds something that is not in the outline.
+        /// The item contains parts that are not in the outline.
         var isPartial = false
-        /// The value of an attribute is not what is written.
+        /// An attribute value must be decoded.
         var needsDecoding = false
-        /// Offset behind the last tag.
+        /// Offset after the last tag.
         private var tagEnd = 0
 
-        /// Elements, attributes and texts kept of an item.
+        /// Maximum number of elements, attributes and texts of an item.
         private static let mostNodes = 1 << 16
 
         mutating func beginItem() -> UInt64 {
@@ -78,7 +79,7 @@ public final class ItemOutline {
         }
 
         mutating func open(_ tag: borrowing Tag, at start: Int, of item: Span<UInt8>, _ name: NamespaceName) {
-            // The rest is not needed, and may be millions of elements.
+            // The rest is not needed, and can be millions of elements.
             guard !isPartial else { return }
             addText(to: start)
             tagEnd = tag.end
@@ -97,7 +98,7 @@ public final class ItemOutline {
                 let attribute = attributes[index]
                 if attribute.isDeclaration { continue }
                 let isOfXML = attribute.colon >= 0
-                // The prefix that needs no declaration, as in `xml:lang`; others are left to the reader.
+                // The prefix without a declaration, as in `xml:lang`; others are left to the reader.
                 if isOfXML, !item.extracting(attribute.prefix).equals("xml") { isPartial = true }
                 if attribute.needsDecoding { needsDecoding = true }
                 contents.addAttribute(
@@ -129,13 +130,13 @@ public final class ItemOutline {
     }
 }
 
-/// A child element of an item, as its outline tells it.
+/// A child element of an item, from its outline.
 public struct OutlinedChild: Sendable, BitwiseCopyable {
     /// The content of the element.
     public enum Content: Sendable, BitwiseCopyable {
-        /// Character data as written, in the item, or nothing.
+        /// Character data in the item, not decoded, or nothing.
         case text(ByteRange)
-        /// One element, of the same namespace, with nothing but text inside.
+        /// One element in the same namespace that contains only text.
         case element(name: ByteRange, text: ByteRange)
         case other
     }
@@ -144,8 +145,8 @@ public struct OutlinedChild: Sendable, BitwiseCopyable {
     public let name: ByteRange
     /// Namespace.
     public let namespace: Namespace
-    /// The range of the declaration if the item declares the namespace and it is ``Namespace/other``, as written;
-    /// otherwise empty, as when the stream's header declares it.
+    /// The range of the declaration, not decoded, if the item declares the namespace and it is ``Namespace/other``;
+    /// otherwise empty, for example if the stream's header declares it.
     public let uri: ByteRange
     /// The content of the element.
     public let content: Content
@@ -154,7 +155,7 @@ public struct OutlinedChild: Sendable, BitwiseCopyable {
 extension StreamDecoder {
     /// Calls `body` with each child element of the last event's item, in order, until it returns false.
     ///
-    /// - Returns: whether `body` was called with all; false also if the decoder has no outline of the item.
+    /// - Returns: Whether `body` was called with all; false also if the decoder has no outline of the item.
     public func forEachChild(_ body: (OutlinedChild) -> Bool) -> Bool {
         guard let outline else { return false }
         var index = 1
@@ -179,7 +180,7 @@ extension StreamDecoder {
 }
 
 extension ItemOutline {
-    /// The content of the element at `index`, all of which is before `end`.
+    /// Returns the content of the element at `index`, which ends before `end`.
     fileprivate func content(_ index: Int, _ end: Int) -> OutlinedChild.Content {
         if let text = text(index, end) { return .text(text) }
         let inner = node(index + 1)
@@ -189,7 +190,7 @@ extension ItemOutline {
         return .element(name: inner.name, text: text)
     }
 
-    /// The text of an element without elements: one run, or none.
+    /// Returns the text of an element without child elements; empty if there is none.
     private func text(_ index: Int, _ end: Int) -> ByteRange? {
         if end == index + 1 { return .empty }
         guard end == index + 2, case let inner = node(index + 1), inner.isText else { return nil }

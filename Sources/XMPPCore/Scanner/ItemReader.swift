@@ -1,22 +1,22 @@
-/// Reads one whole item in place: tags and runs of character data with their exact ranges.
+/// Reads one whole item in place: tags and pieces of character data with their exact ranges.
 ///
-/// For callers that change some bytes and leave all others unchanged, redaction first of all. libxml2 does not report
-/// the position of a value, so this reader uses the scanner's parts instead of making an ``Element``. The item must be
-/// one that the scanner has accepted. It is not checked again, but any other input ends in ``Token/fault``, never in a
-/// crash. Reuse a reader and begin again for each item: it allocates nothing then.
+/// For callers that change some bytes and leave all others unchanged, such as redaction. libxml2 does not report the
+/// position of a value, so this reader uses the scanner's parts instead of making an ``Element``. The item must have
+/// been accepted by the scanner. It is not checked again, but any other input ends in ``Token/fault``, never in a
+/// crash. Reuse a reader for all items: then it does not allocate.
 public struct ItemReader: ~Copyable {
     /// The token at the current position of the item.
     public enum Token: Sendable, Hashable {
-        /// A start tag; ``ItemReader/name``, ``ItemReader/namespace`` and the attributes tell it. A tag that closes
-        /// itself gives an ``end`` next.
+        /// A start tag, described by ``ItemReader/name``, ``ItemReader/namespace`` and the attributes. An empty-element
+        /// tag is followed by ``end``.
         case start
-        /// Character data as written, references included.
+        /// Character data, not decoded.
         case text(ByteRange)
-        /// A CDATA section: its content, and the content with the markup around it.
+        /// A CDATA section: its content, and the content including the markup.
         case section(ByteRange, markup: ByteRange)
         /// The end of the innermost open element.
         case end
-        /// The bytes are not an item the scanner accepted, or the item was read before.
+        /// The item was not accepted by the scanner, or was read before.
         case fault
     }
 
@@ -26,9 +26,9 @@ public struct ItemReader: ~Copyable {
         public var name: ByteRange
         /// The namespace of its prefix; ``Namespace/none`` without one.
         public var namespace: Namespace
-        /// The value between its quotes, as written.
+        /// The value between its quotes, not decoded.
         public var value: ByteRange
-        /// The value as written is not the value meant; see ``AttributeValue/decode(_:into:)``.
+        /// The value must be decoded; see ``AttributeValue/decode(_:into:)``.
         public var needsDecoding: Bool
         /// A namespace declaration.
         public var isDeclaration: Bool
@@ -56,22 +56,22 @@ public struct ItemReader: ~Copyable {
     private var hasEndPending = false
     private var isFaulted = true
 
-    /// A reader without an item.
+    /// Creates a reader without an item.
     public init() {}
 
-    /// Begins the item of the decoder's last event.
+    /// Begins reading the item of the decoder's last event.
     public mutating func begin(_ decoder: borrowing StreamDecoder) {
         decoder.copyScope(to: &scope)
         reset()
     }
 
-    /// Begins an item outside a stream: only its own declarations apply.
+    /// Begins reading an item outside a stream: only its own declarations apply.
     public mutating func begin() {
         scope.removeAll()
         reset()
     }
 
-    /// Begins the same item again.
+    /// Begins reading the same item again.
     public mutating func rewind() {
         scope.leave(to: rootCount)
         reset()
@@ -86,13 +86,13 @@ public struct ItemReader: ~Copyable {
         isFaulted = false
     }
 
-    /// Elements open at the current place, the item's own among them.
+    /// Number of open elements, including the item's own.
     public var depth: Int { open.count }
 
-    /// Number of attributes of the current start tag, namespace declarations among them.
+    /// Number of attributes of the current start tag, including namespace declarations.
     public var attributeCount: Int { tag.attributes.count }
 
-    /// An attribute of the current start tag; `item` is the same as for ``next(_:)``.
+    /// Returns an attribute of the current start tag; `item` is the same as for ``next(_:)``.
     public func attribute(_ index: Int, _ item: Span<UInt8>) -> Attribute {
         let attribute = tag.attributes[index]
         return Attribute(
@@ -120,7 +120,7 @@ public struct ItemReader: ~Copyable {
         return scope.namespace(binding)
     }
 
-    /// The next token; nil at the end of `item`, which holds the same bytes at each call.
+    /// Returns the next token; nil at the end of `item`, which must be the same at each call.
     public mutating func next(_ item: Span<UInt8>) -> Token? {
         if hasEndPending {
             hasEndPending = false
@@ -142,7 +142,7 @@ public struct ItemReader: ~Copyable {
         let start = cursor
         while cursor < item.count, item[cursor] != 0x3C {
             cursor = item.skipPlain(from: cursor, quote: 0x3C)
-            // Stops at bytes that mean nothing here; the scanner has judged them.
+            // Stops at bytes without a meaning here; the scanner has checked them.
             if cursor < item.count, item[cursor] != 0x3C { cursor &+= 1 }
         }
         return .text(ByteRange(start, cursor))

@@ -1,35 +1,35 @@
-/// The namespace declarations in force, innermost last.
+/// The namespace declarations in scope, innermost last.
 ///
-/// Finding a prefix compares it with each of them: at most ``StreamLimits/namespaces`` comparisons.
+/// Finding a prefix compares it with all of them: at most ``StreamLimits/namespaces`` comparisons.
 ///
-/// Bytes needed later are copied when a declaration comes into force, so that its tag may be discarded: every prefix,
-/// and each URI that is not in the table of known ones.
+/// Bytes needed later are copied when a declaration is added, so that its tag may be discarded: every prefix, and each
+/// URI that is not in the table of known ones.
 struct NamespaceScope: ~Copyable {
     /// Not private: other modules destroy scopes that are part of their types.
     struct Binding: BitwiseCopyable {
-        /// In the arena.
+        /// Range in the arena.
         var prefix = ByteRange.empty
-        /// In the arena; empty for a known namespace.
+        /// Range in the arena; empty for a known namespace.
         var uri = ByteRange.empty
         var namespace = Namespace.none
         /// For an unknown namespace: the index of the outermost binding to the same URI.
         var first = NamespaceScope.unbound
-        /// The range of the URI in the item, or empty if it was declared before the item began.
+        /// The range of the URI in the item; empty if it was declared before the item began.
         var source = ByteRange.empty
     }
 
-    /// Stands for the binding of the prefix `xml`, which needs no declaration.
+    /// The binding of the prefix `xml`, which needs no declaration.
     static let xml: Int32 = -2
-    /// Stands for no namespace.
+    /// The binding for no namespace.
     static let unbound: Int32 = -1
 
     private var bindings = UniqueArray<Binding>()
     private var arena: [UInt8] = []
 
-    /// A declaration since this was last set to false holds a character that no URI can hold.
+    /// A declaration since this was last set to false contains a character that URIs cannot contain.
     var hasDoubtfulURI = false
 
-    /// Number of declarations in force: give it to ``leave(to:)`` when the element that made more of them ends.
+    /// Number of declarations in scope: pass it to ``leave(to:)`` when the element that adds more ends.
     var count: Int { bindings.count }
 
     mutating func removeAll() {
@@ -44,7 +44,7 @@ struct NamespaceScope: ~Copyable {
         arena.append(other.arena.span)
     }
 
-    /// Brings the declarations of a tag into force. `isHeader`: they outlive the item that contains them.
+    /// Adds the declarations of a tag. `isHeader`: they stay in scope after the item that contains them.
     mutating func enter(
         _ tag: borrowing Tag,
         in bytes: Span<UInt8>,
@@ -79,7 +79,7 @@ struct NamespaceScope: ~Copyable {
                     prefix: ByteRange(prefixStart, uriStart),
                     uri: uri,
                     namespace: namespace,
-                    // Without a limit the scanner has checked the tag before, and no attributes are compared.
+                    // Without a limit, the scanner has checked the tag before, and no attributes are compared.
                     first: namespace == .other && limit < .max ? firstBinding(of: uri) : Self.unbound,
                     source: isHeader ? .empty : attribute.value
                 )
@@ -112,7 +112,7 @@ struct NamespaceScope: ~Copyable {
         return false
     }
 
-    /// The rules of Namespaces in XML 1.0 §3 and §5 for what may be declared.
+    /// Checks the rules of Namespaces in XML 1.0 §3 and §5 for declarations.
     private static func check(prefix: Span<UInt8>, namespace: Namespace) -> ScanFault.Code? {
         if prefix.isEmpty { return namespace == .xml || namespace == .xmlns ? .reservedPrefix : nil }
         if prefix.equals("xml") { return namespace == .xml ? nil : .reservedPrefix }
@@ -120,7 +120,7 @@ struct NamespaceScope: ~Copyable {
         return namespace == .none ? .unboundPrefix : nil
     }
 
-    /// Ends the declarations made since there were `count`.
+    /// Removes the declarations after the first `count`.
     @inline(__always)
     mutating func leave(to count: Int) {
         guard bindings.count > count else { return }
@@ -139,7 +139,7 @@ struct NamespaceScope: ~Copyable {
         return Self.unbound
     }
 
-    /// The innermost binding of `prefix`, which must not be empty; nil if it is not declared.
+    /// Returns the innermost binding of `prefix`, which must not be empty; nil if it is not declared.
     func find(_ prefix: Span<UInt8>) -> Int32? {
         var index = bindings.count
         while index > 0 {
@@ -152,13 +152,13 @@ struct NamespaceScope: ~Copyable {
         return prefix.equals("xml") ? Self.xml : nil
     }
 
-    /// The namespace of a binding.
+    /// Returns the namespace of a binding.
     @inline(__always)
     func namespace(_ binding: Int32) -> Namespace {
         binding >= 0 ? bindings[Int(binding)].namespace : binding == Self.xml ? .xml : .none
     }
 
-    /// How to find the URI of a binding after its element has ended.
+    /// Returns a name with which the URI of a binding can be found after its element has ended.
     @inline(__always)
     func name(_ binding: Int32) -> NamespaceName {
         let namespace = namespace(binding)
@@ -181,14 +181,14 @@ struct NamespaceScope: ~Copyable {
     /// Appends the bytes of an inherited URI.
     func appendInherited(_ range: ByteRange, to output: inout [UInt8]) { output.append(arena.span.slice(range)) }
 
-    /// Appends the URI of a binding in force; nothing for none.
+    /// Appends the URI of a binding in scope; nothing for no namespace.
     func appendURI(of binding: Int32, to output: inout [UInt8]) {
         let namespace = namespace(binding)
         if namespace == .other, binding >= 0 { return output.append(arena.span.slice(bindings[Int(binding)].uri)) }
         output.append(namespace.uri)
     }
 
-    /// Calls `body` with each prefix and URI in force, outermost first.
+    /// Calls `body` with each prefix and URI in scope, outermost first.
     func forEach(_ body: (_ prefix: Span<UInt8>, _ uri: Span<UInt8>) -> Void) {
         for index in 0..<bindings.count {
             let binding = bindings[index]
@@ -201,7 +201,7 @@ struct NamespaceScope: ~Copyable {
         }
     }
 
-    /// The declarations in force as written in a tag: ` xmlns:prefix='uri'` for each.
+    /// The declarations in scope as written in a tag: ` xmlns:prefix='uri'` for each.
     var declarations: [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(96)
@@ -216,7 +216,7 @@ struct NamespaceScope: ~Copyable {
             if binding.namespace == .other {
                 Self.append(escaped: arena.span.extracting(binding.uri.range), to: &output)
             } else {
-                // No known URI holds anything to be escaped.
+                // No known URI contains characters that must be escaped.
                 output.append(binding.namespace.uri)
             }
             output.append(0x27)
@@ -232,7 +232,7 @@ struct NamespaceScope: ~Copyable {
             case 0x26: escape = "&amp;"
             case 0x27: escape = "&apos;"
             case 0x3C: escape = "&lt;"
-            // Written as they stand, they would be read as spaces.
+            // Unescaped, they would be read as spaces.
             case 0x09: escape = "&#9;"
             case 0x0A: escape = "&#10;"
             case 0x0D: escape = "&#13;"

@@ -1,6 +1,6 @@
-/// Why bytes are not an acceptable XMPP stream: the rule broken, and where.
+/// The reason why bytes are not an acceptable XMPP stream: the violated rule, and the offset.
 public struct ScanFault: Error, Sendable, Hashable {
-    /// The rule that was broken. The raw value is stable: logs, captures and tests hold on to it.
+    /// The violated rule. The raw value is stable: logs, captures and tests depend on it.
     public enum Code: String, Sendable, CaseIterable {
         case notXML = "not-xml"
         case notAStream = "not-a-stream"
@@ -31,21 +31,21 @@ public struct ScanFault: Error, Sendable, Hashable {
         case itemTooLong = "limit-item"
     }
 
-    /// The rule that was broken.
+    /// The violated rule.
     public var code: Code
     /// Offset of the offending byte from the beginning of the epoch.
     public var offset: UInt64
     /// The exceeded limit, in its unit; 0 if the fault is not a limit.
     public var limit: Int
 
-    /// A fault at `offset` of the epoch.
+    /// Creates a fault at `offset` of the epoch.
     public init(_ code: Code, at offset: UInt64, limit: Int = 0) {
         self.code = code
         self.offset = offset
         self.limit = limit
     }
 
-    /// The stream error a receiver owes the sender for this (RFC 6120 §4.9.3).
+    /// The stream error that a receiver must send for this (RFC 6120 §4.9.3).
     public var condition: StreamErrorCondition {
         switch code {
         case .comment, .processingInstruction, .documentType, .entityReference: .restrictedXML
@@ -58,7 +58,7 @@ public struct ScanFault: Error, Sendable, Hashable {
         }
     }
 
-    /// One clause that says what is wrong, for people.
+    /// A description of the fault as one clause, for people.
     public var explanation: String {
         switch code {
         case .notXML: "the bytes are not XML: a stream begins with '<'"

@@ -1,7 +1,7 @@
-/// Names of elements and attributes that may carry a secret: the cheap first sieve before redaction.
+/// Names of elements and attributes that may contain a secret: the cheap first filter before redaction.
 ///
-/// A name here only costs a closer look at the item; the rules that decide are structural and live with redaction, and
-/// each of them can fire only for names that pass here.
+/// A match only causes a closer check of the item; the rules that decide are structural and belong to redaction, and
+/// each of them applies only to names that match here.
 public enum SecretNames {
     /// An element's name, in one namespace or (nil) in any.
     struct Name {
@@ -15,16 +15,16 @@ public enum SecretNames {
     }
 
     static let elements: [Name] = [
-        // Passwords, keys and tokens, whatever they are for.
+        // Passwords, keys and tokens of any kind.
         Name("password"), Name("passwd"), Name("passphrase"), Name("passcode"), Name("pass"), Name("pwd"),
         Name("credential"), Name("secret"), Name("shared-secret"), Name("key"), Name("token"),
         Name("secretkey"), Name("private-key"), Name("private_key"), Name("server-key"),
         Name("stored-key"), Name("oauth"), Name("auth"), Name("initial-response"), Name("response"),
         // Component handshake, data forms, HTTP headers and upload slots.
         Name("handshake"), Name("field"), Name("header"), Name("put"), Name("get"),
-        // Values that have their names beside them.
+        // Values with their names beside them.
         Name("property"), Name("param"), Name("parameter"), Name("member"), Name("setting"),
-        // Names that are common elsewhere.
+        // Names that are common in other namespaces.
         Name("enabled", .streamManagement), Name("enabled", .streamManagement2),
         Name("resume", .streamManagement), Name("resume", .streamManagement2),
         Name("resumed", .streamManagement), Name("resumed", .streamManagement2),
@@ -32,7 +32,7 @@ public enum SecretNames {
         Name("confirm", .httpAuth), Name("affiliation", .pubsub),
     ]
 
-    /// Namespaces of which every element is looked at.
+    /// Namespaces of which every element is checked.
     static let namespaces: [Namespace] = [
         .sasl, .sasl2, .sasl2Legacy, .fast, .isr, .scramUpgrade, .iqAuth, .dialback, .push, .oauth, .omemo, .omemo1,
         .omemoLegacy,
@@ -44,12 +44,11 @@ public enum SecretNames {
         "passphrase", "passcode", "credential",
     ]
 
-    /// Whether bytes that need not be XML at all hold one of the names, or what a key in a URL needs (`#` or `=` in what
-    /// may be text; a query, a user or an invitation behind `//`): asked before a piece of what could not be parsed is
-    /// shown.
+    /// Whether bytes, which need not be XML, contain one of the names, or a part of a key in a URL (`#` or `=` in
+    /// possible text; a query, a user or an invitation after `//`): called before a piece of unparsable data is shown.
     ///
-    /// Errs on the side of yes: every word of the bytes counts, whatever namespace it would be in. Quotes in front of a
-    /// `=` are how attributes look; any other `=` counts.
+    /// In doubt returns true: every word of the bytes counts, in any namespace. A `=` before a quote is taken for an
+    /// attribute; any other `=` counts.
     public static func mayOccur(in bytes: Span<UInt8>) -> Bool {
         for namespace in namespaces where contains(namespace.uri, bytes) { return true }
         var start = 0
@@ -77,7 +76,7 @@ public enum SecretNames {
         return false
     }
 
-    /// Elements that the sieve knows by their namespace.
+    /// Elements that the filter knows by their namespace.
     private static let elsewhere: [StaticString] = [
         "authenticate", "challenge", "success", "additional-data", "task-data",
         "next", "continue", "user-agent", "device", "hash", "digest", "result", "verify", "enable", "disable",
@@ -98,13 +97,13 @@ public enum SecretNames {
         return bytes[index + 1] == 0x22 || bytes[index + 1] == 0x27
     }
 
-    /// Whether a name may be a credential's in any spelling, as `apikey`, `api-key` and `x_ApiKey` are.
+    /// Whether a name may be a credential's in any spelling, such as `apikey`, `api-key` and `x_ApiKey`.
     ///
-    /// Asked of names that no protocol defines: those of unknown namespaces and of unknown children of stanzas.
+    /// For names that no protocol defines: those in unknown namespaces and of unknown children of stanzas.
     package static func mayBeCredential(_ name: Span<UInt8>) -> Bool { sieve.mayBeCredential(name) }
 
-    /// Whether RFC 6120 or RFC 6121 define the child of a stanza. Nearly every child that is in the stream's namespace is one of
-    /// these.
+    /// Whether RFC 6120 or RFC 6121 define this child of a stanza. Nearly every child in the stream's namespace is one
+    /// of these.
     @inline(__always)
     fileprivate static func isChildOfStanzas(_ name: Span<UInt8>) -> Bool {
         switch name.count {
@@ -117,15 +116,15 @@ public enum SecretNames {
         }
     }
 
-    /// What every name of a credential contains, without case and separators.
+    /// The roots of credentials' names: each name contains one of them, ignoring case and separators.
     private static let roots: [StaticString] = [
         "pass", "token", "secret", "credential", "key", "auth", "pw", "pin", "otp", "jwt", "cookie",
     ]
 
-    /// Each root has one of these letters: c, k, p, u, w. `body` and `message` have none of them.
+    /// Each root contains one of these letters: c, k, p, u, w. `body` and `message` contain none of them.
     private static let commonLetters: UInt32 = 1 << 3 | 1 << 11 | 1 << 16 | 1 << 21 | 1 << 23
 
-    /// Whether a root begins at `start`, whatever stands between its letters that is not a letter.
+    /// Whether a root begins at `start`, ignoring other characters than letters between its letters.
     private static func begins(_ name: Span<UInt8>, at start: Int, with root: StaticString) -> Bool {
         var matched = 0
         var index = start
@@ -142,8 +141,8 @@ public enum SecretNames {
         return true
     }
 
-    /// A set of names, as one bit per hash of length, first, middle and last byte without case: nearly every other name misses
-    /// at once. With these factors only one of 166 names that are common in XMPP passes.
+    /// A set of names, as one bit per hash of length, first, middle and last byte without case: nearly every other name
+    /// is rejected at once. With these factors, only one of 166 names that are common in XMPP passes.
     private struct Bits {
         private var words = InlineArray<16, UInt64>(repeating: 0)
 
@@ -173,7 +172,7 @@ public enum SecretNames {
         }
     }
 
-    /// The sieve, made once and referred to by each scanner.
+    /// The filter, made once and referenced by each scanner.
     final class Sieve: Sendable {
         private let elements: Bits
         private let attributes: Bits
@@ -201,7 +200,7 @@ public enum SecretNames {
             }
         }
 
-        /// Whether an element is in the catalogue. See ``mayBeCredential(_:)`` for the others.
+        /// Whether an element is in the catalogue. See ``mayBeCredential(_:)`` for other elements.
         @inline(__always)
         func contains(element name: Span<UInt8>, _ namespace: Namespace) -> Bool {
             let word = namespace.rawValue < 64 ? namespaces.0 : namespaces.1

@@ -1,13 +1,13 @@
-/// What relaying, a log's info line and the pairing of iqs need to know of an item, without parsing it.
+/// The parts of an item that relaying, a log's info line and the pairing of iqs need, without parsing it.
 ///
-/// All texts are offsets into the item; nothing is copied. Attribute values are as written: where
-/// ``Attribute/needsDecoding`` is set, ``AttributeValue/decode(_:into:)`` gives what they mean.
+/// All texts are offsets into the item; nothing is copied. Attribute values are not decoded: if
+/// ``Attribute/needsDecoding`` is set, ``AttributeValue/decode(_:into:)`` decodes them.
 public struct StanzaHead: Sendable, Hashable {
-    /// The value of an attribute as it stands between its quotes.
+    /// The value of an attribute, not decoded.
     public struct Attribute: Sendable, Hashable {
         /// Offsets of the value in the item.
         public var range: ByteRange
-        /// Whether the value holds a reference or white space other than spaces.
+        /// Whether the value contains a reference or white space other than spaces.
         public var needsDecoding: Bool
 
         init(range: ByteRange, needsDecoding: Bool) {
@@ -19,20 +19,20 @@ public struct StanzaHead: Sendable, Hashable {
         package init(decoded range: ByteRange) { self.init(range: range, needsDecoding: false) }
     }
 
-    /// The three stanzas (RFC 6120 §8), in the stream's content namespace, and everything else.
+    /// The three stanzas (RFC 6120 §8), in the stream's content namespace, and all other elements.
     public enum Kind: Sendable, Hashable {
         case iq, message, presence
         /// An element at depth 1 other than a stanza: SASL, TLS, stream management, a stream error.
         case nonza
     }
 
-    /// Which stanza it is.
+    /// The kind of stanza.
     public var kind = Kind.nonza
     /// Local name.
     public var name = ByteRange.empty
     /// Namespace of the name.
     public var namespace = NamespaceName(.none)
-    /// The attributes every stanza and stream header may have.
+    /// The `id` attribute.
     public var id: Attribute?
     /// The `type` attribute.
     public var type: Attribute?
@@ -40,30 +40,30 @@ public struct StanzaHead: Sendable, Hashable {
     public var from: Attribute?
     /// The `to` attribute.
     public var to: Attribute?
-    /// The `version` attribute; of a stream header only.
+    /// The `version` attribute of a stream header.
     public var version: Attribute?
     /// Local name of the first child, if there is a child.
     public var payloadName: ByteRange?
     /// Namespace of the first child.
     public var payloadNamespace = NamespaceName(.none)
-    /// The item holds an element or attribute named in the redaction catalogue, or a character reference inside
-    /// a tag, which could hide one: it must be redacted before it is shown.
+    /// The item contains an element or attribute in the redaction catalogue, or a character reference inside a tag,
+    /// which could hide one: it must be redacted before it is shown.
     public var mayHoldSecret = false
-    /// The item is written in a way that parsers have been known to read differently: a CDATA section, a character inside a
-    /// tag given by its number, or ``hasDoubtfulNamespace``.
+    /// The item has a syntax that some parsers read differently: a CDATA section, a numeric character reference inside
+    /// a tag, or ``hasDoubtfulNamespace``.
     public var isUnusual = false
-    /// A namespace declared in the item holds a character that no URI can hold (RFC 3986 §2): parsers that join a
-    /// namespace and a name by such a character can take one name for another (CVE-2022-25236).
+    /// A namespace declared in the item contains a character that URIs cannot contain (RFC 3986 §2): parsers that join
+    /// a namespace and a name by such a character can confuse names (CVE-2022-25236).
     public var hasDoubtfulNamespace = false
-    /// The element had no content: `<presence/>`.
+    /// The element has no content: `<presence/>`.
     public var isEmptyElement = false
 
-    /// An empty head.
+    /// Creates an empty head.
     public init() {}
 }
 
 extension StanzaHead {
-    /// Number of bytes at the beginning of the item that hold all the head refers to.
+    /// Number of bytes at the beginning of the item that contain everything the head refers to.
     var extent: Int {
         var end = Int(name.end)
         for attribute in [id, type, from, to, version] { end = max(end, Int(attribute?.range.end ?? 0)) }
@@ -75,24 +75,24 @@ extension StanzaHead {
     }
 }
 
-/// A namespace in a head: one of the table, or a URI to be looked up at its declaration.
+/// A namespace in a head: one of the table, or a URI at its declaration.
 public struct NamespaceName: Sendable, Hashable {
-    /// The place of an unknown URI.
+    /// The location of an unknown URI.
     public enum Source: Sendable, Hashable {
         /// In the table of known namespaces.
         case known
-        /// In the item, as written in its `xmlns` attribute.
+        /// In the item, in its `xmlns` attribute, not decoded.
         case item(ByteRange)
         /// Declared by the stream header.
         case inherited(ByteRange)
     }
 
-    /// The namespace, ``Namespace/other`` for an unknown one.
+    /// The namespace; ``Namespace/other`` if it is unknown.
     public var namespace: Namespace
-    /// The place of an unknown URI.
+    /// The location of an unknown URI.
     public var source: Source
 
-    /// A namespace of the table.
+    /// Creates a name for a namespace of the table.
     public init(_ namespace: Namespace) {
         self.namespace = namespace
         source = .known

@@ -1,13 +1,13 @@
-/// Finds where each top-level item of an XMPP stream ends, and alone decides what is acceptable.
+/// Finds the end of each top-level item of an XMPP stream, and alone decides which input is acceptable.
 ///
-/// The scanner is deterministic and pure: no socket, no clock, no thread. It keeps no bytes. The caller shows it a
-/// *window* that begins with the first byte of the current item; the scanner remembers how far it has looked, so that
-/// no byte is scanned twice however the input is cut, and every cut gives the same items. Only a run of white space
-/// between items may come in pieces, as its bytes arrive.
+/// The scanner is deterministic and pure: no socket, no clock, no thread. It stores no bytes. The caller passes a
+/// *window* that begins with the first byte of the current item; the scanner remembers its position, so that no byte is
+/// scanned twice, and the same items result regardless of how reads split the input. Only white space between items may
+/// be returned in pieces, as its bytes arrive.
 ///
-/// Acceptable is restricted XML (RFC 6120 §11.1): strict UTF-8, no control characters but TAB, LF and CR, no DOCTYPE,
-/// comment or processing instruction, no entity but the five; balanced tags, no attribute twice, no unbound prefix;
-/// all within ``StreamLimits``.
+/// Acceptable input is restricted XML (RFC 6120 §11.1): strict UTF-8, no control characters except TAB, LF and CR, no
+/// DOCTYPE, comment or processing instruction, only the five predefined entities; balanced tags, no repeated attribute,
+/// no unbound prefix; all within ``StreamLimits``.
 public struct StanzaScanner: ~Copyable {
     /// A top-level item.
     public enum Item {
@@ -15,24 +15,24 @@ public struct StanzaScanner: ~Copyable {
         public enum Kind: Sendable {
             /// `<?xml …?>`; begins a new epoch.
             case declaration
-            /// `<stream:stream …>`; begins a new epoch if no declaration did.
+            /// `<stream:stream …>`; begins a new epoch if it has no declaration.
             case header
             /// A stanza or other element at depth 1.
             case element
-            /// White space between items: all that has arrived of it.
+            /// White space between items: all that has arrived.
             case whitespace
-            /// `</stream:stream>`, or the end of a header that closed itself.
+            /// `</stream:stream>`, or the end of a header with an empty-element tag.
             case end
         }
     }
 
-    /// An open element. Its name is looked at again when it ends.
+    /// An open element. Its name is compared with that of its end tag.
     struct Open: BitwiseCopyable {
-        /// Offset of the qualified name: in the window, or, once that part of the window has gone, in `names`.
+        /// Offset of the qualified name: in the window, or, after that part of the window was removed, in `names`.
         var nameStart: Int32 = 0
         var nameCount: Int32 = 0
         var isNameStored = false
-        /// Declarations in force outside it.
+        /// Declarations in scope outside it.
         var bindings: Int32 = 0
         /// The default namespace inside it; see ``NamespaceScope``.
         var defaultBinding = NamespaceScope.unbound
@@ -44,7 +44,7 @@ public struct StanzaScanner: ~Copyable {
         /// In the content of an element; scanning continues at the cursor.
         case content
         case section
-        /// In a tag that begins at the cursor and is not complete; looked for its end up to `searched`.
+        /// In an incomplete tag that begins at the cursor; its end was searched up to `searched`.
         case tag(searched: Int, quote: UInt8, last: UInt8)
         case ended
         case faulted(ScanFault.Code, at: Int, limit: Int)
@@ -52,37 +52,37 @@ public struct StanzaScanner: ~Copyable {
 
     /// The result of scanning the window, or a part of it.
     enum Signal {
-        /// A part has been read, and the next can follow.
+        /// A part has been read, and another may follow.
         case more
-        /// The item is not complete; show the same window again with more bytes behind it.
+        /// The item is incomplete; pass the same window again with more bytes.
         case incomplete
         /// The window begins with an item of `length` bytes; its head is in ``head``. Remove it before the next call.
         case item(Item.Kind, length: Int, beginsEpoch: Bool)
-        /// The bytes at this offset of the window are not acceptable; nothing more can be said of this stream.
+        /// The bytes at this offset of the window are not acceptable; the stream cannot be read further.
         case fault(ScanFault.Code, at: Int, limit: Int = 0)
     }
 
-    /// May change at any time; later measurements use the new limits.
+    /// May be changed at any time; later checks use the new limits.
     var limits: StreamLimits {
         didSet { limits = limits.clamped }
     }
 
     private var state = State.between
     private var cursor = 0
-    /// Of the current item, or the last.
+    /// The head of the current item, or the last one.
     private(set) var head = StanzaHead()
     private var seenDeclaration = false
-    /// Offsets in the window are no longer offsets in the item: the head takes nothing more.
+    /// Offsets in the window are no longer offsets in the item: the head is not extended further.
     private var hasDiscarded = false
     private var tag = Tag()
     private var scope = NamespaceScope()
     private var open = UniqueArray<Open>()
-    /// The names of open elements that are in the window no more, outermost first.
+    /// The names of open elements that are no longer in the window, outermost first.
     private var names: [UInt8] = []
     private let secrets = SecretNames.sieve
     /// Receives every tag of an item, if present.
     let outline: ItemOutline?
-    /// The word for the current item in the outline.
+    /// The number of the current item in the outline.
     private(set) var outlinedItem: UInt64 = 0
 
     /// The declarations of the stream header, as written in a tag: ` xmlns:prefix='uri'` for each.
@@ -94,8 +94,8 @@ public struct StanzaScanner: ~Copyable {
         self.outline = outline
     }
 
-    /// The head, as far as known, of an item that is not complete yet, or never will be. It is empty between items, and
-    /// after the beginning of the item has been discarded.
+    /// The head, as far as known, of an incomplete item. It is empty between items, and after the beginning of the item
+    /// has been discarded.
     var partialHead: StanzaHead {
         switch state {
         case .between, .ended: StanzaHead()
@@ -106,7 +106,7 @@ public struct StanzaScanner: ~Copyable {
     /// Whether the current item is an element whose start tag has been read.
     var isInsideElement: Bool { open.count > 1 }
 
-    /// Looks at the window for the current item. Never gives `more`.
+    /// Scans the window for the current item. Never returns `more`.
     mutating func look(_ window: Span<UInt8>) -> Signal {
         while true {
             let signal: Signal
@@ -148,19 +148,19 @@ public struct StanzaScanner: ~Copyable {
     }
 
     /// The position in the window at which the next call continues. Earlier bytes are not scanned again, except for a
-    /// tag, which is parsed once when its end has arrived: so the work grows with the bytes and not with the number of
-    /// reads.
+    /// tag, which is parsed once when its end has arrived: so the work grows with the number of bytes and not with the
+    /// number of reads.
     var resumePoint: Int {
         if case .tag(let searched, _, _) = state { searched } else { cursor }
     }
 
-    /// Gives up the beginning of an item that is too large to be kept: how many bytes of the window have been looked at
-    /// for good. The caller takes them away before the next look.
+    /// Discards the beginning of an item that is too large to be stored: returns how many bytes of the window are no
+    /// longer needed. The caller removes them before the next call.
     mutating func discard(_ window: Span<UInt8>) -> Int {
         var count = cursor
         switch state {
         case .content, .section:
-            // The second slash of `://` is recognised by what precedes it, so that stays.
+            // The second slash of `://` is recognised by the characters before it, so these are kept.
             if count > 0, window[count &- 1] == 0x2F { count &-= 1 }
             if count > 0, window[count &- 1] == 0x3A { count &-= 1 }
         case .tag(let searched, let quote, let last):
@@ -251,7 +251,7 @@ extension StanzaScanner {
         }
     }
 
-    /// Forgets the stream: no declaration, name or element of it is known to the next one.
+    /// Resets the stream state: the next stream starts without declarations, names or open elements.
     private mutating func resetEpoch() {
         open.removeAll(keepingCapacity: 64)
         names.removeAll(keepingCapacity: true)
@@ -263,8 +263,8 @@ extension StanzaScanner {
 
 /// Tags: finding their end, opening and closing elements, and filling the head.
 extension StanzaScanner {
-    /// Looks for the `>` of an incomplete tag without taking it apart again at each new byte. Stops early at what no
-    /// tag can hold, so that a fault is reported when it is seen.
+    /// Searches the `>` of an incomplete tag without parsing it again for each new byte. Stops early at bytes that a
+    /// tag cannot contain, so that a fault is reported at once.
     private mutating func findTagEnd(_ window: Span<UInt8>, from: Int, quote: UInt8, last: UInt8) -> Bool {
         var (index, quote, last) = (from, quote, last)
         let limit = cursor &+ limits.tagBytes
@@ -303,7 +303,7 @@ extension StanzaScanner {
                 return .fault(.tagTooLong, at: start, limit: limits.tagBytes)
             }
             if case .tag = state {
-                // The search stopped at something, and the reader still waits for more: take its word.
+                // The search stopped at a byte, but the parser still waits for more.
                 state = .tag(searched: window.count, quote: 0, last: 0)
                 return .incomplete
             }
@@ -314,7 +314,7 @@ extension StanzaScanner {
         }
     }
 
-    /// The end tag at the cursor. Nearly every one is just the open element's name between `</` and `>`.
+    /// Reads the end tag at the cursor. Nearly every one is just the open element's name between `</` and `>`.
     @inline(__always)
     private mutating func readEndTag(_ window: Span<UInt8>) -> Signal {
         let top = open[open.count &- 1]
@@ -387,7 +387,7 @@ extension StanzaScanner {
             if !head.mayHoldSecret, tag.mayHoldSecret(window, scope.namespace(binding), secrets) {
                 head.mayHoldSecret = true
             }
-            // What lies beyond the item limit is not part of a head: it may have come when the beginning had gone.
+            // Parts beyond the item limit do not belong to a head: its beginning may have been discarded.
             if depth == 2, head.payloadName == nil, !hasDiscarded, tag.end <= limits.itemBytes {
                 head.payloadName = tag.localName
                 head.payloadNamespace = scope.name(binding)
@@ -421,7 +421,7 @@ extension StanzaScanner {
 
     // MARK: Stream header
 
-    /// Whether the tag opens a stream, by its own declarations or those in force.
+    /// Whether the tag opens a stream, according to its own declarations or those in scope.
     @inline(__always)
     private mutating func isStreamHeader(_ window: Span<UInt8>) -> Bool {
         let name = tag.localName
@@ -466,7 +466,7 @@ extension StanzaScanner {
         if tag.kind == .empty {
             head.isEmptyElement = true
         } else {
-            // The header goes before its end comes.
+            // The header is removed from the window before its end arrives.
             names.append(window.extracting(tag.name.range))
             root.nameCount = Int32(truncatingIfNeeded: tag.name.count)
             root.isNameStored = true
@@ -480,18 +480,18 @@ extension StanzaScanner {
         open.count > 0 ? scope.namespace(open[0].defaultBinding) : .none
     }
 
-    /// Calls `body` with each prefix (empty for the default) and URI the stream header declared.
+    /// Calls `body` with each prefix (empty for the default) and URI of the stream header.
     ///
-    /// For a parser that gets single items. Only between items; within one its own declarations come too.
+    /// For a parser of single items. Call it only between items; within one, its own declarations are included.
     func forEachDeclaration(_ body: (_ prefix: Span<UInt8>, _ uri: Span<UInt8>) -> Void) {
         scope.forEach(body)
     }
 
-    /// Copies the declarations in force: between items those of the stream header.
+    /// Copies the declarations in scope: between items, those of the stream header.
     func copyScope(to scope: inout NamespaceScope) { scope.assign(self.scope) }
 
-    /// The URI of `name`, which belongs to a head of this scanner's current epoch, appended to `output`.
-    /// `item` holds the item of that head.
+    /// Appends the URI of `name`, which belongs to a head in this scanner's current epoch, to `output`. `item` contains
+    /// the item of that head.
     func appendURI(of name: NamespaceName, item: Span<UInt8>, to output: inout [UInt8]) {
         switch name.source {
         case .known: output.append(name.namespace.uri)
@@ -543,18 +543,18 @@ extension StanzaScanner {
     }
 }
 
-/// Inside an element: text, CDATA sections, and the way to the next tag.
+/// Inside an element: text, CDATA sections, and the next tag.
 extension StanzaScanner {
     /// Reads text and tags until the item ends or bytes are missing.
     private mutating func readContent(_ window: Span<UInt8>) -> Signal {
         while true {
-            // Most tags follow another at once.
+            // Most tags directly follow another.
             if cursor >= window.count || window[cursor] != 0x3C, let stop = passText(window, isSection: false) {
                 return stop
             }
             guard cursor &+ 1 < window.count else { return .incomplete }
             if window[cursor] == 0x5D {
-                // Alone it is text, before `]>` it is an error (production 14).
+                // A single bracket is text; `]]>` is an error (production 14).
                 if window[cursor &+ 1] == 0x5D {
                     guard cursor &+ 2 < window.count else { return .incomplete }
                     guard window[cursor &+ 2] != 0x3E else { return .fault(.sectionEndInText, at: cursor) }
@@ -573,7 +573,7 @@ extension StanzaScanner {
         }
     }
 
-    /// Moves the cursor behind plain text; returns a signal unless it ends at a byte to examine.
+    /// Moves the cursor to the end of plain text; returns a signal unless it ends at a byte to examine.
     @inline(__always)
     private mutating func passText(_ window: Span<UInt8>, isSection: Bool) -> Signal? {
         var mayHoldKey = false
@@ -590,7 +590,7 @@ extension StanzaScanner {
         }
     }
 
-    /// `<!`: a CDATA section inside an element is allowed, everything else is not.
+    /// Reads `<!`: a CDATA section inside an element is allowed, other markup is not.
     private mutating func readMarkup(_ window: Span<UInt8>, at start: Int) -> Signal {
         guard start &+ 2 < window.count else { return .incomplete }
         let opening: StaticString = "<![CDATA["
@@ -606,7 +606,7 @@ extension StanzaScanner {
             guard open.count > 1 else { return .fault(.textOutsideStanza, at: start) }
             state = .section
             head.isUnusual = true
-            // Text that continues in a section may hold a secret that neither part shows.
+            // Text that continues in a section may contain a secret that neither part shows.
             head.mayHoldSecret = true
             cursor = start &+ 9
             outline?.giveUp(outlinedItem)

@@ -1,38 +1,39 @@
-/// One direction of a stream: bytes in as they arrive, events out, one for each top-level item.
+/// One direction of a stream: bytes are appended as they arrive, and events are returned for each top-level item.
 ///
-/// Deterministic and pure: no socket, no clock, no thread. Bytes are appended, events pulled until there are none:
-/// "need more bytes" is `nil` or false, never an error. The bytes of an event can be read through ``bytes`` until the next call.
+/// Deterministic and pure: no socket, no clock, no thread. Append bytes, then request events until there are none: if
+/// more bytes are needed, the result is `nil` or false, never an error. The bytes of an event can be read through
+/// ``bytes`` until the next call.
 public struct StreamDecoder: ~Copyable {
-    /// The stream's number within the leg: 1 for the first, one more at each restart; 0 before anything was seen.
+    /// The stream's number within the leg: 1 for the first, one more at each restart; 0 before the first byte.
     public private(set) var epoch = 0
-    /// Offset from the beginning of the leg of the first byte that belongs to no event yet.
+    /// Offset in the leg of the first byte that belongs to no event yet.
     public private(set) var position: UInt64 = 0
 
     private var scanner: StanzaScanner
     @usableFromInline var storage: [UInt8] = []
     /// Bytes at the beginning of `storage` that belong to past events.
     private var consumed = 0
-    /// Where in `storage` the bytes of the last event stand.
+    /// The range in `storage` of the last event's bytes.
     @usableFromInline var current = 0..<0
     private var epochStart: UInt64 = 0
-    /// Positions at which reads ended inside an item that was incomplete then.
+    /// Positions at which reads ended inside a then incomplete item.
     private(set) var boundaries = ReadBoundaries()
     private var oversize: Oversize?
-    /// Whether there is one; asked at every event.
+    /// Whether `oversize` is set; checked at every event.
     @usableFromInline var hasOversize = false
-    /// The bytes the head of an oversize item refers to.
+    /// The bytes that the head of an oversize item refers to.
     private var headBytes: [UInt8] = []
     private var isFinished = false
 
-    /// An item beyond the limit, followed to its end without being kept. A class, since there is seldom one, and the
+    /// An item beyond the limit, which is scanned to its end without being stored. A class, since it is rare, and the
     /// decoder is moved often.
     private final class Oversize {
         let start: UInt64
-        /// The head known when the limit was exceeded; whether the item may hold secrets is certain only at its end.
+        /// The head when the limit was exceeded; only the end shows whether the item may contain secrets.
         let head: StanzaHead
-        /// The head once the end has been seen.
+        /// The head at the end of the item.
         var end: StanzaHead?
-        /// Its event has been given out.
+        /// Its event has been returned.
         var isTold = false
 
         init(start: UInt64, head: StanzaHead) {
@@ -41,15 +42,15 @@ public struct StreamDecoder: ~Copyable {
         }
     }
 
-    /// A decoder for one direction of a leg, with nothing read yet.
+    /// Creates a decoder for one direction of a leg.
     ///
-    /// - Parameter outline: Shared by the decoders of an event loop whose items an ``ElementReader`` reads: it need not
-    ///   go through their bytes again.
+    /// - Parameter outline: Shared by the decoders of an event loop whose items an ``ElementReader`` reads: it then
+    ///   need not parse their bytes again.
     public init(limits: StreamLimits = .unauthenticated, outline: ItemOutline? = nil) {
         scanner = StanzaScanner(limits: limits, outline: outline)
     }
 
-    /// The limits in force; change them at an event.
+    /// The current limits; change them only at an event.
     public var limits: StreamLimits {
         get { scanner.limits }
         set { scanner.limits = newValue }
@@ -58,17 +59,17 @@ public struct StreamDecoder: ~Copyable {
     /// The namespace of the stream's content, once the header has been seen.
     public var contentNamespace: Namespace { scanner.contentNamespace }
 
-    /// Bytes that have arrived and belong to no event yet.
+    /// Number of bytes that have arrived and belong to no event yet.
     public var pendingCount: Int { storage.count - consumed }
 
-    /// The bytes that have arrived and belong to no event yet. Valid until the next call.
+    /// Bytes that have arrived and belong to no event yet. Valid until the next call.
     public var pending: Span<UInt8> {
         @_lifetime(borrow self)
         get { storage.span.extracting(consumed..<storage.count) }
     }
 
-    /// The bytes of the last event: of a whole item the item, of a fragment the fragment, of a truncated item as much
-    /// as its head refers to, of a fault or a torn end all that is left. Valid until the next call.
+    /// The bytes of the last event: the whole item, the fragment, the part of a truncated item that its head refers to,
+    /// or all remaining bytes for a fault or an incomplete item. Valid until the next call.
     @inlinable public var bytes: Span<UInt8> {
         @_lifetime(borrow self)
         get { hasOversize ? bytesOfOversize : storage.span.extracting(current) }
@@ -87,7 +88,8 @@ public struct StreamDecoder: ~Copyable {
 
     /// Takes the bytes of one read.
     ///
-    /// - Parameter keepsItem: Whether ``bytes`` stay those of the last event, which is an item that is not truncated.
+    /// - Parameter keepsItem: Whether ``bytes`` remain those of the last event, which must be an item that is not
+    ///   truncated.
     public mutating func append(_ input: Span<UInt8>, keepsItem: Bool = false) {
         guard !input.isEmpty else { return }
         if keepsItem {
@@ -96,7 +98,7 @@ public struct StreamDecoder: ~Copyable {
         }
         forgetTruncated()
         if consumed == storage.count {
-            // Nothing is pending: an idle stream keeps no buffer that a burst has made large.
+            // Nothing is pending: an idle stream does not keep a buffer that a burst has enlarged.
             if storage.capacity > 16 << 10 { storage = [] } else { storage.removeAll(keepingCapacity: true) }
         } else {
             if consumed > 0 { storage.removeFirst(consumed) }
@@ -124,15 +126,15 @@ public struct StreamDecoder: ~Copyable {
         isFinished = false
     }
 
-    /// The next event; nil when more bytes are needed.
+    /// Returns the next event; nil if more bytes are needed.
     public mutating func next() -> StreamEvent? {
         var event = StreamEvent()
         return next(into: &event) ? event : nil
     }
 
-    /// Puts the next event into `event`; false, with nothing put there, when more bytes are needed.
+    /// Puts the next event into `event`; returns false without changing it if more bytes are needed.
     ///
-    /// For who asks at each stanza: an event has 30 words, which ``next()`` copies twice.
+    /// For calls at each stanza: an event has 30 words, which ``next()`` copies twice.
     public mutating func next(into event: inout StreamEvent) -> Bool {
         if hasOversize {
             forgetTruncated()
@@ -159,7 +161,7 @@ public struct StreamDecoder: ~Copyable {
         return true
     }
 
-    /// The scanner changes while it looks at the storage: two parts of one struct, which the compiler accepts as two arguments.
+    /// The scanner changes while it reads the storage: as two arguments the compiler accepts both parts of one struct.
     @inline(__always)
     private static func look(_ scanner: inout StanzaScanner, _ storage: [UInt8], from start: Int)
         -> StanzaScanner.Signal
@@ -180,7 +182,7 @@ public struct StreamDecoder: ~Copyable {
         isFinished = true
         current = consumed..<storage.count
         var event = makeEvent(.torn, length: pendingCount)
-        // Of an item beyond the limit the beginning has gone, and with it what its head refers to.
+        // The beginning of an item beyond the limit was discarded, so its head has no bytes.
         if hasOversize { event.isTruncated = true } else { event.head = scanner.partialHead }
         return event
     }
@@ -194,19 +196,19 @@ public struct StreamDecoder: ~Copyable {
         scanner.appendURI(of: name, item: bytes, to: &output)
     }
 
-    /// The outline of the last event's item, if all of it is there.
+    /// The outline of the last event's item, if it is complete.
     var outline: ItemOutline? {
         guard let outline = scanner.outline, outline.isWhole(scanner.outlinedItem) else { return nil }
         return outline
     }
 
-    /// Copies the declarations in force: at an item those of the stream header.
+    /// Copies the declarations in scope: at an item, those of the stream header.
     func copyScope(to scope: inout NamespaceScope) { scanner.copyScope(to: &scope) }
 
     /// The namespace declarations of the stream header, as written in a tag: ` xmlns:prefix='uri'` for each.
     public var declarations: [UInt8] { scanner.declarations }
 
-    /// Calls `body` with each prefix (empty for the default) and URI that the stream header declared.
+    /// Calls `body` with each prefix (empty for the default) and URI of the stream header.
     public func forEachDeclaration(_ body: (_ prefix: Span<UInt8>, _ uri: Span<UInt8>) -> Void) {
         scanner.forEachDeclaration(body)
     }
@@ -237,7 +239,7 @@ public struct StreamDecoder: ~Copyable {
         StreamEvent(kind: kind, epoch: epoch, offset: position - epochStart, position: position, length: UInt64(length))
     }
 
-    /// Gives out the next `count` bytes; where reads ended in them.
+    /// Consumes the next `count` bytes; returns the positions at which reads ended in them.
     private mutating func take(_ count: Int) -> [UInt64] {
         current = consumed..<(consumed + count)
         consumed += count
@@ -303,7 +305,7 @@ public struct StreamDecoder: ~Copyable {
         return event
     }
 
-    /// A truncated item's head bytes live until the call after the one that gave it.
+    /// Discards a truncated item's head bytes, which are valid until the call after its event.
     private mutating func forgetTruncated() {
         guard hasOversize, oversize?.isTold == true else { return }
         oversize = nil
@@ -336,12 +338,12 @@ public struct StreamEvent: Sendable {
     public var position: UInt64
     /// Number of bytes on the wire.
     public var length: UInt64
-    /// Of a header or element, whole or not; empty in a fragment that is not the first, and in the torn end of an item
+    /// The head of a header or element, complete or not; empty in later fragments, and in the incomplete end of an item
     /// beyond the size limit.
     public var head = StanzaHead()
     /// Offsets within the item at which reads ended.
     public var chunks: [UInt64] = []
-    /// The item was beyond the size limit: only its head is known, and of a torn one not even that.
+    /// The item was beyond the size limit: only its head is known, and if it is incomplete, not even that.
     public var isTruncated = false
 
     init(kind: Kind, epoch: Int, offset: UInt64, position: UInt64, length: UInt64) {
@@ -352,22 +354,22 @@ public struct StreamEvent: Sendable {
         self.length = length
     }
 
-    /// The end of an empty stream, for ``StreamDecoder/next(into:)``.
+    /// Creates an empty event, for ``StreamDecoder/next(into:)``.
     public init() { self.init(kind: .torn, epoch: 0, offset: 0, position: 0, length: 0) }
 }
 
-/// Positions at which reads ended, ascending, consumed item by item.
+/// Positions at which reads ended, in ascending order, consumed item by item.
 ///
-/// An item costs O(1) beyond the positions it consumes, also where many items and many small reads are buffered.
+/// An item costs O(1) plus the positions it consumes, even if many items and many small reads are buffered.
 struct ReadBoundaries {
     private var positions: [UInt64] = []
-    /// Index of the first position that was not consumed.
+    /// Index of the first unconsumed position.
     private var next = 0
     private(set) var comparisons = 0
 
     var isEmpty: Bool { next == positions.count }
 
-    /// Adds a position, which is greater than all before.
+    /// Appends a position, which must be greater than all earlier ones.
     mutating func append(_ position: UInt64) { positions.append(position) }
 
     /// Consumes the positions up to `end`, and returns those inside the item, relative to `start`.

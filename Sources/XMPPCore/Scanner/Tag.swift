@@ -1,15 +1,15 @@
 internal import Synchronization
 
-/// One tag, taken apart: offsets of its parts in the bytes it was read from. Reused from tag to tag.
+/// One parsed tag: offsets of its parts in the bytes. Reused for all tags.
 struct Tag: ~Copyable {
     /// An attribute or namespace declaration as written in the tag.
     struct Attribute: BitwiseCopyable {
         var name = ByteRange.empty
         /// Offset of the colon in the name, or -1.
         var colon: Int32 = -1
-        /// The value between the quotes.
+        /// The value between the quotes, not decoded.
         var value = ByteRange.empty
-        /// The value as written is not the value meant: it holds a reference, or white space other than spaces.
+        /// The value must be decoded: it contains a reference, or white space other than spaces.
         var needsDecoding = false
         /// `xmlns` or `xmlns:…`.
         var isDeclaration = false
@@ -19,7 +19,7 @@ struct Tag: ~Copyable {
         /// The prefix of the name; empty if it has none.
         var prefix: Range<Int> { Int(name.start)..<max(Int(name.start), Int(colon)) }
         var localName: Range<Int> { (colon < 0 ? Int(name.start) : Int(colon) &+ 1)..<Int(name.end) }
-        /// Of a namespace declaration: the prefix it declares; empty for the default namespace.
+        /// For a namespace declaration: the prefix it declares; empty for the default namespace.
         var declaredPrefix: Range<Int> { colon < 0 ? Int(name.end)..<Int(name.end) : localName }
     }
 
@@ -28,27 +28,27 @@ struct Tag: ~Copyable {
     var kind = Kind.start
     var name = ByteRange.empty
     var colon: Int32 = -1
-    /// Offset behind the `>`.
+    /// Offset after the `>`.
     var end = 0
     var attributes = UniqueArray<Attribute>()
     var hasDeclarations = false
-    /// The value of an attribute holds a reference.
+    /// An attribute value contains a reference.
     var hasReference = false
-    /// One of them is to a character by its number, and not by one of the five names that everybody writes.
+    /// One of them is numeric, not one of the five predefined entities.
     var hasNumericReference = false
-    /// The name of an attribute that declares nothing has a prefix.
+    /// An attribute other than a declaration has a prefix.
     private var hasPrefixedAttributes = false
     /// The ``nameBit(count:first:last:)`` of each attribute and declaration.
     private var seenNames: UInt64 = 0
     /// Two attributes have the same bit, and may have the same name.
     private var mayRepeatName = false
-    /// Never read. An `Atomic` has an address, so the compiler reads a tag in place, and with it a scanner or decoder;
-    /// otherwise it would copy the tag wherever another value lends it.
+    /// Never read. An `Atomic` has an address, so the compiler reads a tag in place, and also the scanner or decoder
+    /// that contains it; otherwise it would copy the tag whenever it is borrowed from another value.
     private let place = Atomic<UInt8>(0)
 
-    /// One bit for a name, by its length, first and last byte: names with different bits are different. Names that differ in case
-    /// alone share a bit, because the factors are multiples of two. With these factors few names of attributes that stand together
-    /// in XMPP share a bit, and few others one with those of secrets.
+    /// Returns one bit for a name, by its length, first and last byte: names with different bits are different. Names
+    /// that differ only in case share a bit, because the factors are multiples of two. With these factors, few names of
+    /// attributes that occur together in XMPP share a bit, and few others share one with those of secrets.
     @inline(__always)
     static func nameBit(count: Int, first: UInt8, last: UInt8) -> UInt64 {
         1 &<< (UInt64(truncatingIfNeeded: count) &+ UInt64(first) &* 58 &+ UInt64(last) &* 18)
@@ -68,7 +68,7 @@ struct Tag: ~Copyable {
         case fault(ScanFault.Code, at: Int, limit: Int)
     }
 
-    /// Takes the tag apart whose `<` is at `start`. The bytes may end before it does.
+    /// Parses the tag whose `<` is at `start`. The bytes may end before the tag.
     mutating func read(_ bytes: Span<UInt8>, at start: Int, limits: StreamLimits) -> Outcome {
         attributes.removeAll(keepingCapacity: 64)
         hasDeclarations = false
@@ -121,12 +121,12 @@ struct Tag: ~Copyable {
         }
     }
 
-    /// Reads an attribute as nearly everybody writes it: one space, a short name of small letters, and between the quotes
-    /// nothing but plain ASCII. Gives false, with nothing done, for any other and for the end of the tag.
+    /// Reads an attribute in the usual form: one space, a short name of lower-case letters, and only plain ASCII
+    /// between the quotes. Returns false, without changes, for any other form and for the end of the tag.
     @inline(__always)
     private mutating func readPlainAttribute(_ bytes: Span<UInt8>, at index: inout Int, limits: StreamLimits) -> Bool {
         let nameStart = index &+ 1
-        // The longest name that this looks for, `=` and the quote.
+        // The longest name of this form, `=` and the quote.
         guard nameStart &+ 18 <= bytes.count, unsafe bytes[unchecked: index] == 0x20,
             attributes.count < limits.attributes
         else { return false }
@@ -206,7 +206,7 @@ struct Tag: ~Copyable {
         return .complete
     }
 
-    /// Whether a value is written otherwise than it is meant.
+    /// Whether a value must be decoded.
     private mutating func noteDecoding(_ bytes: Span<UInt8>, from start: Int, to end: Int) -> Bool {
         var needsDecoding = false
         for index in start..<end {
@@ -237,9 +237,9 @@ struct Tag: ~Copyable {
         case fault(ScanFault.Code, at: Int, limit: Int)
     }
 
-    /// Reads a qualified name: one colon at most, neither first nor last, both parts beginning like a name.
+    /// Reads a qualified name: at most one colon, neither first nor last; both parts begin like a name.
     ///
-    /// Nearly every name is ASCII without a colon, and its end is seen at once; any other goes the long way.
+    /// Nearly every name is ASCII without a colon, with an end that is found at once; other names take the slow path.
     @inline(__always)
     private static func readName(_ bytes: Span<UInt8>, from start: Int, limit: Int) -> NameOutcome {
         var index = start
@@ -247,7 +247,7 @@ struct Tag: ~Copyable {
             let count = TextScan.countSmallLetters(bytes, from: start)
             index &+= count
             if count > 0, count <= limit {
-                // Bytes that follow the names of elements and attributes.
+                // Bytes that can follow the names of elements and attributes.
                 switch unsafe bytes[unchecked: index] {
                 case 0x3E, 0x20, 0x2F, 0x3D: return .name(ByteRange(start, index), colon: -1)
                 default: break
@@ -306,12 +306,12 @@ extension Tag {
     /// Resolves the element's prefix, and checks that each attribute's prefix is bound and that no attribute is
     /// repeated.
     ///
-    /// Each prefix is resolved once. The check for duplicates compares each pair of attributes at worst: with
-    /// ``StreamLimits/attributes`` at its default of 256 that is 32,640 pairs a tag.
+    /// Each prefix is resolved once. In the worst case, the check for duplicates compares each pair of attributes: with
+    /// ``StreamLimits/attributes`` at its default of 256 that is 32,640 pairs per tag.
     @inline(__always)
     mutating func resolve(_ bytes: Span<UInt8>, in scope: borrowing NamespaceScope, defaultBinding: Int32) -> Resolution
     {
-        // Most tags have no prefix, and no two names that may be the same.
+        // Most tags have no prefix, and no two names that may be equal.
         if colon < 0, !hasPrefixedAttributes, !mayRepeatName { return .binding(defaultBinding) }
         return resolveNames(bytes, in: scope, defaultBinding: defaultBinding)
     }
@@ -348,7 +348,7 @@ extension Tag {
         return .binding(binding)
     }
 
-    /// Whether two attributes have the same name, by the letter or by namespace (Namespaces in XML 1.0 §6.3).
+    /// Whether two attributes have the same name, literally or by namespace (Namespaces in XML 1.0 §6.3).
     @inline(__always)
     private static func isSame(
         _ earlier: Attribute,
@@ -377,7 +377,7 @@ extension Tag {
             && bytes.extracting(earlier.localName).equals(bytes.extracting(later.localName))
     }
 
-    /// Whether the element, of this namespace, or an attribute of it may hold a secret.
+    /// Whether the element, in this namespace, or one of its attributes may contain a secret.
     func mayHoldSecret(_ bytes: Span<UInt8>, _ namespace: Namespace, _ secrets: SecretNames.Sieve) -> Bool {
         if hasReference { return true }
         let name = bytes.extracting(localName.range)
@@ -396,7 +396,7 @@ extension Tag {
 }
 
 extension Tag.Attribute {
-    /// Whether the attribute may be a secret by its name, or hold a key in a URL.
+    /// Whether the attribute may be a secret by its name, or contain a key in a URL.
     @inline(__always)
     func mayBeSecret(_ bytes: Span<UInt8>, _ secrets: SecretNames.Sieve, isUnknown: Bool) -> Bool {
         guard !isDeclaration else { return false }
@@ -412,7 +412,7 @@ extension Tag.Attribute {
         return secrets.contains(attribute: name) || (isUnknown || colon >= 0) && secrets.mayBeCredential(name)
     }
 
-    /// Whether the value may hold a key in a URL.
+    /// Whether the value may contain a key in a URL.
     @inline(__always)
     func mayHoldKey(_ bytes: Span<UInt8>) -> Bool { value.count >= 8 && TextScan.attributeMayHoldKey(bytes, value) }
 }

@@ -1,15 +1,16 @@
 /// The reason why a scan over character data stopped.
 enum TextStop {
-    /// The end of the bytes: everything before the offset is accepted; from there more bytes are needed.
+    /// The end of the bytes: everything before the offset is accepted; after it more bytes are needed.
     case end(Int)
-    /// A byte the caller has to look at: `<`, a quote, or `]`.
+    /// A byte that the caller must examine: `<`, a quote, or `]`.
     case special(Int)
     case fault(ScanFault.Code, at: Int)
 }
 
-/// Scans over character data: text, attribute values and CDATA differ only in the bytes they stop at.
+/// Scans character data: text, attribute values and CDATA differ only in the bytes that stop the scan.
 enum TextScan {
-    /// How many of the letters a to z stand from `index` on, up to 16. The caller has made sure that 16 bytes are there.
+    /// Returns how many lower-case letters a to z begin at `index`, up to 16. The caller must ensure that 16 bytes
+    /// exist.
     @inline(__always)
     static func countSmallLetters(_ bytes: Span<UInt8>, from index: Int) -> Int {
         unsafe bytes.bytes.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
@@ -25,7 +26,7 @@ enum TextScan {
         while index &+ 16 <= bytes.count {
             let block = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
             let stops = block.textStops(0x5D).bits
-            // Only those before the first stop were passed: below it are all the bits that `stops - 1` changes.
+            // Only those before the first stop were passed: the bits below it are all those that `stops - 1` changes.
             let passed = ~stops & (stops &- 1)
             let end = index &+ min(16, stops.trailingZeroBitCount)
             if !mayHoldKey, (block.marks(0x23) .| block.marks(0x3D) .| block.marks(0x2F)).bits & passed != 0 {
@@ -75,7 +76,7 @@ enum TextScan {
             case 0x26:
                 switch XMLReference.check(bytes, at: index) {
                 case .special(let next):
-                    // `&#61;` may be the sign itself.
+                    // `&#61;` may encode the sign itself.
                     if bytes[index &+ 1] == 0x23 { mayHoldKey = true }
                     index = next
                 case let other: return other
@@ -96,7 +97,7 @@ enum TextScan {
         while index < bytes.count {
             let byte = bytes[index]
             if byte >= 0xC2, byte <= 0xDF, index &+ 1 < bytes.count, bytes[index &+ 1] & 0xC0 == 0x80 {
-                // Two bytes make U+0080 to U+07FF, all of them characters.
+                // Two bytes encode U+0080 to U+07FF, all of them characters.
                 index &+= 2
             } else if byte >= 0x80 {
                 switch XMLCharacters.decode(bytes, at: index) {
@@ -117,10 +118,10 @@ enum TextScan {
     }
 }
 
-// Keys in URLs: text and values that may hold one are looked at more closely.
+// Keys in URLs: texts and values that may contain one are checked more closely.
 extension TextScan {
-    /// Whether one of these bytes of text is a sign of a key in a URL: `#` or `=`, as in `aesgcm://…#` and `;preauth=`, or
-    /// the second slash of `://`, behind which a password or a query may stand. Base64 holds `//`, but no colon.
+    /// Whether one of these bytes of text is a sign of a key in a URL: `#` or `=`, as in `aesgcm://…#` and `;preauth=`,
+    /// or the second slash of `://`, after which a password or a query may follow. Base64 contains `//`, but no colon.
     ///
     /// The bytes before the second slash may precede `range`, if an earlier read ended there.
     private static func holdsKeySign(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
@@ -134,7 +135,7 @@ extension TextScan {
         return false
     }
 
-    /// What of a value makes it worth a closer look.
+    /// The signs that require a closer check of a value.
     private struct KeySigns {
         /// `#` or `=`.
         var hasKey = false
@@ -142,11 +143,11 @@ extension TextScan {
         var hasMark = false
         /// Two slashes in a row.
         var hasPair = false
-        /// `%`, or an `i` behind a slash: an invitation may be near.
+        /// `%`, or an `i` after a slash: possibly an invitation.
         var hasPath = false
     }
 
-    /// The signs among the bytes from `start` on, of which `end` is 16 or more.
+    /// Returns the signs among the bytes from `start` to `end`, which must be 16 or more.
     private static func keySigns(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> KeySigns {
         var signs = KeySigns()
         _ = findBlock(bytes, start, end) { block, pairs, behind in
@@ -154,15 +155,15 @@ extension TextScan {
             if (block.marks(0x23) .| block.marks(0x3D)).bits &>> behind != 0 { signs.hasKey = true }
             if (block.marks(0x3F) .| block.marks(0x40)).bits &>> behind != 0 { signs.hasMark = true }
             let letters = (block | SIMD16<UInt8>(repeating: 0x20)).marks(0x69).bits
-            // The slash before the first letter may be in the block before, so assume one.
+            // The slash before the first letter may be in the previous block, so assume one.
             if letters & (block.marks(0x2F).bits &<< 1 | 1) | block.marks(0x25).bits != 0 { signs.hasPath = true }
             return false
         }
         return signs
     }
 
-    /// Whether the bytes from `start` on hold one of the signs that make a value worth a closer look: `#`, `=`, or two slashes in
-    /// a row. `end` is 16 or more.
+    /// Whether the bytes from `start` on contain one of the signs that require a closer check of a value: `#`, `=`, or
+    /// two consecutive slashes. `end` must be 16 or more.
     @inline(__always)
     private static func holdsKeyOrPair(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
         findBlock(bytes, start, end) { block, pairs, behind in
@@ -170,11 +171,11 @@ extension TextScan {
         }
     }
 
-    /// Calls `isFound` with the bytes from `start` to `end`, 16 at a time, until it returns true; whether it did. `end` is 16 or
-    /// more, and not beyond the last byte.
+    /// Calls `isFound` with the bytes from `start` to `end`, 16 at a time, until it returns true; returns whether it
+    /// did. `end` must be 16 or more, and not beyond the last byte.
     ///
-    /// - Parameter isFound: A block; a bit for each second slash of two in a row; and how many bytes at its beginning are to be
-    ///   passed over, since the last block begins in the one before it, or in front of `start`.
+    /// - Parameter isFound: Receives a block; a bit for each second of two consecutive slashes; and how many bytes at
+    ///   its beginning to skip, since the last block may begin inside the previous one, or before `start`.
     @inline(__always)
     private static func findBlock(
         _ bytes: Span<UInt8>,
@@ -197,17 +198,17 @@ extension TextScan {
         return false
     }
 
-    /// Whether the value of an attribute may hold a key in a URL.
+    /// Whether the value of an attribute may contain a key in a URL.
     ///
-    /// Hashes in base64 end with `=`, and namespaces hold `#` and `//`: none of them alone is worth a closer look. A URL
-    /// with a query or a password has `?` or `@` beside its `//`, an invitation has its path. Fewer than 8 bytes hold
-    /// no URL with a key in it.
+    /// Hashes in base64 end with `=`, and namespaces contain `#` and `//`: none of them alone requires a closer check.
+    /// A URL with a query or a password has `?` or `@` besides its `//`, an invitation has its path. Fewer than 8 bytes
+    /// cannot contain a URL with a key.
     static func attributeMayHoldKey(_ bytes: Span<UInt8>, _ value: ByteRange) -> Bool {
         let start = Int(value.start)
         var end = Int(value.end)
         guard end &- start >= 8 else { return false }
         while end > start, bytes[end &- 1] == 0x3D { end &-= 1 }
-        // A value that ends at the beginning of its item has no block that ends with it.
+        // A value that ends near the beginning of its item has no block that ends with it.
         if end >= 16, !holdsKeyOrPair(bytes, start, end) { return false }
         let signs = end >= 16 ? keySigns(bytes, start, end) : keySignsByByte(bytes, start, end)
         if signs.hasPair, signs.hasMark || signs.hasPath && mayLeadToInvitation(bytes, start..<end) { return true }
@@ -219,7 +220,7 @@ extension TextScan {
         return false
     }
 
-    /// The signs of a value near the beginning of its item.
+    /// Returns the signs of a value near the beginning of its item.
     private static func keySignsByByte(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> KeySigns {
         var signs = KeySigns(hasPath: true)
         for index in start..<end {
@@ -249,7 +250,7 @@ extension TextScan {
         return false
     }
 
-    /// Whether `name`, given in small letters, is at `index` in any case.
+    /// Whether `name`, in lower case, is at `index`, ignoring case.
     static func holds(_ name: StaticString, _ bytes: Span<UInt8>, at index: Int) -> Bool {
         guard index &+ name.utf8CodeUnitCount <= bytes.count else { return false }
         for offset in 0..<name.utf8CodeUnitCount where bytes[index &+ offset] | 0x20 != name.utf8Start[offset] {

@@ -1,6 +1,6 @@
 /// Character classes of XML 1.0 (fifth edition) and strict UTF-8 (RFC 3629), on bytes.
 enum XMLCharacters {
-    // One bit per ASCII character: a test costs a shift, and no table has to be in the cache.
+    // One bit per ASCII character: a test costs a shift, and needs no table in the cache.
     private static let nameLow: UInt64 = 0x07FF_6000_0000_0000  // - . 0-9 :
     private static let nameHigh: UInt64 = 0x07FF_FFFE_87FF_FFFE  // A-Z _ a-z
     private static let startLow: UInt64 = 0x0400_0000_0000_0000  // :
@@ -32,7 +32,7 @@ enum XMLCharacters {
         byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
     }
 
-    /// Whether a scalar may occur in a document at all (production 2).
+    /// Whether a scalar may occur in a document (production 2).
     static func isCharacter(_ scalar: UInt32) -> Bool {
         switch scalar {
         case 0x9, 0xA, 0xD, 0x20...0xD7FF, 0xE000...0xFFFD, 0x10000...0x10FFFF: true
@@ -66,8 +66,8 @@ enum XMLCharacters {
         case invalid
     }
 
-    /// Decodes the sequence at `index`, whose first byte is not ASCII. Overlong forms, surrogates and what lies beyond
-    /// U+10FFFF are invalid, as early as the bytes allow.
+    /// Decodes the sequence at `index`, whose first byte is not ASCII. Overlong forms, surrogates and scalars beyond
+    /// U+10FFFF are invalid, detected as early as possible.
     static func decode(_ bytes: Span<UInt8>, at index: Int) -> Sequence {
         let first = bytes[index]
         let length: Int

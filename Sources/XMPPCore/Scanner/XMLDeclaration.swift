@@ -1,4 +1,4 @@
-/// The XML declaration in front of a stream header (XML 1.0 production 23): version 1.0, UTF-8 or no encoding named.
+/// The XML declaration before a stream header (XML 1.0 production 23): version 1.0, encoding UTF-8 or absent.
 enum XMLDeclaration {
     enum Outcome {
         case complete(end: Int)
@@ -6,7 +6,7 @@ enum XMLDeclaration {
         case fault(ScanFault.Code, at: Int)
     }
 
-    /// Far more than any declaration needs: `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>` has 55 bytes.
+    /// More than any declaration needs: `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>` has 55 bytes.
     private static let longest = 256
 
     /// Checks the declaration at the beginning of `bytes`, which begin with `<?xml` and white space.

@@ -1,9 +1,9 @@
 /// References in text and attribute values: `&amp;`, `&#65;`, `&#x41;`.
 enum XMLReference {
-    /// Bytes of the longest reference followed: `&#x0010FFFF;` with room for leading zeros.
+    /// Maximum number of bytes of a reference: `&#x0010FFFF;` with space for leading zeros.
     static let longest = 32
 
-    /// Checks the reference whose `&` is at `index`; `special` gives the offset behind its `;`.
+    /// Checks the reference whose `&` is at `index`; `special` contains the offset after its `;`.
     static func check(_ bytes: Span<UInt8>, at index: Int) -> TextStop {
         var end = index &+ 1
         while end < bytes.count, bytes[end] != 0x3B {
@@ -24,7 +24,7 @@ enum XMLReference {
         return .special(end &+ 1)
     }
 
-    /// The scalar of `#65` or `#x41`; nil when malformed. Values too large for a scalar saturate.
+    /// Returns the scalar of `#65` or `#x41`; nil if malformed. Values too large for a scalar saturate.
     static func character(_ body: Span<UInt8>) -> UInt32? {
         let isHexadecimal = body.count > 1 && body[1] == 0x78
         let digits = body.extracting(min(isHexadecimal ? 2 : 1, body.count)..<body.count)
@@ -43,7 +43,7 @@ enum XMLReference {
         return value
     }
 
-    /// The character of one of the five entities that XML predefines.
+    /// Returns the character of one of the five predefined entities of XML.
     static func entity(_ name: Span<UInt8>) -> UInt8? {
         switch name.count {
         case 3 where name.equals("amp"): 0x26
@@ -66,7 +66,7 @@ public enum AttributeValue {
         decode(raw, lineEnd: 0x20, into: &output)
     }
 
-    /// Appends what the character data `raw` means (XML 1.0 §2.11): references replaced, each line end a line feed.
+    /// Appends the decoded character data `raw` (XML 1.0 §2.11): references replaced, each line end as a line feed.
     public static func decodeText(_ raw: Span<UInt8>, into output: inout [UInt8]) {
         decode(raw, lineEnd: 0x0A, into: &output)
     }

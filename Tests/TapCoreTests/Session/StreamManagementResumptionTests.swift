@@ -8,11 +8,11 @@ import XMPPCore
 
 private let sm = "xmlns='urn:xmpp:sm:3'"
 
-/// Sessions that go on with one whose ends count differently (XEP-0198 §5).
+/// Sessions that resume one whose ends count differently (XEP-0198 §5).
 @Suite struct StreamManagementResumptionTests {
     private static func message(_ number: Int) -> String { "<message id='m\(number)'/>" }
 
-    /// A session up to the features behind its login.
+    /// A session up to the features after its login.
     private static func authenticated(_ run: Run, at seconds: Int64) -> SessionHarness {
         var harness = SessionHarness(run: run)
         harness.now = harness.now.advanced(by: seconds * 1_000_000_000)
@@ -20,7 +20,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         return harness
     }
 
-    /// A session that can be resumed.
+    /// A resumable session.
     private static func enabled(_ run: Run, max: Int = 60) -> SessionHarness {
         var harness = authenticated(run, at: 0)
         harness.say(Array(Conversations.plainLogin[8..<10]))
@@ -29,7 +29,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         return harness
     }
 
-    /// Ends it without the end of its stream.
+    /// Closes its connections without the end of its stream.
     private static func drop(_ harness: inout SessionHarness) {
         harness.end(.client, .reset)
         harness.close()
@@ -39,21 +39,21 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         harness.inject(Injection(Array(item.utf8), to: leg, swallowsAnswer: swallowing))
     }
 
-    /// What the server gets of what the client writes.
+    /// Returns the bytes that the server receives for the client's text.
     private static func send(_ text: String, _ harness: inout SessionHarness) -> String {
         let start = harness.toServer.count
         harness.send(text)
         return String(decoding: harness.toServer[start...], as: UTF8.self)
     }
 
-    /// What the client gets of what the server writes.
+    /// Returns the bytes that the client receives for the server's text.
     private static func recv(_ text: String, _ harness: inout SessionHarness) -> String {
         let start = harness.toClient.count
         harness.recv(text)
         return String(decoding: harness.toClient[start...], as: UTF8.self)
     }
 
-    @Test func `each end is told what the other has of its own stanzas, and sends the rest again`() {
+    @Test func `each end gets the other end's count of its stanzas, and sends the rest again`() {
         let run = Run()
         var first = Self.enabled(run)
         first.send(Self.message(1))
@@ -87,7 +87,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.send("<resume \(sm) h='5' previd='i1'/>", &third) == "<resume \(sm) h='3' previd='i1'/>")
     }
 
-    @Test func `a session whose ends count the same is resumed without a change, and bytes pass as they come`() {
+    @Test func `a session whose ends count the same is resumed unchanged, and bytes are forwarded on arrival`() {
         let run = Run()
         var first = Self.enabled(run)
         first.send(Self.message(1) + Self.message(2))
@@ -100,13 +100,13 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.recv(resumed, &second) == resumed)
         let isCutThrough = second.session.directions.send.isCutThrough
         #expect(isCutThrough)
-        // The auditor knows what was sent on the connection before.
+        // The auditor has the stanzas sent on the earlier connection.
         second.send(Self.message(2))
         second.recv("<a \(sm) h='3'/>")
         #expect(second.told(code: "wrong-acknowledgement").first?.record.details?["difference"] == 1)
     }
 
-    @Test func `an injected message that is lost is injected again, and a ping is not`() {
+    @Test func `a lost injected message is injected again, and a ping is not`() {
         let run = Run()
         var first = Self.enabled(run)
         Self.inject("<message id='a'/>", to: .client, &first)
@@ -129,7 +129,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.send("<a \(sm) h='3'/>", &second) == "<a \(sm) h='1'/>")
     }
 
-    @Test func `what a rule sends when the connection is gone already is sent on the next one`() {
+    @Test func `a rule's stanza for a closed connection is sent on the next one`() {
         let run = Run()
         var first = Self.enabled(run)
         Self.inject("<message id='a'/>", to: .client, &first)
@@ -147,7 +147,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.recv("<a \(sm) h='1'/>", &second) == "<a \(sm) h='0'/>")
     }
 
-    @Test func `an answer that was dropped is dropped when the server sends it again`() {
+    @Test func `a dropped answer is dropped again when the server retransmits it`() {
         let run = Run()
         var first = Self.enabled(run)
         Self.inject("<iq type='get' id='xt-1'/>", to: .server, swallowing: true, &first)
@@ -163,13 +163,13 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.send("<a \(sm) h='2'/>", &second) == "<a \(sm) h='3'/>")
     }
 
-    @Test func `a session that is still connected gives its counts up to the one that resumes it`() {
+    @Test func `a session that is still connected surrenders its counts to the one that resumes it`() {
         let run = Run()
         var first = Self.enabled(run)
         Self.inject("<message id='a'/>", to: .client, &first)
         first.recv(Self.message(1))
         var second = Self.authenticated(run, at: 1)
-        // What follows waits with it, and what comes later.
+        // Later stanzas wait with the request, including those sent later.
         #expect(Self.send("<resume \(sm) h='2' previd='i1'/>" + Self.message(1), &second).isEmpty)
         #expect(Self.send(Self.message(2), &second).isEmpty)
         #expect(second.displaced == [first.session.number])
@@ -181,7 +181,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
             String(decoding: second.toServer[start...], as: UTF8.self)
                 == "<resume \(sm) h='1' previd='i1'/>" + Self.message(1) + Self.message(2)
         )
-        // When its connections are closed, the session is no longer its own.
+        // After its connections are closed, the table no longer lists the session as its own.
         first.close()
         #expect(Self.recv("<resumed \(sm) h='0' previd='i1'/>", &second) == "<resumed \(sm) h='0' previd='i1'/>")
         #expect(Self.send("<a \(sm) h='3'/>", &second) == "<a \(sm) h='2'/>")
@@ -193,7 +193,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.send("<resume \(sm) h='3' previd='i1'/>", &third) == "<resume \(sm) h='2' previd='i1'/>")
     }
 
-    @Test func `a session that ends has left its counts before its connections are closed`() {
+    @Test func `an ending session leaves its counts before its connections are closed`() {
         let run = Run()
         var first = Self.enabled(run)
         Self.inject("<message/>", to: .client, &first)
@@ -205,7 +205,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.send("<a \(sm) h='1'/>", &second) == "<a \(sm) h='0'/>")
     }
 
-    @Test func `a session that counts the same at both ends is not disturbed by the one that resumes it`() {
+    @Test func `a session whose ends count the same is not displaced by the one that resumes it`() {
         let run = Run()
         let first = Self.enabled(run)
         var second = Self.authenticated(run, at: 1)
@@ -214,7 +214,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(second.displaced.isEmpty && first.closed == nil)
     }
 
-    @Test func `a session that does not give its counts up in time cannot be resumed`() {
+    @Test func `a session that does not surrender its counts in time cannot be resumed`() {
         let run = Run()
         var first = Self.enabled(run)
         Self.inject("<message/>", to: .client, &first)
@@ -237,7 +237,8 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         func found(of marks: [[UInt8]]) -> Set<[UInt8]> { self.marks.withLock { $0.intersection(marks) } }
     }
 
-    /// A session of another run, whose journal knows the first session if its ends count differently; its searches wait.
+    /// A session of another run, whose journal contains the first session if its ends count differently; its searches
+    /// wait.
     private static func restarted(hasDiverged: Bool) -> SessionHarness {
         let journal = Journal()
         var first = enabled(Run(journal: journal))
@@ -248,14 +249,14 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         return second
     }
 
-    @Test func `a session is added to the journal directly behind the bytes that make its ends count differently`() {
+    @Test func `a session is added to the journal directly after the bytes that make its ends count differently`() {
         let journal = Journal()
         var first = Self.enabled(Run(journal: journal))
         first.recv(Self.message(1))
         #expect(first.added.isEmpty)
         Self.inject("<message id='a'/>", to: .client, &first)
         #expect(first.added.map(\.toClient) == [first.toClient.count])
-        // It is in there already.
+        // The journal already contains it.
         Self.inject("<message id='b'/>", to: .client, &first)
         #expect(first.added.count == 1)
     }
@@ -278,13 +279,13 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(answer.contains("item-not-found") == hasDiverged)
     }
 
-    /// What a client and a server may send while a request to resume waits; none of it may take its place.
+    /// Events while a request to resume waits; later bytes must not overtake it.
     private enum Meanwhile: CaseIterable {
         case ready, serverEnds, clientEnds, undecodable, compressed
     }
 
     @Test(arguments: Meanwhile.allCases)
-    private func `a request to resume is relayed, whatever else happens while it waits`(meanwhile: Meanwhile) {
+    private func `a delayed request to resume is relayed, whatever else happens meanwhile`(meanwhile: Meanwhile) {
         var second = Self.restarted(hasDiverged: false)
         let resume = "<resume \(sm) h='1' previd='i1'/>"
         let start = second.toServer.count
@@ -308,7 +309,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(second.closed == false)
     }
 
-    @Test func `each request to resume is searched anew, and late answers are ignored`() {
+    @Test func `each request to resume is searched separately, and late answers are ignored`() {
         var second = Self.restarted(hasDiverged: true)
         let other = "<resume \(sm) h='1' previd='i2'/>"
         #expect(Self.send(other, &second).isEmpty)
@@ -329,7 +330,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(String(decoding: second.toClient[before...], as: UTF8.self).contains("item-not-found"))
     }
 
-    @Test func `a client that goes while its request is searched ends its session`() {
+    @Test func `a client that disconnects while its request is searched ends its session`() {
         var second = Self.restarted(hasDiverged: true)
         second.send("<resume \(sm) h='1' previd='i1'/>")
         second.end(.client, .reset)
@@ -340,7 +341,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
     }
 
     @Test(arguments: [true, false])
-    func `after a restart a session can be resumed where its ends count the same, and only then`(hasDiverged: Bool) {
+    func `after a restart, a session can be resumed only if its ends count the same`(hasDiverged: Bool) {
         let journal = Journal()
         var first = Self.enabled(Run(journal: journal))
         first.recv(Self.message(1))
@@ -349,13 +350,13 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
             Self.inject("<message/>", to: .client, &first)
         }
         #expect(journal.marks.withLock { $0.count } == (hasDiverged ? 1 : 0))
-        // Nothing of the first run is left but its journal.
+        // Only the journal of the first run remains.
         var second = Self.authenticated(Run(journal: journal), at: 1)
         let (resume, before) = ("<resume \(sm) h='1' previd='i1'/>", second.toClient.count)
         #expect(Self.send(resume, &second) == (hasDiverged ? "" : resume))
         let answer = String(decoding: second.toClient[before...], as: UTF8.self)
         #expect(answer.contains("item-not-found") == hasDiverged)
-        // Another account that names the same id is not concerned.
+        // Another account with the same id is not affected.
         var other = SessionHarness(run: Run(journal: journal))
         other.say(Array(Conversations.plainLogin.prefix(3)))
         other.send(FailedLogin.auth("PLAIN", "\0romeo\0R0m30myr0m30"))
@@ -363,7 +364,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.send(resume, &other) == resume)
     }
 
-    @Test func `after a restart the resumption is taken out of a login with SASL2`() {
+    @Test func `after a restart, the resumption is removed from a login with SASL2`() {
         let journal = Journal()
         var first = Self.enabled(Run(journal: journal))
         Self.inject("<message/>", to: .client, &first)
@@ -386,7 +387,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         )
     }
 
-    @Test func `a session whose counts are lost cannot be resumed`() {
+    @Test func `a session with lost counts cannot be resumed`() {
         let run = Run()
         var first = Self.enabled(run, max: 10)
         Self.inject("<message/>", to: .client, &first)
@@ -399,13 +400,13 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(
             second.told.contains { $0.record.details?["outcome"] == "failed" && $0.record.details?["step"] == "resume" }
         )
-        // It goes on like any other.
+        // It continues like any other session.
         second.say(Array(Conversations.plainLogin[8..<10]))
         let isCutThrough = second.session.directions.send.isCutThrough
         #expect(isCutThrough && second.session.streamManagement == nil)
     }
 
-    @Test func `with SASL2 the counts are translated inside of the login`() {
+    @Test func `with SASL2, the counts are translated inside the login`() {
         let run = Run()
         var first = SessionHarness(run: run)
         first.send(Conversations.sasl2[0].text.replacing("<tag>", with: "<enable \(sm) resume='true'/><tag>"))
@@ -433,7 +434,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
                 &second
             ).contains("<resumed \(sm) h='0' previd='i1'/>")
         )
-        // And while it is connected.
+        // The same while it is connected.
         var third = SessionHarness(run: run)
         third.send(FailedLogin.header)
         #expect(Self.send(login, &third).isEmpty)
@@ -443,7 +444,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(
             String(decoding: third.toServer[start...], as: UTF8.self) == login.replacing("h='2'", with: "h='1'")
         )
-        // Its secret is in neither form of the record.
+        // Neither form of the record contains its secret.
         #expect(second.told.allSatisfy { !String(decoding: $0.content, as: UTF8.self).contains("AGp1bGlldABSMG0z") })
     }
 }

@@ -3,7 +3,7 @@ public import XMPPCore
 
 /// One step of an authentication, without its secrets.
 public struct AuthenticationStep: Sendable, Hashable {
-    /// What the step is.
+    /// The kind of step.
     public enum Kind: String, Sendable, Hashable {
         /// The initiator begins, with or without a first message.
         case begin
@@ -11,31 +11,31 @@ public struct AuthenticationStep: Sendable, Hashable {
         case response
         /// The mechanism is done, but something else has to come first (XEP-0388 §2.6).
         case proceed = "continue"
-        /// A message of such another task.
+        /// A message of that task.
         case task
         case success
         case failure
         case abort
     }
 
-    /// What the step is.
+    /// The kind of step.
     public var kind: Kind
-    /// What could be read from it: never a secret.
+    /// The details that could be decoded: never a secret.
     public var details: Attributes
-    /// Of a failure: the SASL condition, or the stanza or stream error's.
+    /// For a failure: the SASL condition, or that of the stanza or stream error.
     public var condition: String?
-    /// Of a failure: the words that came with it.
+    /// For a failure: its text.
     public var text: String?
 }
 
-/// Follows one authentication and tells what is going on in it: SASL (RFC 6120 §6), SASL2 (XEP-0388), authentication
-/// by iq (XEP-0078), the handshake of a component (XEP-0114).
+/// Follows one authentication and decodes its steps: SASL (RFC 6120 §6), SASL2 (XEP-0388), authentication by iq
+/// (XEP-0078), the handshake of a component (XEP-0114).
 ///
-/// What it gives is free of secrets under every policy but ``RedactionPolicy/none``: of nonces and salts there are
-/// lengths, of passwords, proofs and tokens nothing. Whatever a peer sends is taken; a message that breaks its
-/// mechanism's rules gives the fact `malformed` and nothing of its content.
+/// Its results contain no secrets under any policy except ``RedactionPolicy/none``: lengths for nonces and salts,
+/// nothing for passwords, proofs and tokens. Any input is accepted; for a message that violates its mechanism, the
+/// details are only `malformed`.
 public struct SASLDecoder: Sendable {
-    /// The mechanism in use, as the initiator named it; `iq-auth` and `handshake` for what is no SASL.
+    /// The mechanism in use, as the initiator named it; `iq-auth` and `handshake` for authentication other than SASL.
     public private(set) var mechanism: String?
     /// The name the initiator authenticates with, once it is known.
     public private(set) var user: String?
@@ -48,16 +48,16 @@ public struct SASLDecoder: Sendable {
     private var messages: SASLMessageDecoder
     private var requestID: String?
 
-    /// A decoder that has seen nothing. `policy` decides whether private names appear in its details.
+    /// Creates a decoder in its initial state. `policy` decides whether private names appear in its details.
     public init(policy: RedactionPolicy = .secrets) {
         self.policy = policy
         messages = SASLMessageDecoder(.other, policy: policy)
     }
 
-    /// The name was read from a message that is hidden now.
+    /// Sets the name from a stored record, because the message that contained it is now redacted.
     mutating func recall(user: String) { self.user = user }
 
-    /// What an element of the stream means for authentication; nil where it is not part of one.
+    /// Returns the authentication step of a stream element; nil if the element is not part of an authentication.
     public mutating func decode(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
         switch element.namespace {
         case .sasl: return decodeSASL(element)
@@ -126,7 +126,7 @@ public struct SASLDecoder: Sendable {
         return element.isNamed("abort") ? step(.abort) : nil
     }
 
-    /// Names what an authentication asks for, or grants, beside itself.
+    /// Adds the names of the inline requests or results of an authentication.
     private func note(inline element: Element, in details: inout Attributes) {
         let names = element.children.filter { $0.namespace != element.namespace }.map(\.name)
         if !names.isEmpty { details["inline"] = .strings(names) }
@@ -141,7 +141,7 @@ public struct SASLDecoder: Sendable {
         messages = SASLMessageDecoder(mechanism.map { SASLMechanism($0) } ?? .other, policy: policy)
     }
 
-    /// A step with the facts of its message; nil for an element that holds none.
+    /// Returns a step with the details of its message.
     private mutating func step(
         _ kind: AuthenticationStep.Kind,
         _ role: SASLMessage.Role? = nil,
@@ -177,12 +177,12 @@ public struct SASLDecoder: Sendable {
         return step
     }
 
-    /// The name of the first child that is a condition.
+    /// Returns the name of the first child that is a condition.
     private static func condition(in element: Element, _ namespace: Namespace) -> String? {
         element.firstChild { $0.namespace == namespace && !$0.isNamed("text") }?.name
     }
 
-    // MARK: What is no SASL
+    // MARK: Authentication other than SASL
 
     private mutating func decodeHandshake(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
         guard direction == .send else { return isUnderWay && mechanism == "handshake" ? step(.success) : nil }

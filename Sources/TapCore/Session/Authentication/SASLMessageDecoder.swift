@@ -1,12 +1,12 @@
 internal import TapRecord
 
-/// Reads the messages of one exchange by one mechanism; what it keeps from message to message is no secret.
+/// Decodes the messages of one exchange by one mechanism; its state contains no secrets.
 struct SASLMessageDecoder: Sendable {
     let mechanism: SASLMechanism
     let policy: RedactionPolicy
 
     var clientNonce: [UInt8]?
-    /// The header with which a SCRAM or OAuth message begins, as the client first wrote it.
+    /// The header of a SCRAM or OAuth message, as the client first sent it.
     private var gs2Header: [UInt8]?
 
     init(_ mechanism: SASLMechanism, policy: RedactionPolicy) {
@@ -14,12 +14,12 @@ struct SASLMessageDecoder: Sendable {
         self.policy = policy
     }
 
-    /// A message breaks the rules of its mechanism.
+    /// A message violates its mechanism.
     struct Malformed: Error {}
 
-    /// Adds the details of a message that are no secret; returns its authentication identity, if any.
+    /// Adds the details of a message that are not secret; returns its authentication identity, if any.
     ///
-    /// A malformed message gives only that fact: what looks like a name in it may be a secret.
+    /// For a malformed message, that is the only detail: a part that looks like a name may be a secret.
     mutating func decode(_ message: [UInt8], _ role: SASLMessage.Role, _ details: inout Attributes) -> String? {
         var found = details
         do throws(Malformed) {
@@ -73,7 +73,7 @@ struct SASLMessageDecoder: Sendable {
         return try Self.note(user: parts[1], &details)
     }
 
-    // MARK: OAUTHBEARER (RFC 7628) and its like
+    // MARK: OAUTHBEARER (RFC 7628) and similar mechanisms
 
     private mutating func readOAuth(
         _ message: [UInt8],
@@ -185,8 +185,8 @@ struct SASLMessageDecoder: Sendable {
 
     // MARK: Text
 
-    /// Bytes a name can have: no part of an address has more (RFC 7622 §3.3). It stands in every later record, so a
-    /// longer one would let a stranger fill logs.
+    /// The longest accepted name in bytes: no part of an address is longer (RFC 7622 §3.3). Every later record repeats
+    /// the name, so longer ones would let an unauthenticated client fill the logs.
     static let longestName = 1023
 
     static func note(user: ArraySlice<UInt8>, _ details: inout Attributes) throws(Malformed) -> String {
@@ -196,7 +196,7 @@ struct SASLMessageDecoder: Sendable {
         return name
     }
 
-    /// The bytes as text; what is not UTF-8, or holds a control character, is malformed.
+    /// Returns the bytes as text; throws if they are not UTF-8 or contain a control character.
     static func string(_ bytes: ArraySlice<UInt8>) throws(Malformed) -> String {
         let copy = Array(bytes)
         guard UTF8Scan.isValid(copy.span.bytes), copy.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
@@ -253,7 +253,7 @@ extension SASLMessageDecoder {
             details["iterations"] = .integer(iterations)
             for attribute in message.attributes.dropFirst(3) {
                 switch attribute.name {
-                // XEP-0474, in its present form and that of before 0.4.0.
+                // XEP-0474, in its current form and the one before 0.4.0.
                 case 0x68: details["signs_mechanisms"] = "h"
                 case 0x64: details["signs_mechanisms"] = "d"
                 // XEP-0515.
@@ -284,7 +284,7 @@ extension SASLMessageDecoder {
         }
     }
 
-    /// Reads `n,,`, `y,a=authzid,`, `p=type,,` (RFC 5801 §4); returns what follows.
+    /// Reads `n,,`, `y,a=authzid,`, `p=type,,` (RFC 5801 §4); returns the rest of the message.
     private mutating func readGS2(
         _ message: [UInt8],
         _ details: inout Attributes

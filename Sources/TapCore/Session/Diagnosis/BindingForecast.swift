@@ -258,17 +258,18 @@ extension BindingForecast.Login {
     fileprivate var serverBinds: Bool { offered.contains { $0.hasSuffix("-PLUS") } }
 }
 
-/// What servers were seen to do with logins that the standards of channel binding have them refuse, over all sessions of a
-/// run.
+/// Servers' observed behaviour towards logins that the channel-binding standards require them to refuse, over all
+/// sessions of a run.
 ///
-/// Domains are kept as hashes under a key of this process. Bounded: those not seen for longest are forgotten first.
+/// Domains are stored as hashes under a key of this process. Bounded: the least recently used entries are evicted
+/// first.
 final class BindingObservations: Sendable {
-    /// Domains and causes that are known at most.
+    /// The largest number of stored pairs of domain and cause.
     static let capacity = 2048
 
     private let table = Mutex(LRUCache<Int, Bool>(capacity: BindingObservations.capacity))
 
-    /// Notes whether a server of `domain` has accepted such a login.
+    /// Stores whether a server of `domain` has accepted such a login.
     func note(_ domain: String, _ cause: LoginCause, accepted: Bool) {
         let key = Self.key(domain, cause)
         table.withLock { table in
@@ -276,7 +277,7 @@ final class BindingObservations: Sendable {
         }
     }
 
-    /// Whether a server of `domain` has accepted such a login when it was last seen; nil where none was.
+    /// Whether a server of `domain` last accepted such a login; nil if unknown.
     func seen(_ domain: String, _ cause: LoginCause) -> Bool? {
         let key = Self.key(domain, cause)
         return table.withLock { $0.peek(key) }

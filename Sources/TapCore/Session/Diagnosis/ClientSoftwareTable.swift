@@ -2,20 +2,20 @@ internal import Synchronization
 internal import TapRecord
 import XMPPCore
 
-/// What the clients of each address called themselves, over all sessions of a run: a client that refuses a certificate has not
-/// said in that session who it is.
+/// The software names that clients at each address have sent, over all sessions of a run: a client that refuses a
+/// certificate does not send its name in that session.
 ///
-/// Bounded: at most ``capacity`` addresses with ``namesPerHost`` names each; the one that was quiet for longest is forgotten
+/// Bounded: at most ``capacity`` addresses with ``namesPerHost`` names each; the least recently used address is evicted
 /// first.
 final class ClientSoftwareTable: Sendable {
     static let capacity = 1024
     static let namesPerHost = 4
-    /// Bytes of a name that are kept.
+    /// The longest stored name in bytes.
     static let longestName = 128
 
     private let table = Mutex(LRUCache<String, [String]>(capacity: capacity))
 
-    /// A client at `host`, an address without its port, said `name`.
+    /// Stores the `name` of a client at `host`, an address without its port.
     func note(_ name: String, at host: String) {
         let name = String(decoding: name.utf8.prefix(Self.longestName), as: UTF8.self)
         guard !name.isEmpty else { return }
@@ -28,6 +28,6 @@ final class ClientSoftwareTable: Sendable {
         }
     }
 
-    /// The names said at `host`, the latest first.
+    /// Returns the names sent from `host`, the latest first.
     func names(at host: String) -> [String] { table.withLock { $0.value(host) ?? [] } }
 }

@@ -2,9 +2,10 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-/// What a login shows of why it fails. It sees events (``Event``) and changes nothing but itself.
+/// Collects the facts of a login that explain its failure. It receives events (``Event``) and changes only its own
+/// state.
 ///
-/// A class, so that a session which is ready keeps one empty reference and no more.
+/// A class, so that an open session stores only one empty reference.
 final class LoginObserver {
     /// The largest number of stored attempts; further ones replace the last.
     static let mostAttempts = 8
@@ -33,7 +34,7 @@ final class LoginObserver {
         var condition: String?
         /// The server's text, redacted.
         var words: Prose?
-        /// The text says that the user is unknown, the password wrong, or the channel binding.
+        /// The cause that the text names: unknown user, wrong password or channel binding.
         var tells: LoginCause?
         var hasSucceeded = false
         var isAborted = false
@@ -43,14 +44,14 @@ final class LoginObserver {
         var isRefusedHere = false
         /// It is bound to a type that the client's connection does not have.
         var isBindingUnavailable = false
-        /// The name that the client authenticates with, as far as it is shown.
+        /// The name that the client authenticates with, as far as the policy shows it.
         var user: String?
         /// A message of the client contains a line break within its base64.
         var hasLineBreak = false
 
         var isSCRAM: Bool { mechanism.hasPrefix("SCRAM-") }
 
-        /// Looks at a message of the server's (RFC 5802 §5, §5.1).
+        /// Checks a message from the server (RFC 5802 §5, §5.1).
         mutating func judge(_ kind: AuthenticationStep.Kind, _ details: Attributes) {
             guard isSCRAM, breach == nil else { return }
             if details["server_signature"] != nil || details["redacted"] != nil { hasSignature = true }
@@ -73,26 +74,26 @@ final class LoginObserver {
         private static let leastIterations: Int64 = 4096
     }
 
-    /// What happens to a login, as far as its diagnosis depends on it.
+    /// An event of a login that its diagnosis depends on.
     enum Event {
         /// The server has opened a stream.
         case serverHeader(version: String?)
-        /// `isRepeated`: an answer was due instead.
+        /// `isRepeated`: the server owed a response instead.
         case features(StreamFeatures, isRepeated: Bool)
         /// A step of SASL on the client's leg; `words` is the failure's text without secrets.
         case step(AuthenticationStep, words: Prose?)
-        /// The same of xmpptap's own login to the server.
+        /// A step of the login that xmpptap performs itself.
         case ownStep(AuthenticationStep, words: Prose?)
         /// xmpptap, not the server, refused the attempt that has just failed; `bindings` are the types that the client's
         /// connection has.
         case refusedHere(bindings: [String])
-        /// TLS is up: what was said in clear may have been anybody's.
+        /// TLS is established: data received in clear could have been forged.
         case enteredTLS
-        /// The client's handshake ended well; the remedy if it has not accepted the certificate after all.
+        /// The client's handshake succeeded; the remedy if the client nevertheless rejects the certificate.
         case presented(Remedy)
         /// A direction cannot be parsed; the first one counts.
         case fault(ScanFault, Direction, isForeign: Bool)
-        /// From these offsets in the legs on bytes count as an exchange that cannot be followed.
+        /// Bytes after these offsets in the legs count as an exchange that cannot be decoded.
         case unread(sent: UInt64, received: UInt64)
         /// Bytes were not captured, or were not decrypted.
         case gap
@@ -106,7 +107,7 @@ final class LoginObserver {
         case serverSpeaks(String)
         /// This side sent an XML declaration within its stream.
         case secondDeclaration(Direction)
-        /// What the server said first is a record of TLS.
+        /// The server's first bytes are a TLS record.
         case serverBeganTLS
         /// xmpptap requires TLS of the client.
         case demandedTLS
@@ -125,7 +126,7 @@ final class LoginObserver {
         case forecast(BindingForecast, seen: Bool?)
         /// The client's account is not among those of `--accounts`, and its login cannot pass.
         case missedAccount
-        /// xmpptap gave up its own login; `isServerUnproven` where the server did not authenticate itself.
+        /// xmpptap gave up its own login; `isServerUnproven` if the server did not authenticate itself.
         case ownFailure(Prose, isServerUnproven: Bool)
         /// The driver, or a recording, knows the cause. The first counts, unless `isFinal`.
         case blamed(LoginDiagnosis, isFinal: Bool = false)
@@ -134,7 +135,7 @@ final class LoginObserver {
     // State gathered from the events so far.
 
     private(set) var attempts: [Attempt] = []
-    /// What the last features said; nil while none have come that count.
+    /// The latest features; nil until there are some that count.
     private(set) var offer: Offer?
     private(set) var serverVersion: String?
     /// The server sent features while its answer to a request was due.
@@ -144,7 +145,7 @@ final class LoginObserver {
     private var unreadFrom: (send: UInt64, recv: UInt64)?
     private(set) var refusal: Prose?
     private(set) var refusalCause: LoginCause?
-    /// Keys of dialback are checked by this stream (XEP-0220 §2.3): it need not carry anything else.
+    /// The stream checks keys of dialback (XEP-0220 §2.3): it need not carry anything else.
     private(set) var hasVerified = false
     private(set) var hasServerTLS = false
     private(set) var hasGap = false
@@ -156,7 +157,7 @@ final class LoginObserver {
     private(set) var serverProtocol: String?
     private(set) var secondDeclaration: Direction?
     private(set) var demandsTLS = false
-    /// What to do if the client has refused xmpptap's certificate behind the handshake.
+    /// The remedy if the client rejected xmpptap's certificate after the handshake.
     private(set) var trust: Remedy?
     private(set) var connectionFault = ConnectionFault.unreachable
     private(set) var requestedResource: String?
@@ -169,7 +170,7 @@ final class LoginObserver {
     private(set) var isServerUnproven = false
     private(set) var hasMissedAccount = false
 
-    /// What a rule or the user did to an item of the login.
+    /// The action of a rule or the user on an item of the login.
     struct Deed {
         /// As a clause.
         let words: Prose
@@ -177,7 +178,7 @@ final class LoginObserver {
         let isCertain: Bool
     }
 
-    /// Features as far as a login depends on them.
+    /// The features that a login depends on.
     struct Offer {
         var requiresTLS = false
         var offersTLS = false
@@ -244,12 +245,12 @@ final class LoginObserver {
         }
     }
 
-    /// Whether both sides have spoken since nothing could be followed any more.
+    /// Whether both sides have sent bytes since decoding stopped.
     func hasExchange(sent: UInt64, received: UInt64) -> Bool {
         unreadFrom.map { sent > $0.send && received > $0.recv } ?? false
     }
 
-    /// What tells one client of an account from another.
+    /// Returns a key that distinguishes the clients of an account.
     private static func key(of agent: Element) -> String {
         let parts = [agent.attribute("id")] + ["software", "device"].map { agent.childText($0, agent.namespace) }
         return parts.map { $0 ?? "" }.joined(separator: "\n")
@@ -269,7 +270,7 @@ final class LoginObserver {
         case .challenge, .proceed: attempts[last].isChallenged = true
         case .success:
             attempts[last].hasSucceeded = true
-            // What was offered before does not count any more.
+            // Features from before the success no longer apply.
             offer = nil
         case .abort: attempts[last].isAborted = true
         case .failure:
@@ -290,7 +291,8 @@ final class LoginObserver {
         if details["signs_tls_version"] != nil { attempt.signsTLSVersion = true }
     }
 
-    /// What a server's words give away. Most say the same of an unknown name and a wrong password, on purpose.
+    /// The cause that a server's text names. Most servers give the same text for an unknown user and a wrong password,
+    /// on purpose.
     private static func meaning(_ words: String) -> LoginCause? {
         let words = words.lowercased()
         let ofName = ["unknown user", "no such user", "user not found", "does not exist", "not registered"]

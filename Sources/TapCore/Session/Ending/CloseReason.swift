@@ -5,9 +5,9 @@ public enum CloseReason: String, Sendable, Hashable, CaseIterable {
     case closed
     /// Another login took the resource.
     case conflict
-    /// A ping had no answer (XEP-0199).
+    /// A ping was not answered (XEP-0199).
     case pingTimeout = "ping-timeout"
-    /// A request for an acknowledgement had no answer (XEP-0198).
+    /// A request for an acknowledgement was not answered (XEP-0198).
     case acknowledgementTimeout = "ack-timeout"
     /// Neither side sent anything for long, and one side closed.
     case idle
@@ -21,7 +21,7 @@ public enum CloseReason: String, Sendable, Hashable, CaseIterable {
     case reset
     /// A connection ended without `</stream:stream>`.
     case unclean
-    /// A connection ended whose bytes were not decoded, such as TLS: whether cleanly is unknown.
+    /// A connection ended whose bytes were not decoded, such as TLS: it is unknown whether it ended cleanly.
     case undecoded
     case tap
     /// TLS failed on one of the legs.

@@ -1,18 +1,18 @@
 internal import TapRecord
 
-/// Whether both ends still hear each other: when bytes arrived last, and which requests for a sign of life are unanswered.
+/// Tracks whether both ends still receive each other: the last arrival, and the unanswered requests of both ends.
 ///
 /// It stores three timestamps, in nanoseconds of the run; each operation is O(1).
 struct Liveness {
     enum Event {
         case received
-        /// An `<r/>` passes: its sender requests an acknowledgement (XEP-0198 §4).
+        /// An `<r/>` was forwarded: its sender requests an acknowledgement (XEP-0198 §4).
         case asked(Direction)
-        /// An `<a/>` passes: the answer to the request in the other direction.
+        /// An `<a/>` was forwarded: the answer to the request in the other direction.
         case acknowledged(Direction)
     }
 
-    /// What a peer had not heard when it gave up.
+    /// The missing answer that made a peer disconnect.
     struct Finding {
         var closeReason: CloseReason
         var words: Prose
@@ -20,11 +20,11 @@ struct Liveness {
 
     /// A younger request may still be in transit.
     static let patience: Int64 = 3_000_000_000
-    /// The least silence that is reported.
+    /// The shortest silence that is reported.
     static let silence: Int64 = 30_000_000_000
 
     private(set) var lastReceived: Int64
-    /// The oldest request of each direction's sender that has no answer.
+    /// The oldest unanswered request of each direction's sender.
     private var asked: (send: Int64?, recv: Int64?) = (nil, nil)
 
     init(at monotonic: Int64) { lastReceived = monotonic }
@@ -40,11 +40,11 @@ struct Liveness {
         }
     }
 
-    /// What the sender of a direction has waited for in vain.
+    /// Returns the unanswered request of a direction's sender, if any.
     ///
     /// - Parameters:
-    ///   - ping: When its oldest ping without an answer passed (XEP-0199).
-    ///   - isOpen: Silence counts: before stanzas flow there are other limits.
+    ///   - ping: When its oldest unanswered ping was forwarded (XEP-0199).
+    ///   - isOpen: Silence counts; before stanzas flow, other time limits apply.
     func unheard(by direction: Direction, ping: Int64?, isOpen: Bool, at now: Int64) -> Finding? {
         func seconds(_ start: Int64) -> String { "\((now - start) / 1_000_000_000) s" }
         if let ping, now - ping >= Self.patience {

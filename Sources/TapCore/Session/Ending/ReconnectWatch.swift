@@ -14,10 +14,10 @@ final class ReconnectWatch: Sendable {
     let span: Int64
     /// A session that ends within this time after its login has dropped, in nanoseconds: 30 s.
     static let soon: Int64 = 30_000_000_000
-    /// Clients that are remembered.
+    /// The largest number of remembered clients.
     static let capacity = 4096
 
-    /// What distinguishes the clients of one account.
+    /// The properties that distinguish the clients of one account.
     struct Client {
         /// The bare JID.
         var account: String
@@ -28,7 +28,7 @@ final class ReconnectWatch: Sendable {
         /// Its address, `HOST:PORT`; the port changes with each connection and does not count.
         var remote: String?
 
-        /// Stands for it.
+        /// The hash that identifies it.
         var key: Key {
             let host = remote.map { remote in remote.utf8.lastIndex(of: 0x3A).map { remote[..<$0] } ?? remote[...] }
             var hasher = Hasher()
@@ -40,15 +40,15 @@ final class ReconnectWatch: Sendable {
         }
     }
 
-    /// Stands for a client: a hash under a key of this process.
+    /// Identifies a client: a hash under a key of this process.
     struct Key: Hashable, Sendable {
         fileprivate let hash: Int
     }
 
     fileprivate struct Drops {
-        /// When the last ones were: ``threshold`` of them at most.
+        /// The times of the last drops, at most ``threshold``.
         var times: [Int64] = []
-        /// How many there were one after the other without the loop's end, and since when.
+        /// The number of drops in the current loop, and the time of the first.
         var count = 0
         var start: Int64 = 0
         /// The count at which the next warning is logged.
@@ -57,13 +57,13 @@ final class ReconnectWatch: Sendable {
 
     private let table = Mutex(LRUCache<Key, Drops>(capacity: capacity))
 
-    /// A watch that has seen nothing.
+    /// Creates an empty watch.
     init(span: Int64 = 60_000_000_000) { self.span = span }
 
-    /// How many clients are remembered.
+    /// The number of remembered clients.
     var count: Int { table.withLock { $0.count } }
 
-    /// Notes a dropped session; returns the number of drops and their span in nanoseconds if that is a loop: at the
+    /// Counts a dropped session; returns the number of drops and their span in nanoseconds if that is a loop: at the
     /// threshold, and then each time the number doubles, to limit the warnings.
     func noteDrop(of client: Key, at monotonic: Int64) -> (count: Int, span: Int64)? {
         table.withLock { $0.update(client, default: Drops()) { $0.note(monotonic, within: span) } }
@@ -77,7 +77,7 @@ extension ReconnectWatch.Drops {
         if times.count > ReconnectWatch.threshold { times.removeFirst() }
         count += 1
         if times.count < ReconnectWatch.threshold {
-            // Too few lately: there is no loop, or none any more.
+            // Too few recent drops: no loop, or the loop has ended.
             count = times.count
             start = times.first ?? monotonic
             next = ReconnectWatch.threshold

@@ -1,18 +1,18 @@
 public import XMPPCore
 
-/// What is changed in the features that a server offers (RFC 6120 §4.3.2) before a client sees them.
+/// The changes to the features of a server (RFC 6120 §4.3.2) before a client receives them.
 ///
-/// Nothing by default. A change cuts or puts in whole elements; every byte outside of them stays as it came.
+/// Empty by default. A change removes or inserts whole elements; all other bytes stay unchanged.
 public struct FeaturesEdit: Sendable {
-    /// A feature, or a part of SASL2's.
+    /// A stream feature, or a feature inside SASL2's.
     public struct Feature: Sendable, Hashable {
-        /// Where it stands.
+        /// The parent element of the feature.
         public enum Place: Sendable, Hashable {
             /// In `<features/>`.
             case stream
             /// In SASL2's `<authentication/>` (XEP-0388), mechanisms excepted.
             case authentication
-            /// In the `<inline/>` of that.
+            /// In the `<inline/>` of SASL2's `<authentication/>`.
             case inline
         }
 
@@ -20,37 +20,37 @@ public struct FeaturesEdit: Sendable {
         public var name: String
         /// Namespace.
         public var namespace: Namespace
-        /// Where it stands.
+        /// Its parent element.
         public var place: Place
     }
 
-    /// What becomes of a list of names.
+    /// The change to a list of names.
     public enum ListEdit: Sendable {
         case keep
-        /// Names that this accepts stay. A list of which nothing stays goes as a whole, and with SASL2's mechanisms all
-        /// of SASL2.
+        /// Keep the names for which the function returns true. An empty list is removed, and with SASL2's mechanisms
+        /// all of SASL2.
         case only(@Sendable (String) -> Bool)
-        /// These stand in its place; none is as if nothing had stayed.
+        /// Replace the names; an empty array removes the list as in `only`.
         case replace([String])
     }
 
-    /// The mechanisms of SASL (RFC 6120 §6.4.1), where there are any.
+    /// The mechanisms of SASL (RFC 6120 §6.4.1), if any.
     public var mechanisms = ListEdit.keep
-    /// The mechanisms of SASL2, where it is offered.
+    /// The mechanisms of SASL2, if it is offered.
     public var sasl2Mechanisms = ListEdit.keep
-    /// The mechanisms of tokens (XEP-0484), where they are offered.
+    /// The mechanisms of tokens (XEP-0484), if they are offered.
     public var tokenMechanisms = ListEdit.keep
-    /// The types of channel binding (XEP-0440). A list that is to be replaced and is not there is added where
-    /// authentication is offered.
+    /// The types of channel binding (XEP-0440). If the server has no such list, `replace` adds one if authentication is
+    /// offered.
     public var bindings = ListEdit.keep
-    /// Whether a feature is taken out. Called for each, in order.
+    /// Whether to remove a feature. Called for each, in order.
     public var takesOut: (@Sendable (Feature) -> Bool)?
 
     /// No change.
     public init() {}
 
-    /// Takes out all that binds a login to its TLS connection: the `-PLUS` mechanisms, the types of channel binding, and
-    /// the mechanisms of tokens that are bound (XEP-0484).
+    /// Removes everything that binds a login to its TLS connection: the `-PLUS` mechanisms, the types of channel
+    /// binding, and the bound mechanisms of tokens (XEP-0484).
     public static var withoutBinding: FeaturesEdit {
         let unbound = ListEdit.only { name in
             !name.hasSuffix("-PLUS")
@@ -64,7 +64,7 @@ public struct FeaturesEdit: Sendable {
         return edit
     }
 
-    /// Whether it changes nothing, whatever is offered.
+    /// Whether it never changes anything.
     public var isEmpty: Bool {
         guard takesOut == nil else { return false }
         return [mechanisms, sasl2Mechanisms, tokenMechanisms, bindings].allSatisfy {
@@ -72,10 +72,10 @@ public struct FeaturesEdit: Sendable {
         }
     }
 
-    /// The bytes are not the features of a stream.
+    /// The bytes are not stream features.
     public struct NoFeatures: Error, Hashable {}
 
-    /// Changes the item of the decoder's last event; nil where nothing in it is to be changed.
+    /// Applies the edit to the item of the decoder's last event; nil if nothing changes.
     public func applied(to decoder: borrowing StreamDecoder) throws(NoFeatures) -> EditedItem? {
         var reading = FeaturesReading(takesOut)
         guard reading.read(decoder) else { throw NoFeatures() }
@@ -90,10 +90,10 @@ public struct FeaturesEdit: Sendable {
     }
 }
 
-/// What goes on in the place of an item.
+/// The bytes that replace an item.
 public struct EditedItem: Sendable, Hashable {
     /// The whole item.
     public let bytes: [UInt8]
-    /// What was changed, as a clause for people.
+    /// The changes, as a clause for people.
     public let words: String
 }

@@ -1,13 +1,13 @@
 internal import TapRecord
 import XMPPCore
 
-/// Stream features taken apart, to find where that stands which is to be changed.
+/// Parsed stream features, with the positions of the parts that can be changed.
 struct FeaturesReading: ~Copyable {
     /// The lists of names that can be changed.
     enum List {
         case mechanisms, sasl2, tokens, bindings
 
-        /// What it is called in a record.
+        /// The name of the list in a record.
         var words: String {
             switch self {
             case .mechanisms: "mechanisms"
@@ -29,13 +29,13 @@ struct FeaturesReading: ~Copyable {
     private struct Frame {
         var place: Place
         var start: Int
-        /// It goes as a whole, whatever it holds.
+        /// It is removed with all its contents.
         var isCut = false
     }
 
     private struct Container {
         let list: List
-        /// Its start tag, in which its local name stands.
+        /// Its start tag, which contains its local name.
         let tag: ByteRange
         let name: ByteRange
         var range: ByteRange
@@ -51,14 +51,14 @@ struct FeaturesReading: ~Copyable {
     private var edit = ItemEdit()
     private var remarks: [String] = []
     private var text = WireText()
-    /// Where the end tag of the features begins.
+    /// Offset of the end tag of the features.
     private var end = 0
 
     init(_ takesOut: (@Sendable (FeaturesEdit.Feature) -> Bool)?) { self.takesOut = takesOut }
 
     // MARK: Reading
 
-    /// Reads the decoder's last item; false where it is none of features.
+    /// Reads the decoder's last item; returns false if it is not stream features.
     mutating func read(_ decoder: borrowing StreamDecoder) -> Bool {
         let item = decoder.bytes
         reader.begin(decoder)
@@ -104,7 +104,7 @@ struct FeaturesReading: ~Copyable {
         frames.append(frame)
     }
 
-    /// What the current start tag is, within what holds it.
+    /// The role of the current start tag within its parent.
     private func place(in parent: Place, _ item: Span<UInt8>) -> Place {
         let name = item.slice(reader.name)
         switch (parent, reader.namespace) {
@@ -173,7 +173,7 @@ struct FeaturesReading: ~Copyable {
 
     // MARK: Changing
 
-    /// Changes a list, in the elements that hold it.
+    /// Changes a list in all elements that hold it.
     mutating func change(_ list: List, by edit: FeaturesEdit.ListEdit, _ item: Span<UInt8>) {
         let own = containers.filter { $0.list == list }
         switch edit {
@@ -204,7 +204,7 @@ struct FeaturesReading: ~Copyable {
         }
     }
 
-    /// Puts names where the first of the old ones stood.
+    /// Inserts names at the position of the first old one.
     private mutating func replace(_ container: Container, _ names: [String], _ item: Span<UInt8>) {
         let prefix = item.slice(ByteRange(Int(container.tag.start) + 1, Int(container.name.start))).string()
         let bytes = Self.entries(container.list, names, prefix)
@@ -220,7 +220,7 @@ struct FeaturesReading: ~Copyable {
         }
     }
 
-    /// Adds a list of channel bindings where there is none and authentication is offered.
+    /// Adds a list of channel bindings if there is none and authentication is offered.
     private mutating func add(_ list: List, _ names: [String]) {
         guard list == .bindings, !names.isEmpty else { return }
         guard containers.contains(where: { $0.list == .mechanisms || $0.list == .sasl2 }) else { return }

@@ -14,14 +14,14 @@ public protocol Authenticator: Sendable {
 
     /// The mechanisms with which the proxy can log in to the server for an account, without `-PLUS`, the strongest first.
     ///
-    /// - Parameter learned: What the client's own login revealed.
+    /// - Parameter learned: The secret that the client's own login revealed.
     func means(of account: JID, knowing learned: LearnedSecret?) -> [String]
 
     /// The server side of an exchange with a client.
     ///
     /// - Parameters:
     ///   - domain: The domain of the accounts that may log in.
-    ///   - leg: What the client was offered, and its connection's channel bindings.
+    ///   - leg: The offer to the client, and its connection's channel bindings.
     /// - Returns: Nil if the mechanism is not supported, or the cryptographic library fails.
     func serverExchange(_ mechanism: String, domain: String, _ leg: LoginLeg) -> (any SASLExchange)?
 
@@ -29,7 +29,7 @@ public protocol Authenticator: Sendable {
     ///
     /// - Parameters:
     ///   - binding: The channel binding to send; a `-PLUS` mechanism uses it.
-    ///   - learned: What the client's own login revealed.
+    ///   - learned: The secret that the client's own login revealed.
     /// - Returns: Nil for an unknown account or an unsupported mechanism.
     func clientExchange(
         _ mechanism: String,

@@ -1,12 +1,12 @@
 import XMPPCore
 
-/// The server's login offer, and what the proxy offers the client instead.
+/// The server's login offer, and the proxy's offer to the client.
 struct BridgedOffer: Sendable, Hashable {
     /// The two lists of one profile: SASL (RFC 6120 §6) or SASL2 (XEP-0388).
     struct Profile: Sendable, Hashable {
-        /// What the server offers, as it wrote it.
+        /// The server's mechanisms, as it wrote them.
         var server: [String]
-        /// What the client is offered.
+        /// The mechanisms offered to the client.
         var client: [String]
     }
 
@@ -36,7 +36,7 @@ struct BridgedOffer: Sendable, Hashable {
         let served = list.filter { name in
             authenticator.mechanisms.contains(base(of: name)) && (canBind || !name.hasSuffix(plus))
         }
-        // If the server accepts only certificates, the client authenticates to the proxy with what it supports.
+        // If the server accepts only certificates, offer the client the mechanisms of the proxy.
         guard served.isEmpty, list.contains("EXTERNAL"), authenticator.hasCertificate else { return served }
         return authenticator.mechanisms.flatMap { name -> [String] in
             guard name != "PLAIN" else { return canBind ? [name] : [] }
@@ -46,8 +46,8 @@ struct BridgedOffer: Sendable, Hashable {
 
     func profile(isSASL2: Bool) -> Profile { isSASL2 ? sasl2 : sasl }
 
-    /// The change in the features that makes them this offer. Tokens (XEP-0484) and instant resumption (XEP-0397) go: the
-    /// server would bind them to the proxy's own login.
+    /// The edit of the features that makes them this offer. It removes tokens (XEP-0484) and instant resumption
+    /// (XEP-0397): the server would bind them to the proxy's own login.
     var edit: FeaturesEdit {
         var edit = FeaturesEdit()
         edit.mechanisms = .replace(sasl.client)

@@ -3,10 +3,10 @@ import XMPPCore
 
 /// One session's login, performed by the proxy: as a server for the client, then as a client for the server.
 ///
-/// The client is checked to the end first; it gets its success when the server has given the proxy one. Messages go in as
-/// they stand in the streams and ``Act``s come out; it knows no XML, and time does not matter to it.
+/// The client is authenticated completely first; it gets its success after the server has sent the proxy one. Inputs
+/// are the messages of the streams, outputs are ``Act``s; it handles neither XML nor time.
 struct SASLBridge {
-    /// What is to be done, in order.
+    /// An action to perform, in order.
     enum Act: Equatable {
         /// Relay the client's element: the proxy does not perform this login.
         case passOn
@@ -15,21 +15,21 @@ struct SASLBridge {
         case refuse(SASLCondition, String?)
         /// The proxy's own authentication begins.
         case begin(String, [UInt8])
-        /// The client's authentication begins at the server, with what it has said to the proxy.
+        /// The client's own authentication begins at the server, with the message that it has sent to the proxy.
         case beginForClient(String, [UInt8])
         /// The proxy's answer to the server's challenge.
         case respond([UInt8])
-        /// The proxy gives its own authentication up.
+        /// The proxy aborts its own authentication.
         case abort
         /// The server's success becomes the client's, with this data.
         case succeed([UInt8]?)
-        /// The same where the server wants something else done first (XEP-0388 §2.6).
+        /// The same if the server requires another task first (XEP-0388 §2.6).
         case proceed([UInt8]?)
-        /// The server's failure goes on to the client.
+        /// The server's failure is relayed to the client.
         case fail
-        /// The session cannot go on.
+        /// The session must end.
         case end(StreamErrorCondition, String, isServerAtFault: Bool)
-        /// A step is to be done elsewhere: ``SASLBridge/work``.
+        /// A step must be computed on another thread: ``SASLBridge/work``.
         case compute
         case remark(Remark)
     }
@@ -43,8 +43,8 @@ struct SASLBridge {
         /// The proxy's own login begins.
         case ownLogin(MechanismChoice, user: String)
         case ownLoginRefused(user: String)
-        /// The proxy gives its own login up; `isServerAtFault` where the server broke the mechanism's rules or did not prove
-        /// that it knows the password.
+        /// The proxy aborts its own login; `isServerAtFault` if the server violated the mechanism or did not prove that
+        /// it knows the password.
         case ownLoginFailed(String, user: String, isServerAtFault: Bool)
         case noMechanism([String])
         /// The account's stored keys are of other mechanisms than the client uses.
@@ -52,7 +52,7 @@ struct SASLBridge {
         case clientRefused(String, user: String?)
     }
 
-    /// What a client has begun.
+    /// A login that a client has begun.
     struct Login {
         var mechanism: String
         var isSASL2: Bool
@@ -67,20 +67,20 @@ struct SASLBridge {
         case client(any SASLExchange, Login)
         /// `data` is for the client's success.
         case server(any SASLExchange, Login, data: [UInt8]?, isProven: Bool)
-        /// A step of the client's login, or of the proxy's own, is being done elsewhere.
+        /// A step of the client's login, or of the proxy's own, is being computed on another thread.
         case computing(SlowStep, Login, Side)
         /// The proxy does not perform the pending login.
         case passing
     }
 
-    /// Whose login a step belongs to.
+    /// The login that a step belongs to.
     enum Side {
         case client
         /// `data` is for the client's success.
         case server(data: [UInt8]?)
     }
 
-    /// How often a client may fail before its stream is closed (RFC 6120 §6.4.5).
+    /// The number of failures after which a client's stream is closed (RFC 6120 §6.4.5).
     private static let mostFailures = 5
 
     let authenticator: any Authenticator
@@ -89,11 +89,11 @@ struct SASLBridge {
     var server: SecuredLeg?
     /// The server's certificate is verified.
     var isServerVerified = true
-    /// What was offered last.
+    /// The last offer.
     var offer: BridgedOffer?
     private var state = State.idle
     private var failures = 0
-    /// Failures with which the server will answer what was given up.
+    /// Failures that the server still owes for aborted logins.
     private var owedFailures = 0
 
     init(_ authenticator: any Authenticator) { self.authenticator = authenticator }
@@ -104,7 +104,7 @@ struct SASLBridge {
         return offer != nil
     }
 
-    /// Whether the proxy's own login is under way.
+    /// Whether the proxy's own login is in progress.
     var isLoggingIn: Bool {
         switch state {
         case .server, .computing(_, _, .server): true
@@ -112,7 +112,7 @@ struct SASLBridge {
         }
     }
 
-    /// The step that the caller has to do; nil if there is none.
+    /// The step that the caller must perform; nil if there is none.
     var work: SlowStep? {
         if case .computing(let work, _, _) = state { return work }
         return nil
@@ -127,9 +127,9 @@ struct SASLBridge {
 
     // MARK: The client
 
-    /// The client begins.
+    /// The client begins an authentication.
     ///
-    /// - Parameter user: Who it says it is, where that can be read from its first message.
+    /// - Parameter user: The client's user name, if its first message shows it.
     mutating func begin(
         _ mechanism: String,
         isSASL2: Bool,
@@ -150,7 +150,7 @@ struct SASLBridge {
         return [.challenge([])]
     }
 
-    /// The client's first message is there: whose it is decides whether the login is ended here.
+    /// The client's first message: its user name decides whether the proxy performs the login.
     private mutating func first(_ message: SASLMessage.Text, _ login: Login, passing: [Act]) -> [Act] {
         guard let bytes = Self.bytes(message) else { return refuse(.incorrectEncoding, "not base64", login) }
         if let user = login.user {
@@ -183,7 +183,7 @@ struct SASLBridge {
         return step(exchange, login, bytes)
     }
 
-    /// The client answers.
+    /// The client sends a response.
     ///
     /// - Parameter user: As in ``begin(_:isSASL2:_:user:domain:)``.
     mutating func clientSays(_ message: SASLMessage.Text, user: String?) -> [Act] {
@@ -213,7 +213,7 @@ struct SASLBridge {
         }
     }
 
-    /// The address that a name stands for; nil where it is none.
+    /// Returns the address for a user name; nil if it is not valid.
     func account(_ user: String, _ login: Login) -> JID? { try? JID(local: user, domain: login.domain) }
 
     private mutating func step(_ exchange: any SASLExchange, _ login: Login, _ message: [UInt8]) -> [Act] {
@@ -226,7 +226,7 @@ struct SASLBridge {
         return stepped(step, login)
     }
 
-    /// The step that was to be done elsewhere is done. Empty where nobody waits for it any more.
+    /// Continues after a step that was computed on another thread. Empty if the login was aborted meanwhile.
     mutating func computed(_ step: SlowStep) -> [Act] {
         guard case .computing(_, let login, let side) = state else { return [] }
         switch side {
@@ -270,7 +270,7 @@ struct SASLBridge {
         return acts + [.end(.policyViolation, "\(failures) logins have failed.", isServerAtFault: false)]
     }
 
-    /// A message's bytes, none where there is no message; nil where it is not one.
+    /// Returns a message's bytes, empty without a message; nil if it is malformed.
     static func bytes(_ message: SASLMessage.Text) -> [UInt8]? {
         switch message {
         case .none, .empty: []
@@ -286,7 +286,7 @@ extension SASLBridge {
     ///
     /// - Parameters:
     ///   - data: For the client's success.
-    ///   - learned: What its login revealed.
+    ///   - learned: The secret that its login revealed.
     private mutating func logIn(
         _ identity: SASLIdentity,
         _ login: Login,
@@ -385,8 +385,7 @@ extension SASLBridge {
         return [isOver ? .succeed(data) : .proceed(data)]
     }
 
-    /// The server reports a failure; nil if it is for the client, empty if nobody may learn of
-    /// it.
+    /// The server reports a failure; nil if it is for the client, empty if it answers an aborted login.
     mutating func serverFails() -> [Act]? {
         if owedFailures > 0 {
             owedFailures -= 1
@@ -412,8 +411,8 @@ extension SASLBridge {
         ]
     }
 
-    /// The server answers a login that it has not received: the client would take it for the answer to its own login. Nil if
-    /// the answer is due.
+    /// The server answers a login that it has not received: the client would take that for the answer to its own login.
+    /// Nil if the server's message is expected.
     private mutating func outOfTurn() -> [Act]? {
         switch state {
         case .asked(let login), .client(_, let login), .computing(_, let login, _):
@@ -432,12 +431,12 @@ extension SASLBridge {
     }
 }
 
-/// A step of a login that hashes a password many times over, to be done where no session waits for it but its own.
+/// A step of a login that hashes a password many times, to be performed on a thread that does not delay other sessions.
 public struct SlowStep: Sendable {
-    /// The exchange, after ``perform()`` as it has gone on.
+    /// The exchange, with its state after ``perform()``.
     private(set) var exchange: any SASLExchange
     private let message: [UInt8]
-    /// What came of it; nil before ``perform()``.
+    /// The result; nil before ``perform()``.
     private(set) var outcome: SASLStep?
 
     init(_ exchange: any SASLExchange, _ message: [UInt8]) {
@@ -445,7 +444,7 @@ public struct SlowStep: Sendable {
         self.message = message
     }
 
-    /// Does it, on any thread, which it keeps for up to some hundred milliseconds. A second time does nothing.
+    /// Performs the step on any thread, for up to some hundred milliseconds. A second call does nothing.
     public mutating func perform() {
         if outcome == nil { outcome = exchange.step(message) }
     }

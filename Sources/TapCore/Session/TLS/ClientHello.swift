@@ -2,38 +2,38 @@ public import TapDiagnosis
 public import TapRecord
 import XMPPCore
 
-/// What a TLS client says in clear when it begins (RFC 8446 §4.1.2): read from the first bytes of a direction, as they
-/// come, whatever records and reads they are cut into.
+/// Reads a TLS client's ClientHello (RFC 8446 §4.1.2) from the first bytes of a direction on arrival, independent of
+/// the boundaries of records and reads.
 ///
-/// Bounded: of a handshake message longer than 64 KiB, or one spread over records that say nothing, the reading ends.
+/// Bounded: reading ends at a handshake message longer than 64 KiB, or one spread over empty records.
 public struct ClientHelloReader: Sendable {
-    /// How far the reading has come. All but ``needMore`` are final.
+    /// The progress of reading. All cases except ``needMore`` are final.
     public enum Result: Sendable, Hashable {
         /// The bytes do not begin a TLS handshake.
         case notTLS
         /// Not complete yet.
         case needMore
         case hello(ClientHello)
-        /// It began like TLS; what is wrong with it is a clause for people.
+        /// It began like TLS; the fault is a clause for people.
         case malformed(String)
     }
 
-    /// Bytes that are read at most, records and all.
+    /// The largest number of bytes to read, including record headers.
     public static let limit = 64 << 10
 
     private var result = Result.needMore
     private var count = 0
-    /// The header of the current record, as much as has come of it.
+    /// The header of the current record, as far as received.
     private var header: [UInt8] = []
-    /// Bytes of the current record that have not come.
+    /// The number of missing bytes of the current record.
     private var left = 0
-    /// The handshake message, out of its records.
+    /// The handshake message, without record headers.
     private var message: [UInt8] = []
 
-    /// A reader that has seen nothing.
+    /// Creates a reader in its initial state.
     public init() {}
 
-    /// Takes the bytes of one read and says what is known now.
+    /// Takes the bytes of one read and returns the result so far.
     public mutating func append(_ input: Span<UInt8>) -> Result {
         guard result == .needMore else { return result }
         var index = 0
@@ -92,15 +92,16 @@ public struct ClientHello: Sendable, Hashable {
     public var legacyVersion: UInt16
     /// The client random, 32 bytes, by which a key log names the connection.
     public var random: [UInt8]
-    /// The session to resume in TLS 1.2; in TLS 1.3 it means nothing.
+    /// The session to resume in TLS 1.2; unused in TLS 1.3.
     public var sessionID: [UInt8]
-    /// Versions offered in the extension of TLS 1.3, in the client's order, GREASE left out; empty without it.
+    /// Versions offered in the extension of TLS 1.3, in the client's order, without GREASE; empty without the
+    /// extension.
     public var supportedVersions: [UInt16] = []
-    /// Name of the server asked for (RFC 6066 §3); nil where there is none.
+    /// The requested server name (RFC 6066 §3); nil without one.
     public var serverName: String?
-    /// Protocols offered (RFC 7301), in the client's order, GREASE left out.
+    /// Protocols offered (RFC 7301), in the client's order, without GREASE.
     public var protocols: [String] = []
-    /// Cipher suites offered, GREASE and signalling values left out.
+    /// Number of cipher suites offered, without GREASE and signalling values.
     public var cipherCount = 0
     /// Whether the client can resume an earlier session, or sends data with its first flight.
     public var offersResumption = false
@@ -109,11 +110,11 @@ public struct ClientHello: Sendable, Hashable {
     /// The real name may be hidden in an encrypted ClientHello.
     public var offersEncryptedHello = false
 
-    /// The types of its extensions, GREASE left out.
+    /// The types of its extensions, without GREASE.
     private var extensions: Set<UInt16> = []
-    /// It has values of GREASE (RFC 8701).
+    /// It contains GREASE values (RFC 8701).
     private var hasGREASE = false
-    /// How points of elliptic curves may be written (RFC 8422 §5.1.2).
+    /// The offered formats of elliptic-curve points (RFC 8422 §5.1.2).
     private var pointFormats: [UInt8] = []
 
     /// The highest version offered.
@@ -121,20 +122,20 @@ public struct ClientHello: Sendable, Hashable {
 
     /// The TLS library that sent it; nil if unknown.
     public var library: ClientSoftware.Library? {
-        // Browsers and Apple's systems send what others do, and GREASE.
+        // Browsers and Apple's systems send the same extensions as others, and GREASE.
         guard !hasGREASE else { return nil }
-        // Only JSSE asks for the stapled answers of a whole chain (RFC 6961).
+        // Only JSSE requests the stapled OCSP responses of a whole chain (RFC 6961).
         if extensions.contains(17) { return .java }
         let splitsEncryption = extensions.contains(22)
-        // Go asks for certificate timestamps (RFC 6962), and has no encrypt-then-MAC (RFC 7366).
+        // Go requests certificate timestamps (RFC 6962), and does not support encrypt-then-MAC (RFC 7366).
         if extensions.contains(18), !splitsEncryption { return .go }
         guard splitsEncryption else { return nil }
-        // Limits of record sizes (RFC 8449) are not in OpenSSL, compressed points no longer in GnuTLS.
+        // OpenSSL does not support record size limits (RFC 8449), GnuTLS no longer supports compressed points.
         if extensions.contains(28) { return .gnuTLS }
         return pointFormats == [0, 1, 2] ? .openSSL : nil
     }
 
-    /// The name of a version, `TLS 1.3`; in hexadecimal where it is none that is known.
+    /// The name of a version, such as `TLS 1.3`; in hexadecimal if unknown.
     public static func name(ofVersion version: UInt16) -> String {
         switch version {
         case 0x0300: "SSL 3.0"
@@ -146,7 +147,7 @@ public struct ClientHello: Sendable, Hashable {
         }
     }
 
-    /// The same as a record tells it.
+    /// The attributes for a record.
     public var details: Attributes {
         var details: Attributes = [:]
         if let serverName { details["server_name"] = .string(serverName) }
@@ -185,11 +186,11 @@ public struct ClientHello: Sendable, Hashable {
         while !ciphers.isEmpty {
             let cipher = try ciphers.number()
             if Self.isGREASE(cipher) { hasGREASE = true }
-            // The signalling values of renegotiation and fallback are no ciphers (RFC 5746, RFC 7507).
+            // The signalling values of renegotiation and fallback are not ciphers (RFC 5746, RFC 7507).
             if !Self.isGREASE(cipher), cipher != 0x00FF, cipher != 0x5600 { cipherCount += 1 }
         }
         _ = try body.vector(1)
-        // Before extensions there was nothing here.
+        // Messages from before extensions end here.
         guard !body.isEmpty else { return }
         var extensions = Cursor(try body.vector(2))
         guard body.isEmpty else { throw Truncated() }
@@ -232,12 +233,12 @@ public struct ClientHello: Sendable, Hashable {
         }
     }
 
-    /// Values that clients throw in so that servers keep ignoring what they do not know (RFC 8701).
+    /// Values that clients insert so that servers keep ignoring unknown ones (RFC 8701).
     private static func isGREASE(_ value: UInt16) -> Bool {
         value & 0x0F0F == 0x0A0A && value >> 8 == value & 0xFF
     }
 
-    /// What is left of a run of bytes.
+    /// The rest of a range of bytes.
     struct Cursor {
         private var rest: ArraySlice<UInt8>
 

@@ -1,6 +1,6 @@
 internal import TapRecord
 
-/// TLS that is passed through: what it says in clear.
+/// TLS that is passed through: reads its clear parts.
 ///
 /// A class, so that each read changes it in place.
 final class PassedTLS {
@@ -13,7 +13,7 @@ final class PassedTLS {
     /// The client's ClientHello is complete, and the server has answered it with a ServerHello.
     var isAnswered: Bool { answer == .hello && hello == nil }
 
-    /// Reads on; gives what the client's first bytes are, once that is known.
+    /// Reads bytes; returns the result for the client's first bytes, once it is known.
     func read(_ direction: Direction, _ bytes: Span<UInt8>) -> ClientHelloReader.Result? {
         switch direction {
         case .send:
@@ -30,25 +30,25 @@ final class PassedTLS {
         }
     }
 
-    /// Whether what has come ends with an alert.
+    /// Whether the received bytes end with an alert.
     func endsWithAlert(_ direction: Direction) -> Bool {
         direction == .send ? send.endsWithAlert : recv.endsWithAlert
     }
 }
 
-/// Follows the records of TLS that is passed through (RFC 8446 §5.1) by their headers, so far as to tell whether a direction
-/// ends with an alert. Of what one side says there that is nearly always close_notify: its orderly end (§6.1).
+/// Follows the records of TLS that is passed through (RFC 8446 §5.1) by their headers, to determine whether a direction
+/// ends with an alert. That is nearly always close_notify: the orderly end (§6.1).
 ///
-/// Keeps no bytes; each record costs the same, however long it is.
+/// Stores no bytes; each record costs the same, regardless of its length.
 private struct TLSRecordReader {
-    /// What has come ends with a whole record that is an alert, or in TLS 1.3 as long as one.
+    /// The received bytes end with a whole record that is an alert, or in TLS 1.3 has the length of one.
     private(set) var endsWithAlert = false
 
-    /// Bytes of the current record's header that have come.
+    /// Received bytes of the current record's header.
     private var headerCount = 0
     private var type: UInt8 = 0
     private var length = 0
-    /// Bytes of the current record's content that have not come.
+    /// Missing bytes of the current record's content.
     private var left = 0
     private var isTLS = true
 
@@ -83,34 +83,34 @@ private struct TLSRecordReader {
         headerCount = headerCount == 4 ? 0 : headerCount + 1
     }
 
-    /// TLS 1.3 has all types but one look alike: an alert has two bytes, one that names the type, and a tag of 16, or of 8
-    /// (RFC 8446 §5.2).
+    /// In TLS 1.3 all records but one kind have the same type: an alert has two bytes, one for the type, and a tag of
+    /// 16 or 8 (RFC 8446 §5.2).
     private var isAlert: Bool { type == 21 || type == 23 && (length == 19 || length == 11) }
 }
 
-/// Tells whether a server answers a ClientHello with a ServerHello (RFC 8446 §4.1.3; a HelloRetryRequest is one, too): read
-/// from the first bytes of its direction, as they come, whatever reads they are cut into.
+/// Determines whether a server answers a ClientHello with a ServerHello (RFC 8446 §4.1.3; a HelloRetryRequest also
+/// counts), from the first bytes of its direction on arrival, independent of the boundaries of reads.
 ///
-/// Keeps no bytes. Alerts of level warning may come before it (RFC 6066 §3).
+/// Stores no bytes. Alerts of level warning may precede it (RFC 6066 §3).
 private struct ServerHelloReader {
     enum Result {
         /// The answer is a ServerHello.
         case hello
-        /// It is something else: a fatal alert, or no TLS.
+        /// The answer is something else: a fatal alert, or not TLS.
         case other
     }
 
-    /// Warnings that may come before the answer.
+    /// The largest number of warnings before the answer.
     private static let mostWarnings = 8
 
-    /// Bytes of the current record that have come, header and all.
+    /// Received bytes of the current record, including its header.
     private var count = 0
     private var isAlert = false
     /// Length of the current record's content.
     private var length = 0
     private var warnings = 0
 
-    /// Takes the bytes of one read; gives the answer once it is known, and is not to be asked again then.
+    /// Takes the bytes of one read; returns the answer once it is known, after which it must not be called again.
     mutating func append(_ bytes: Span<UInt8>) -> Result? {
         for index in bytes.indices {
             if let result = read(bytes[index]) { return result }

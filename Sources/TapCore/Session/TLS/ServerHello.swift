@@ -4,14 +4,14 @@ public struct ServerHello: Sendable, Hashable {
     public var version: UInt16
     /// The server random, 32 bytes.
     public var random: [UInt8]
-    /// The session that it makes or resumes, in TLS 1.2; in TLS 1.3 the client's own.
+    /// The session that it creates or resumes, in TLS 1.2; in TLS 1.3 the client's own.
     public var sessionID: [UInt8]
     /// The cipher suite that was chosen.
     public var cipherSuite: UInt16
-    /// What its extensions say.
+    /// Its extensions.
     public var extensions: ServerExtensions
 
-    /// A HelloRetryRequest: the client is to send another ClientHello.
+    /// A HelloRetryRequest: the client must send another ClientHello.
     public var isRetryRequest: Bool { random == Self.retryRandom }
 
     /// Reads a whole message without its header; nil if a length inside it does not fit it.
@@ -38,7 +38,7 @@ public struct ServerHello: Sendable, Hashable {
     ]
 }
 
-/// What a server answers by extensions: in its ServerHello, or encrypted in TLS 1.3 (EncryptedExtensions).
+/// A server's extensions: in its ServerHello, or encrypted in TLS 1.3 (EncryptedExtensions).
 public struct ServerExtensions: Sendable, Hashable {
     /// The protocol chosen by ALPN.
     public var applicationProtocol: String?

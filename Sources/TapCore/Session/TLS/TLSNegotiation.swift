@@ -1,58 +1,58 @@
 public import TapDiagnosis
 public import TapRecord
 
-/// TLS negotiation on both legs of a session whose TLS is terminated here: the server's leg first, then a certificate for the
-/// client, then the client's leg, at most at the server's version. A leg that stays in clear is left out.
+/// TLS negotiation on both legs of a session whose TLS xmpptap terminates: the server's leg first, then a certificate
+/// for the client, then the client's leg, at most at the server's version. A leg without TLS is skipped.
 ///
-/// Each input yields at most one output, to be performed before the next input; an output that ends the negotiation is the
-/// last one. Inputs that do not fit the state are ignored, so a late result does no harm.
+/// Each input yields at most one output, to be performed before the next input; an output that ends the negotiation is
+/// the last one. Inputs that do not fit the state are ignored, so a late result is harmless.
 public struct TLSNegotiation: Sendable {
     enum Input: Sendable {
-        /// TLS may begin behind the consent that the session holds, which may be the server's or its own.
+        /// TLS may begin after the consent that the session holds, which may be the server's or its own.
         ///
-        /// `domain` is the `to` of the client's stream. `directProtocol` is the ALPN name for a server that begins with TLS
-        /// (XEP-0368); nil where the server was asked by STARTTLS.
+        /// `domain` is the `to` of the client's stream. `directProtocol` is the ALPN name for a server that begins with
+        /// TLS (XEP-0368); nil if TLS was requested by STARTTLS.
         case consented(domain: String?, directProtocol: String?)
         case received(Leg, [UInt8])
         /// The handshake on a leg succeeded.
         case agreed(Leg, TLSAgreement)
         case failed(Leg, TLSFailure)
-        /// The last output asked for a handshake that cannot be started.
+        /// The requested handshake cannot be started.
         case notStarted(TLSFailure)
-        /// There is a certificate for the client; whether that is the server's own.
+        /// There is a certificate for the client; whether it is the server's own.
         case found(isServersOwn: Bool)
-        /// There is no certificate for the client.
+        /// The client cannot be given a certificate.
         case notFound(TLSFailure)
-        /// The connection on a leg ended; the failure that this is in the middle of its handshake.
+        /// The connection on a leg ended; the failure applies during its handshake.
         case ended(Leg, TLSFailure)
-        /// The session ends; nil if no peer gets a reason.
+        /// The session ends; nil if no peer is given a reason.
         case stopped(TLSFailure?)
     }
 
     enum Output: Sendable, Hashable {
-        /// The next step, for whoever has the connections.
+        /// The next step for the driver.
         case perform(TLSCommand)
-        /// TLS is up on each leg that has some: the streams begin. Ends the negotiation.
+        /// TLS is established on each leg that uses it: the streams begin. Ends the negotiation.
         case release(server: TLSAgreement?, client: TLSAgreement?)
         /// TLS will not begin, and the session ends for another reason. Ends the negotiation.
         case abandon
-        /// TLS failed on a leg, and so does the session. Ends the negotiation.
+        /// TLS failed on a leg, and the session fails. Ends the negotiation.
         case fail(Leg, TLSFailure)
     }
 
-    /// What the client has asked for.
+    /// The client's request for TLS.
     private struct Request {
-        /// The domain that the client has named: in its stream, or in its ClientHello.
+        /// The domain that the client named: in its stream, or in its ClientHello.
         let name: String?
         /// Protocols to offer to the server.
         let protocols: [String]
-        /// What the client has said so far; nil where it has not begun with TLS, but asked for it.
+        /// The bytes received from a client that began with TLS; nil if it requested TLS instead.
         var early: [UInt8]?
 
         var isDirect: Bool { early != nil }
     }
 
-    /// Indirect, because every session has room for it and few are in it.
+    /// Indirect, because every session allocates space for it and few use it.
     private indirect enum State {
         case awaitingConsent
         case readingHello(ClientHelloReader, early: [UInt8])
@@ -63,19 +63,19 @@ public struct TLSNegotiation: Sendable {
     }
 
     private var state: State
-    /// What the legs have brought that is for the streams behind TLS, by the raw value of the direction; beyond `limit` bytes
-    /// the leg is not read.
+    /// Received bytes for the streams after TLS, by the raw value of the direction; beyond `limit` bytes the leg is not
+    /// read.
     private var kept: [[UInt8]] = [[], []]
     private let limit: Int
     private let hasClientTLS: Bool
     private let hasServerTLS: Bool
-    /// The client is shown the server's own certificate.
+    /// The client receives the server's own certificate.
     private(set) var showsServersOwn = false
 
     /// - Parameters:
-    ///   - isDirect: The client begins with TLS. For one that may be given the consent to TLS,
+    ///   - isDirect: The client begins with TLS. For a client that may receive the consent to TLS,
     ///     ``Input/consented(domain:directProtocol:)`` begins it.
-    ///   - limit: So many bytes for the streams behind TLS are kept of each leg; then it is not read.
+    ///   - limit: The largest number of bytes that are buffered for each leg's stream after TLS; then it is not read.
     init(isDirect: Bool, hasClientTLS: Bool, hasServerTLS: Bool, limit: Int) {
         state = isDirect ? .readingHello(ClientHelloReader(), early: []) : .awaitingConsent
         self.limit = limit
@@ -83,12 +83,12 @@ public struct TLSNegotiation: Sendable {
         self.hasServerTLS = hasServerTLS
     }
 
-    // MARK: What is known
+    // MARK: State
 
-    /// Whether it has yet to begin, behind a consent.
+    /// Whether it has not begun yet, and waits for a consent.
     var awaitsConsent: Bool { if case .awaitingConsent = state { true } else { false } }
 
-    /// Whether the leg may be read: the client only while it is its turn, the server once its TLS has begun.
+    /// Whether the leg may be read: the client only while the client must act, the server once its TLS has begun.
     func reads(_ leg: Leg) -> Bool {
         guard kept[Int(leg.inbound.rawValue)].count < limit else { return false }
         return switch state {
@@ -100,12 +100,12 @@ public struct TLSNegotiation: Sendable {
         }
     }
 
-    /// The client has begun with TLS, rather than asked for it.
+    /// The client has begun with TLS, instead of requesting it.
     public var isDirect: Bool {
         if case .readingHello = state { true } else { request?.isDirect == true }
     }
 
-    /// The domain that the client has named; nil where it has named none.
+    /// The domain that the client named; nil if there is none.
     public var clientName: String? { request?.name }
 
     private var request: Request? {
@@ -115,24 +115,24 @@ public struct TLSNegotiation: Sendable {
         }
     }
 
-    /// What a leg has brought that is for the stream behind TLS, in the order in which it came.
+    /// The bytes of a leg for the stream after TLS, in the order of arrival.
     func kept(_ direction: Direction) -> [UInt8] { kept[Int(direction.rawValue)] }
 
-    /// The failure of a session whose leg has brought anything but white space before TLS that it began; nil where it has not.
+    /// The failure if a leg has sent bytes other than white space before TLS; nil if not.
     private func injection(_ direction: Direction) -> TLSFailure? {
         guard kept(direction).contains(where: { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }) else { return nil }
         return TLSFailure(code: "starttls-injection", "plaintext received where TLS was expected")
     }
 
-    // MARK: What happens
+    // MARK: Events
 
-    /// Takes an input; nil where there is nothing to do.
+    /// Handles an input; returns nil if there is nothing to do.
     mutating func handle(_ input: Input) -> Output? {
         if case .received(let leg, let bytes) = input { return receive(leg, bytes) }
         switch (state, input) {
         case (.over, _): return nil
         case (.awaitingConsent, .consented(let domain, let directProtocol)):
-            // A client that has asked for TLS in its stream, or not at all, names no protocol.
+            // A client that requested TLS in its stream, or not at all, offers no protocols.
             return begin(Request(name: domain, protocols: directProtocol.map { [$0] } ?? []))
         case (.serverHandshake(let request), .agreed(.server, let agreed)):
             if let failure = injection(.recv) { return fail(.server, failure) }
@@ -148,7 +148,7 @@ public struct TLSNegotiation: Sendable {
         case (.findingIdentity, .notFound(let failure)): return fail(.client, failure)
         case (.serverHandshake, .notStarted(let failure)): return fail(.server, failure)
         case (.clientHandshake(let request, let server), .notStarted(let failure)):
-            // The client has had no answer after all.
+            // The client has not been answered.
             state = .findingIdentity(request, server: server)
             return fail(.client, failure)
 
@@ -161,7 +161,7 @@ public struct TLSNegotiation: Sendable {
             return fail(.server, failure)
         case (_, .stopped(let failure?)): return fail(.client, failure)
 
-        // Nobody waits for it, or not any more.
+        // The input is not awaited, or no longer awaited.
         case (_, .consented), (_, .received), (_, .agreed), (_, .found), (_, .notFound), (_, .notStarted): return nil
         }
     }
@@ -169,7 +169,7 @@ public struct TLSNegotiation: Sendable {
     private mutating func receive(_ leg: Leg, _ bytes: [UInt8]) -> Output? {
         switch state {
         case .readingHello where leg == .client: return readHello(bytes)
-        // What follows the ClientHello goes to the handshake with it.
+        // Bytes after the ClientHello are passed to the handshake with it.
         case .serverHandshake(var request) where leg == .client && request.isDirect:
             request.early? += bytes
             state = .serverHandshake(request)
@@ -185,7 +185,7 @@ public struct TLSNegotiation: Sendable {
 
     private mutating func readHello(_ bytes: [UInt8]) -> Output? {
         guard case .readingHello(var reader, var early) = state else { return nil }
-        // Else what grows with each read would be copied with each.
+        // Otherwise each read would copy the growing buffer.
         state = .over
         early += bytes
         switch reader.append(bytes.span) {
@@ -213,7 +213,7 @@ public struct TLSNegotiation: Sendable {
         )
     }
 
-    /// The server's leg is done.
+    /// TLS on the server's leg is finished.
     private mutating func goOn(_ request: Request, _ server: TLSAgreement?) -> Output {
         guard hasClientTLS else { return end(.release(server: server, client: nil)) }
         state = .findingIdentity(request, server: server)
@@ -221,7 +221,7 @@ public struct TLSNegotiation: Sendable {
     }
 
     private mutating func startClient(_ request: Request, _ server: TLSAgreement?) -> Output {
-        // What ALPN is answered with: what the server has chosen, or as it would.
+        // The ALPN answer: the server's choice, or a choice in its place.
         let protocols = hasServerTLS ? server?.applicationProtocol.map { [$0] } : ["xmpp-client", "xmpp-server"]
         state = .clientHandshake(request, server: server)
         return .perform(
@@ -238,7 +238,7 @@ public struct TLSNegotiation: Sendable {
         end(.fail(.client, TLSFailure(code: "malformed-client-hello", words, alert: .decodeError)))
     }
 
-    /// Ends with a failure, and with an alert where the client has begun with TLS and has had no answer.
+    /// Ends with a failure, and with an alert if the client has begun with TLS and was not answered.
     private mutating func fail(_ leg: Leg, _ failure: TLSFailure) -> Output {
         let isUnanswered =
             switch state {
@@ -257,27 +257,26 @@ public struct TLSNegotiation: Sendable {
     }
 }
 
-/// Why TLS on a leg failed or could not begin, and what becomes known of it.
+/// The failure of TLS on a leg, with the known details.
 public struct TLSFailure: Sendable, Hashable {
     /// A stable code, for the record.
     public var code: String
     /// The cause, as a sentence without its full stop.
     public var words: String
-    /// What can be done about it; nil where nothing is known.
+    /// The remedy; nil if unknown.
     public var remedy: Remedy?
-    /// The alert for a client that began with TLS and waits for an answer; nil is the internal error where there is such a
-    /// client.
+    /// The alert for a client that began with TLS and was not answered; nil for the internal error.
     public var alert: HandshakeAlert?
-    /// The name of the alert by which the peer ended it, `unknown_ca`; nil where it sent none.
+    /// The name of the alert with which the peer ended it, such as `unknown_ca`; nil if it sent none.
     public var peerAlert: String?
-    /// What the peer was shown, for the record; nil where that does not matter.
+    /// The certificate shown to the peer, for the record; nil if it does not matter.
     public var certificate: Attributes?
-    /// Why the login fails, where the streams do not show it.
+    /// The cause of the failed login, if the streams do not show it.
     public var cause: LoginCause?
-    /// Where that cause lies; nil is where it usually does.
+    /// The side at fault; nil for the usual one.
     public var side: LoginCause.Side?
 
-    /// A failure that needs no more than its code and its words.
+    /// Creates a failure with its code and text.
     public init(code: String, _ words: String, alert: HandshakeAlert? = nil) {
         self.code = code
         self.words = words

@@ -1,10 +1,10 @@
 public import TapRecord
 import XMPPCore
 
-/// How far a login has come: its finished steps, and the pending ones.
+/// The progress of a login: its finished steps, and the pending ones.
 ///
-/// It has no clock: times are nanoseconds of the run, given with each call. Once the session is ready it keeps of each step
-/// no details, which are the most of it.
+/// It has no clock: times are nanoseconds of the run, passed with each call. Once the session is ready, it frees the
+/// details of the steps, which take most of its memory.
 public struct LoginTimeline: Sendable {
     /// The largest number of finished steps. A login has a dozen; endless retries are not stored.
     static let capacity = 64
@@ -102,7 +102,7 @@ public struct LoginTimeline: Sendable {
             outcome,
             from: step.began,
             details: step.details,
-            // Behind a request, items may belong to its answer, which a recording can lack.
+            // After a request, items may belong to its answer, which a recording can lack.
             later: step.awaits == .client ? later(than: step) : (0, 0),
             at: monotonic
         )
