@@ -25,7 +25,7 @@ struct EndingsTests {
         let told = try endings(tap)
         #expect(
             told.contains(
-                "stream error from the server: conflict; another login uses the same resource balcony"
+                "stream error from the server: conflict; another login uses the same resource balcony: Replaced by new connection"
             ),
             "\(told)"
         )

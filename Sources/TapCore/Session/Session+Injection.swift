@@ -44,7 +44,7 @@ extension Session {
         let isOfClient = directions[direction].decoder.contentNamespace == .client
         let stanza = item.stanza
         for (attribute, name) in [(head.from, "from"), (head.to, "to")] {
-            guard let value = Self.text(attribute, in: stanza.span) else {
+            guard let value = attribute?.text(in: stanza.span) else {
                 if isOfClient { continue }
                 throw .noAddress(attribute: name)
             }

@@ -300,16 +300,6 @@ extension Session {
 
     /// The decoded value of an attribute of the last event; nil if it is absent.
     func text(_ attribute: StanzaHead.Attribute?, _ direction: Direction) -> String? {
-        Self.text(attribute, in: directions.bytes(direction))
-    }
-
-    /// The decoded value of an attribute of the item with these bytes.
-    static func text(_ attribute: StanzaHead.Attribute?, in item: Span<UInt8>) -> String? {
-        guard let attribute else { return nil }
-        let raw = item.slice(attribute.range)
-        guard attribute.needsDecoding else { return raw.string() }
-        var meaning: [UInt8] = []
-        AttributeValue.decode(raw, into: &meaning)
-        return meaning.span.string()
+        attribute?.text(in: directions.bytes(direction))
     }
 }

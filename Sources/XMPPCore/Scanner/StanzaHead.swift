@@ -17,6 +17,17 @@ public struct StanzaHead: Sendable, Hashable {
 
         /// A value without references, which needs no decoding.
         package init(decoded range: ByteRange) { self.init(range: range, needsDecoding: false) }
+
+        /// Returns the decoded value.
+        ///
+        /// - Parameter item: The bytes of the item.
+        package func text(in item: Span<UInt8>) -> String {
+            let raw = item.slice(range)
+            guard needsDecoding else { return raw.string() }
+            var meaning: [UInt8] = []
+            AttributeValue.decode(raw, into: &meaning)
+            return meaning.span.string()
+        }
     }
 
     /// The three stanzas (RFC 6120 §8), in the stream's content namespace, and all other elements.

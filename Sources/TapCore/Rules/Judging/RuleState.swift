@@ -65,7 +65,7 @@ struct RuleState: ~Copyable {
         guard head.kind == .presence else { return }
         let isAvailable = head.type == nil
         guard isAvailable || bytes.slice(head.type?.range ?? .empty).equals("unavailable") else { return }
-        if let to = Session.text(head.to, in: bytes) {
+        if let to = head.to?.text(in: bytes) {
             let address = RuleAddress(to).full
             if !isAvailable {
                 directedPresence.remove(address)
