@@ -60,18 +60,20 @@ extension TCPSegment {
 /// The permitted results of a reassembler for a connection.
 private struct ConnectionModel {
     private struct Side {
-        /// The next sequence number to report; nil before the first.
-        var next: UInt32?
-        var start: UInt32 = 0
-        /// Which bytes were captured from the beginning on; empty if that is not checked.
-        var captured: [Bool] = []
-        /// The bytes cut off some segment, which may be a hole although another segment contains them.
-        var cut: Set<Int> = []
+        /// The sequence numbers at which it may begin: one, unless data were captured before its SYN.
+        var starts: [UInt32] = []
+        /// Whether ``starts`` is final.
+        var isBegun = false
+        /// The number of bytes and holes that were reported.
+        var told = 0
+        /// The captured segments; empty if that is not checked.
+        var segments: [(first: UInt32, length: Int, cut: Int)] = []
         var holes: [Range<Int>] = []
     }
 
-    private var sides: [Direction: Side] = [:]
+    private var sides: [Direction: Side] = [.send: Side(), .recv: Side()]
     private var isOpen = false
+    private var isWhole = false
     /// Whether the end that is ``Direction/recv`` here is the client.
     private var isSwapped = false
 
@@ -86,9 +88,10 @@ private struct ConnectionModel {
     /// Reads what is known after a segment, or at the end.
     mutating func read(_ reassembler: inout TCPReassembler, after taken: (TCPSegment, Direction, Int)?) -> String? {
         while let (_, event) = reassembler.next() {
-            if case .opened(let client, _, _) = event {
+            if case .opened(let client, _, let isWhole) = event {
                 self = ConnectionModel()
                 isOpen = true
+                self.isWhole = isWhole
                 isSwapped = client != Self.end(.send)
             }
             if let taken { learn(taken) }
@@ -96,18 +99,25 @@ private struct ConnectionModel {
             case .opened, .ended: break
             case .data(let direction, let bytes):
                 let sender = isSwapped ? direction.opposite : direction
-                guard let next = sides[sender]?.next else { return "bytes before the beginning" }
-                for (index, byte) in bytes.enumerated() where byte != Self.byte(sender, next &+ UInt32(index)) {
-                    return "\(sender.name): byte \(index) of \(bytes.count) at \(next) is none of there"
+                guard var side = sides[sender], !side.starts.isEmpty else { return "bytes before the beginning" }
+                side.isBegun = true
+                side.starts.removeAll { start in
+                    let next = start &+ UInt32(truncatingIfNeeded: side.told)
+                    return !bytes.enumerated().allSatisfy { Self.byte(sender, next &+ UInt32($0)) == $1 }
                 }
-                sides[sender]?.next = next &+ UInt32(bytes.count)
+                guard !side.starts.isEmpty else {
+                    return "\(sender.name): \(bytes.count) bytes behind \(side.told) are wrong"
+                }
+                side.told += bytes.count
+                sides[sender] = side
             case .hole(let direction, let count):
                 let sender = isSwapped ? direction.opposite : direction
-                guard let side = sides[sender], let next = side.next else { return "a hole before the beginning" }
+                guard var side = sides[sender], !side.starts.isEmpty else { return "a hole before the beginning" }
                 if count == 0 || count >= 1 << 31 { return "a hole of \(count) bytes" }
-                let offset = Int(next &- side.start)
-                sides[sender]?.holes.append(offset..<offset + Int(count))
-                sides[sender]?.next = next &+ UInt32(count)
+                side.isBegun = true
+                side.holes.append(side.told..<side.told + Int(count))
+                side.told += Int(count)
+                sides[sender] = side
             case .closed, .lost:
                 if let contradiction = contradictionAtEnd() { return contradiction }
                 self = ConnectionModel()
@@ -117,36 +127,58 @@ private struct ConnectionModel {
         return nil
     }
 
-    /// The first segment of a direction determines its beginning.
+    /// The first segment of a direction determines its beginning, unless the SYN may follow.
     private mutating func learn(_ taken: (segment: TCPSegment, sender: Direction, length: Int)) {
         let segment = taken.segment
-        guard isOpen, sides[taken.sender]?.next == nil,
-            taken.length + segment.cut > 0 || !segment.flags.isDisjoint(with: [.syn, .fin])
-        else { return }
-        sides[taken.sender] = Side(next: segment.firstByte, start: segment.firstByte)
+        guard isOpen else { return }
+        if isWhole, segment.flags.contains(.acknowledges) {
+            add(segment.acknowledgement, taken.sender.opposite, isSYN: false)
+        }
+        guard taken.length + segment.cut > 0 || !segment.flags.isDisjoint(with: [.syn, .fin]) else { return }
+        add(segment.firstByte, taken.sender, isSYN: segment.flags.contains(.syn))
+    }
+
+    private mutating func add(_ start: UInt32, _ sender: Direction, isSYN: Bool) {
+        guard var side = sides[sender], !side.isBegun, !side.starts.contains(start) else { return }
+        side.isBegun = side.starts.isEmpty && (isSYN || !isWhole)
+        side.starts.append(start)
+        sides[sender] = side
     }
 
     /// Records which bytes of a direction were captured, and which were cut off.
     mutating func note(_ segment: TCPSegment, _ sender: Direction, _ length: Int) {
-        guard let side = sides[sender] else { return }
-        let first = Int(Int32(bitPattern: segment.firstByte &- side.start))
-        let end = first + length + segment.cut
-        guard end > max(0, first) else { return }
-        var captured = side.captured
-        if captured.count < end { captured += [Bool](repeating: false, count: end - captured.count) }
-        for index in max(0, first)..<max(0, first, first + length) { captured[index] = true }
-        sides[sender]?.captured = captured
-        sides[sender]?.cut.formUnion(max(0, first, first + length)..<end)
+        guard isOpen, length + segment.cut > 0 else { return }
+        sides[sender]?.segments.append((segment.firstByte, length, segment.cut))
     }
 
     /// Bytes that were captured but not reported, or reported but not captured.
     private func contradictionAtEnd() -> String? {
-        for (sender, side) in sides where !side.captured.isEmpty {
-            let told = Int((side.next ?? side.start) &- side.start)
-            if told != side.captured.count { return "\(sender.name): \(told) bytes of \(side.captured.count) told" }
-            for hole in side.holes where hole.contains(where: { side.captured[$0] && !side.cut.contains($0) }) {
-                return "\(sender.name): the hole \(hole) is none"
+        for (sender, side) in sides where !side.segments.isEmpty {
+            var found: String?
+            for start in side.starts {
+                found = Self.contradiction(side, from: start).map { "\(sender.name): \($0)" }
+                if found == nil { break }
             }
+            if let found { return found }
+        }
+        return nil
+    }
+
+    private static func contradiction(_ side: Side, from start: UInt32) -> String? {
+        var captured: [Bool] = []
+        // A hole although another segment contains the bytes.
+        var cut: Set<Int> = []
+        for segment in side.segments {
+            let first = Int(Int32(bitPattern: segment.first &- start))
+            let end = first + segment.length + segment.cut
+            guard end > max(0, first) else { continue }
+            if captured.count < end { captured += [Bool](repeating: false, count: end - captured.count) }
+            for index in max(0, first)..<max(0, first, first + segment.length) { captured[index] = true }
+            cut.formUnion(max(0, first, first + segment.length)..<end)
+        }
+        if side.told != captured.count { return "\(side.told) bytes of \(captured.count) told" }
+        for hole in side.holes where hole.contains(where: { captured[$0] && !cut.contains($0) }) {
+            return "the hole \(hole) is none"
         }
         return nil
     }
