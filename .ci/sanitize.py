@@ -138,13 +138,13 @@ def sanitize(name, wanted):
     if all(is_target(test) for test in wanted):
         # Read by the manifest. Without a product the program would be built too.
         os.environ["XMPPTAP_TEST_TARGETS"] = ",".join(wanted)
-        product = ["--product", PRODUCT]
+        product = PRODUCT
     else:
-        product = []
+        product = None
     flags = ["-c", "release", "--scratch-path", f".build-{name}", "--sanitize", name, "-Xswiftc", "-enable-testing"]
     tests = tally.Tally()
     reports = []
-    if tally.build(tests, name, flags + product, MINUTES):
+    if tally.build(tests, name, flags, MINUTES, product):
         with tempfile.TemporaryDirectory() as folder:
             before = dict(os.environ)
             try:

@@ -175,9 +175,9 @@ def end_session(session):
             continue  # not a process, or one that has just gone
 
 
-def build(tally, name, flags, minutes=MINUTES):
-    """Builds the tests; gives whether that worked."""
-    code, _ = call(["swift", "build", "--build-tests", *flags], minutes)
+def build(tally, name, flags, minutes=MINUTES, product=None):
+    """Builds all tests, or the product that has them; gives whether that worked."""
+    code, _ = call(["swift", "build", *(["--product", product] if product else ["--build-tests"]), *flags], minutes)
     if code != 0:
         tally.failed.append(f"the {name} tests do not build")
     return code == 0

@@ -168,9 +168,9 @@ import Testing
         let (events, ending) = try await scene.finish(clients)
         #expect(ending == .exited(0), "\(events.last?.reason ?? "")")
         #expect(events.last?.event == (isPinged ? "refused" : "resumed"))
+        try await second.stop()
         let resumed = try second.records().filter { $0.details?.step == "resume" }
         #expect(resumed.map { $0.details?.outcome } == [isPinged ? "failed" : "ok"])
-        try await second.stop()
     }
 
     private static func ids(_ user: String) -> [String] { (1...messages).map { "\(user)-\($0)" } }
