@@ -138,7 +138,10 @@ enum LogItemRepair {
         "stream": streams, "db": "jabber:server:dialback", "xmpp": "urn:xmpp:xbosh",
     ]
 
-    /// An item with declarations for the prefixes that the log's printer left out.
+    /// The largest number of prefixes that an item may use without declaring them.
+    private static let mostUndeclared = 64
+
+    /// Returns an item with declarations for the prefixes that the log's printer left out; unchanged if there are too many.
     static func declaringPrefixes(_ item: [UInt8]) -> [UInt8] {
         var used: [String] = []
         var declared: Set<String> = ["xml", "xmlns"]
@@ -154,7 +157,8 @@ enum LogItemRepair {
                 let prefix = String(decoding: name[..<colon].drop { $0 == 0x2F }, as: UTF8.self)
                 if prefix == "xmlns" {
                     declared.insert(String(decoding: name[(colon + 1)...], as: UTF8.self))
-                } else if !used.contains(prefix) {
+                } else if !used.contains(prefix), !declared.contains(prefix) {
+                    guard used.count < mostUndeclared else { return item }
                     used.append(prefix)
                 }
             }

@@ -67,6 +67,15 @@ struct ClientLogTests {
         }
     }
 
+    @Test func `an item declares the prefixes that it lacks, up to a limit`() {
+        func item(_ count: Int) -> [UInt8] { Array("<a>\((0..<count).map { "<p\($0):b/>" }.joined())</a>".utf8) }
+        let declared = LogItemRepair.declaringPrefixes(item(64))
+        #expect(
+            declared.count > item(64).count && LogItemCheck.fault(declared, behind: InferredHeader.bytes(.send)) == nil
+        )
+        #expect(LogItemRepair.declaringPrefixes(item(65)) == item(65))
+    }
+
     @Test func `the text log of xmpptap is read as the sessions it shows`() throws {
         let (header, told) = try Self.read(
             """
