@@ -134,7 +134,7 @@ struct BlameTests {
         #expect(harness.diagnoses.isEmpty)
     }
 
-    @Test func `A request for stream management that was granted is no fault`() throws {
+    @Test func `A granted request for stream management leaves no verdict on the client`() throws {
         var options = Self.observed
         options.isDecoded = true
         var harness = L.authenticated(L.bind + "<sm xmlns='urn:xmpp:sm:3'/>", options: options)
