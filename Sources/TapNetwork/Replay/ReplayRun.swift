@@ -28,6 +28,8 @@ public struct ReplayRun: Sendable {
         public var failure: Failure?
         /// The differences, in the order of the recording.
         public var divergences: [Divergence]
+        /// The optional elements that only one of two equal stanzas had, with their numbers.
+        public var optionalElements: [OptionalElement: Int]
         /// Figures.
         public var progress: Replayer.Progress
         /// Which recorded value was which live value.
@@ -302,9 +304,9 @@ private final class ReplayDriver {
     private func happened(_ event: LiveClient.Event, _ client: Int, _ account: ReplayRun.Account) {
         let now = Self.now
         switch event {
-        case .bound(let jid, _):
+        case .bound(let jid, let features):
             _ = endLogin(client, well: true)
-            perform { $0.handle(.bound(jid), client: client, at: now) }
+            perform { $0.handle(.bound(jid, features: features.element), client: client, at: now) }
         case .resumed:
             _ = endLogin(client, well: true)
             perform { $0.handle(.resumed, client: client, at: now) }
@@ -379,6 +381,7 @@ private final class ReplayDriver {
         let outcome = ReplayRun.Outcome(
             failure: failure,
             divergences: replayer.divergences,
+            optionalElements: replayer.optionalElements,
             progress: replayer.progress,
             bindings: replayer.bindings
         )

@@ -22,6 +22,8 @@ public struct ReplayScript: Sendable {
         public let session: UInt64
         /// The client whose session it resumes (XEP-0198).
         public let resumes: Int?
+        /// The capabilities of the server (XEP-0115 §6.3) in its stream features; nil if it sent none.
+        let capabilities: Capabilities?
         /// Whether the recorded client enabled stream management during login (XEP-0386); the replay enables it after
         /// login.
         let enablesManagement: Bool
@@ -78,6 +80,10 @@ public struct ReplayScript: Sendable {
     /// Bare JIDs of the recording: chat rooms, and played accounts.
     private let rooms: Set<String>
     private let played: Set<String>
+    /// The requests that the clients received, and their answers to them.
+    let answers: RecordedAnswers
+    /// The full JIDs of the clients.
+    private let resources: Set<String>
     /// Rooms that the recorded clients created, as bare JIDs.
     private(set) var createdRooms: [JID] = []
 
@@ -97,15 +103,18 @@ public struct ReplayScript: Sendable {
         createdRooms = Self.createdRooms(conversations)
         played = Set(maker.clients.map(\.account.normalized.description))
         clients = maker.clients
+        maker.moveEndings()
         steps = maker.places.map(\.step)
         items = maker.items
+        answers = RecordedAnswers(steps, items)
+        resources = Set(clients.map(\.jid.description))
         stanzas = maker.stanzas
         let first = maker.places.first { $0.run > 0 }?.at ?? 0
         times = maker.places.map { $0.run > 0 ? $0.at - first : 0 }
     }
 
     /// Collects the steps before they are sorted.
-    private struct Maker {
+    struct Maker {
         /// The position of a step. Steps of a run are sorted by arrival time, because sessions on two threads may be
         /// recorded in another order; then by record number, and within a record by insertion.
         struct Place {
@@ -135,6 +144,7 @@ public struct ReplayScript: Sendable {
                     run: 0,
                     session: 0,
                     resumes: nil,
+                    capabilities: nil,
                     enablesManagement: false,
                     role: role
                 )
@@ -192,6 +202,7 @@ public struct ReplayScript: Sendable {
                     run: conversation.run,
                     session: conversation.number,
                     resumes: conversation.resumes == nil ? nil : earlier,
+                    capabilities: conversation.features.flatMap { Capabilities(features: $0) },
                     enablesManagement: conversation.inlineFeatures.contains(.streamManagement),
                     role: .recorded
                 )
@@ -207,7 +218,14 @@ public struct ReplayScript: Sendable {
                 )
                 stanzas.append(ReplayScript.enabling(feature))
             }
+            var pings: Set<String> = []
             for item in conversation.items {
+                // Pings are answered live.
+                if item.kind == .iq, item.direction == .recv, item.type == "get", item.payloadNamespace == .ping {
+                    if let id = item.id { pings.insert(id) }
+                } else if item.direction == .send, item.isAnswer, let id = item.id, pings.remove(id) != nil {
+                    continue
+                }
                 guard let step = ReplayScript.step(item, items.count, index) else { continue }
                 // A client's closing tag that only answers the server's is not a step.
                 if conversation.ending == .server, case .close = step { continue }
@@ -354,6 +372,9 @@ public struct ReplayScript: Sendable {
         guard let id else { return true }
         return items.contains { $0.direction == .send && $0.id == id }
     }
+
+    /// Returns whether a recorded full JID is that of a client.
+    func plays(_ jid: String) -> Bool { resources.contains(jid) }
 
     /// Returns whether the recorded item comes from a user that is not played.
     func isOfAbsentPeer(_ item: RecordedItem) -> Bool {

@@ -8,8 +8,8 @@ internal import TapRecord
 public struct Replayer {
     /// An event of a client.
     public enum Event {
-        /// The client logged in with a new session.
-        case bound(JID)
+        /// The client logged in with a new session; the element is `<features/>`, nil if there was none.
+        case bound(JID, features: Element? = nil)
         /// The client resumed its earlier session.
         case resumed
         /// The client received an item after login.
@@ -25,7 +25,7 @@ public struct Replayer {
     /// The origin of a compared stanza: a step of the script, or a received item.
     private enum Tag {
         case step(Int)
-        case live([UInt8], number: UInt64, at: Int64)
+        case live([UInt8], number: UInt64, at: Int64, after: Int64)
     }
     private typealias Stanza = ComparedStanza<Tag>
 
@@ -35,6 +35,7 @@ public struct Replayer {
 
         var state = State.idle
         var expectations = ExpectationSet<Stanza>()
+        var options: OptionalStanzas
         /// The id of its stream management, once it is enabled.
         var resumptionID: String?
         var isManaged = false
@@ -52,12 +53,6 @@ public struct Replayer {
         let step: Int
     }
 
-    /// Identifies a stanza that was not sent.
-    private struct Unsent: Hashable {
-        let account: String
-        let id: String
-    }
-
     /// The script that is played.
     public let script: ReplayScript
     private let options: ReplayOptions
@@ -67,11 +62,15 @@ public struct Replayer {
     private var context: Stanza.Context
     private let parser = StanzaParser()
     private let sendings: ReplayScript.Sendings
+    private var lookup: ScriptLookup
     private var substitution = ValueSubstitution(.toLive)
     /// The recorded values and their live counterparts.
     public var bindings: ValueBindings { context.bindings }
+    /// The optional elements that only one of two equal stanzas had, with their numbers.
+    public var optionalElements: [OptionalElement: Int] { context.optional }
+    private var findings = ReplayFindings()
     /// The divergences so far, in the order in which they were found; sorted by recording order after the end.
-    public private(set) var divergences: [Divergence] = []
+    public var divergences: [Divergence] { findings.divergences }
     /// Why the preparation failed, so that nothing was played; nil if it succeeded.
     public var failure: String? {
         refusals.first.map { "\($0)\(refusals.count > 1 ? " (and \(refusals.count - 1) more)" : "")" }
@@ -87,6 +86,8 @@ public struct Replayer {
     private var now: Int64 = 0
     /// Number of items received.
     private var received: UInt64 = 0
+    /// The recorded time of the last item that was sent, or that arrived.
+    private var lastTime: Int64 = 0
     private var began: Int64?
     /// Time of the last sent or received item.
     private var lastActivity: Int64 = 0
@@ -111,8 +112,14 @@ public struct Replayer {
     private var requests: [Request?]
     /// Times at which messages and presence for another client were sent, by their index in the sendings.
     private var deliveries: [Int64?]
-    /// Stanzas that were not sent, with the divergence that explains it.
-    private var unsent: [Unsent: Int] = [:]
+    /// The steps whose stanzas the server may leave out, with the reason.
+    private var optional: [Int: StanzaOption] = [:]
+    /// The unexpected stanzas that the server may add, by their numbers, with the reason.
+    private var added: [UInt64: StanzaOption] = [:]
+    /// Indices of the recorded requests that have arrived.
+    private var arrivedRequests: Set<Int> = []
+    /// The steps of answers that were passed before their requests arrived, by the indices of the requests.
+    private var pendingAnswers: [Int: Int] = [:]
     /// Whether an expected item can no longer arrive.
     private var isAnythingLost = false
     /// Whether the replay gave up waiting for an item.
@@ -139,13 +146,14 @@ public struct Replayer {
         using generator: inout some RandomNumberGenerator
     ) {
         self.script = script
+        lookup = ScriptLookup(script)
         self.options = options
         actions = ReplayActions(writeSize: options.writeSize)
         let sendings = sendings ?? script.sendings(options, rules: rules)
         self.sendings = sendings
         requests = [Request?](repeating: nil, count: sendings.requests.count)
         deliveries = [Int64?](repeating: nil, count: sendings.deliveries.count)
-        players = script.clients.map { _ in Player() }
+        players = script.clients.map { _ in Player(options: OptionalStanzas(rules: rules)) }
         suffix = "-" + String(UInt32.random(in: 0x1000_0000...UInt32.max, using: &generator), radix: 16)
         let bindings = ValueBindings(ids: sendings.templates.ids, suffix: suffix)
         context = Stanza.Context(bindings: bindings, rules: rules)
@@ -158,6 +166,7 @@ public struct Replayer {
             let own = "\(live[..<at])-\(copy ?? 0)\(live[at...])"
             try? context.bindings.bind(room.description, to: own, .account)
         }
+        var recordedOptions = players.map(\.options)
         for (index, step) in script.steps.enumerated() {
             switch step {
             case .send: progress.total += 1
@@ -168,6 +177,7 @@ public struct Replayer {
                     continue
                 }
                 let stanza = Stanza(recorded: form, context, tag: .step(index))
+                optional[index] = recordedOptions[client].option(form, isPlayed: script.plays)
                 numbers[index] = players[client].expectations.expect(stanza, stanza.lane, window: index)
             case .connect, .prepare, .settle, .close, .end, .drop: break
             }
@@ -240,12 +250,15 @@ public struct Replayer {
         switch event {
         case .stalled: break
         case .writable: actions.release(client)
-        case .bound(let jid):
+        case .bound(let jid, let features):
             connecting -= 1
             players[client].state = .open
             noteLostResumption(client)
             let recorded = script.clients[client].jid
             if recorded.isFull { try? context.bindings.bind(recorded.description, to: jid.description, .resource) }
+            if let old = script.clients[client].capabilities, let new = features.flatMap({ Capabilities($0) }) {
+                old.bind(to: new, in: &context.bindings)
+            }
         case .resumed:
             connecting -= 1
             players[client].state = .open
@@ -302,7 +315,9 @@ public struct Replayer {
         players[client].cause = (cause, players[client].cause?.step ?? step ?? left.first ?? cursor)
         isAnythingLost = true
         for step in held + left {
-            if case .send(_, let item) = script.steps[step] { noteUnsent(script.items[item], client, cause) }
+            if case .send(_, let item) = script.steps[step] {
+                findings.noteUnsent(script.items[item], of: script.clients[client].account, cause)
+            }
         }
         // Stop waiting for items that cannot arrive.
         gating = gating.filter { lost(at: $0) == nil }
@@ -318,13 +333,6 @@ public struct Replayer {
         if case .send(_, let item) = script.steps[step] { sendings.sendings[item] == nil } else { false }
     }
 
-    /// Records that a stanza was not sent, which explains why its consequences are missing.
-    private mutating func noteUnsent(_ item: RecordedItem, _ client: Int, _ cause: Int) {
-        isAnythingLost = true
-        guard let id = item.id else { return }
-        unsent[Unsent(account: script.clients[client].account.normalized.description, id: id)] = cause
-    }
-
     /// Returns the divergence that explains why an expected item cannot arrive; nil if it can.
     private func lost(at step: Int) -> Int? {
         guard isAnythingLost, case .expect(let client, let number) = script.steps[step] else { return nil }
@@ -333,11 +341,8 @@ public struct Replayer {
             return cause.divergence
         }
         let sender = item.from.flatMap { JID($0) }
-        if let id = item.id {
-            for account in [script.clients[client].account, sender?.bare].compactMap({ $0 }) {
-                if let cause = unsent[Unsent(account: account.normalized.description, id: id)] { return cause }
-            }
-        }
+        let accounts = [script.clients[client].account, sender?.bare].compactMap(\.self)
+        if let cause = findings.cause(of: item, from: accounts) { return cause }
         guard let sender, sender.isFull,
             let other = script.clients.lastIndex(where: { $0.jid == sender }), players[other].state == .over,
             let cause = players[other].cause, step >= cause.step
@@ -345,9 +350,9 @@ public struct Replayer {
         return cause.divergence
     }
 
-    /// Returns whether a step expects an item caused by a played client that has not arrived.
+    /// Returns whether a step expects an item caused by a played client that has not arrived, and must arrive.
     private func isMissing(_ step: Int) -> Bool {
-        guard case .expect(let client, let item) = script.steps[step], let number = numbers[step] else { return false }
+        guard optional[step] == nil, case .expect(let client, let item) = script.steps[step], let number = numbers[step] else { return false }
         return players[client].expectations.isWaiting(number) && !script.isOfAbsentPeer(script.items[item])
     }
 
@@ -378,12 +383,15 @@ public struct Replayer {
             )
         }
         if live.kind == .iq, live.type == "get", element.child("ping", .ping) != nil {
-            return send(client, element.answer("result") { _ in })
+            return send(client, element.leastAnswer)
         }
         guard live.id != ReplayScript.inlineID else { return }
         let trip = noteAnswer(live, client)
         received += 1
-        let stanza = Stanza(live: live, context, tag: .live(bytes, number: received, at: now))
+        let stanza = Stanza(live: live, context, tag: .live(bytes, number: received, at: now, after: lastTime))
+        let option = players[client].options.option(live) { [bindings] in
+            bindings.recorded(for: $0, .resource).map(script.plays) ?? false
+        }
         switch players[client].expectations.receive(stanza, stanza.lane, &context) {
         case .matched(let number), .reordered(let number), .late(let number):
             progress.matched += 1
@@ -392,18 +400,18 @@ public struct Replayer {
             if let trip { noteTime(trip, number, stanza, client) }
         case .changed(let number): came(number, client)
         case .unexpected:
+            if let option, option.isRepeatable { added[received] = option }
             // A changed item has arrived too: stop waiting for the recorded form.
             let changed = gating.filter { step in
                 guard script.steps[step].client == client, let number = numbers[step] else { return false }
                 return players[client].expectations.item(number).shape == stanza.shape
             }
             if let step = changed.min() { noteArrival(step) }
-            // Requests that were not recorded are refused, so that the requester does not wait.
             guard live.kind == .iq, live.type == "get" || live.type == "set" else { return }
-            let answer = element.answer("error") {
-                $0.element("error", ["type": "cancel"]) { $0.element("service-unavailable", .stanzaErrors) }
+            let answer = lookup.answer(to: live).map {
+                context.bindings.substituted($0, .toLive, rules: context.rules)
             }
-            send(client, answer)
+            send(client, answer ?? element.leastAnswer)
         }
     }
 
@@ -416,7 +424,15 @@ public struct Replayer {
     }
 
     private mutating func came(_ number: Int, _ client: Int) {
-        if case .step(let step) = players[client].expectations.item(number).tag { noteArrival(step) }
+        guard case .step(let step) = players[client].expectations.item(number).tag else { return }
+        noteArrival(step)
+        guard case .expect(_, let item) = script.steps[step] else { return }
+        lastTime = max(lastTime, script.times[step])
+        guard script.answers.answers[item] != nil else { return }
+        arrivedRequests.insert(item)
+        if let step = pendingAnswers.removeValue(forKey: item), case .send(_, let answer) = script.steps[step] {
+            send(answer, client, step)
+        }
     }
 
     /// Handles the arrival of an awaited item. The wait for the next one starts again: a server that sends is not
@@ -468,7 +484,7 @@ public struct Replayer {
         let took = script.times[step] - script.times[trip.step]
         guard RecordingDifference.isSlower(trip.took, than: took) else { return }
         let message = "\(DivergenceBuilder.seconds(took)) → \(DivergenceBuilder.seconds(trip.took))"
-        add(Divergence(.timing, .slower, recorded: shown(step), live: shown(live, client), message: message), client)
+        add(Divergence(.timing, .slower, recorded: lookup.shown(step), live: shown(live, client), message: message), client)
     }
 
     // MARK: The steps
@@ -492,7 +508,7 @@ public struct Replayer {
             case .send(let client, let item) where waitsForNothing:
                 waitingSince = nil
                 lastActivity = now
-                send(item, client)
+                send(item, client, cursor)
             case .expect: if isMissing(cursor), lost(at: cursor) == nil { gating.insert(cursor) }
             case .end(let client):
                 if [.open, .connecting].contains(players[client].state) { gating.insert(cursor) }
@@ -520,8 +536,7 @@ public struct Replayer {
     }
 
     private mutating func finish() {
-        divergences.sort { $0.place < $1.place }
-        for index in divergences.indices { divergences[index].followed.sort { $0.place < $1.place } }
+        findings.sort()
         isFinished = true
         actions.append(.finish)
     }
@@ -629,7 +644,7 @@ public struct Replayer {
                 resuming = (id, players[client].handled)
             }
             actions.append(.connect(client, resuming: resuming))
-        case .send(let client, let item): send(item, client)
+        case .send(let client, let item): send(item, client, cursor)
         case .close(let client):
             guard players[client].state == .open else { return }
             players[client].state = .closing
@@ -656,18 +671,23 @@ public struct Replayer {
 
     private mutating func send(_ client: Int, _ bytes: [UInt8]) { actions.append(.send(client, bytes)) }
 
-    /// Sends an item for the step at the cursor.
-    private mutating func send(_ number: Int, _ client: Int) {
+    /// Sends an item for a step. An answer waits for its request, which an optional one may never do.
+    private mutating func send(_ number: Int, _ client: Int, _ step: Int) {
         guard players[client].state == .open else { return }
+        if let request = script.answers.requests[number], !arrivedRequests.contains(request) {
+            pendingAnswers[request] = step
+            return
+        }
         guard let sending = sendings.sendings[number] else { return reportLack(script.items[number], client) }
         progress.sent += 1
+        lastTime = max(lastTime, script.times[step])
         if let id = sending.id { context.bindings.standIn(for: Int(id)) }
         if let request = sending.request {
-            requests[Int(request)] = Request(at: now, step: cursor)
+            requests[Int(request)] = Request(at: now, step: step)
         } else if let delivery = sending.delivery {
             deliveries[Int(delivery)] = now
         }
-        actions.beginItem(cursor, of: client)
+        actions.beginItem(step, of: client)
         substitution.fill(sendings.templates, Int(sending.template), from: context.bindings, into: &actions.gathered)
         actions.endItem()
     }
@@ -677,26 +697,16 @@ public struct Replayer {
         guard item.atServer(withoutEdits: options.withoutEdits) != nil else { return }
         let missing = item.placeholders.first { options.values[$0] == nil }
         let words = "not sent: the recording lacks " + (missing.map { "the value of \($0)" } ?? "a value")
-        let divergence = Divergence(.redacted, .undecided, recorded: shown(cursor), message: words)
-        noteUnsent(item, client, add(divergence, client))
+        let divergence = Divergence(.redacted, .undecided, recorded: lookup.shown(cursor), message: words)
+        isAnythingLost = true
+        findings.noteUnsent(item, of: script.clients[client].account, add(divergence, client))
     }
 
     // MARK: Divergences
 
-    /// Adds a divergence, below its cause if it has one.
-    ///
-    /// - Returns: The index of the divergence, or of its cause.
     @discardableResult
     private mutating func add(_ divergence: Divergence, _ client: Int, _ cause: Int? = nil) -> Int {
-        var divergence = divergence
-        divergence.client = client
-        guard let cause else {
-            divergences.append(divergence)
-            return divergences.count - 1
-        }
-        if divergences[cause].divergenceClass == .redacted { divergence.divergenceClass = .redacted }
-        divergences[cause].followed.append(divergence)
-        return cause
+        findings.add(divergence, of: client, below: cause)
     }
 
     private mutating func report(_ findings: [ExpectationSet<Stanza>.Finding], _ client: Int) {
@@ -746,21 +756,47 @@ public struct Replayer {
             divergence.classify(recorded?.form ?? live?.form)
         }
         if case .step(let step)? = recorded?.tag, case .expect(_, let item) = script.steps[step] {
-            divergence.recorded = shown(step)
+            divergence.recorded = lookup.shown(step)
             // Offline and archived stanzas from before the recording are not on the live server.
             if code == .missing, let form = recorded?.form, Divergence.isDelayed(form), !script.sends(form.id) {
                 divergence.divergenceClass = .state
             }
             if script.isOfAbsentPeer(script.items[item]) { divergence.divergenceClass = .peerAbsent }
+            if code == .missing, let option = optional[step] { divergence.setOptional(option) }
             if code == .missing, let cause = lost(at: step) { return add(divergence, client, cause) }
         }
+        if case .live(_, let number, _, let after)? = live?.tag {
+            if recorded == nil { divergence.after = after }
+            if code == .unexpected, let option = added[number] { divergence.setOptional(option) }
+        }
+        addSubject(to: &divergence, recorded, live, client)
         // Everything in a session that should have been resumed may differ.
         let isOfAnother = players[client].cause.map { $0.step == 0 } == true
         return add(divergence, client, cause ?? (isOfAnother ? players[client].cause?.divergence : nil))
     }
 
+    private mutating func addSubject(
+        to divergence: inout Divergence,
+        _ recorded: Stanza?,
+        _ live: Stanza?,
+        _ client: Int
+    ) {
+        let id = recorded?.form.id ?? live?.form.id.map { bindings.recorded(for: $0, .stanzaID) ?? $0 }
+        let isAnswer = (recorded ?? live)?.isAnswer == true || live?.form.type == "error"
+        let request = isAnswer ? lookup.request(id) : nil
+        divergence.asked = request?.at
+        let stanzas = DivergenceSubject.Stanzas(
+            recorded: recorded?.form,
+            live: live?.form,
+            request: request?.form,
+            account: script.clients[client].account,
+            address: { [bindings] in bindings.jid($0, .toRecorded) }
+        )
+        divergence.subject = DivergenceSubject(divergence.code, stanzas, divergence.differences)
+    }
+
     private func shown(_ live: Stanza, _ client: Int) -> Divergence.Item? {
-        guard case .live(let bytes, let number, let at) = live.tag else { return nil }
+        guard case .live(let bytes, let number, let at, _) = live.tag else { return nil }
         return Divergence.Item(
             session: script.clients[client].session,
             sequence: number,
@@ -779,20 +815,5 @@ public struct Replayer {
             direction: nil,
             text: ""
         )
-    }
-
-    private func shown(_ step: Int) -> Divergence.Item? {
-        switch script.steps[step] {
-        case .send(let client, let number), .expect(let client, let number):
-            let item = script.items[number]
-            return Divergence.Item(
-                session: script.clients[client].session,
-                sequence: item.sequence,
-                at: script.times[step],
-                direction: item.direction,
-                text: String(decoding: item.sent ?? item.seen ?? [], as: UTF8.self)
-            )
-        case .connect, .prepare, .settle, .close, .end, .drop: return nil
-        }
     }
 }

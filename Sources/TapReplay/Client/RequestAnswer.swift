@@ -11,4 +11,44 @@ extension Element {
             $0.element("iq", ["type": type, "id": attribute("id"), "to": attribute("from")], content: content)
         }
     }
+
+    /// Returns the answer of a client that does not know what this request asks for. A roster push is confirmed (RFC
+    /// 6121 §2.1.6), and so is a ping (XEP-0199 §4.1); other requests are refused (RFC 6120 §8.2.3).
+    var leastAnswer: [UInt8] {
+        let isPush = attribute("type") == "set" && child("query", .roster) != nil
+        if isPush || child("ping", .ping) != nil { return answer("result") { _ in } }
+        return answer("error") {
+            $0.element("error", ["type": "cancel"]) { $0.element("service-unavailable", .stanzaErrors) }
+        }
+    }
+}
+
+/// The requests that recorded clients received, with the answers that they sent, by indices of items.
+struct RecordedAnswers: Sendable {
+    /// The answer to each request.
+    private(set) var answers: [Int: Int] = [:]
+    /// The request that each answer belongs to.
+    private(set) var requests: [Int: Int] = [:]
+
+    /// - Parameters:
+    ///   - steps: The steps of the script, which name items by index.
+    init(_ steps: [ReplayScript.Step], _ items: [RecordedItem]) {
+        struct Key: Hashable {
+            let client: Int
+            let id: String
+        }
+        var open: [Key: Int] = [:]
+        for step in steps {
+            switch step {
+            case .expect(let client, let item) where items[item].kind == .iq && !items[item].isAnswer:
+                if let id = items[item].id { open[Key(client: client, id: id)] = item }
+            case .send(let client, let item) where items[item].isAnswer:
+                guard let id = items[item].id, let request = open.removeValue(forKey: Key(client: client, id: id))
+                else { continue }
+                answers[request] = item
+                requests[item] = request
+            default: continue
+            }
+        }
+    }
 }

@@ -8,6 +8,8 @@ public struct ComparedStanza<Tag>: Expectable {
         public var bindings: ValueBindings
         /// The rules for differences to ignore.
         public var rules: NoiseRules
+        /// The optional elements that only one of two equal stanzas had, with their numbers.
+        public fileprivate(set) var optional: [OptionalElement: Int] = [:]
 
         /// Creates a context.
         public init(bindings: ValueBindings = ValueBindings(), rules: NoiseRules = NoiseRules()) {
@@ -22,40 +24,45 @@ public struct ComparedStanza<Tag>: Expectable {
     public let tag: Tag
     /// The first of ``likeness``.
     public var shape: UInt64 { likeness[0] }
-    /// Hashes of kind, type, payload and sender; of kind and payload; of the kind. Subscription requests count as
-    /// separate kinds.
+    /// Hashes of the whole head; of kind, payload and sender; of kind and sender; of kind and payload. An optional
+    /// stanza only resembles stanzas with the same payload and sender: others are not it in another form.
     public let likeness: [UInt64]
     /// The ordering constraint of the stanza.
     public let lane: ExpectationSet<Self>.Lane
 
     /// Creates a recorded stanza.
     public init(recorded form: StanzaForm, _ context: Context, tag: Tag) {
-        self.init(form, context.bindings.recordedNames, id: form.id, tag)
+        self.init(form, context.bindings.recordedNames, context.rules, id: form.id, tag)
     }
 
     /// Creates a live stanza.
     public init(live form: StanzaForm, _ context: Context, tag: Tag) {
         let id = form.id.map { context.bindings.recorded(for: $0, .stanzaID) ?? $0 }
-        self.init(form, context.bindings.liveNames, id: id, tag)
+        self.init(form, context.bindings.liveNames, context.rules, id: id, tag)
     }
 
-    private init(_ form: StanzaForm, _ names: AddressNames, id: String?, _ tag: Tag) {
+    private init(_ form: StanzaForm, _ names: AddressNames, _ rules: NoiseRules, id: String?, _ tag: Tag) {
         self.form = form
         self.tag = tag
-        let heads = StanzaHeads(form.element, names)
-        likeness = [heads.whole, heads.content, heads.kind]
+        let heads = StanzaHeads(form.element, names, rules)
+        let isAnyOrder = rules.hasAnyOrder && rules.occurrences(of: form.element).isAnyOrder
+        likeness = [heads.whole, heads.contentOfSender] + (heads.isOptional ? [] : [heads.loose, heads.content])
         lane =
             switch heads.role {
             case .answer: .answer(Hash.of((id ?? "").utf8Span.span, seed: 1))
+            case .message where isAnyOrder: .any
             case .message(let pair): .ordered(pair)
             case .request, .other: .any
             }
     }
 
+    /// Whether the stanza answers a request.
+    var isAnswer: Bool { if case .answer = lane { true } else { false } }
+
     /// Returns how much is unknown about the match of both stanzas; nil if they differ.
     public static func strangeness(recorded: Self, live: Self, _ context: inout Context) -> Int? {
         let count = context.bindings.count
-        guard agree(recorded: recorded, live: live, &context) else { return nil }
+        guard compare(recorded, live, &context) != nil else { return nil }
         let strangeness = context.bindings.made(since: count).reduce(0) { $0 + ($1 ? 1 : literallyDifferent) }
         context.bindings.rollBack(to: count)
         return strangeness
@@ -63,16 +70,24 @@ public struct ComparedStanza<Tag>: Expectable {
 
     /// Returns whether both stanzas mean the same; if so, new value pairs are bound.
     public static func agree(recorded: Self, live: Self, _ context: inout Context) -> Bool {
+        guard let optional = compare(recorded, live, &context) else { return false }
+        for element in optional { context.optional[element, default: 0] += 1 }
+        return true
+    }
+
+    /// Returns the optional elements that only one of both stanzas has; nil if the stanzas differ. If they do not, new
+    /// value pairs are bound.
+    private static func compare(_ recorded: Self, _ live: Self, _ context: inout Context) -> [OptionalElement]? {
         let count = context.bindings.count
-        let differences = StanzaComparison.compare(
+        let comparison = StanzaComparison(
             recorded: recorded.form,
             live: live.form,
             bindings: &context.bindings,
             rules: context.rules
         )
-        guard !differences.isEmpty else { return true }
+        guard !comparison.differences.isEmpty else { return comparison.optional }
         context.bindings.rollBack(to: count)
-        return false
+        return nil
     }
 }
 
@@ -92,12 +107,31 @@ struct StanzaHeads {
     let role: Role
     /// Hash of the whole head except the id.
     let whole: UInt64
-    /// Hash of the kind and the payload.
+    /// Hash of the kind and the payload, with the node of an event (XEP-0060).
     let content: UInt64
-    /// Hash of the name, and of the type of subscription presence, which is never a changed ordinary presence.
-    let kind: UInt64
+    /// Hash of kind, payload and sender.
+    let contentOfSender: UInt64
+    /// Hash of kind and sender.
+    let loose: UInt64
+    /// Whether it is a stanza that the server may leave out.
+    let isOptional: Bool
 
-    init(_ element: Element, _ names: AddressNames) {
+    /// - Parameter isOfServer: Whether the server sent the item, so that rules for the occurrence of stanzas apply.
+    init(_ element: Element, _ names: AddressNames, _ rules: NoiseRules, isOfServer: Bool = true) {
+        let stanza = element.stanzaKind
+        let nickname = element.nicknameAttribute
+        /// In a room the resource is the occupant's nickname; so it is in the error that refuses its presence.
+        func sender(_ bare: UInt64) -> UInt64 {
+            let isOccupant = nickname?.description == "from" || stanza == .presence && element.attribute("type", is: "error")
+            guard isOccupant else { return bare }
+            var hash = bare
+            element.withAttribute("from") { value in
+                if let slash = value.place(of: UInt8(ascii: "/")) {
+                    hash = Hash.mix(bare, Hash.of(value.extracting((slash + 1)...), seed: 6))
+                }
+            }
+            return hash
+        }
         func bare(_ name: StaticString) -> UInt64 {
             var hash: UInt64 = 0
             element.withAttribute(name) { value in
@@ -108,22 +142,36 @@ struct StanzaHeads {
         }
         var type: UInt64 = 0
         element.withAttribute("type") { type = Hash.of($0, seed: 3) }
-        let stanza = element.stanzaKind
         let name = element.withName { Hash.of($0, seed: 1) }
-        kind = Hash.mix(name, type != 0 && Self.isSubscription(element) ? Hash.mix(type, 7) : 7)
-        let payload = element.firstChild.map { child in
-            Hash.mix(child.withName { Hash.of($0, seed: 4) }, child.withNamespaceURI { Hash.of($0, seed: 5) })
+        // A subscription request is never a changed ordinary presence.
+        let kind = Hash.mix(name, type != 0 && Self.isSubscription(element) ? Hash.mix(type, 7) : 7)
+        var node: UInt64 = 0
+        let payload = rules.payload(of: element).map { child in
+            if child.namespace == .pubsubEvent {
+                child.firstChild?.withAttribute("node") { node = Hash.of($0, seed: 8) }
+            }
+            return Hash.mix(
+                Hash.mix(child.withName { Hash.of($0, seed: 4) }, child.withNamespaceURI { Hash.of($0, seed: 5) }),
+                node
+            )
         }
         let implied = element.impliedAddress
         let (from, to) = (implied == .from ? 0 : bare("from"), implied == .to ? 0 : bare("to"))
         content = Hash.mix(kind, payload ?? 0)
-        whole = Hash.mix(Hash.mix(content, type), Hash.mix(from, to))
+        let sender = sender(from)
+        whole = Hash.mix(Hash.mix(content, type), Hash.mix(sender, to))
+        contentOfSender = Hash.mix(content, sender)
+        loose = Hash.mix(kind, sender)
         // An iq of any other type is treated as an answer.
         let isRequest = element.attribute("type", is: "get") || element.attribute("type", is: "set")
+        isOptional =
+            isOfServer && stanza != .nonza && (stanza != .iq || isRequest)
+            && rules.occurrences(of: element).mayBeAbsent
         role =
             switch stanza {
             case .iq: isRequest ? .request : .answer
-            case .message: .message(Hash.mix(from, to))
+            // Events of different nodes do not depend on each other.
+            case .message: .message(Hash.mix(Hash.mix(from, to), node))
             case .presence, .nonza: .other
             }
     }

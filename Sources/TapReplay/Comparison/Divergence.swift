@@ -15,6 +15,8 @@ public struct Divergence: Sendable {
         case timing
         /// It depends on a value that was redacted in the recording.
         case redacted
+        /// The server may do so or not, by an RFC, a XEP or a rule.
+        case optional
     }
 
     /// What differs. The raw value appears in reports.
@@ -86,6 +88,13 @@ public struct Divergence: Sendable {
     public var followed: [Divergence] = []
     /// Index of the client in the replayed script; nil outside a replay.
     public var client: Int?
+    /// What the stanzas are about; nil if there are none.
+    public var subject: DivergenceSubject?
+    /// The recorded time after which an item without a recorded counterpart arrived; nil if it has one, or the time is
+    /// unknown. In nanoseconds since the run began, as ``Item/at``.
+    public var after: Int64?
+    /// The recorded time of the stanza that the client sent and that the items answer; nil if it is unknown.
+    public var asked: Int64?
     /// A clause for people with details; empty if the code says everything.
     public var message: String
     /// The failed step of a script; nil for recordings.
@@ -108,8 +117,10 @@ public struct Divergence: Sendable {
         self.message = message
     }
 
-    /// The sort key: the sequence number in the recording, or a value above all of them.
-    var place: (UInt64, UInt64) { (recorded?.sequence ?? .max, live?.sequence ?? 0) }
+    /// The sort key within a session: the time in the recording, then the numbers of the items.
+    var place: (Int64, UInt64, UInt64) {
+        (recorded?.at ?? after ?? .max, recorded?.sequence ?? .max, live?.sequence ?? 0)
+    }
 
     /// Returns whether it, or one that follows from it, belongs to one of the classes.
     public func isOf(_ classes: Set<Class>) -> Bool {
@@ -170,6 +181,7 @@ extension ReportRedactor {
             }
         }
         divergence.message = redacted(message: divergence.message)
+        if let title = divergence.subject?.title { divergence.subject?.title = redacted(message: title) }
         divergence.followed = divergence.followed.map(disclosed)
         return divergence
     }

@@ -26,8 +26,23 @@ public struct DivergenceBuilder {
     private let rules: NoiseRules
     private let parser: StanzaParser
 
-    /// Creates a builder; `bindings` contains the accounts.
-    public init(recorded: Texts, live: Texts, bindings: ValueBindings, rules: NoiseRules, parser: StanzaParser) {
+    /// The full JIDs of the compared sessions.
+    private let played: Set<String>
+
+    /// Creates a builder.
+    ///
+    /// - Parameters:
+    ///   - bindings: The accounts.
+    ///   - played: The full JIDs of the sessions on both sides: what concerns other clients is optional.
+    public init(
+        recorded: Texts,
+        live: Texts,
+        bindings: ValueBindings,
+        rules: NoiseRules,
+        played: Set<String> = [],
+        parser: StanzaParser
+    ) {
+        self.played = played
         self.recorded = recorded
         self.live = live
         self.bindings = bindings
@@ -47,6 +62,11 @@ public struct DivergenceBuilder {
             var bindings = self.bindings
             let comparison = StanzaComparison(recorded: form, live: liveForm, bindings: &bindings, rules: rules)
             divergence.differences = comparison.differences + collisions(comparison, finding.collisions)
+            if divergence.differences.isEmpty, let optional = comparison.optional.first {
+                divergence.setOptional(StanzaOption(optional.source))
+                divergence.message = "\(optional.path): \(divergence.message)"
+                return divergence
+            }
             if divergence.differences.isEmpty, !comparison.undecided.isEmpty {
                 divergence.code = .undecided
                 divergence.message = comparison.undecided.joined(separator: ", ")
@@ -62,6 +82,25 @@ public struct DivergenceBuilder {
         default: break
         }
         divergence.classify(form ?? liveForm)
+        let isRecorded = finding.recorded != nil
+        let account = (form ?? liveForm).flatMap { $0.to.flatMap { JID($0) } }
+        let stanzas = DivergenceSubject.Stanzas(
+            recorded: form,
+            live: liveForm,
+            request: read(finding.request, isRecorded ? recorded : live).1,
+            account: account,
+            isSent: (finding.recorded ?? finding.live)?.direction == .send,
+            address: { [bindings] in bindings.jid($0, .toRecorded) }
+        )
+        if isRecorded { divergence.asked = finding.request?.at }
+        divergence.subject = DivergenceSubject(divergence.code, stanzas, divergence.differences)
+        if finding.code == .missing || finding.code == .unexpected, let form = form ?? liveForm,
+            (finding.recorded ?? finding.live)?.direction == .recv,
+            let option = OptionalStanzas.option(form, rules, isPlayed: played.contains),
+            finding.code == .missing || option.isRepeatable
+        {
+            divergence.setOptional(option)
+        }
         return divergence
     }
 
@@ -103,6 +142,12 @@ public struct DivergenceBuilder {
 }
 
 extension Divergence {
+    /// Marks it as an option of the server, with the source.
+    mutating func setOptional(_ option: StanzaOption) {
+        divergenceClass = .optional
+        if let source = option.source { message = source }
+    }
+
     /// Sets the class according to the code, and to whether the item carries data that the server stores.
     public mutating func classify(_ form: StanzaForm?) {
         switch code {

@@ -64,6 +64,7 @@ public struct DivergenceReport: Sendable {
     /// The pairs of sessions, without their secrets.
     public private(set) var cases: [Case] = []
     private let redactor = ReportRedactor()
+    private var optionalElements: [OptionalElement: Int] = [:]
     /// Number of compared items of both sides; for scripts, the number of passed steps.
     public var compared = 0
     /// Number of items that cannot be compared: redacted, or recorded without XML.
@@ -95,8 +96,40 @@ public struct DivergenceReport: Sendable {
         for (kind, more) in times { self.times[kind, default: []] += more }
     }
 
-    /// Adds the latencies of another report.
-    public mutating func addTimes(of other: DivergenceReport) { add(times: other.times) }
+    /// Adds the latencies and the optional elements of another report.
+    public mutating func addFigures(of other: DivergenceReport) {
+        add(times: other.times)
+        add(other.optionalElements)
+    }
+
+    /// Adds the optional elements that only one of two stanzas had, with their numbers.
+    public mutating func add(_ elements: [OptionalElement: Int]) {
+        optionalElements.merge(elements, uniquingKeysWith: +)
+    }
+
+    /// The divergences by their causes: those that make the comparison fail first.
+    public var causes: [DivergenceCause] { DivergenceCause.causes(of: cases, failing: failingClasses) }
+
+    /// What the server did or left out although it may do so, one line each for people.
+    public var notes: [String] {
+        var counts: [(text: String, count: Int)] = []
+        var places: [String: Int] = [:]
+        for divergence in cases.flatMap(\.divergences) where divergence.divergenceClass == .optional {
+            let source = divergence.message.isEmpty ? "" : " (\(divergence.message))"
+            let text = (divergence.subject?.title ?? divergence.code.rawValue) + source
+            if let place = places[text] {
+                counts[place].count += 1
+            } else {
+                places[text] = counts.count
+                counts.append((text, 1))
+            }
+        }
+        for (element, count) in optionalElements.sorted(by: { ($0.key.path, $0.value) < ($1.key.path, $1.value) }) {
+            let verb = element.isMissing ? "is absent" : "was not recorded"
+            counts.append(("\(element.path) \(verb)\(element.source.map { " (\($0))" } ?? "")", count))
+        }
+        return counts.map { $0.count == 1 ? $0.text : "\($0.text), \($0.count) times" }
+    }
 
     /// Whether a divergence makes the comparison fail, or an omitted one may.
     public var hasFailed: Bool {
@@ -115,7 +148,7 @@ public struct DivergenceReport: Sendable {
 
     /// The last line: the amount compared and the result.
     public var summary: String {
-        let all = cases.flatMap(\.divergences)
+        let all = cases.flatMap(\.divergences).filter { $0.divergenceClass != .optional }
         let many = compared == 1 ? "" : "s"
         let counted = subject == .session ? "item\(many) compared" : "step\(many) passed"
         var text = "\(cases.count) \(subject.rawValue)\(cases.count == 1 ? "" : "s"), \(compared) \(counted): "
@@ -124,23 +157,25 @@ public struct DivergenceReport: Sendable {
         } else {
             text += counts(all)
         }
-        let followed = all.reduce(0) { $0 + $1.followed.count }
-        if followed > 0 { text += ", and \(followed) that \(followed == 1 ? "follows" : "follow") from them" }
+        let causes = causes.count
+        if causes > 0, causes < all.count || all.contains(where: { !$0.followed.isEmpty }) {
+            text += "; \(causes) \(causes == 1 ? "cause" : "causes")"
+        }
+        let notes = notes.count
+        if notes > 0 { text += "; \(notes) \(notes == 1 ? "note" : "notes")" }
         if omitted > 0 { text += "\(all.isEmpty ? "" : ", ")\(omitted) more not shown" }
         if undecided > 0 { text += "; \(undecided) items not decided: redacted, or recorded without XML" }
         return text
     }
 }
 
-// MARK: Text and HTML
+// MARK: Text
 extension DivergenceReport {
     /// The lines of the text form.
     public func lines(coloured: Bool) -> [String] {
         var lines: [String] = []
-        for entry in cases where !entry.divergences.isEmpty {
-            lines.append(LineBuffer.escaped("\(entry.name): \(counts(entry.divergences))"))
-            for divergence in entry.divergences { append(divergence, coloured, to: &lines) }
-        }
+        for cause in causes { append(cause, coloured, to: &lines) }
+        for note in notes { lines.append(LineBuffer.escaped("note: \(note)")) }
         lines.append(LineBuffer.escaped(summary))
         return lines
     }
@@ -155,14 +190,17 @@ extension DivergenceReport {
         }
     }
 
-    private func append(_ divergence: Divergence, _ coloured: Bool, to lines: inout [String]) {
+    func append(_ cause: DivergenceCause, _ coloured: Bool, to lines: inout [String]) {
+        let divergence = cause.first
         func paint(_ text: String, _ colour: Int) -> String {
             let text = LineBuffer.escaped(text)
             return coloured ? "\u{1B}[\(colour)m\(text)\u{1B}[0m" : text
         }
-        let head = "  \(Self.head(divergence))"
-        lines.append(coloured ? "\u{1B}[1m\(LineBuffer.escaped(head))\u{1B}[0m" : LineBuffer.escaped(head))
-        for difference in divergence.differences {
+        let title = LineBuffer.escaped(cause.title)
+        lines.append(coloured ? "\u{1B}[1m\(title)\u{1B}[0m" : title)
+        lines.append(LineBuffer.escaped("  \(Self.head(cause))"))
+        let hidden = divergence.differences.count - Self.mostDifferences
+        for difference in divergence.differences.prefix(Self.mostDifferences) {
             let values = [
                 difference.recorded.map { "\"\($0)\"" } ?? "absent", difference.live.map { "\"\($0)\"" } ?? "absent",
             ]
@@ -170,41 +208,59 @@ extension DivergenceReport {
                 paint("    \(difference.path): \(values.joined(separator: " → "))\(Self.remark(difference.reason))", 33)
             )
         }
+        if hidden > 0 { lines.append(paint("    and \(hidden) more", 33)) }
+        func paint(_ item: Divergence.Item, _ head: String, _ marks: DifferenceMarks, _ colour: Int) -> String {
+            guard coloured else { return LineBuffer.escaped(head + item.text) }
+            // The marked parts are shown in reverse video.
+            let text = marks.text(
+                item.text,
+                marked: { "\u{1B}[7m\(LineBuffer.escaped($0))\u{1B}[27m" },
+                plain: { LineBuffer.escaped($0) }
+            )
+            return "\u{1B}[\(colour)m\(LineBuffer.escaped(head))\(text)\u{1B}[0m"
+        }
         if let item = divergence.recorded, !item.text.isEmpty {
-            lines.append(paint("    - \(item.label("expected:")) \(item.text)", 31))
+            lines.append(paint(item, "    - \(item.label("expected:")) ", divergence.recordedMarks, 31))
         }
         if let item = divergence.live, !item.text.isEmpty {
-            lines.append(paint("    + \(item.label("received:")) \(item.text)", 32))
+            lines.append(paint(item, "    + \(item.label("received:")) ", divergence.liveMarks, 32))
         }
-        for consequence in divergence.followed.prefix(Self.mostFollowed) {
+        for consequence in cause.followed.prefix(Self.mostFollowed) {
             lines.append(paint("    → \(Self.line(consequence))", 2))
         }
-        let more = divergence.followed.count - Self.mostFollowed
+        let more = cause.followed.count - Self.mostFollowed
         if more > 0 { lines.append(paint("    → and \(more) more", 2)) }
     }
 
-    /// Returns a heading such as `changed (behaviour) RECV`, with place and details.
-    private static func head(_ divergence: Divergence) -> String {
+    /// Returns the line below the title: `changed (behaviour) RECV, 3 times in session 1 romeo@example.org/x and 2 more`.
+    static func head(_ cause: DivergenceCause) -> String {
+        let divergence = cause.first
         var head = "\(divergence.code.rawValue) (\(divergence.divergenceClass.rawValue))"
         if let direction = (divergence.recorded ?? divergence.live)?.direction {
             head += " \(direction == .send ? "SEND" : "RECV")"
         }
         if let step = divergence.scriptStep { head += " \(step.file):\(step.line)" }
-        if !divergence.message.isEmpty { head += ": \(divergence.message)" }
+        if cause.count > 1 { head += ", \(cause.count) times" }
+        if let session = cause.sessions.first {
+            head += cause.count > 1 ? " in \(session)" : ", \(session)"
+            if cause.sessions.count > 1 { head += " and \(cause.sessions.count - 1) more" }
+        }
+        if !divergence.message.isEmpty, divergence.message != cause.title { head += ": \(divergence.message)" }
         if divergence.consequences > 0 {
             head += " (and \(divergence.consequences) \(divergence.consequences == 1 ? "answer" : "answers") to it)"
         }
         return head
     }
 
+    /// Maximum number of differences of an item shown in the text form.
+    private static let mostDifferences = 8
     /// Maximum number of consequences shown in the text form.
-    private static let mostFollowed = 10
+    private static let mostFollowed = 3
 
-    /// Returns a consequence as one line: `missing #12 <iq …/>`.
-    private static func line(_ divergence: Divergence) -> String {
+    /// Returns a consequence as one line: `#12 no presence from romeo@example.org`.
+    static func line(_ divergence: Divergence) -> String {
         let item = divergence.recorded ?? divergence.live
-        return [divergence.code.rawValue, item.map { "#\($0.sequence) \($0.text)" } ?? "", divergence.message]
-            .filter { !$0.isEmpty }.joined(separator: " ")
+        return [item.map { "#\($0.sequence)" } ?? "", divergence.title].filter { !$0.isEmpty }.joined(separator: " ")
     }
 
     private static func remark(_ reason: ValueDifference.Reason) -> String {
@@ -215,224 +271,9 @@ extension DivergenceReport {
         case .value, .missing, .unexpected, .name: ""
         }
     }
-
-    /// Returns the report as a self-contained page.
-    public func html() -> String {
-        var page = """
-            <!DOCTYPE html>
-            <html lang="en"><head><meta charset="utf-8"><title>xmpptap \(Self.escaped(command))</title>
-            <style>
-            html { color-scheme: light dark; font: 14px/1.45 system-ui, sans-serif; }
-            body { max-width: 90rem; margin: 1rem auto; padding: 0 1rem; }
-            pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .2rem 0; padding: .3rem; }
-            .r { background: color-mix(in srgb, #c22 12%, transparent); }
-            .l { background: color-mix(in srgb, #2a2 12%, transparent); }
-            .sides { display: grid; grid-template-columns: 1fr 1fr; gap: .5rem; }
-            h3 { font-size: 1rem; margin: 1rem 0 .2rem; } code { overflow-wrap: anywhere; }
-            </style></head><body>
-            <h1>xmpptap \(Self.escaped(command))</h1>
-            <p>\(Self.escaped(recorded)) and \(Self.escaped(live))</p>
-            <p><strong>\(Self.escaped(summary))</strong></p>
-
-            """
-        for error in errors { page += "<p class=\"r\">\(Self.escaped(error))</p>\n" }
-        for entry in cases where !entry.divergences.isEmpty {
-            page += "<h2>\(Self.escaped(entry.name))</h2>\n"
-            for divergence in entry.divergences {
-                page += "<h3>\(Self.escaped(Self.head(divergence)))</h3>\n"
-                if !divergence.differences.isEmpty {
-                    page += "<ul>"
-                    for difference in divergence.differences {
-                        page += "<li><code>\(Self.escaped(difference.path))</code>: "
-                        page += "<code class=\"r\">\(Self.escaped(difference.recorded ?? "absent"))</code> → "
-                        page += "<code class=\"l\">\(Self.escaped(difference.live ?? "absent"))</code></li>"
-                    }
-                    page += "</ul>\n"
-                }
-                page += "<div class=\"sides\">"
-                page +=
-                    "<pre class=\"r\">\(Self.escaped(divergence.recorded.map { Self.titled($0, "expected") } ?? ""))</pre>"
-                page +=
-                    "<pre class=\"l\">\(Self.escaped(divergence.live.map { Self.titled($0, "received") } ?? ""))</pre></div>\n"
-                guard !divergence.followed.isEmpty else { continue }
-                page += "<p>What followed from it:</p>\n<ul>"
-                for consequence in divergence.followed {
-                    page += "<li><code>\(Self.escaped(Self.line(consequence)))</code></li>"
-                }
-                page += "</ul>\n"
-            }
-        }
-        return page + "</body></html>\n"
-    }
-
-    private static func titled(_ item: Divergence.Item, _ word: String) -> String {
-        "\(item.label(word))\n\(item.text)"
-    }
 }
 
 extension Divergence.Item {
     /// Returns the number of the record, or `word` for a stanza of a script, which has none.
-    fileprivate func label(_ word: String) -> String { sequence > 0 || session > 0 ? "#\(sequence)" : word }
-}
-
-// MARK: JSON and JUnit
-extension DivergenceReport {
-    /// Returns the report as one JSON object.
-    public func json() -> String {
-        LineBuffer.object { json in
-            json.field("command", command)
-            json.field("recorded", recorded)
-            json.field("live", live)
-            json.field("failed", hasFailed)
-            json.field("compared", compared)
-            json.field("undecided", undecided)
-            json.field("omitted", omitted)
-            if !errors.isEmpty {
-                json.field("errors")
-                json.openArray()
-                for error in errors {
-                    json.separate()
-                    json.appendJSONString(error)
-                }
-                json.closeArray()
-            }
-            if !latencies.isEmpty { Self.write(latencies, to: &json) }
-            json.field(named: "\(subject.rawValue)s")
-            json.openArray()
-            for entry in cases {
-                json.openObject()
-                json.field("name", entry.name)
-                json.field("divergences")
-                json.openArray()
-                for divergence in entry.divergences {
-                    Self.write(divergence, to: &json)
-                }
-                json.closeArray()
-                json.closeObject()
-            }
-            json.closeArray()
-        }
-    }
-
-    private static func write(_ latencies: [Latencies], to json: inout LineBuffer) {
-        json.field("latencies")
-        json.openArray()
-        for entry in latencies {
-            json.openObject()
-            json.field("kind", entry.kind)
-            json.field("count", entry.count)
-            for percentile in entry.percentiles {
-                json.field(named: "p\(percentile.share)")
-                json.append(seconds: percentile.nanoseconds)
-            }
-            json.field("most", seconds: entry.most)
-            json.closeObject()
-        }
-        json.closeArray()
-    }
-
-    private static func write(_ divergence: Divergence, to json: inout LineBuffer) {
-        json.openObject()
-        if let step = divergence.scriptStep {
-            json.field("file", step.file)
-            json.field("line", step.line)
-        }
-        json.field("class", divergence.divergenceClass.rawValue)
-        json.field("code", divergence.code.rawValue)
-        if !divergence.message.isEmpty { json.field("message", divergence.message) }
-        if divergence.consequences > 0 { json.field("consequences", divergence.consequences) }
-        json.field("differences")
-        json.openArray()
-        for difference in divergence.differences {
-            json.openObject()
-            json.field("path", difference.path)
-            json.field("reason", difference.reason.rawValue)
-            if let value = difference.recorded { json.field("recorded", value) }
-            if let value = difference.live { json.field("live", value) }
-            json.closeObject()
-        }
-        json.closeArray()
-        if let item = divergence.recorded {
-            json.field("recorded")
-            write(item, to: &json)
-        }
-        if let item = divergence.live {
-            json.field("live")
-            write(item, to: &json)
-        }
-        if !divergence.followed.isEmpty {
-            json.field("followed")
-            json.openArray()
-            for consequence in divergence.followed { write(consequence, to: &json) }
-            json.closeArray()
-        }
-        json.closeObject()
-    }
-
-    private static func write(_ item: Divergence.Item, to json: inout LineBuffer) {
-        json.openObject()
-        if item.session > 0 || item.sequence > 0 {
-            json.field("session", item.session)
-            json.field("sequence", item.sequence)
-            json.field("monotonic", seconds: item.at)
-        }
-        if let direction = item.direction { json.field("direction", literal: direction.name) }
-        json.field("xml", item.text)
-        json.closeObject()
-    }
-
-    /// Returns the report as JUnit XML: one suite with a test for each pair of sessions. Only divergences that make the
-    /// comparison fail are failures; others appear in the output of the test.
-    public func junit() -> String {
-        var failures = cases.count { $0.divergences.contains { $0.isOf(failingClasses) } }
-        if omittedMayFail { failures += 1 }
-        var xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-        xml += "<testsuites><testsuite name=\"\(Self.escaped("xmpptap \(command) \(recorded) \(live)"))\" "
-        let tests = cases.count + (omittedMayFail ? 1 : 0) + errors.count
-        xml += "tests=\"\(tests)\" failures=\"\(failures)\" errors=\"\(errors.count)\">\n"
-        for error in errors {
-            xml += "<testcase classname=\"\(Self.escaped(command))\" name=\"set-up\">"
-            xml += "<error type=\"set-up\" message=\"\(Self.escaped(error))\"></error></testcase>\n"
-        }
-        for entry in cases {
-            xml += "<testcase classname=\"\(Self.escaped(command))\" name=\"\(Self.escaped(entry.name))\">"
-            let failing = entry.divergences.filter { $0.isOf(failingClasses) }
-            let others = entry.divergences.filter { !$0.isOf(failingClasses) }
-            if let first = failing.first {
-                xml += "<failure type=\"\(first.code.rawValue)\" message=\"\(Self.escaped(counts(failing)))\">"
-                xml += "\(Self.escaped(text(failing)))</failure>"
-            }
-            if !others.isEmpty { xml += "<system-out>\(Self.escaped(text(others)))</system-out>" }
-            xml += "</testcase>\n"
-        }
-        if omittedMayFail {
-            xml += "<testcase classname=\"\(Self.escaped(command))\" name=\"not shown\">"
-            xml += "<failure type=\"omitted\" message=\"\(omitted) more not shown\"></failure></testcase>\n"
-        }
-        return xml + "<system-out>\(Self.escaped(summary))</system-out></testsuite></testsuites>\n"
-    }
-
-    private func text(_ divergences: [Divergence]) -> String {
-        var lines: [String] = []
-        for divergence in divergences { append(divergence, false, to: &lines) }
-        return lines.joined(separator: "\n")
-    }
-
-    /// Escapes text for XML and HTML; characters that neither allows become U+FFFD.
-    private static func escaped(_ text: String) -> String {
-        var result = ""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "&": result += "&amp;"
-            case "<": result += "&lt;"
-            case ">": result += "&gt;"
-            case "\"": result += "&quot;"
-            case "\t", "\n": result.unicodeScalars.append(scalar)
-            case _ where scalar.value < 0x20 || scalar.value == 0x7F || scalar.value & 0xFFFE == 0xFFFE:
-                result += "\u{FFFD}"
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result
-    }
+    func label(_ word: String) -> String { sequence > 0 || session > 0 ? "#\(sequence)" : word }
 }

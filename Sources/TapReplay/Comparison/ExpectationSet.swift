@@ -375,13 +375,15 @@ public struct ExpectationSet<Item: Expectable> {
         var missing = expected.indices.filter { expected[$0].isWaiting }
         for finding in findings { body(finding) }
         findings = []
-        pair(&missing, body) { item, lane in
-            guard case .ordered(let key) = lane else { return nil }
-            return key
-        }
         let levels = missing.reduce(0) { max($0, expected[$1].item.likeness.count) }
         for level in 0..<levels {
             pair(&missing, body) { item, _ in level < item.likeness.count ? item.likeness[level] : nil }
+            // The place in an ordered lane counts less than an equal head, and more than other likeness.
+            guard level == 0 else { continue }
+            pair(&missing, body) { item, lane in
+                guard case .ordered(let key) = lane else { return nil }
+                return key
+            }
         }
         for number in missing { body(.missing(expected[number].item)) }
         for (item, _, _) in unexpected { body(.unexpected(item)) }

@@ -19,8 +19,10 @@ public final class RecordedDigests: @unchecked Sendable {
         let firstValue: UInt32
         let valueCount: UInt16
         let role: Role
-        /// A hash of its name and direction.
-        let kind: UInt32
+        /// A hash of its name, its direction and its sender; of an optional stanza also of its payload.
+        let loose: UInt32
+        /// A hash of its optional elements; 0 if it has none.
+        let optional: UInt32
         let direction: Direction
         let isUndecided: Bool
         /// Index of the request that it answers; -1 for other items.
@@ -129,7 +131,7 @@ public final class RecordedDigests: @unchecked Sendable {
 
     private func add(_ element: Element, _ record: Record, _ direction: Direction) {
         let digest = digester.digest(element)
-        let heads = StanzaHeads(element, digester.names)
+        let heads = StanzaHeads(element, digester.names, digester.rules, isOfServer: direction == .recv)
         let side: UInt64 = direction == .send ? 12 : 13
         var pair: UInt64 = 0
         var id: UInt64 = 0
@@ -159,7 +161,10 @@ public final class RecordedDigests: @unchecked Sendable {
                 firstValue: UInt32(truncatingIfNeeded: session.values.count),
                 valueCount: UInt16(clamping: digester.values.count),
                 role: role,
-                kind: UInt32(truncatingIfNeeded: Hash.mix(heads.kind, side)),
+                loose: UInt32(
+                    truncatingIfNeeded: Hash.mix(heads.isOptional ? heads.contentOfSender : heads.loose, side)
+                ),
+                optional: UInt32(truncatingIfNeeded: digest.optional),
                 direction: direction,
                 isUndecided: digest.isUndecided,
                 request: request

@@ -23,6 +23,9 @@ public struct RecordingDifference: Sendable {
         public var recorded: Place?
         /// The live item; nil if there is none.
         public var live: Place?
+        /// The request that both answer, on the recorded side unless only the live one has an answer; nil for other
+        /// items, or without a request.
+        public var request: Place?
         /// Number of answers that are missing or unexpected because of this finding.
         public var consequences = 0
         /// How long both answers took in nanoseconds; only for ``Divergence/Code/slower``.
@@ -92,7 +95,8 @@ private struct DigestItem: Expectable {
     let fine: UInt64
     /// The shape of the answer to a request; 0 if there is none.
     let preference: UInt64
-    let kind: UInt32
+    let loose: UInt32
+    let optional: UInt32
     let index: Int32
     let firstValue: UInt32
     let valueCount: UInt16
@@ -102,7 +106,8 @@ private struct DigestItem: Expectable {
         self.index = Int32(truncatingIfNeeded: index)
         shape = item.shape
         fine = item.likeness
-        kind = item.kind
+        loose = item.loose
+        optional = item.optional
         firstValue = item.firstValue
         valueCount = item.valueCount
     }
@@ -114,11 +119,13 @@ private struct DigestItem: Expectable {
         return made.reduce(0) { $0 + ($1.0 == $1.1 ? 1 : literallyDifferent) }
     }
 
-    var likeness: [UInt64] { [fine, UInt64(kind)] }
+    var likeness: [UInt64] { [fine, UInt64(loose)] }
     var values: Range<Int> { Int(firstValue)..<Int(firstValue) + Int(valueCount) }
 
     static func agree(recorded: DigestItem, live: DigestItem, _ context: inout Context) -> Bool {
         guard recorded.shape == live.shape, recorded.valueCount == live.valueCount else { return false }
+        // Items of which each has some of the optional elements are compared when they are read again.
+        guard recorded.optional == 0 || live.optional == 0 || recorded.optional == live.optional else { return false }
         guard collisions(recorded, live, context, most: 1).isEmpty else { return false }
         let count = context.bindings.count
         for (one, other) in zip(recorded.values, live.values) {
@@ -284,6 +291,8 @@ private struct PairComparison {
             consequences: (one < 0 ? liveConsequences[other] : consequences[one]) ?? 0,
             collisions: Array(collisions[first..<(first + Int(difference.collisionCount))])
         )
+        let request = one < 0 ? live.items[Int(other)].request : recorded.items[Int(one)].request
+        if request >= 0 { finding.request = place(request, isRecorded: one >= 0) }
         if difference.code == .slower { finding.roundTrips = roundTrips(one, other) }
         return finding
     }

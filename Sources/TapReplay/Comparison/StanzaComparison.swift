@@ -38,6 +38,20 @@ public struct ValueDifference: Sendable, Hashable {
     }
 }
 
+/// An optional element that only one of two stanzas has.
+public struct OptionalElement: Sendable, Hashable {
+    /// The path, written as a ``Locator``.
+    public let path: String
+    /// Whether the live stanza lacks it; otherwise the recorded one does.
+    public let isMissing: Bool
+    /// The source of the rule that makes it optional; nil if the rule names none.
+    public let source: String?
+
+    init(path: String, isMissing: Bool, _ source: String?) {
+        (self.path, self.isMissing, self.source) = (path, isMissing, source)
+    }
+}
+
 /// Compares two items by meaning: ids, resources and other volatile values need not be equal, but must correspond
 /// consistently.
 public struct StanzaComparison {
@@ -45,6 +59,8 @@ public struct StanzaComparison {
     public private(set) var differences: [ValueDifference] = []
     /// Paths at which a redacted value prevents the comparison.
     public private(set) var undecided: [String] = []
+    /// Optional elements that only one of the items has.
+    public private(set) var optional: [OptionalElement] = []
 
     /// The volatile values that were bound, with their paths.
     private(set) var bound: [(path: String, recorded: String, live: String, valueClass: ValueClass)] = []
@@ -112,6 +128,7 @@ public struct StanzaComparison {
         case .ignore, .present: return
         default: break
         }
+        let occurrence = rules.occurrence(found)
         compareAttributes(recorded, live, place, nickname)
         guard recordedPath.count < StanzaForm.deepest else { return }
         let rule = rules.action(for: NoiseRules.textTarget, found)?.1
@@ -123,11 +140,11 @@ public struct StanzaComparison {
                     ? differ(place.ofText, nil, live.text, .unexpected)
                     : differ(place.ofText, recorded.text, nil, .missing)
             }
-            compareChildren(recorded, live, place)
+            compareChildren(recorded, live, place, occurrence)
         case _ where recorded.isElementOnly != live.isElementOnly && !(recorded.isEmpty || live.isEmpty),
             _ where recorded.firstChild != nil && !recorded.isElementOnly:
             compareMixed(recorded, live, place, rule)
-        default: compareChildren(recorded, live, place)
+        default: compareChildren(recorded, live, place, occurrence)
         }
     }
 
@@ -212,11 +229,13 @@ public struct StanzaComparison {
         case .bind(.itemID) where recorded.contains("@"): compareAddresses(recorded, live, path)
         case .bind(let valueClass): bind(recorded, live, valueClass, path)
         case .bindSuffix(let valueClass):
+            if bindings.live(for: recorded, valueClass) == live { return }
             guard let mark = recorded.lastIndex(of: "#"), let other = live.lastIndex(of: "#"),
                 recorded[...mark] == live[...other]
             else { return compareLiterals(recorded, live, path) }
             bind(String(recorded[mark...].dropFirst()), String(live[other...].dropFirst()), valueClass, path)
         case .address: compareAddresses(recorded, live, path)
+        case .occurs: compareLiterals(recorded, live, path)
         }
     }
 
@@ -288,12 +307,19 @@ public struct StanzaComparison {
         let number: Int?
         /// Its name, and the attribute value that identifies it among its siblings.
         let key: [String]
+        /// The rule that makes it optional; nil if it is not.
+        let optional: NoiseRules.Rule?
         var isPaired = false
     }
 
-    private mutating func compareChildren(_ recorded: Element, _ live: Element, _ place: PlacePath) {
-        var ours = Self.children(of: recorded, recordedPath, &recordedDigester)
-        var theirs = Self.children(of: live, livePath, &liveDigester)
+    private mutating func compareChildren(
+        _ recorded: Element,
+        _ live: Element,
+        _ place: PlacePath,
+        _ occurrence: NoiseRules.Occurrence?
+    ) {
+        var ours = Self.children(of: recorded, recordedPath, rules, &recordedDigester)
+        var theirs = Self.children(of: live, livePath, rules, &liveDigester)
         // Equal children are paired first, wherever they are; then those with the same key; then those with the same
         // name.
         var pairs: [(Int, Int)] = []
@@ -309,7 +335,7 @@ public struct StanzaComparison {
                 pairs.append((index, other))
             }
         }
-        if !recorded.hasOrderedChildren {
+        if !recorded.hasOrderedChildren || occurrence == .anyOrder {
             pair { $0.shape }
             pair { $0.key }
         }
@@ -319,16 +345,29 @@ public struct StanzaComparison {
             compare(child.element, theirs[other].element, at: place.child(child.element, number: child.number))
         }
         for child in ours where !child.isPaired {
+            if let rule = child.optional {
+                optional.append(OptionalElement(path: place.child(child.element).text, isMissing: true, rule.source))
+                continue
+            }
             let path = place.child(child.element, number: child.number).text
             differ(path, StanzaForm(child.element).text, nil, .missing)
         }
         for child in theirs where !child.isPaired {
+            if let rule = child.optional {
+                optional.append(OptionalElement(path: place.child(child.element).text, isMissing: false, rule.source))
+                continue
+            }
             let path = place.child(child.element, number: child.number).text
             differ(path, nil, StanzaForm(child.element).text, .unexpected)
         }
     }
 
-    private static func children(of element: Element, _ path: [Element], _ digester: inout StanzaDigester) -> [Child] {
+    private static func children(
+        of element: Element,
+        _ path: [Element],
+        _ rules: NoiseRules,
+        _ digester: inout StanzaDigester
+    ) -> [Child] {
         var counts: [[String]: Int] = [:]
         var children: [Child] = []
         let all = element.children
@@ -347,7 +386,8 @@ public struct StanzaComparison {
                     element: child,
                     shape: shape,
                     number: totals[name] == 1 ? nil : counts[name],
-                    key: name + identity.prefix(1)
+                    key: name + identity.prefix(1),
+                    optional: rules.optional(child, in: path)
                 )
             )
         }
@@ -360,7 +400,7 @@ extension NoiseRules.Action {
     fileprivate var leavesOutText: Bool {
         switch self {
         case .ignore, .present: true
-        case .matches, .number, .bind, .bindSuffix, .follow, .address: false
+        case .matches, .number, .bind, .bindSuffix, .follow, .address, .occurs: false
         }
     }
 }

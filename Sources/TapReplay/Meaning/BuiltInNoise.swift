@@ -93,6 +93,24 @@ enum BuiltInNoise {
         **/{urn:xmpp:omemo:2}encrypted/* ignore
         **/{urn:xmpp:omemo:2}bundle/* ignore
         **/{urn:xmpp:omemo:2}device/@id bind token
+        # Requests that a server may send or not, as often as it likes; a client answers each (RFC 6120 §8.2.3).
+        iq[@type=get][{http://jabber.org/protocol/disco#info}query] any number # XEP-0115 §5: of unknown capabilities
+        iq[@type=get][{http://jabber.org/protocol/disco#items}query] any number # XEP-0030 §4
+        iq[@type=get][{urn:xmpp:ping}ping] any number # XEP-0199 §4.1
+        iq[@type=get][{jabber:iq:version}query] any number # XEP-0092 §3
+        iq[@type=get][{urn:xmpp:time}time] any number # XEP-0202 §2
+        iq[@type=get][{jabber:iq:time}query] any number # XEP-0090 §2
+        iq[@type=get][{jabber:iq:last}query] any number # XEP-0012 §5
+        # What a server may add to a stanza.
+        message/{urn:xmpp:delay}delay may be absent # XEP-0203 §2
+        presence/{urn:xmpp:delay}delay may be absent # XEP-0203 §2
+        message/{jabber:x:delay}x may be absent # XEP-0091 §2
+        presence/{jabber:x:delay}x may be absent # XEP-0091 §2
+        **/{urn:xmpp:sid:0}stanza-id may be absent # XEP-0359 §3
+        **/{urn:xmpp:mam:tmp}archived may be absent # XEP-0313, version 0.2
+        # The reason of a closed connection; a client's own unavailable presence has the id that the client gave it.
+        presence[@type=unavailable][not(@id)]/status may be absent # RFC 6121 §4.5.2
+        presence[@type=unavailable][not(@id)]/status/text() ignore
         """
 
     static let rules: [NoiseRules.Rule] = {

@@ -7,6 +7,9 @@ internal import XMPPCore
 /// stream's content namespace, a step after `**` in any, and other steps in the namespace of the step before. The path
 /// ends with `@NAME` for an attribute (with `{URI}` or `xml:` if it has a namespace), with `text()`, or with the
 /// element itself.
+///
+/// Conditions in brackets after the first step select stanzas, as in XPath: `[@type=get]` by the value of an attribute,
+/// `[not(@id)]` by a missing attribute, `[{URI}query]` by a child element.
 public struct Locator: Sendable, Hashable {
     enum Name: Sendable, Hashable {
         case any
@@ -31,8 +34,17 @@ public struct Locator: Sendable, Hashable {
         case text
     }
 
+    /// A condition for the stanza.
+    enum Condition: Sendable, Hashable {
+        case attribute(name: [UInt8], value: [UInt8])
+        case missingAttribute([UInt8])
+        case child(Space, Name)
+    }
+
     let steps: [Step]
     let target: Target
+    /// The conditions for the stanza; all must hold.
+    let conditions: [Condition]
     /// The text as it was written.
     public let text: String
 
@@ -48,11 +60,30 @@ public struct Locator: Sendable, Hashable {
     public init(_ text: String) throws(Fault) {
         var reader = Reader(text: Array(text.utf8))
         (steps, target) = try reader.read()
+        conditions = reader.conditions
         self.text = text
     }
 
+    /// Whether the path is a single step, which selects whole stanzas.
+    var isOfStanza: Bool { steps.count == 1 && target == .element }
+
     /// Returns whether `path`, which starts with the stanza, leads to this place.
-    func matches(_ path: [Element]) -> Bool { Self.matches(steps[...], path[...]) }
+    func matches(_ path: [Element]) -> Bool {
+        guard Self.matches(steps[...], path[...]) else { return false }
+        guard let stanza = path.first, !conditions.isEmpty else { return true }
+        return conditions.allSatisfy { Self.holds($0, stanza) }
+    }
+
+    private static func holds(_ condition: Condition, _ stanza: Element) -> Bool {
+        func value(_ name: [UInt8]) -> String? {
+            stanza.attributes.first { $0.namespaceURI.isEmpty && $0.name.utf8.elementsEqual(name) }?.value
+        }
+        switch condition {
+        case .attribute(let name, let wanted): return value(name)?.utf8.elementsEqual(wanted) == true
+        case .missingAttribute(let name): return value(name) == nil
+        case .child(let space, let name): return stanza.children.contains { matches($0, space, name) }
+        }
+    }
 
     private static func matches(_ steps: ArraySlice<Step>, _ path: ArraySlice<Element>) -> Bool {
         guard let step = steps.last else { return path.isEmpty }
@@ -91,6 +122,9 @@ extension Locator {
     private struct Reader {
         let text: [UInt8]
         var index = 0
+        private(set) var conditions: [Condition] = []
+
+        init(text: [UInt8]) { self.text = text }
 
         mutating func read() throws(Fault) -> ([Step], Target) {
             var steps: [Step] = []
@@ -123,12 +157,51 @@ extension Locator {
                         .element(isAny && uri == nil && steps.isEmpty ? .content : space, isAny ? .any : .one(name))
                     )
                 }
+                try readConditions(isFirst: steps.count == 1)
                 guard index < text.count else {
                     if steps.last == .depth { throw fault("an element after \"**\"", at: index) }
                     return (steps, .element)
                 }
                 index += 1
             }
+        }
+
+        /// Reads the conditions at this position; only the first step can have some.
+        private mutating func readConditions(isFirst: Bool) throws(Fault) {
+            while index < text.count, text[index] == UInt8(ascii: "[") {
+                guard isFirst else { throw fault("a condition only after the first step", at: index) }
+                index += 1
+                conditions.append(try condition())
+                guard index < text.count, text[index] == UInt8(ascii: "]") else { throw fault("\"]\"", at: index) }
+                index += 1
+            }
+            guard index == text.count || text[index] == UInt8(ascii: "/") else { throw fault("\"/\"", at: index) }
+        }
+
+        private mutating func condition() throws(Fault) -> Condition {
+            let start = index
+            if text[index...].starts(with: "not(@".utf8) {
+                index += "not(@".utf8.count
+                let name = word(endingAt: ")]")
+                guard !name.isEmpty, index < text.count, text[index] == UInt8(ascii: ")") else {
+                    throw fault("not(@NAME)", at: start)
+                }
+                index += 1
+                return .missingAttribute(name)
+            }
+            guard index < text.count, text[index] == UInt8(ascii: "@") else {
+                let space = try self.uri().map { $0.isEmpty ? Space.any : .one(NamespaceKey(uri: $0)) } ?? .content
+                let name = word(endingAt: "]")
+                guard !name.isEmpty else { throw fault("@NAME=VALUE, not(@NAME) or a child element", at: start) }
+                return .child(space, name.elementsEqual("*".utf8) ? .any : .one(name))
+            }
+            index += 1
+            let name = word(endingAt: "=]")
+            guard !name.isEmpty, index < text.count, text[index] == UInt8(ascii: "=") else {
+                throw fault("@NAME=VALUE", at: start)
+            }
+            index += 1
+            return .attribute(name: name, value: word(endingAt: "]"))
         }
 
         private mutating func attribute() throws(Fault) -> Target {
@@ -153,9 +226,10 @@ extension Locator {
             return Array(text[index + 1..<end])
         }
 
-        /// Reads up to the next slash.
-        private mutating func word() -> [UInt8] {
-            let end = text[index...].firstIndex(of: UInt8(ascii: "/")) ?? text.count
+        /// Reads up to one of the given characters, or to the end.
+        private mutating func word(endingAt ends: StaticString = "/[") -> [UInt8] {
+            let ends = ends.description.utf8
+            let end = text[index...].firstIndex { ends.contains($0) } ?? text.count
             defer { index = end }
             return Array(text[index..<end])
         }

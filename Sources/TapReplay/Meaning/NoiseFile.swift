@@ -73,6 +73,14 @@ public enum NoiseFile {
                 throw LineFault(column: column(argument), message: "expected the end of the line after \(name)")
             }
         }
+        if let occurrence = try occurrence(name, argument, column) {
+            guard locator.target == .element else {
+                throw LineFault(column: column(name), message: "\(occurrence.rawValue) needs a place that ends in an element")
+            }
+            let rest = argument.drop { $0 != "#" }.dropFirst()
+            let source = rest.drop(while: isSpace)
+            return NoiseRules.Rule(locator, .occurs(occurrence), source: source.isEmpty ? nil : String(source))
+        }
         switch name {
         case "ignore":
             try end()
@@ -115,9 +123,25 @@ public enum NoiseFile {
         default:
             throw LineFault(
                 column: column(name),
-                message: "expected ignore, present, regex, number, bind, bind-suffix, follow or jid"
+                message: "expected ignore, present, regex, number, bind, bind-suffix, follow, jid, may be absent, "
+                    + "any number or any order"
             )
         }
+    }
+
+    /// Parses `may be absent`, `any number` or `any order`, with its words separated by blanks; nil for another action.
+    private static func occurrence(
+        _ first: Substring,
+        _ argument: Substring,
+        _ column: (Substring) -> Int
+    ) throws(LineFault) -> NoiseRules.Occurrence? {
+        guard first == "may" || first == "any" else { return nil }
+        let words = argument.prefix { $0 != "#" }.split(whereSeparator: \.isWhitespace)
+        let text = ([first] + words).joined(separator: " ")
+        guard let occurrence = NoiseRules.Occurrence(rawValue: text) else {
+            throw LineFault(column: column(first), message: "expected may be absent, any number or any order")
+        }
+        return occurrence
     }
 
     /// Formats rules, one per line.
@@ -136,6 +160,7 @@ extension NoiseRules.Rule: CustomStringConvertible {
         case .follow(let valueClass): "\(locator.text) follow \(valueClass.rawValue)"
         case .bindSuffix(let valueClass): "\(locator.text) bind-suffix \(valueClass.rawValue)"
         case .address: "\(locator.text) jid"
+        case .occurs(let occurrence): "\(locator.text) \(occurrence.rawValue)\(source.map { " # \($0)" } ?? "")"
         }
     }
 }

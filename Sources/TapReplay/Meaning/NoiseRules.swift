@@ -12,6 +12,8 @@ internal import XMPPCore
 ///     iq/{urn:example:load}load/@value number ± 0.5
 ///     message/{urn:example:trace}trace ignore
 ///     **/{urn:example:ticket}ticket/@id bind token
+///     message/{urn:example:trace}trace may be absent
+///     iq[@type=get][{urn:example:poll}query] any number
 public struct NoiseRules: Sendable {
     /// The action for a value or element.
     public enum Action: Sendable {
@@ -31,6 +33,18 @@ public struct NoiseRules: Sendable {
         case bindSuffix(ValueClass)
         /// A JID: account and domain are mapped, the resource differs between sessions.
         case address
+        /// How often, and in which order, an element may occur.
+        case occurs(Occurrence)
+    }
+
+    /// How often, and in which order, an element of a stanza may occur; or a stanza of the server that is no answer.
+    public enum Occurrence: String, Sendable, Hashable, CaseIterable {
+        /// It is optional.
+        case mayBeAbsent = "may be absent"
+        /// It is optional, and may occur more often than recorded.
+        case anyNumber = "any number"
+        /// Its position among the stanzas of its sender does not matter; within a stanza, the order of its children.
+        case anyOrder = "any order"
     }
 
     /// A regular expression with its text.
@@ -54,12 +68,24 @@ public struct NoiseRules: Sendable {
         public let locator: Locator
         /// The action.
         public let action: Action
+        /// The source of the rule, such as `XEP-0199 §4.1`: the comment at the end of its line; nil without one.
+        public let source: String?
 
         /// Creates a rule.
-        public init(_ locator: Locator, _ action: Action) {
+        public init(_ locator: Locator, _ action: Action, source: String? = nil) {
             self.locator = locator
             self.action = action
+            self.source = source
         }
+    }
+
+    /// The occurrence rules for a stanza.
+    struct Occurrences {
+        var mayBeAbsent = false
+        var isAnyNumber = false
+        var isAnyOrder = false
+        /// The source of the first rule for the number.
+        var source: String?
     }
 
     /// The rules in order; the first rule for a place applies.
@@ -90,21 +116,37 @@ public struct NoiseRules: Sendable {
 
     static let elementTarget: UInt64 = 1
     static let textTarget: UInt64 = 2
+    static let occurrenceTarget: UInt64 = 3
+
+    /// Whether elements in a namespace may be optional, by the namespace.
+    private var hasOptional = [Bool](repeating: false, count: 256)
+    /// Whether a rule frees the order of stanzas.
+    private(set) var hasAnyOrder = false
+    /// Number of rules of noise files; the built-in ones follow.
+    private let ownCount: Int
 
     /// Creates rules from those of noise files, followed by the built-in ones.
     public init(_ own: [Rule] = []) {
+        ownCount = own.count
         for rule in own + BuiltInNoise.rules { add(rule) }
     }
 
     private mutating func add(_ rule: Rule) {
         let index = rules.count
         rules.append(rule)
-        targets.append(Self.key(rule.locator.target))
+        if case .occurs(let occurrence) = rule.action {
+            targets.append(Self.occurrenceTarget)
+            if occurrence == .anyOrder, rule.locator.isOfStanza { hasAnyOrder = true }
+            if !rule.locator.isOfStanza { noteOptional(rule.locator.lastNamespace) }
+        } else {
+            targets.append(Self.key(rule.locator.target))
+        }
         var name: UInt64 = 0
         var reach = Candidate.Reach.path
         if case .element(let space, .one(let bytes)) = rule.locator.steps.last {
             name = Hash.of(bytes.span, seed: Hash.nameSeed)
             switch (space, rule.locator.steps.count) {
+            case _ where !rule.locator.conditions.isEmpty: break
             case (.content, 1): reach = .stanza
             case (.one(let key), 2)
             where rule.locator.steps[0] == .depth && key.namespace != .other && key.namespace != .client:
@@ -117,6 +159,14 @@ public struct NoiseRules: Sendable {
         case .content: byNamespace[Int(Namespace.client.rawValue)].append(candidate)
         case .one(let key) where key.namespace != .other: byNamespace[Int(key.namespace.rawValue)].append(candidate)
         case .one, .any: anywhere.append(candidate)
+        }
+    }
+
+    private mutating func noteOptional(_ space: Locator.Space) {
+        switch space {
+        case .content: hasOptional[Int(Namespace.client.rawValue)] = true
+        case .one(let key): hasOptional[Int(key.namespace.rawValue)] = true
+        case .any: hasOptional = hasOptional.map { _ in true }
         }
     }
 
@@ -172,5 +222,61 @@ public struct NoiseRules: Sendable {
     func action(for target: UInt64, _ found: [Int]) -> (Int, Action)? {
         for index in found where targets[index] == target { return (index, rules[index].action) }
         return nil
+    }
+
+    /// Returns the occurrence rules for a stanza. Built-in rules apply only to stanzas of the server itself: those of
+    /// other clients are relayed.
+    func occurrences(of stanza: Element) -> Occurrences {
+        var found: [Int] = []
+        fill(&found, for: [stanza])
+        var occurrences = Occurrences()
+        guard !found.isEmpty else { return occurrences }
+        let isOfServer = stanza.isOfServer
+        for index in found where targets[index] == Self.occurrenceTarget && (index < ownCount || isOfServer) {
+            guard case .occurs(let occurrence) = rules[index].action else { continue }
+            switch occurrence {
+            case .anyOrder: occurrences.isAnyOrder = true
+            case .anyNumber: (occurrences.mayBeAbsent, occurrences.isAnyNumber) = (true, true)
+            case .mayBeAbsent: occurrences.mayBeAbsent = true
+            }
+            if occurrence != .anyOrder { occurrences.source = occurrences.source ?? rules[index].source }
+        }
+        return occurrences
+    }
+
+    /// Returns the rule that makes an element of a stanza optional; nil if there is none.
+    ///
+    /// - Parameter path: The elements that contain it, from the stanza on.
+    func optional(_ element: Element, in path: [Element]) -> Rule? {
+        let space = element.isContent ? Namespace.client : element.namespace
+        guard hasOptional[Int(space.rawValue)] else { return nil }
+        var found: [Int] = []
+        fill(&found, for: path + [element])
+        let place = found.first { targets[$0] == Self.occurrenceTarget }
+        guard let place, case .occurs(let occurrence) = rules[place].action, occurrence != .anyOrder else { return nil }
+        return rules[place]
+    }
+
+    /// Returns the first child of a stanza that is not optional; nil if there is none.
+    func payload(of stanza: Element) -> Element? {
+        guard let first = stanza.firstChild, optional(first, in: [stanza]) != nil else { return stanza.firstChild }
+        return stanza.firstChild { optional($0, in: [stanza]) == nil }
+    }
+
+    /// Returns the occurrence rule for an element within a stanza; nil if there is none.
+    func occurrence(_ found: [Int]) -> Occurrence? {
+        guard !found.isEmpty, case .occurs(let occurrence)? = action(for: Self.occurrenceTarget, found)?.1 else {
+            return nil
+        }
+        return occurrence
+    }
+}
+
+extension Element {
+    /// Whether the server sent the stanza on its own behalf or on that of the account (RFC 6120 §8.1.2.1): it has no
+    /// sender, a domain as its sender, or the account itself.
+    var isOfServer: Bool {
+        guard let from = attribute("from"), from.contains("@") else { return true }
+        return impliedAddress != nil
     }
 }

@@ -51,6 +51,8 @@ struct StanzaDigest: Sendable {
     var shape: UInt64
     /// Whether part of the item was redacted and is not compared.
     var isUndecided: Bool
+    /// A hash of the optional elements, which are not part of the shape; 0 if there are none.
+    var optional: UInt64
 }
 
 /// Computes digests of the items of one side.
@@ -71,6 +73,9 @@ struct StanzaDigester {
     private var keys: [UInt64] = []
     private var hashes: [UInt64] = []
     private var isUndecided = false
+    private var optional: UInt64 = 0
+    /// Length of the path to the element that is digested itself.
+    private var depth = 0
 
     init(rules: NoiseRules, names: AddressNames) {
         self.rules = rules
@@ -88,10 +93,10 @@ struct StanzaDigester {
     mutating func digest(_ element: Element, in path: [Element]) -> StanzaDigest {
         if path.isEmpty { self.path.removeAll(keepingCapacity: true) } else { self.path = path }
         isUndecided = false
-        return StanzaDigest(
-            shape: hash(element, nickname: path.isEmpty ? element.nicknameAttribute : nil),
-            isUndecided: isUndecided
-        )
+        optional = 0
+        depth = path.count + 1
+        let shape = hash(element, nickname: path.isEmpty ? element.nicknameAttribute : nil)
+        return StanzaDigest(shape: shape, isUndecided: isUndecided, optional: optional)
     }
 
     private mutating func hash(_ element: Element, nickname: StaticString? = nil) -> UInt64 {
@@ -105,15 +110,37 @@ struct StanzaDigester {
         case .present: return hash
         default: break
         }
+        let occurrence = path.count > depth ? rules.occurrence(found) : nil
+        if occurrence == .mayBeAbsent || occurrence == .anyNumber {
+            noteOptional(element)
+            return 0
+        }
         hash = Hash.mix(hash, attributes(element, nickname, implied: path.count == 1 ? element.impliedAddress : nil))
         guard path.count < StanzaForm.deepest else { return hash }
         guard element.firstChild != nil else { return Hash.mix(hash, text(element)) }
+        let isOrdered = element.hasOrderedChildren && occurrence != .anyOrder
         let rule = found.isEmpty ? nil : rules.action(for: NoiseRules.textTarget, found)
         switch rule?.1 {
-        case .ignore: return Hash.mix(hash, children(element))
-        case .present where !element.isElementOnly: return Hash.mix(Hash.mix(hash, children(element)), 3)
-        default: return Hash.mix(hash, element.isElementOnly ? children(element) : mixed(element, rule))
+        case .ignore: return Hash.mix(hash, children(element, isOrdered: isOrdered))
+        case .present where !element.isElementOnly:
+            return Hash.mix(Hash.mix(hash, children(element, isOrdered: isOrdered)), 3)
+        default:
+            guard element.isElementOnly else { return Hash.mix(hash, mixed(element, rule)) }
+            return Hash.mix(hash, children(element, isOrdered: isOrdered))
         }
+    }
+
+    /// Adds an optional element to the hash of all of them. It cannot be part of the shape, and its volatile values
+    /// cannot be compared in order with those of an item that lacks it.
+    private mutating func noteOptional(_ element: Element) {
+        let (count, depth) = (values.count, depth)
+        path.removeLast()
+        self.depth = path.count + 1
+        optional &+= Hash.mix(hash(element), 12)
+        path.append(element)
+        self.depth = depth
+        values.removeSubrange(count...)
+        keys.removeSubrange(count...)
     }
 
     // MARK: Attributes
@@ -195,6 +222,7 @@ struct StanzaDigester {
             add(VolatileValue(valueClass, Hash.of(suffix, seed: valueClass.code)))
             return literal(value.extracting(...mark))
         case .address: return address(value, isNickname: false)
+        case .occurs: return literal(value)
         }
     }
 
@@ -251,9 +279,8 @@ struct StanzaDigester {
     }
 
     /// Returns a hash that depends on the order of children only if that is significant.
-    private mutating func children(_ element: Element) -> UInt64 {
+    private mutating func children(_ element: Element, isOrdered: Bool) -> UInt64 {
         let (firstValue, firstHash) = (values.count, hashes.count)
-        let isOrdered = element.hasOrderedChildren
         element.forEachElement { child in
             let count = values.count
             let hash = self.hash(child)

@@ -44,6 +44,8 @@ public struct ValueBindings: Sendable {
     let suffix: String
     /// The state of each of these ids.
     private var stands: [Stand]
+    /// Whether a value that the server made has another value on the other side.
+    private(set) var hasServerValues = false
     /// The classes with at least one binding in the tables, as bits.
     private var classes: UInt16 = 0
 
@@ -97,6 +99,7 @@ public struct ValueBindings: Sendable {
         toLive[recordedKey] = live
         toRecorded[liveKey] = recorded
         classes |= valueClass.bit
+        if valueClass.isOfServer, recorded != live { hasServerValues = true }
         if valueClass == .stanzaID, let id = ids[recorded] { stands[id] = .other }
         if valueClass.isOfAddress {
             addressPlaces.append(journal.count)
@@ -148,6 +151,11 @@ public struct ValueBindings: Sendable {
     /// Returns the value on the other side; nil if unbound.
     func value(for value: String, _ valueClass: ValueClass, _ way: Way) -> String? {
         way == .toLive ? live(for: value, valueClass) : recorded(for: value, valueClass)
+    }
+
+    /// Returns the other side's value for one that the server made, which clients may use anywhere; nil if unbound.
+    func serverValue(for value: String, _ way: Way) -> String? {
+        ValueClass.allCases.lazy.filter(\.isOfServer).compactMap { self.value(for: value, $0, way) }.first
     }
 
     /// Returns for each binding after the first `count` whether both values are equal.
@@ -223,6 +231,9 @@ extension ValueClass {
         case .token: 1 << 13
         }
     }
+
+    /// Whether its values are long, and made by a server, so that they mean the same wherever a client uses them.
+    fileprivate var isOfServer: Bool { self == .url || self == .token || self == .version }
 
     /// Whether its values are accounts, domains or full JIDs.
     fileprivate var isOfAddress: Bool { self == .account || self == .domain || self == .resource }

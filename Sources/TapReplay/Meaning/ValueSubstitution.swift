@@ -239,8 +239,9 @@ struct ValueSubstitution {
         let item = templates.items[number]
         let start = item.bytes.lowerBound
         var copied = start
-        for index in hasOthers ? item.places : item.likelyPlaces {
-            let place = hasOthers ? templates.places[index] : templates.likelyPlaces[index]
+        let searchesAll = hasOthers || bindings.hasServerValues
+        for index in searchesAll ? item.places : item.likelyPlaces {
+            let place = searchesAll ? templates.places[index] : templates.likelyPlaces[index]
             let end = start + Int(place.range.upperBound)
             if let id = place.id, way == .toLive, bindings.isStoodInFor(Int(id)) {
                 output.append(templates.bytes.span.extracting(copied..<end))
@@ -284,6 +285,7 @@ struct ValueSubstitution {
             let text = value.string()
             if let bound = bindings.value(for: text, valueClass, way) { return bound == text ? nil : Array(bound.utf8) }
         case .boundSuffix(let valueClass) where bindings.mayHold(valueClass):
+            if let whole = bindings.value(for: value.string(), valueClass, way) { return Array(whole.utf8) }
             if let mark = value.lastPlace(of: UInt8(ascii: "#")) {
                 let suffix = value.extracting((mark + 1)...).string()
                 if let bound = bindings.value(for: suffix, valueClass, way), bound != suffix {
@@ -292,9 +294,27 @@ struct ValueSubstitution {
             }
         case .none, .bound, .boundSuffix: break
         }
+        if bindings.hasServerValues, let other = serverValue(value, bindings) { return other }
         guard !addresses.isEmpty else { return nil }
         if let address = place.address { return self.address(Int(address), value, bindings) }
         return place.hasWord || hasOthers ? words(value) : nil
+    }
+
+    /// Number of bytes from which on a value is not equal to another one by chance.
+    private static let serverValueSize = 12
+
+    /// Returns the translation of a value that the server made: the whole value, or a URL in a text; nil if it does not
+    /// change.
+    private func serverValue(_ value: Span<UInt8>, _ bindings: ValueBindings) -> [UInt8]? {
+        guard value.count >= Self.serverValueSize else { return nil }
+        let text = value.string()
+        if let other = bindings.serverValue(for: text, way) { return Array(other.utf8) }
+        guard let mark = text.firstRange(of: "://") else { return nil }
+        // A URL reaches from white space to white space.
+        let start = text[..<mark.lowerBound].lastIndex(where: \.isWhitespace).map { text.index(after: $0) }
+        let url = text[(start ?? text.startIndex)...].prefix { !$0.isWhitespace }
+        guard let other = bindings.serverValue(for: String(url), way) else { return nil }
+        return Array("\(text[..<url.startIndex])\(other)\(text[url.endIndex...])".utf8)
     }
 
     private mutating func address(_ number: Int, _ value: Span<UInt8>, _ bindings: ValueBindings) -> [UInt8]? {

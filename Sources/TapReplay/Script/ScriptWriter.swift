@@ -250,7 +250,7 @@ private struct Writer {
         // The script parser would read the value as a variable or wildcard even if it is escaped.
         guard !value.contains("${"), !value.hasPrefix("{scansion:"), !value.contains("[redacted:") else { return .any }
         switch action {
-        case nil: return Timestamp(rfc3339: value) == nil ? written : .any
+        case nil, .occurs: return Timestamp(rfc3339: value) == nil ? written : .any
         case .ignore: return .left
         case .bind(.stanzaID) where isID && script.isOwn(value): return written
         case .address: return script.isOfClient(value) ? .any : written

@@ -84,13 +84,15 @@ struct DiffRun: Sendable {
             most: most
         )
         let shown = difference.findings
-        async let texts = Self.texts(recorded, shown.compactMap(\.recorded))
-        async let liveTexts = Self.texts(live, shown.compactMap(\.live))
+        let requests = (shown.filter { $0.recorded != nil }, shown.filter { $0.recorded == nil })
+        async let texts = Self.texts(recorded, (shown.map(\.recorded) + requests.0.map(\.request)).compactMap(\.self))
+        async let liveTexts = Self.texts(live, (shown.map(\.live) + requests.1.map(\.request)).compactMap(\.self))
         let builder = try await DivergenceBuilder(
             recorded: texts,
             live: liveTexts,
             bindings: bindings,
             rules: rules,
+            played: Set(pairs.pairs.flatMap { [$0.recorded.jid, $0.live.jid] }.compactMap(\.self)),
             parser: StanzaParser()
         )
         var report = DivergenceReport(

@@ -35,7 +35,10 @@ struct ReplayResult {
             report.compared += outcome.progress.matched + outcome.divergences.count { $0.code == .changed }
             report.undecided += outcome.divergences.count { $0.code == .undecided }
         }
-        for outcome in outcomes { report.add(times: outcome.progress.latencies) }
+        for outcome in outcomes {
+            report.add(times: outcome.progress.latencies)
+            report.add(outcome.optionalElements)
+        }
         let unsent = outcomes.lazy.flatMap(\.divergences).first { $0.code == .undecided && $0.live == nil }?.recorded
         placeholder = unsent.flatMap { Placeholder.all(in: Array($0.text.utf8).span).first }
         failures = outcomes.enumerated().compactMap { index, outcome in outcome.failure.map { (index + 1, $0) } }
@@ -87,7 +90,7 @@ struct ReplayResult {
         }
         all.compared += report.compared
         all.undecided += report.undecided
-        all.addTimes(of: report)
+        all.addFigures(of: report)
         all.errors += report.errors.map { "\(file): \($0)" }
     }
 

@@ -49,9 +49,9 @@ import XMPPCore
         }
         var all = report([:])
         #expect(all.latencies.isEmpty && !all.json().contains("latencies"))
-        all.addTimes(of: report(["message": Array(1...60), "iq query": [5]]))
-        all.addTimes(of: report(["message": Array((61...100).reversed())]))
-        all.addTimes(of: report([:]))
+        all.addFigures(of: report(["message": Array(1...60), "iq query": [5]]))
+        all.addFigures(of: report(["message": Array((61...100).reversed())]))
+        all.addFigures(of: report([:]))
         let whole = report(["message": Array(1...100), "iq query": [5]])
         #expect(all.json() == whole.json())
         #expect(all.latencies.map(\.kind) == ["iq query", "message"] && all.latencies.map(\.count) == [1, 100])

@@ -40,8 +40,8 @@ import XMPPCore
 
     @Test(
         arguments: [
-            ("iq/@id", "x:1:7: expected ignore, present, regex, number, bind, bind-suffix, follow or jid"),
-            ("iq/@id perhaps", "x:1:8: expected ignore, present, regex, number, bind, bind-suffix, follow or jid"),
+            ("iq/@id", "x:1:7: expected ignore, present, regex, number, bind, bind-suffix, follow, jid, may be absent, any number or any order"),
+            ("iq/@id perhaps", "x:1:8: expected ignore, present, regex, number, bind, bind-suffix, follow, jid, may be absent, any number or any order"),
             ("@id ignore", "x:1:1: expected an element before @"),
             ("iq//x ignore", "x:1:4: expected the name of an element, \"*\" or \"**\""),
             ("iq/{urn:x ignore", "x:1:10: expected \"}\""),

@@ -1,0 +1,50 @@
+internal import XMPPCore
+
+extension ReplayScript.Maker {
+    /// Moves the end of a client's connection before the unavailable presence that follows from it: the recording may
+    /// contain the presence first, because others receive it before the proxy has noticed the end (RFC 6121 §4.5.2).
+    ///
+    /// Call it after the steps are sorted.
+    mutating func moveEndings() {
+        /// The addresses at which others see each client: its full JID, and its occupants of rooms.
+        var addresses: [String: Int] = [:]
+        for (index, client) in clients.enumerated() where client.role == .recorded {
+            addresses[client.jid.description] = index
+        }
+        var firstEffects: [Int: Int] = [:]
+        var number = 0
+        while number < places.count {
+            let step = places[number].step
+            switch step {
+            case .send(let client, let item):
+                firstEffects[client] = nil
+                note(items[item], of: client, &addresses)
+            case .expect(let receiver, let item):
+                firstEffects[receiver] = nil
+                guard items[item].kind == .presence, items[item].type == "unavailable",
+                    let client = items[item].from.flatMap({ addresses[$0] }), client != receiver
+                else { break }
+                firstEffects[client] = firstEffects[client] ?? number
+            case .close(let client), .drop(let client):
+                guard let first = firstEffects.removeValue(forKey: client) else { break }
+                let place = places.remove(at: number)
+                places.insert(place, at: first)
+                for (other, index) in firstEffects where index >= first { firstEffects[other] = index + 1 }
+            case .connect, .prepare, .settle, .end: break
+            }
+            number += 1
+        }
+    }
+
+    /// Follows the presence that a client sends: others do not see it as unavailable because of its end if it has said
+    /// so before.
+    private func note(_ item: RecordedItem, of client: Int, _ addresses: inout [String: Int]) {
+        guard item.kind == .presence else { return }
+        switch (item.type, item.to) {
+        case ("unavailable", nil): addresses = addresses.filter { $0.value != client }
+        case ("unavailable", let to?): addresses[to] = nil
+        case (nil, let to?) where to.contains("/"): addresses[to] = client
+        default: break
+        }
+    }
+}

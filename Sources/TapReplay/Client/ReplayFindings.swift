@@ -1,0 +1,50 @@
+internal import XMPPCore
+
+/// The divergences of a replay, with the stanzas that were not sent because of them.
+struct ReplayFindings: Sendable {
+    /// Identifies a stanza that was not sent.
+    private struct Unsent: Hashable {
+        let account: JID
+        let id: String
+    }
+
+    /// The divergences in the order in which they were found; sorted by recording order after ``sort()``.
+    private(set) var divergences: [Divergence] = []
+    /// Stanzas that were not sent, with the divergence that explains it.
+    private var unsent: [Unsent: Int] = [:]
+
+    /// Adds a divergence, below its cause if it has one.
+    ///
+    /// - Returns: The index of the divergence, or of its cause.
+    @discardableResult
+    mutating func add(_ divergence: Divergence, of client: Int, below cause: Int? = nil) -> Int {
+        var divergence = divergence
+        divergence.client = client
+        guard let cause else {
+            divergences.append(divergence)
+            return divergences.count - 1
+        }
+        if divergences[cause].divergenceClass == .redacted { divergence.divergenceClass = .redacted }
+        divergences[cause].followed.append(divergence)
+        return cause
+    }
+
+    /// Records that an account did not send a stanza because of a divergence.
+    mutating func noteUnsent(_ item: RecordedItem, of account: JID, _ cause: Int) {
+        guard let id = item.id else { return }
+        unsent[Unsent(account: account.normalized, id: id)] = cause
+    }
+
+    /// Returns the divergence because of which none of the accounts sent the stanza that the item has the id of; nil if
+    /// it was sent.
+    func cause(of item: RecordedItem, from accounts: [JID]) -> Int? {
+        guard !unsent.isEmpty, let id = item.id else { return nil }
+        return accounts.lazy.compactMap { unsent[Unsent(account: $0.normalized, id: id)] }.first
+    }
+
+    /// Sorts the divergences by recording order.
+    mutating func sort() {
+        divergences.sort { $0.place < $1.place }
+        for index in divergences.indices { divergences[index].followed.sort { $0.place < $1.place } }
+    }
+}

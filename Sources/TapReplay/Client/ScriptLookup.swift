@@ -1,0 +1,71 @@
+internal import TapRecord
+internal import XMPPCore
+
+/// Finds items of a script: requests by their answers, answers by their requests.
+struct ScriptLookup {
+    private let script: ReplayScript
+    private let parser = StanzaParser()
+    /// The steps that send items, by the ids of the items, without answers; nil until they are needed.
+    private var sent: [String: Int]?
+
+    init(_ script: ReplayScript) { self.script = script }
+
+    /// Returns the recorded stanza with an id that a client sent, and its time; nil if there is none.
+    mutating func request(_ id: String?) -> (form: StanzaForm?, at: Int64)? {
+        guard let id else { return nil }
+        if sent == nil {
+            sent = [:]
+            for (index, step) in script.steps.enumerated() {
+                guard case .send(_, let item) = step, !script.items[item].isAnswer, let id = script.items[item].id
+                else { continue }
+                sent?[id] = index
+            }
+        }
+        guard let step = sent?[id], case .send(_, let item) = script.steps[step] else { return nil }
+        return (form(script.items[item]), script.times[step])
+    }
+
+    private func form(_ item: RecordedItem) -> StanzaForm? {
+        item.sent.flatMap { StanzaForm($0, parser: parser, root: item.root) }
+    }
+
+    /// Returns what a recorded client answered to a request with the same payload, with the id and the sender of this
+    /// one and recorded values otherwise; nil if there was no such request.
+    func answer(to request: StanzaForm) -> [UInt8]? {
+        let payload = request.payload
+        func isAlike(_ item: RecordedItem) -> Bool {
+            guard item.type == request.type, item.payload == payload?.name,
+                item.payloadNamespace == payload?.namespace
+            else { return false }
+            return form(item)?.payload?.namespaceURI == payload?.namespaceURI
+        }
+        for (number, answer) in script.answers.answers.sorted(by: { $0.key < $1.key })
+        where isAlike(script.items[number]) {
+            guard let element = form(script.items[answer])?.element else { continue }
+            return XMLWriter.bytes {
+                $0.element(
+                    element,
+                    inheriting: Namespace.client.uri.description,
+                    setting: ["id": request.id, "to": request.from]
+                )
+            }
+        }
+        return nil
+    }
+
+    /// Returns the item of a step for a report; nil if the step has none.
+    func shown(_ step: Int) -> Divergence.Item? {
+        switch script.steps[step] {
+        case .send(let client, let number), .expect(let client, let number):
+            let item = script.items[number]
+            return Divergence.Item(
+                session: script.clients[client].session,
+                sequence: item.sequence,
+                at: script.times[step],
+                direction: item.direction,
+                text: String(decoding: item.sent ?? item.seen ?? [], as: UTF8.self)
+            )
+        case .connect, .prepare, .settle, .close, .end, .drop: return nil
+        }
+    }
+}

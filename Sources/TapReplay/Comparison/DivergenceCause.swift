@@ -1,0 +1,87 @@
+/// Divergences with one cause: the first of them, equal ones in other sessions or copies, and those that follow from it.
+public struct DivergenceCause: Sendable {
+    /// The cause as a clause for people: `localhost no longer offers urn:xmpp:mam:2`.
+    public let title: String
+    /// The first divergence.
+    public let first: Divergence
+    /// The sessions that the cause and its equals occurred in, in order, without duplicates.
+    public internal(set) var sessions: [String]
+    /// Number of divergences that are equal apart from their session, the first included.
+    public internal(set) var count = 1
+    /// The divergences that follow from it, in order.
+    public internal(set) var followed: [Divergence]
+
+    /// Returns whether it, or one that follows from it, belongs to one of the classes.
+    public func isOf(_ classes: Set<Divergence.Class>) -> Bool {
+        classes.contains(first.divergenceClass) || followed.contains { classes.contains($0.divergenceClass) }
+    }
+
+    /// Groups divergences by their causes.
+    ///
+    /// - Parameters:
+    ///   - cases: The divergences of each session, in order; optional ones are left out.
+    ///   - failing: The classes that make a comparison fail: causes with these come first.
+    static func causes(of cases: [DivergenceReport.Case], failing: Set<Divergence.Class>) -> [DivergenceCause] {
+        struct Key: Hashable {
+            let code: Divergence.Code
+            let divergenceClass: Divergence.Class
+            let title: String
+            let places: [String]
+        }
+        var all: [(divergence: Divergence, session: String)] = []
+        for entry in cases {
+            for divergence in entry.divergences where divergence.divergenceClass != .optional {
+                all.append((divergence, entry.name))
+            }
+        }
+        // A session may depend on what another one did before.
+        let order = all.indices.sorted { (all[$0].divergence.position, $0) < (all[$1].divergence.position, $1) }
+        var causes: [DivergenceCause] = []
+        var places: [Key: Int] = [:]
+        for (divergence, session) in order.lazy.map({ all[$0] }) {
+            let title = divergence.title
+            let key = Key(
+                code: divergence.code,
+                divergenceClass: divergence.divergenceClass,
+                title: title,
+                places: divergence.differences.map(\.path)
+            )
+            if let place = places[key] {
+                causes[place].add(divergence, in: session)
+            } else if let place = causes.firstIndex(where: { $0.explains(divergence) }) {
+                causes[place].followed.append(divergence)
+                causes[place].followed += divergence.followed
+            } else {
+                places[key] = causes.count
+                causes.append(
+                    DivergenceCause(title: title, first: divergence, sessions: [session], followed: divergence.followed)
+                )
+            }
+        }
+        return causes.filter { $0.isOf(failing) } + causes.filter { !$0.isOf(failing) }
+    }
+
+    private mutating func add(_ divergence: Divergence, in session: String) {
+        count += 1
+        followed += divergence.followed
+        if sessions.last != session, !sessions.contains(session) { sessions.append(session) }
+    }
+
+    private func explains(_ divergence: Divergence) -> Bool {
+        guard let one = first.subject, let other = divergence.subject else { return false }
+        return one.explains(other)
+    }
+}
+
+extension Divergence {
+    /// The divergence as a clause for people.
+    var title: String {
+        // A message of a whole session, a script or an undecided item says more than its stanzas.
+        if subject == nil || code == .session || code == .undecided, !message.isEmpty { return message }
+        return subject?.title ?? code.rawValue
+    }
+
+    /// The sort key among the divergences of all sessions: the recorded time of the request, or of the item. Others may
+    /// have noticed the consequences before the answer came.
+    fileprivate var position: Int64 { asked ?? recorded?.at ?? after ?? .max }
+}

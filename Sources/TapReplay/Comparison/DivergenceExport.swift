@@ -1,0 +1,200 @@
+internal import TapRecord
+
+extension DivergenceReport {
+    /// Returns the report as one JSON object.
+    public func json() -> String {
+        LineBuffer.object { json in
+            json.field("command", command)
+            json.field("recorded", recorded)
+            json.field("live", live)
+            json.field("failed", hasFailed)
+            json.field("compared", compared)
+            json.field("undecided", undecided)
+            json.field("omitted", omitted)
+            if !errors.isEmpty {
+                json.field("errors")
+                json.openArray()
+                for error in errors {
+                    json.separate()
+                    json.appendJSONString(error)
+                }
+                json.closeArray()
+            }
+            if !latencies.isEmpty { Self.write(latencies, to: &json) }
+            json.field("causes")
+            json.openArray()
+            for cause in causes { Self.write(cause, to: &json) }
+            json.closeArray()
+            let notes = notes
+            if !notes.isEmpty {
+                json.field("notes")
+                json.openArray()
+                for note in notes {
+                    json.separate()
+                    json.appendJSONString(note)
+                }
+                json.closeArray()
+            }
+            json.field(named: "\(subject.rawValue)s")
+            json.openArray()
+            for entry in cases {
+                json.openObject()
+                json.field("name", entry.name)
+                json.field("divergences")
+                json.openArray()
+                for divergence in entry.divergences {
+                    Self.write(divergence, to: &json)
+                }
+                json.closeArray()
+                json.closeObject()
+            }
+            json.closeArray()
+        }
+    }
+
+    private static func write(_ latencies: [Latencies], to json: inout LineBuffer) {
+        json.field("latencies")
+        json.openArray()
+        for entry in latencies {
+            json.openObject()
+            json.field("kind", entry.kind)
+            json.field("count", entry.count)
+            for percentile in entry.percentiles {
+                json.field(named: "p\(percentile.share)")
+                json.append(seconds: percentile.nanoseconds)
+            }
+            json.field("most", seconds: entry.most)
+            json.closeObject()
+        }
+        json.closeArray()
+    }
+
+    private static func write(_ cause: DivergenceCause, to json: inout LineBuffer) {
+        json.openObject()
+        json.field("title", cause.title)
+        json.field("class", cause.first.divergenceClass.rawValue)
+        json.field("code", cause.first.code.rawValue)
+        json.field("count", cause.count)
+        json.field("followed", cause.followed.count)
+        json.field("sessions")
+        json.openArray()
+        for session in cause.sessions {
+            json.separate()
+            json.appendJSONString(session)
+        }
+        json.closeArray()
+        json.closeObject()
+    }
+
+    private static func write(_ divergence: Divergence, to json: inout LineBuffer) {
+        json.openObject()
+        if let step = divergence.scriptStep {
+            json.field("file", step.file)
+            json.field("line", step.line)
+        }
+        json.field("class", divergence.divergenceClass.rawValue)
+        json.field("code", divergence.code.rawValue)
+        if !divergence.message.isEmpty { json.field("message", divergence.message) }
+        if divergence.consequences > 0 { json.field("consequences", divergence.consequences) }
+        json.field("differences")
+        json.openArray()
+        for difference in divergence.differences {
+            json.openObject()
+            json.field("path", difference.path)
+            json.field("reason", difference.reason.rawValue)
+            if let value = difference.recorded { json.field("recorded", value) }
+            if let value = difference.live { json.field("live", value) }
+            json.closeObject()
+        }
+        json.closeArray()
+        if let item = divergence.recorded {
+            json.field("recorded")
+            write(item, to: &json)
+        }
+        if let item = divergence.live {
+            json.field("live")
+            write(item, to: &json)
+        }
+        if !divergence.followed.isEmpty {
+            json.field("followed")
+            json.openArray()
+            for consequence in divergence.followed { write(consequence, to: &json) }
+            json.closeArray()
+        }
+        json.closeObject()
+    }
+
+    private static func write(_ item: Divergence.Item, to json: inout LineBuffer) {
+        json.openObject()
+        if item.session > 0 || item.sequence > 0 {
+            json.field("session", item.session)
+            json.field("sequence", item.sequence)
+            json.field("monotonic", seconds: item.at)
+        }
+        if let direction = item.direction { json.field("direction", literal: direction.name) }
+        json.field("xml", item.text)
+        json.closeObject()
+    }
+
+    /// Returns the report as JUnit XML: one suite with a failed test for each cause that makes the comparison fail, and
+    /// a passed test for each session without one. Other causes and notes appear in the output of the suite.
+    public func junit() -> String {
+        let causes = causes
+        let failing = causes.filter { $0.isOf(failingClasses) }
+        let failed = Set(failing.flatMap(\.sessions))
+        let passed = cases.filter { !failed.contains($0.name) }
+        let failures = failing.count + (omittedMayFail ? 1 : 0)
+        let tests = passed.count + failures + errors.count
+        let name = Self.escaped(command)
+        var xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+        xml += "<testsuites><testsuite name=\"\(Self.escaped("xmpptap \(command) \(recorded) \(live)"))\" "
+        xml += "tests=\"\(tests)\" failures=\"\(failures)\" errors=\"\(errors.count)\">\n"
+        for error in errors {
+            xml += "<testcase classname=\"\(name)\" name=\"set-up\">"
+            xml += "<error type=\"set-up\" message=\"\(Self.escaped(error))\"></error></testcase>\n"
+        }
+        for entry in passed {
+            xml += "<testcase classname=\"\(name)\" name=\"\(Self.escaped(entry.name))\"></testcase>\n"
+        }
+        for cause in failing {
+            // A script is one test; a session can have several causes.
+            let place = cause.sessions.first ?? ""
+            let test = subject == .script || place.isEmpty ? place : "\(place): \(cause.title)"
+            xml += "<testcase classname=\"\(name)\" name=\"\(Self.escaped(test))\">"
+            xml += "<failure type=\"\(cause.first.code.rawValue)\" message=\"\(Self.escaped(cause.title))\">"
+            xml += "\(Self.escaped(text([cause])))</failure></testcase>\n"
+        }
+        if omittedMayFail {
+            xml += "<testcase classname=\"\(name)\" name=\"not shown\">"
+            xml += "<failure type=\"omitted\" message=\"\(omitted) more not shown\"></failure></testcase>\n"
+        }
+        let others = text(causes.filter { !$0.isOf(failingClasses) })
+        let rest = [others] + notes.map { "note: \($0)" } + [summary]
+        let output = rest.filter { !$0.isEmpty }.joined(separator: "\n")
+        return xml + "<system-out>\(Self.escaped(output))</system-out></testsuite></testsuites>\n"
+    }
+
+    private func text(_ causes: [DivergenceCause]) -> String {
+        var lines: [String] = []
+        for cause in causes { append(cause, false, to: &lines) }
+        return lines.joined(separator: "\n")
+    }
+
+    /// Escapes text for XML and HTML; characters that neither allows become U+FFFD.
+    static func escaped(_ text: String) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "&": result += "&amp;"
+            case "<": result += "&lt;"
+            case ">": result += "&gt;"
+            case "\"": result += "&quot;"
+            case "\t", "\n": result.unicodeScalars.append(scalar)
+            case _ where scalar.value < 0x20 || scalar.value == 0x7F || scalar.value & 0xFFFE == 0xFFFE:
+                result += "\u{FFFD}"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+}

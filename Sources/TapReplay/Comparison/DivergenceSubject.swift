@@ -1,0 +1,200 @@
+internal import TapRecord
+internal import XMPPCore
+
+/// What a divergence is about, so that divergences with the same cause can be found.
+public struct DivergenceSubject: Sendable, Hashable {
+    /// The stanzas of a divergence, with the recorded addresses.
+    struct Stanzas {
+        var recorded: StanzaForm?
+        var live: StanzaForm?
+        /// The request that both stanzas answer; nil for other stanzas, or if it is unknown.
+        var request: StanzaForm?
+        /// The account of the session.
+        var account: JID?
+        /// Whether the client sent the stanzas.
+        var isSent = false
+        /// Returns the recorded address for a live one.
+        var address: (String) -> String = { $0 }
+    }
+
+    /// The divergence as a clause for people, with the recorded addresses: `localhost no longer offers urn:xmpp:mam:2`.
+    public internal(set) var title: String
+    /// The namespaces and bare addresses that the stanzas mention, sorted.
+    let mentioned: [String]
+    /// The namespaces and bare addresses that the server no longer provides, sorted.
+    let lost: [String]
+
+    /// Creates the subject of a divergence without stanzas.
+    init(_ title: String) { (self.title, mentioned, lost) = (title, [], []) }
+
+    /// Creates the subject of a divergence between stanzas.
+    init(_ code: Divergence.Code, _ stanzas: Stanzas, _ differences: [ValueDifference]) {
+        let reader = SubjectReader(code, stanzas, differences)
+        title = reader.title
+        mentioned = reader.mentioned.sorted()
+        lost = reader.lost.sorted()
+    }
+
+    /// Returns whether a divergence with this subject explains a later one with another subject.
+    func explains(_ other: DivergenceSubject) -> Bool { lost.contains { other.mentioned.contains($0) } }
+}
+
+private struct SubjectReader {
+    let code: Divergence.Code
+    let stanzas: DivergenceSubject.Stanzas
+    let differences: [ValueDifference]
+    /// The sender of the stanzas, with its recorded address.
+    private let sender: String
+
+    init(_ code: Divergence.Code, _ stanzas: DivergenceSubject.Stanzas, _ differences: [ValueDifference]) {
+        (self.code, self.stanzas, self.differences) = (code, stanzas, differences)
+        let from = stanzas.recorded?.from ?? stanzas.live?.from.map(stanzas.address) ?? stanzas.request?.to
+        sender = stanzas.isSent ? "the client" : from ?? stanzas.account?.domain ?? "the server"
+    }
+
+    private var form: StanzaForm? { stanzas.recorded ?? stanzas.live }
+
+    // MARK: Subjects
+
+    var mentioned: Set<String> {
+        var found: Set<String> = []
+        for stanza in [stanzas.recorded, stanzas.live, stanzas.request].compactMap(\.self) {
+            for address in [stanza.from, stanza.to].compactMap({ $0 }) {
+                let bare = bare(address)
+                found.insert(bare)
+                if let at = bare.firstIndex(of: "@") { found.insert(String(bare[at...].dropFirst())) }
+            }
+            for payload in stanza.element.children {
+                note(payload, &found)
+                for child in payload.children { note(child, &found) }
+            }
+        }
+        return found
+    }
+
+    private func note(_ element: Element, _ found: inout Set<String>) {
+        if !element.isContent {
+            found.insert(element.namespaceURI)
+            // `urn:xmpp:mam:2#extended` is an aspect of `urn:xmpp:mam:2`.
+            found.insert(String(element.namespaceURI.prefix { $0 != "#" }))
+        }
+        if let jid = element.attribute("jid") { found.insert(bare(jid)) }
+    }
+
+    var lost: Set<String> {
+        guard !stanzas.isSent, code == .changed || code == .missing && form.map(Self.isAnswer) == true else { return [] }
+        var found = Set(missing(named: "feature", "var"))
+        found.formUnion(missing(named: "item", "jid").map(bare))
+        if isRefused || code == .missing {
+            if form?.kind == .iq, let payload = stanzas.request?.payload ?? stanzas.recorded?.payload {
+                found.insert(payload.namespaceURI)
+                for child in payload.children { note(child, &found) }
+            }
+            // A room that refuses a presence, or a component that refuses a request, is not available.
+            if form?.kind == .presence || !sender.contains("@") { found.insert(bare(sender)) }
+        }
+        // A server as a whole, and what every stanza mentions, explains nothing.
+        let own = [stanzas.account?.bare.description, stanzas.account?.domain].compactMap(\.self)
+        return found.subtracting(own).subtracting(Self.common)
+    }
+
+    /// Namespaces that say how something is asked, not what is asked for.
+    private static let common: Set<String> = [
+        "", Namespace.client.uri.description, Namespace.stanzaErrors.uri.description,
+        Namespace.discoInfo.uri.description, Namespace.discoItems.uri.description, "http://jabber.org/protocol/disco",
+        Namespace.dataForms.uri.description,
+    ]
+
+    /// Returns a bare address; the nickname of a room is left out too.
+    private func bare(_ address: String) -> String { String(stanzas.address(address).prefix { $0 != "/" }) }
+
+    private static func isAnswer(_ form: StanzaForm) -> Bool {
+        form.kind == .iq && (form.type == "result" || form.type == "error")
+    }
+
+    private var isRefused: Bool { stanzas.live?.type == "error" && stanzas.recorded.map { $0.type != "error" } == true }
+
+    /// Returns the attribute values of child elements of the payload that only the recorded stanza has.
+    private func missing(named name: String, _ attribute: String) -> [String] {
+        Self.values(stanzas.recorded, name, attribute, without: stanzas.live)
+    }
+
+    private static func values(_ one: StanzaForm?, _ name: String, _ attribute: String, without other: StanzaForm?)
+        -> [String]
+    {
+        func values(_ form: StanzaForm?) -> [String] {
+            (form?.payload?.children ?? []).compactMap { child in
+                guard child.name == name else { return nil }
+                return child.attributes.first { $0.namespaceURI.isEmpty && $0.name == attribute }?.value
+            }
+        }
+        guard one?.type == "result", other?.type == "result" else { return [] }
+        let others = Set(values(other))
+        return values(one).filter { !others.contains($0) }
+    }
+
+    // MARK: Title
+
+    var title: String {
+        switch code {
+        case .changed, .collision: changed
+        case .missing:
+            form.map(Self.isAnswer) == true
+                ? "\(sender) does not answer \(request)" : "no \(described(form)) from \(sender)"
+        case .unexpected: "\(described(form)) from \(sender), which was not recorded"
+        case .reordered: "\(described(form)) from \(sender) in another order"
+        case .late: "\(described(form)) from \(sender) came late"
+        case .slower: "\(sender) takes longer to answer \(request)"
+        case .session, .undecided: "\(described(form)) from \(sender)"
+        }
+    }
+
+    private var changed: String {
+        let payload = stanzas.recorded?.payload
+        if isRefused { return "\(sender) refuses \(request)\(condition(stanzas.live).map { ": \($0)" } ?? "")" }
+        if stanzas.recorded?.type == "error", stanzas.live?.type != "error" {
+            return "\(sender) accepts \(request), which it refused\(condition(stanzas.recorded).map { " as \($0)" } ?? "")"
+        }
+        if let old = condition(stanzas.recorded), let new = condition(stanzas.live), old != new {
+            return "\(sender) refuses \(request): \(new) instead of \(old)"
+        }
+        if payload?.namespace == .discoInfo {
+            let gone = missing(named: "feature", "var")
+            guard gone.isEmpty else { return "\(sender) no longer offers \(Self.listed(gone))" }
+            let new = Self.values(stanzas.live, "feature", "var", without: stanzas.recorded)
+            guard new.isEmpty else { return "\(sender) now offers \(Self.listed(new))" }
+        }
+        if payload?.namespace == .discoItems {
+            let gone = missing(named: "item", "jid")
+            guard gone.isEmpty else { return "\(sender) no longer lists \(Self.listed(gone))" }
+        }
+        let places = differences.map(\.path)
+        guard let first = places.first else { return "\(described(form)) from \(sender) differs" }
+        let others = places.count > 1 ? " and \(places.count - 1) more" : ""
+        return "\(sender): \(NoiseLearner.withoutNumbers(first)) differs\(others)"
+    }
+
+    /// At most three values.
+    private static func listed(_ values: [String]) -> String {
+        let more = values.count > 3 ? " and \(values.count - 3) more" : ""
+        return values.prefix(3).joined(separator: ", ") + more
+    }
+
+    private func condition(_ form: StanzaForm?) -> String? {
+        form?.element.child("error", .client)?.children.first { $0.namespace == .stanzaErrors }?.name
+    }
+
+    /// The stanza that was answered or refused.
+    private var request: String {
+        guard form?.kind == .iq else { return "the \(form?.element.name ?? "stanza")" }
+        let payload = stanzas.request?.payload ?? stanzas.recorded?.payload
+        return payload.map(\.label) ?? "a request"
+    }
+
+    private func described(_ form: StanzaForm?) -> String {
+        guard let form else { return "item" }
+        let type = form.type.map { $0 == "chat" || $0 == "normal" ? "" : " \($0)" } ?? ""
+        let payload = form.kind == .presence ? nil : form.payload.map { " with \($0.label)" }
+        return "\(form.element.name)\(type)\(payload ?? "")"
+    }
+}

@@ -1,0 +1,92 @@
+internal import XMPPCore
+
+/// Why a server may leave out a stanza, or send it although it was not recorded.
+struct StanzaOption: Sendable, Hashable {
+    /// The source of the option, such as `XEP-0199 §4.1`; nil for a rule of a noise file without one.
+    let source: String?
+    /// Whether the server may send it more often than recorded.
+    let isRepeatable: Bool
+
+    init(_ source: String?, isRepeatable: Bool = true) {
+        self.source = source
+        self.isRepeatable = isRepeatable
+    }
+}
+
+/// Finds the stanzas of one session that its server may send or leave out: those of the rules, and those that depend on
+/// the session.
+///
+/// Pass all stanzas in order to ``option(_:isPlayed:)``: it follows the roster.
+struct OptionalStanzas: Sendable {
+    private let rules: NoiseRules
+    /// The items of the roster in canonical form, by JID.
+    private var roster: [String: String] = [:]
+
+    init(rules: NoiseRules) { self.rules = rules }
+
+    /// Returns why the server may leave out a stanza that it sends to the client, or may add it; nil if it may not.
+    /// Answers are never optional (RFC 6120 §8.2.3).
+    ///
+    /// - Parameter isPlayed: Returns whether a full JID is that of a played client.
+    mutating func option(_ stanza: StanzaForm, isPlayed: (String) -> Bool) -> StanzaOption? {
+        if let query = stanza.payload, query.namespace == .roster, stanza.kind == .iq {
+            let isUnchanged = follow(query, isPush: stanza.type == "set")
+            if isUnchanged { return StanzaOption("RFC 6121 §2.1.6: a roster push without a change") }
+        }
+        return Self.option(stanza, rules, isPlayed: isPlayed)
+    }
+
+    /// Returns why a server may leave out a stanza or add it, as far as the stanza itself shows it.
+    static func option(_ stanza: StanzaForm, _ rules: NoiseRules, isPlayed: (String) -> Bool) -> StanzaOption? {
+        guard stanza.kind != .nonza, stanza.kind != .iq || stanza.type == "get" || stanza.type == "set" else {
+            return nil
+        }
+        let occurrences = rules.occurrences(of: stanza.element)
+        if occurrences.mayBeAbsent {
+            return StanzaOption(occurrences.source, isRepeatable: occurrences.isAnyNumber)
+        }
+        switch stanza.kind {
+        case .presence where isOfOtherResource(stanza) && !(stanza.from.map(isPlayed) ?? false):
+            return StanzaOption("RFC 6121 §4.2.2: presence of another resource of the account")
+        case .message:
+            if let forwarded = carbon(stanza.element) {
+                let addresses = [forwarded.attribute("from"), forwarded.attribute("to")].compactMap { $0 }
+                guard !addresses.contains(where: isPlayed) else { return nil }
+                return StanzaOption("XEP-0280 §6: a copy of a message of clients that are not played")
+            }
+            return isNotice(stanza) ? StanzaOption("RFC 6120 §8.1.2.1: a notice of the server") : nil
+        default: return nil
+        }
+    }
+
+    /// Follows a roster result or push.
+    ///
+    /// - Returns: Whether it is a push that changes nothing.
+    private mutating func follow(_ query: Element, isPush: Bool) -> Bool {
+        var isChanged = false
+        for item in query.children("item", .roster) {
+            guard let jid = item.attribute("jid") else { continue }
+            let form = StanzaForm(item).text
+            if roster.updateValue(form, forKey: jid) != form { isChanged = true }
+        }
+        return isPush && !isChanged
+    }
+
+    private static func isOfOtherResource(_ stanza: StanzaForm) -> Bool {
+        guard stanza.type == nil || stanza.type == "unavailable", let from = stanza.from, let to = stanza.to,
+            let slash = from.firstIndex(of: "/")
+        else { return false }
+        return to.prefix { $0 != "/" } == from[..<slash] && to != from
+    }
+
+    /// Returns the message that a carbon copy contains (XEP-0280); nil for other messages.
+    private static func carbon(_ message: Element) -> Element? {
+        message.firstChild { $0.namespace == .carbons }?.child("forwarded", .forward)?.firstChild
+    }
+
+    /// Whether the account's own domain sent the message.
+    private static func isNotice(_ stanza: StanzaForm) -> Bool {
+        guard let from = stanza.from, !from.contains("@"), let at = stanza.to?.firstIndex(of: "@") else { return false }
+        return stanza.to?[at...].dropFirst().prefix { $0 != "/" }.elementsEqual(from) == true
+    }
+}
