@@ -39,7 +39,7 @@ struct ReplayMisbehaviourTests {
             testDescription: "answers twice",
             answers: [(well[0].to, well[0].answer + refusal)] + well[1...],
             exit: 1,
-            said: ["unexpected (behaviour) RECV: a second answer to the request", "1 unexpected", "3 stanzas sent"]
+            said: ["session 1 juliet@localhost/balcony: a second answer to the request", "1 unexpected", "3 stanzas sent"]
         ),
         Case(
             testDescription: "answers out of order",
@@ -67,8 +67,8 @@ struct ReplayMisbehaviourTests {
             answers: [(well[1].to, "CLOSE")],
             exit: 1,
             said: [
-                "session (behaviour): the session ended: the server closed the connection; 1 stanza not sent",
-                "→ missing #4 <iq id='a'", "→ missing #7 <iq id='c'", "1 session differs, and 3 that follow",
+                "the session ended: the server closed the connection; 1 stanza not sent\n  session (behaviour), ",
+                "→ #4 localhost does not answer", "→ #7 localhost does not answer", "1 session differs; 1 cause",
                 "2 stanzas sent",
             ]
         ),
@@ -81,20 +81,20 @@ struct ReplayMisbehaviourTests {
                 )
             ],
             exit: 1,
-            said: ["session (behaviour): the session ended: ", "policy-violation", "1 stanza not sent"]
+            said: ["the session ended: ", "policy-violation", "1 stanza not sent"]
         ),
         Case(
             testDescription: "sends what is no XML",
             answers: [(well[1].to, "<iq id='ID'><a></b></iq>")],
             exit: 1,
-            said: ["session (behaviour): the session ended: ", "1 stanza not sent"]
+            said: ["the session ended: ", "1 stanza not sent"]
         ),
         Case(
             testDescription: "reads nothing",
             login: .deaf,
             arguments: ["--wait", "5s"],
             exit: 1,
-            said: ["session (behaviour): the session ended: the server read no data for 5.0", "stanzas not sent"]
+            said: ["the session ended: the server read no data for 5.0", "stanzas not sent"]
         ),
         Case(
             testDescription: "refuses the login",

@@ -755,6 +755,7 @@ public struct Replayer {
         if !isNoAnswer, recorded == nil || live == nil || recorded?.form.type == live?.form.type {
             divergence.classify(recorded?.form ?? live?.form)
         }
+        addSubject(to: &divergence, recorded, live, client)
         if case .step(let step)? = recorded?.tag, case .expect(_, let item) = script.steps[step] {
             divergence.recorded = lookup.shown(step)
             // Offline and archived stanzas from before the recording are not on the live server.
@@ -769,7 +770,6 @@ public struct Replayer {
             if recorded == nil { divergence.after = after }
             if code == .unexpected, let option = added[number] { divergence.setOptional(option) }
         }
-        addSubject(to: &divergence, recorded, live, client)
         // Everything in a session that should have been resumed may differ.
         let isOfAnother = players[client].cause.map { $0.step == 0 } == true
         return add(divergence, client, cause ?? (isOfAnother ? players[client].cause?.divergence : nil))

@@ -239,13 +239,14 @@ extension DivergenceReport {
         if let direction = (divergence.recorded ?? divergence.live)?.direction {
             head += " \(direction == .send ? "SEND" : "RECV")"
         }
-        if let step = divergence.scriptStep { head += " \(step.file):\(step.line)" }
         if cause.count > 1 { head += ", \(cause.count) times" }
         if let session = cause.sessions.first {
             head += cause.count > 1 ? " in \(session)" : ", \(session)"
             if cause.sessions.count > 1 { head += " and \(cause.sessions.count - 1) more" }
         }
-        if !divergence.message.isEmpty, divergence.message != cause.title { head += ": \(divergence.message)" }
+        if divergence.scriptStep == nil, !divergence.message.isEmpty, divergence.message != cause.title {
+            head += ": \(divergence.message)"
+        }
         if divergence.consequences > 0 {
             head += " (and \(divergence.consequences) \(divergence.consequences == 1 ? "answer" : "answers") to it)"
         }

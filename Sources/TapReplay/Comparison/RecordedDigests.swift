@@ -21,6 +21,8 @@ public final class RecordedDigests: @unchecked Sendable {
         let role: Role
         /// A hash of its name, its direction and its sender; of an optional stanza also of its payload.
         let loose: UInt32
+        /// A hash of its name, its direction and its payload; of an optional stanza also of its sender.
+        let content: UInt32
         /// A hash of its optional elements; 0 if it has none.
         let optional: UInt32
         let direction: Direction
@@ -163,6 +165,9 @@ public final class RecordedDigests: @unchecked Sendable {
                 role: role,
                 loose: UInt32(
                     truncatingIfNeeded: Hash.mix(heads.isOptional ? heads.contentOfSender : heads.loose, side)
+                ),
+                content: UInt32(
+                    truncatingIfNeeded: Hash.mix(heads.isOptional ? heads.contentOfSender : heads.content, side)
                 ),
                 optional: UInt32(truncatingIfNeeded: digest.optional),
                 direction: direction,

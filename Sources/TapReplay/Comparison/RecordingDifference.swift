@@ -96,6 +96,7 @@ private struct DigestItem: Expectable {
     /// The shape of the answer to a request; 0 if there is none.
     let preference: UInt64
     let loose: UInt32
+    let content: UInt32
     let optional: UInt32
     let index: Int32
     let firstValue: UInt32
@@ -107,6 +108,7 @@ private struct DigestItem: Expectable {
         shape = item.shape
         fine = item.likeness
         loose = item.loose
+        content = item.content
         optional = item.optional
         firstValue = item.firstValue
         valueCount = item.valueCount
@@ -119,7 +121,7 @@ private struct DigestItem: Expectable {
         return made.reduce(0) { $0 + ($1.0 == $1.1 ? 1 : literallyDifferent) }
     }
 
-    var likeness: [UInt64] { [fine, UInt64(loose)] }
+    var likeness: [UInt64] { [fine, UInt64(loose), UInt64(content)] }
     var values: Range<Int> { Int(firstValue)..<Int(firstValue) + Int(valueCount) }
 
     static func agree(recorded: DigestItem, live: DigestItem, _ context: inout Context) -> Bool {
