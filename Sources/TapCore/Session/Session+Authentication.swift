@@ -31,7 +31,7 @@ extension Session {
         record.sasl = step.details
         if isFailure {
             record.condition = step.condition
-            record.code = "sasl-failure"
+            record.code = Record.Code.saslFailure
             record.message = step.text.map { Prose(tools.redactor.disclose(text: $0)) }
         }
         emit(consume record)

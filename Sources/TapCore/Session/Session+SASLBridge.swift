@@ -355,7 +355,7 @@ extension Session {
         if let step, step.kind == .failure, !acts.isEmpty {
             record.level = .error
             record.condition = step.condition
-            record.code = "sasl-failure"
+            record.code = Record.Code.saslFailure
             record.message = words
         }
         emit(consume record)
@@ -389,7 +389,7 @@ extension Session {
         if step.kind == .failure {
             record.level = .error
             record.condition = step.condition
-            record.code = "sasl-failure"
+            record.code = Record.Code.saslFailure
             record.message = step.text.map { Prose($0) }
         }
         record.xml = compose(bytes)

@@ -266,7 +266,7 @@ private final class ReplayDriver {
         }
         let live = LiveAccount(
             jid: account.live,
-            password: account.password,
+            password: password(of: account, for: recorded),
             resource: recorded.resource,
             language: recorded.language,
             resumption: resuming.map { .init(id: $0.id, handled: $0.handled) }
@@ -292,6 +292,12 @@ private final class ReplayDriver {
         }
     }
 
+    /// A login that must be refused as not authorized is tried with a wrong password: the recorded one is not known.
+    private func password(of account: ReplayRun.Account, for client: ReplayScript.Client) -> String {
+        let isWrong = client.refusal.map { $0 == "not-authorized" || $0 == "temporary-auth-failure" } ?? false
+        return isWrong ? "\(account.password)-wrong" : account.password
+    }
+
     /// - Returns: Whether the client was logging in, which has ended.
     private func endLogin(_ client: Int, well: Bool) -> Bool {
         guard opening.remove(client) != nil else { return false }
@@ -314,6 +320,12 @@ private final class ReplayDriver {
             perform { $0.handle(.received(bytes, element), client: client, at: now) }
         case .ended(let end):
             clients[client] = nil
+            if replayer.script.clients[client].refusal != nil, case .failed(let fault) = end,
+                case .refused(let condition?) = fault.code
+            {
+                guard endLogin(client, well: true) else { return }
+                return perform { $0.handle(.refused(condition), client: client, at: now) }
+            }
             guard !endLogin(client, well: false) else { return finish(Self.failure(end, account.live)) }
             var reason: String?
             if case .failed(let fault) = end { reason = fault.reason }

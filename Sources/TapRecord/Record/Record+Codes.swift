@@ -10,6 +10,8 @@ extension Record {
         public static let sessionEnded = "session-ended"
         /// TLS is negotiated on a leg. The message says the same as the details.
         public static let tlsOpened = "tls-opened"
+        /// The server refused a login (RFC 6120 §6.5); see ``Record/condition``.
+        public static let saslFailure = "sasl-failure"
         /// The session ended before it was ready; the details say why.
         public static let loginFailed = "login-failed"
         /// The effect of channel binding on the pending login.

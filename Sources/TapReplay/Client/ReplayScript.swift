@@ -27,6 +27,9 @@ public struct ReplayScript: Sendable {
         /// Whether the recorded client enabled stream management during login (XEP-0386); the replay enables it after
         /// login.
         let enablesManagement: Bool
+        /// The SASL condition with which the server must refuse the login, such as `not-authorized`; nil if the login
+        /// must succeed.
+        public let refusal: String?
         /// The role of the client.
         public let role: Role
     }
@@ -146,6 +149,7 @@ public struct ReplayScript: Sendable {
                     resumes: nil,
                     capabilities: nil,
                     enablesManagement: false,
+                    refusal: nil,
                     role: role
                 )
             )
@@ -204,11 +208,13 @@ public struct ReplayScript: Sendable {
                     resumes: conversation.resumes == nil ? nil : earlier,
                     capabilities: conversation.features.flatMap { Capabilities(features: $0) },
                     enablesManagement: conversation.inlineFeatures.contains(.streamManagement),
+                    refusal: conversation.refusal,
                     role: .recorded
                 )
             )
             var last = conversation.ready
             add(.connect(index), run: conversation.run, conversation.readySequence, at: last)
+            guard conversation.refusal == nil else { return }
             for feature in conversation.inlineFeatures where conversation.resumes == nil {
                 add(
                     .prepare(index, stanza: stanzas.count),

@@ -10,6 +10,8 @@ public struct Replayer {
     public enum Event {
         /// The client logged in with a new session; the element is `<features/>`, nil if there was none.
         case bound(JID, features: Element? = nil)
+        /// The server refused the login with this SASL condition.
+        case refused(String)
         /// The client resumed its earlier session.
         case resumed
         /// The client received an item after login.
@@ -179,7 +181,8 @@ public struct Replayer {
                 let stanza = Stanza(recorded: form, context, tag: .step(index))
                 optional[index] = recordedOptions[client].option(form, isPlayed: script.plays)
                 numbers[index] = players[client].expectations.expect(stanza, stanza.lane, window: index)
-            case .connect, .prepare, .settle, .close, .end, .drop: break
+            case .connect(let client): if script.clients[client].refusal != nil { progress.total += 1 }
+            case .prepare, .settle, .close, .end, .drop: break
             }
         }
     }
@@ -252,6 +255,7 @@ public struct Replayer {
         case .writable: actions.release(client)
         case .bound(let jid, let features):
             connecting -= 1
+            if let refusal = script.clients[client].refusal { return noteLogin(client, refusal: refusal, nil) }
             players[client].state = .open
             noteLostResumption(client)
             let recorded = script.clients[client].jid
@@ -259,6 +263,9 @@ public struct Replayer {
             if let old = script.clients[client].capabilities, let new = features.flatMap({ Capabilities($0) }) {
                 old.bind(to: new, in: &context.bindings)
             }
+        case .refused(let condition):
+            connecting -= 1
+            noteLogin(client, refusal: script.clients[client].refusal, condition)
         case .resumed:
             connecting -= 1
             players[client].state = .open
@@ -266,6 +273,24 @@ public struct Replayer {
             players[client].resumptionID = script.clients[client].resumes.flatMap { players[$0].resumptionID }
         case .received(let bytes, let element): received(bytes, element, client)
         case .ended(let reason): ended(client, reason)
+        }
+        advance()
+    }
+
+    /// Handles the end of a login that was to be refused.
+    ///
+    /// - Parameters:
+    ///   - refusal: The recorded condition.
+    ///   - condition: The condition of the live server; nil if the login succeeded.
+    private mutating func noteLogin(_ client: Int, refusal: String?, _ condition: String?) {
+        players[client].state = condition == nil ? .closing : .over
+        if condition == nil { actions.append(.close(client)) }
+        if condition == refusal {
+            progress.matched += 1
+        } else {
+            let result = condition.map { "failed: \($0)" } ?? "succeeded"
+            let message = "the login \(result); the recorded one \(refusal.map { "failed: \($0)" } ?? "succeeded")"
+            add(Divergence(.behaviour, .session, live: moment(client), message: message), client)
         }
         advance()
     }

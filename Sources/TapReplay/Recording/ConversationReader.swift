@@ -23,6 +23,8 @@ public struct ConversationReader {
         /// Contacts that the client changed before it received the roster.
         var changed: Set<String> = []
         var closed: Direction?
+        /// The last refusal of a login: the account, the condition, and the record.
+        var refusal: (account: JID, condition: String, at: Int64, sequence: UInt64)?
     }
 
     private let parser = StanzaParser()
@@ -95,6 +97,7 @@ extension ConversationReader.Reading {
             return
         default: break
         }
+        noteRefusal(record)
         guard let direction = record.direction else { return }
         switch record.kind {
         case .streamOpen: open(line, direction)
@@ -110,6 +113,13 @@ extension ConversationReader.Reading {
             noteRoster(item, parser)
         default: break
         }
+    }
+
+    private mutating func noteRefusal(_ record: Record) {
+        guard record.code == Record.Code.saslFailure, record.direction == .recv, let condition = record.condition,
+            let user = record.user, let domain = record.domain, let account = JID("\(user)@\(domain)")
+        else { return }
+        refusal = (account, condition, record.monotonic, record.sequence)
     }
 
     private mutating func open(_ line: RecordLine, _ direction: Direction) {
@@ -174,6 +184,11 @@ extension ConversationReader.Reading {
 
     fileprivate func finished(isWindowed: Bool) -> RecordedConversation {
         var conversation = conversation
+        if !isReady, let refusal {
+            (conversation.jid, conversation.refusal) = (refusal.account, refusal.condition)
+            (conversation.ready, conversation.readySequence) = (refusal.at, refusal.sequence)
+            return conversation
+        }
         if !isReady || conversation.jid == nil {
             conversation.faults.append(isEncrypted ? .encrypted : .withoutLogin)
         }

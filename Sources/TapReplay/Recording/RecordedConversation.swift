@@ -17,7 +17,8 @@ public struct RecordedConversation: Sendable {
 
     /// A reason why a conversation cannot be replayed exactly.
     public enum Fault: Sendable, Hashable {
-        /// The session has no completed login: it failed, began before the recording, or was encrypted.
+        /// The session has neither a completed login nor one that the server refused: it began before the recording, or
+        /// was encrypted.
         case withoutLogin
         /// The session is encrypted, and TLS was not intercepted.
         case encrypted
@@ -44,8 +45,11 @@ public struct RecordedConversation: Sendable {
     public let run: Int
     /// The number of the session within the run.
     public let number: UInt64
-    /// The bound full JID; nil without a completed login.
+    /// The bound full JID; the account if the server refused the login; nil if neither is known.
     public internal(set) var jid: JID?
+    /// The SASL condition with which the server refused the login (RFC 6120 §6.5), such as `not-authorized`; nil if the
+    /// login was completed.
+    public internal(set) var refusal: String?
     /// The resource that the client requested; nil if the server chose it.
     public internal(set) var resource: String?
     /// The stream features that the server offered last before the login was complete; nil if they were not recorded.

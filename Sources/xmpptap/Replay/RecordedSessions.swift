@@ -10,12 +10,14 @@ enum RecordedSessions {
     /// - Parameters:
     ///   - wanted: Numbers of sessions; empty is all with a login.
     ///   - keys: Secrets of TLS in packets.
+    ///   - refusals: Whether to include sessions whose login the server refused.
     ///   - advice: What helps if they cannot be played.
     /// - Throws: A ``Failure`` if a session cannot be played, or none can.
     static func read(
         _ files: [String],
         _ wanted: Set<UInt64>,
         keys: KeyLog,
+        refusals: Bool = false,
         advice: String = AdviceTable.recordWhole
     ) throws(Failure) -> [RecordedConversation] {
         var reader = ConversationReader()
@@ -31,7 +33,8 @@ enum RecordedSessions {
         stored.remark(on: wanted)
         let name = files.joined(separator: ", ")
         let sessions = reader.conversations().filter { session in
-            wanted.isEmpty ? session.faults != [.withoutLogin] : wanted.contains(session.number)
+            guard refusals || session.refusal == nil else { return false }
+            return wanted.isEmpty ? session.faults != [.withoutLogin] : wanted.contains(session.number)
         }
         for session in sessions {
             guard let fault = session.faults.first else { continue }

@@ -22,6 +22,7 @@ struct ReplayPlan {
             command.files,
             Set(command.play.session),
             keys: command.keylog.keys(),
+            refusals: true,
             advice: advice
         )
         let rows = try Self.accounts(command.accounts)
@@ -67,7 +68,8 @@ struct ReplayPlan {
     func name(of client: ReplayScript.Client) -> String {
         guard client.role == .recorded else { return "puppet \(client.jid)" }
         let hasRuns = script.clients.contains { $0.role == .recorded && $0.run != client.run }
-        return "\(hasRuns ? "run \(client.run) " : "")session \(client.session) \(client.jid)"
+        let refusal = client.refusal.map { ", login failed: \($0)" } ?? ""
+        return "\(hasRuns ? "run \(client.run) " : "")session \(client.session) \(client.jid)\(refusal)"
     }
 
     // MARK: Accounts
