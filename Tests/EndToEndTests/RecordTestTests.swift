@@ -62,7 +62,7 @@ import Testing
         let ending = try await recording.process.ending()
         let error = recording.process.text(of: .standardError)
         #expect(ending == .exited(0), "\(recording.process.text(of: .standardOutput))\(error)")
-        #expect(error.contains("first replay: 2 sessions") && error.contains("second replay: 2 sessions"), "\(error)")
+        #expect(error.contains("first replay: 2 sessions") && error.contains("third replay: 2 sessions"), "\(error)")
         #expect(error.contains("written: \(folder.path(of: "talk.xtap"))"), "\(error)")
         // The step plays what was recorded, as it was played here.
         let capture = folder.path(of: "talk.xtap")

@@ -19,18 +19,22 @@ public struct DivergenceSubject: Sendable, Hashable {
 
     /// The divergence as a clause for people, with the recorded addresses: `localhost no longer offers urn:xmpp:mam:2`.
     public internal(set) var title: String
+    /// The locator of stanzas such as this one, for a rule about their occurrence; nil for stanzas that a rule must not
+    /// free: answers, what other clients sent, and pushes that the protocol demands.
+    let locator: String?
     /// The namespaces and bare addresses that the stanzas mention, sorted.
     let mentioned: [String]
     /// The namespaces and bare addresses that the server no longer provides, sorted.
     let lost: [String]
 
     /// Creates the subject of a divergence without stanzas.
-    init(_ title: String) { (self.title, mentioned, lost) = (title, [], []) }
+    init(_ title: String) { (self.title, locator, mentioned, lost) = (title, nil, [], []) }
 
     /// Creates the subject of a divergence between stanzas.
     init(_ code: Divergence.Code, _ stanzas: Stanzas, _ differences: [ValueDifference]) {
         let reader = SubjectReader(code, stanzas, differences)
         title = reader.title
+        locator = reader.locator
         mentioned = reader.mentioned.sorted()
         lost = reader.lost.sorted()
     }
@@ -132,6 +136,23 @@ private struct SubjectReader {
         let others = Set(values(other))
         return values(one).filter { !others.contains($0) }
     }
+
+    // MARK: Locator
+
+    var locator: String? {
+        guard !stanzas.isSent, let form, form.element.isOfServer, !Self.isAnswer(form), form.kind != .presence,
+            let payload = form.payload, !payload.isContent, !Self.demanded.contains(payload.namespace),
+            !payload.namespaceURI.contains(where: { $0.isWhitespace || "{}[]".contains($0) })
+        else { return nil }
+        let type = form.kind == .iq ? form.type.map { "[@type=\($0)]" } ?? "" : ""
+        return "\(form.element.name)\(type)[{\(payload.namespaceURI)}\(payload.name)]"
+    }
+
+    /// Namespaces of pushes that follow from what clients do: RFC 6121 §2.1.6, XEP-0191 §3.3, XEP-0060 §7.1.2,
+    /// XEP-0280 §6, XEP-0313 §4.
+    private static let demanded: Set<Namespace> = [
+        .roster, .blocking, .pubsubEvent, .carbons, .archive, .archive1, .archive0,
+    ]
 
     // MARK: Title
 

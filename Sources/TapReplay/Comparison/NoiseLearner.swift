@@ -1,8 +1,9 @@
-/// Learns noise rules from recordings with the same meaning: each place at which they differ becomes a rule.
+/// Learns noise rules from recordings with the same meaning: each place at which they differ becomes a rule, and so
+/// does each kind of stanza that the server itself sends in one of them only.
 public struct NoiseLearner: Sendable {
     /// The learned rules, in the order in which they were found.
     public private(set) var rules: [NoiseRules.Rule] = []
-    /// Divergences that no rule can cover, such as missing or reordered items.
+    /// Divergences that no rule can cover, such as missing answers or reordered messages.
     public private(set) var unlearned: [Divergence] = []
     private var known: [String: Int] = [:]
 
@@ -18,10 +19,26 @@ public struct NoiseLearner: Sendable {
             }
             let learned = divergence.differences.map { learn($0) }
             if learned.contains(false) { unlearned.append(divergence) }
-        case .missing, .unexpected, .session: unlearned.append(divergence)
+        case .missing, .unexpected:
+            guard let locator = divergence.subject?.locator.flatMap({ try? Locator($0) }) else {
+                return unlearned.append(divergence)
+            }
+            learn(locator, divergence.code == .missing ? .mayBeAbsent : .anyNumber)
+        case .session: unlearned.append(divergence)
         case .reordered: if divergence.divergenceClass != .timing { unlearned.append(divergence) }
         case .late, .slower, .undecided: break
         }
+    }
+
+    private mutating func learn(_ locator: Locator, _ occurrence: NoiseRules.Occurrence) {
+        let rule = NoiseRules.Rule(locator, .occurs(occurrence))
+        guard let index = known[locator.text] else {
+            known[locator.text] = rules.count
+            rules.append(rule)
+            return
+        }
+        // More freedom covers both.
+        if occurrence == .anyNumber { rules[index] = rule }
     }
 
     /// Returns whether a difference means another stanza: a rule for its place would hide answers that became errors,

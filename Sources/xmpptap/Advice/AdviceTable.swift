@@ -3,6 +3,7 @@ internal import TapControl
 internal import TapDiagnosis
 internal import TapNetwork
 internal import TapRecord
+internal import TapReplay
 internal import TapSecurity
 
 /// Advice for failed logins: all words that name flags, subcommands or settings of servers.
@@ -182,10 +183,23 @@ extension AdviceTable {
             + "press Ctrl-C"
     }
 
-    /// For what differs again though nothing has changed.
-    static func unlearned(prepares: Bool) -> String {
-        "the differences are not noise: the server's data may have changed; restore them before each replay"
-            + (prepares ? "" : ", rosters with --prepare")
+    /// For a recording that is not a test: what differs though nothing has changed.
+    ///
+    /// - Parameter prepares: Whether rosters were restored before each replay.
+    static func unlearned(_ dependences: [RecordingDependence], prepares: Bool) -> [String] {
+        let lines = dependences.compactMap { dependence -> String? in
+            switch dependence {
+            case .storedMessages(let account, let count):
+                "\(account) received \(count) \(count == 1 ? "message" : "messages") that the server had stored before: log "
+                    + "in once to receive them, then record again"
+            case .rosterChange(let account):
+                prepares ? nil : "\(account) changes its roster: record again with --prepare, which restores it"
+            case .storedData(let account, let namespace):
+                "\(account) stores data in \(namespace): remove them at the end of the session, or use a fresh server"
+            }
+        }
+        guard lines.isEmpty else { return lines }
+        return ["the differences are not noise: the server's data may have changed; restore them before each replay"]
     }
 
     /// For a replay that could not send what was redacted.

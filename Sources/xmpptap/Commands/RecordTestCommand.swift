@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import TapNetwork
+internal import TapReplay
 internal import TapSecurity
 
 struct RecordTestCommand: AsyncParsableCommand, Configurable {
@@ -8,14 +9,15 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
         abstract: "Record a session and make a regression test of it.",
         discussion: """
             Starts a proxy in front of the server and records the session in NAME.xtap until you press Ctrl-C: log in \
-            through it, do what you want to test, and log out. Then plays the recording against the server twice, and \
-            writes the values that differed to NAME.noise, for you to review. A step for a CI job is written to \
-            NAME.ci.yml.
+            through it, do what you want to test, and log out. Then plays the recording against the server three times. \
+            What differed in the first two, values and optional stanzas of the server, is written to NAME.noise, for \
+            you to review; the third must pass. A step for a CI job is written to NAME.ci.yml.
 
             Each replay needs the server's data as they were before the recording. --prepare restores rosters and \
-            subscriptions. Differences that no noise rule can allow, such as a missing stanza, are shown.
+            subscriptions. Differences that no noise rule can allow, such as a missing answer, are shown, with what \
+            the recording depends on.
 
-            The exit code is 0 if NAME is a test that passes, 1 if the second replay had differences that are not \
+            The exit code is 0 if NAME is a test that passes, 1 if the third replay had differences that are not \
             noise, 3 if nothing was recorded, 4 if the server cannot be reached, and 5 if a login or the preparation \
             failed.
 
@@ -74,7 +76,7 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
         try await record()
         Interruption.endsProgram()
         var rules = 0
-        for round in ["first", "second"] {
+        for round in ["first", "second", "third"] {
             let result = try await replay()
             Console.tell("\(round) replay: \(result.summary)")
             do throws(Failure) {
@@ -83,15 +85,16 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
                 Console.tell("\(capture) is kept; play it with '\(command) --update'")
                 throw error
             }
-            let learned = try result.learn(into: noise, onlyFailing: true)
-            rules += learned.rules
-            guard round == "second" else { continue }
+            guard round == "third" else {
+                rules += try result.learn(into: noise, onlyFailing: true).rules
+                continue
+            }
             try OutputText.write(snippet, to: step)
-            if learned.unlearned > 0 { result.tell() }
+            if result.report.hasFailed { result.tell() }
             let written = [capture] + (rules > 0 ? ["\(noise) (\(rules) rules, to be reviewed)"] : []) + [step]
             Console.tell("written: \(written.joined(separator: ", "))")
-            if learned.unlearned > 0 {
-                Console.complain(AdviceTable.unlearned(prepares: prepare))
+            if result.report.hasFailed {
+                for line in AdviceTable.unlearned(result.dependences, prepares: prepare) { Console.complain(line) }
                 throw Failure.reported(.checkFailed)
             }
         }

@@ -13,6 +13,8 @@ struct ReplayPlan {
     let copies: [[ReplayRun.Account]]
     /// The file whose name the noise file has.
     let file: String
+    /// What the recording depends on.
+    let dependences: [RecordingDependence]
 
     /// - Parameter advice: What helps if the recording cannot be played.
     init(_ command: ReplayCommand, advice: String) throws(Failure) {
@@ -48,6 +50,7 @@ struct ReplayPlan {
         }
         let puppets = rows.filter { !recorded.contains($0.recorded.normalized) }
         script = ReplayScript(played, puppets: puppets.map(\.recorded), prepares: command.prepare)
+        dependences = RecordingDependence.all(in: played)
         options = Self.options(command)
         rules = try NoiseFiles.rules(command.noise, beside: command.files)
         let all = chosen + puppets

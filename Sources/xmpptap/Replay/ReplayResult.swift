@@ -12,6 +12,8 @@ struct ReplayResult {
     private let placeholder: String?
     /// The file that was played, whose name its noise file has.
     let file: String
+    /// What the recording depends on.
+    let dependences: [RecordingDependence]
 
     init(
         _ outcomes: [ReplayRun.Outcome],
@@ -47,6 +49,7 @@ struct ReplayResult {
         }
         self.report = report
         file = plan.file
+        dependences = plan.dependences
         progress = outcomes.map(\.progress)
     }
 
