@@ -379,6 +379,9 @@ public struct ReplayScript: Sendable {
         return items.contains { $0.direction == .send && $0.id == id }
     }
 
+    /// Returns a number that all clients with a recorded full JID share: one that resumes a session is the same sender.
+    func number(of jid: JID) -> Int { clients.firstIndex { $0.jid == jid } ?? -1 }
+
     /// Returns whether a recorded full JID is that of a client.
     func plays(_ jid: String) -> Bool { resources.contains(jid) }
 

@@ -8,6 +8,10 @@ public struct ComparedStanza<Tag>: Expectable {
         public var bindings: ValueBindings
         /// The rules for differences to ignore.
         public var rules: NoiseRules
+        /// The clients of the recorded side.
+        public var recordedSenders = SenderNumbers()
+        /// The clients of the live side, with the numbers of the recorded ones.
+        public var liveSenders = SenderNumbers()
         /// The optional elements that only one of two equal stanzas had, with their numbers.
         public fileprivate(set) var optional: [OptionalElement: Int] = [:]
 
@@ -32,19 +36,26 @@ public struct ComparedStanza<Tag>: Expectable {
 
     /// Creates a recorded stanza.
     public init(recorded form: StanzaForm, _ context: Context, tag: Tag) {
-        self.init(form, context.bindings.recordedNames, context.rules, id: form.id, tag)
+        self.init(form, context.bindings.recordedNames, context.recordedSenders, context.rules, id: form.id, tag)
     }
 
     /// Creates a live stanza.
     public init(live form: StanzaForm, _ context: Context, tag: Tag) {
         let id = form.id.map { context.bindings.recorded(for: $0, .stanzaID) ?? $0 }
-        self.init(form, context.bindings.liveNames, context.rules, id: id, tag)
+        self.init(form, context.bindings.liveNames, context.liveSenders, context.rules, id: id, tag)
     }
 
-    private init(_ form: StanzaForm, _ names: AddressNames, _ rules: NoiseRules, id: String?, _ tag: Tag) {
+    private init(
+        _ form: StanzaForm,
+        _ names: AddressNames,
+        _ senders: SenderNumbers,
+        _ rules: NoiseRules,
+        id: String?,
+        _ tag: Tag
+    ) {
         self.form = form
         self.tag = tag
-        let heads = StanzaHeads(form.element, names, rules)
+        let heads = StanzaHeads(form.element, names, senders, rules)
         let isAnyOrder = rules.hasAnyOrder && rules.occurrences(of: form.element).isAnyOrder
         likeness = [heads.whole, heads.contentOfSender] + (heads.isOptional ? [] : [heads.loose, heads.content])
         lane =
@@ -117,7 +128,13 @@ struct StanzaHeads {
     let isOptional: Bool
 
     /// - Parameter isOfServer: Whether the server sent the item, so that rules for the occurrence of stanzas apply.
-    init(_ element: Element, _ names: AddressNames, _ rules: NoiseRules, isOfServer: Bool = true) {
+    init(
+        _ element: Element,
+        _ names: AddressNames,
+        _ senders: SenderNumbers,
+        _ rules: NoiseRules,
+        isOfServer: Bool = true
+    ) {
         let stanza = element.stanzaKind
         let nickname = element.nicknameAttribute
         /// In a room the resource is the occupant's nickname; so it is in the error that refuses its presence.
@@ -159,6 +176,8 @@ struct StanzaHeads {
         let (from, to) = (implied == .from ? 0 : bare("from"), implied == .to ? 0 : bare("to"))
         content = Hash.mix(kind, payload ?? 0)
         let sender = sender(from)
+        var client: UInt64?
+        if stanza == .message { element.withAttribute("from") { client = senders.number($0) } }
         whole = Hash.mix(Hash.mix(content, type), Hash.mix(sender, to))
         contentOfSender = Hash.mix(content, sender)
         loose = Hash.mix(kind, sender)
@@ -170,8 +189,9 @@ struct StanzaHeads {
         role =
             switch stanza {
             case .iq: isRequest ? .request : .answer
-            // Events of different nodes do not depend on each other.
-            case .message: .message(Hash.mix(Hash.mix(from, to), node))
+            // Messages of different clients, and events of different nodes, do not depend on each other.
+            case .message:
+                .message(Hash.mix(Hash.mix(client.map { Hash.mix(from, $0) } ?? from, to), node))
             case .presence, .nonza: .other
             }
     }

@@ -10,6 +10,13 @@ public struct DivergenceCause: Sendable {
     public internal(set) var count = 1
     /// The divergences that follow from it, in order.
     public internal(set) var followed: [Divergence]
+    /// The namespaces and addresses that the server no longer provides because of it.
+    private var lost: Set<String>
+
+    private init(_ first: Divergence, in session: String) {
+        (title, self.first, sessions, followed) = (first.title, first, [session], first.followed)
+        lost = Set(first.subject?.lost ?? [])
+    }
 
     /// Returns whether it, or one that follows from it, belongs to one of the classes.
     public func isOf(_ classes: Set<Divergence.Class>) -> Bool {
@@ -49,13 +56,10 @@ public struct DivergenceCause: Sendable {
             if let place = places[key] {
                 causes[place].add(divergence, in: session)
             } else if let place = causes.firstIndex(where: { $0.explains(divergence) }) {
-                causes[place].followed.append(divergence)
-                causes[place].followed += divergence.followed
+                causes[place].follow(divergence)
             } else {
                 places[key] = causes.count
-                causes.append(
-                    DivergenceCause(title: title, first: divergence, sessions: [session], followed: divergence.followed)
-                )
+                causes.append(DivergenceCause(divergence, in: session))
             }
         }
         return causes.filter { $0.isOf(failing) } + causes.filter { !$0.isOf(failing) }
@@ -67,9 +71,15 @@ public struct DivergenceCause: Sendable {
         if sessions.last != session, !sessions.contains(session) { sessions.append(session) }
     }
 
+    /// Adds a divergence that follows: what it lacks explains later ones too.
+    private mutating func follow(_ divergence: Divergence) {
+        followed.append(divergence)
+        followed += divergence.followed
+        lost.formUnion(divergence.subject?.lost ?? [])
+    }
+
     private func explains(_ divergence: Divergence) -> Bool {
-        guard let one = first.subject, let other = divergence.subject else { return false }
-        return one.explains(other)
+        !lost.isEmpty && divergence.subject?.mentioned.contains(where: lost.contains) == true
     }
 }
 

@@ -38,9 +38,6 @@ public struct DivergenceSubject: Sendable, Hashable {
         mentioned = reader.mentioned.sorted()
         lost = reader.lost.sorted()
     }
-
-    /// Returns whether a divergence with this subject explains a later one with another subject.
-    func explains(_ other: DivergenceSubject) -> Bool { lost.contains { other.mentioned.contains($0) } }
 }
 
 private struct SubjectReader {

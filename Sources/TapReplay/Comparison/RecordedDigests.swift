@@ -60,6 +60,7 @@ public final class RecordedDigests: @unchecked Sendable {
     var numbers: [Double] { digester.numbers }
     private(set) var sessions: [SessionKey: Session] = [:]
     private let wanted: Set<SessionKey>
+    private let senders: SenderNumbers
     private var digester: StanzaDigester
     private var reader = ElementReader()
     private var run = ""
@@ -72,9 +73,17 @@ public final class RecordedDigests: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - bindings: The accounts of both sides.
+    ///   - senders: The clients of this side.
     ///   - isRecorded: Whether this is the recorded side; otherwise the live one.
-    public init(_ wanted: Set<SessionKey>, rules: NoiseRules, bindings: ValueBindings, isRecorded: Bool) {
+    public init(
+        _ wanted: Set<SessionKey>,
+        rules: NoiseRules,
+        bindings: ValueBindings,
+        senders: SenderNumbers = SenderNumbers(),
+        isRecorded: Bool
+    ) {
         self.wanted = wanted
+        self.senders = senders
         digester = StanzaDigester(rules: rules, names: isRecorded ? bindings.recordedNames : bindings.liveNames)
         client = Decoder(
             [UInt8]("<stream:stream\(String(decoding: StanzaForm.clientDeclarations, as: UTF8.self))>".utf8).span
@@ -133,7 +142,7 @@ public final class RecordedDigests: @unchecked Sendable {
 
     private func add(_ element: Element, _ record: Record, _ direction: Direction) {
         let digest = digester.digest(element)
-        let heads = StanzaHeads(element, digester.names, digester.rules, isOfServer: direction == .recv)
+        let heads = StanzaHeads(element, digester.names, senders, digester.rules, isOfServer: direction == .recv)
         let side: UInt64 = direction == .send ? 12 : 13
         var pair: UInt64 = 0
         var id: UInt64 = 0

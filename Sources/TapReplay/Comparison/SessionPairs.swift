@@ -97,6 +97,16 @@ public struct SessionPairs: Sendable {
         unexpected = theirs.compactMap(\.self)
     }
 
+    /// The clients of both sides, with equal numbers for those of a pair.
+    public var senders: (recorded: SenderNumbers, live: SenderNumbers) {
+        var (one, other) = (SenderNumbers(), SenderNumbers())
+        for (number, pair) in pairs.enumerated() {
+            if let jid = pair.recorded.jid { one.add(jid, number: number) }
+            if let jid = pair.live.jid { other.add(jid, number: number) }
+        }
+        return (one, other)
+    }
+
     /// The accounts of paired sessions, bound to each other.
     public var bindings: ValueBindings {
         var bindings = ValueBindings()

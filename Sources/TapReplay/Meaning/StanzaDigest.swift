@@ -74,6 +74,8 @@ struct StanzaDigester {
     private var hashes: [UInt64] = []
     private var isUndecided = false
     private var optional: UInt64 = 0
+    /// The classes of the values so far that the server made, by their hashes.
+    private var serverValues: [UInt64: ValueClass] = [:]
     /// Length of the path to the element that is digested itself.
     private var depth = 0
 
@@ -214,6 +216,9 @@ struct StanzaDigester {
         case .bind(.stanzaID) where path.count == 1 && path[0].isNamed("iq"): return 2
         case .bind(let valueClass):
             if value.isEmpty { return literal(value) }
+            if valueClass.isOfServer, value.count >= ValueClass.serverValueSize {
+                serverValues[Hash.of(value, seed: 15)] = valueClass
+            }
             add(VolatileValue(valueClass, Hash.of(value, seed: valueClass.code)))
             return 2
         case .bindSuffix(let valueClass):
@@ -252,8 +257,25 @@ struct StanzaDigester {
             isUndecided = true
             return 8
         }
+        if !serverValues.isEmpty, let hash = serverValue(value) { return hash }
         if let shared = names.shared(value) { return Hash.of(shared.span, seed: 9) }
         return Hash.of(value, seed: 9)
+    }
+
+    /// Returns the hash of a text that is a value that the server made before, or contains such a URL, and adds the
+    /// value; nil if it does neither.
+    private mutating func serverValue(_ text: Span<UInt8>) -> UInt64? {
+        guard text.count >= ValueClass.serverValueSize else { return nil }
+        if let valueClass = serverValues[Hash.of(text, seed: 15)] {
+            add(VolatileValue(valueClass, Hash.of(text, seed: valueClass.code)))
+            return 2
+        }
+        guard let range = text.urlRange else { return nil }
+        let url = text.extracting(range)
+        guard let valueClass = serverValues[Hash.of(url, seed: 15)] else { return nil }
+        add(VolatileValue(valueClass, Hash.of(url, seed: valueClass.code)))
+        let before = Hash.of(text.extracting(..<range.lowerBound), seed: 9)
+        return Hash.mix(before, Hash.of(text.extracting(range.upperBound...), seed: 9))
     }
 
     // MARK: Contents
@@ -357,11 +379,12 @@ extension Element {
     }
 
     /// Whether the order of children is significant: for items of a node (order of publication), values and items of
-    /// data forms (XEP-0004), and XHTML (XEP-0071).
+    /// data forms (XEP-0004) but not the choices of a list, and XHTML (XEP-0071).
     var hasOrderedChildren: Bool {
         if isNamed("items") { return true }
         if namespace == .other { return withNamespaceURI { $0.equals("http://www.w3.org/1999/xhtml") } }
-        return namespace == .dataForms && (isNamed("field") || firstChild { $0.isNamed("item") } != nil)
+        let isList = attribute("type", is: "list-multi") || attribute("type", is: "jid-multi")
+        return namespace == .dataForms && (isNamed("field") && !isList || firstChild { $0.isNamed("item") } != nil)
     }
 }
 

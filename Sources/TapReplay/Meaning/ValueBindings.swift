@@ -153,8 +153,19 @@ public struct ValueBindings: Sendable {
         way == .toLive ? live(for: value, valueClass) : recorded(for: value, valueClass)
     }
 
-    /// Returns the other side's value for one that the server made, which clients may use anywhere; nil if unbound.
-    func serverValue(for value: String, _ way: Way) -> String? {
+    /// Returns the other side's text for one that is a value that the server made, or contains such a URL; nil if it does
+    /// neither.
+    func text(_ text: String, _ way: Way) -> String? {
+        guard hasServerValues, text.utf8.count >= ValueClass.serverValueSize else { return nil }
+        if let other = serverValue(for: text, way) { return other }
+        guard let url = text.utf8Span.span.urlRange else { return nil }
+        let bytes = Array(text.utf8)
+        guard let other = serverValue(for: String(decoding: bytes[url], as: UTF8.self), way) else { return nil }
+        let (before, after) = (bytes[..<url.lowerBound], bytes[url.upperBound...])
+        return String(decoding: before + Array(other.utf8) + after, as: UTF8.self)
+    }
+
+    private func serverValue(for value: String, _ way: Way) -> String? {
         ValueClass.allCases.lazy.filter(\.isOfServer).compactMap { self.value(for: value, $0, way) }.first
     }
 
@@ -233,8 +244,30 @@ extension ValueClass {
     }
 
     /// Whether its values are long, and made by a server, so that they mean the same wherever a client uses them.
-    fileprivate var isOfServer: Bool { self == .url || self == .token || self == .version }
+    var isOfServer: Bool { self == .url || self == .token || self == .version }
+
+    /// Number of bytes from which on a value is not equal to such a value by chance.
+    static let serverValueSize = 12
 
     /// Whether its values are accounts, domains or full JIDs.
     fileprivate var isOfAddress: Bool { self == .account || self == .domain || self == .resource }
+}
+
+extension Span<UInt8> {
+    /// The range of the first URL in a text, from white space to white space; nil if it contains none.
+    var urlRange: Range<Int>? {
+        var index = 0
+        while index + 2 < count {
+            guard self[index] == UInt8(ascii: ":"), self[index + 1] == UInt8(ascii: "/"), self[index + 2] == UInt8(ascii: "/")
+            else {
+                index += 1
+                continue
+            }
+            var (start, end) = (index, index)
+            while start > 0, self[start - 1] > 0x20 { start -= 1 }
+            while end < count, self[end] > 0x20 { end += 1 }
+            return start..<end
+        }
+        return nil
+    }
 }

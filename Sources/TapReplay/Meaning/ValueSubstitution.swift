@@ -294,27 +294,10 @@ struct ValueSubstitution {
             }
         case .none, .bound, .boundSuffix: break
         }
-        if bindings.hasServerValues, let other = serverValue(value, bindings) { return other }
+        if bindings.hasServerValues, let other = bindings.text(value.string(), way) { return Array(other.utf8) }
         guard !addresses.isEmpty else { return nil }
         if let address = place.address { return self.address(Int(address), value, bindings) }
         return place.hasWord || hasOthers ? words(value) : nil
-    }
-
-    /// Number of bytes from which on a value is not equal to another one by chance.
-    private static let serverValueSize = 12
-
-    /// Returns the translation of a value that the server made: the whole value, or a URL in a text; nil if it does not
-    /// change.
-    private func serverValue(_ value: Span<UInt8>, _ bindings: ValueBindings) -> [UInt8]? {
-        guard value.count >= Self.serverValueSize else { return nil }
-        let text = value.string()
-        if let other = bindings.serverValue(for: text, way) { return Array(other.utf8) }
-        guard let mark = text.firstRange(of: "://") else { return nil }
-        // A URL reaches from white space to white space.
-        let start = text[..<mark.lowerBound].lastIndex(where: \.isWhitespace).map { text.index(after: $0) }
-        let url = text[(start ?? text.startIndex)...].prefix { !$0.isWhitespace }
-        guard let other = bindings.serverValue(for: String(url), way) else { return nil }
-        return Array("\(text[..<url.startIndex])\(other)\(text[url.endIndex...])".utf8)
     }
 
     private mutating func address(_ number: Int, _ value: Span<UInt8>, _ bindings: ValueBindings) -> [UInt8]? {

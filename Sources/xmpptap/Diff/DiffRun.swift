@@ -66,15 +66,27 @@ struct DiffRun: Sendable {
         async let other = Self.catalogue(live)
         let (catalogue, liveCatalogue) = try await (one, other)
         let pairs = try self.pairs(catalogue, liveCatalogue)
-        let bindings = pairs.bindings
+        let (bindings, senders) = (pairs.bindings, pairs.senders)
         async let digests = Self.digests(
             recorded,
-            Set(pairs.pairs.map(\.recorded.key)),
-            rules,
-            bindings,
-            isRecorded: true
+            RecordedDigests(
+                Set(pairs.pairs.map(\.recorded.key)),
+                rules: rules,
+                bindings: bindings,
+                senders: senders.recorded,
+                isRecorded: true
+            )
         )
-        async let liveDigests = Self.digests(live, Set(pairs.pairs.map(\.live.key)), rules, bindings, isRecorded: false)
+        async let liveDigests = Self.digests(
+            live,
+            RecordedDigests(
+                Set(pairs.pairs.map(\.live.key)),
+                rules: rules,
+                bindings: bindings,
+                senders: senders.live,
+                isRecorded: false
+            )
+        )
         let (first, second) = try await (digests, liveDigests)
         let difference = RecordingDifference(
             recorded: first.digests,
@@ -230,14 +242,9 @@ struct DiffRun: Sendable {
         return catalogue
     }
 
-    private static func digests(
-        _ side: DiffSide,
-        _ wanted: Set<SessionKey>,
-        _ rules: NoiseRules,
-        _ bindings: ValueBindings,
-        isRecorded: Bool
-    ) async throws -> (digests: RecordedDigests, isWhole: Bool) {
-        let digests = RecordedDigests(wanted, rules: rules, bindings: bindings, isRecorded: isRecorded)
+    private static func digests(_ side: DiffSide, _ digests: RecordedDigests) async throws -> (
+        digests: RecordedDigests, isWhole: Bool
+    ) {
         let isWhole = try read(side, reportsDamage: true, passingOver: nil) { entry in
             switch entry {
             case .header(let header): digests.take(header)
