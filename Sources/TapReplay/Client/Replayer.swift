@@ -159,7 +159,7 @@ public struct Replayer {
         suffix = "-" + String(UInt32.random(in: 0x1000_0000...UInt32.max, using: &generator), radix: 16)
         let bindings = ValueBindings(ids: sendings.templates.ids, suffix: suffix)
         context = Stanza.Context(bindings: bindings, rules: rules)
-        for client in script.clients where client.role == .recorded {
+        for client in script.clients where client.role != .preparation {
             context.recordedSenders.add(client.jid.description, number: script.number(of: client.jid))
         }
         for account in accounts {
@@ -262,7 +262,9 @@ public struct Replayer {
             players[client].state = .open
             noteLostResumption(client)
             let recorded = script.clients[client].jid
-            context.liveSenders.add(jid.description, number: script.number(of: recorded))
+            if script.clients[client].role != .preparation {
+                context.liveSenders.add(jid.description, number: script.number(of: recorded))
+            }
             if recorded.isFull { try? context.bindings.bind(recorded.description, to: jid.description, .resource) }
             if let old = script.clients[client].capabilities, let new = features.flatMap({ Capabilities($0) }) {
                 old.bind(to: new, in: &context.bindings)

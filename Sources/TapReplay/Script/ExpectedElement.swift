@@ -12,7 +12,7 @@ public struct ExpectedElement: Sendable, Hashable {
     enum Value: Sendable, Hashable {
         /// `{scansion:any}`: present, with any value.
         case any
-        /// `{scansion:capture:NAME}`: any value at the first use of the name, then the same value.
+        /// `{scansion:capture:NAME}`: present, with any value, which the name stands for from then on.
         case capture(String)
         /// This text, with its variables substituted.
         case text(ScriptText)
@@ -40,6 +40,12 @@ public struct ExpectedElement: Sendable, Hashable {
         if let difference = compare(element, path: "", &captured) { return difference }
         values = captured
         return nil
+    }
+
+    /// Returns whether a received stanza matches.
+    func matches(_ element: Element, _ values: ScriptValues) -> Bool {
+        var values = values
+        return difference(element, &values) == nil
     }
 
     private func compare(_ element: Element, path: String, _ values: inout ScriptValues) -> ScriptDifference? {
@@ -121,9 +127,6 @@ extension ExpectedElement.Value {
         case .any: return value == nil ? "any value" : nil
         case .capture(let name):
             guard let value else { return "any value" }
-            if let captured = values.captures[name] {
-                return captured == value ? nil : "\"\(captured)\", captured as \(name)"
-            }
             values.captures[name] = value
             return nil
         case .text(let text):

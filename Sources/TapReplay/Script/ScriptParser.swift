@@ -11,6 +11,9 @@ struct ScriptParser {
 
         var isBlank: Bool { text.trimmingBlanks.isEmpty }
         var isIndented: Bool { text.first == " " || text.first == "\t" }
+        var isRule: Bool { text.trimmingBlanks.count >= 3 && text.trimmingBlanks.allSatisfy { $0 == "-" } }
+        /// Whether it is a comment that begins with `//` or `--`; at least three dashes alone end the header.
+        var isRemark: Bool { text.hasPrefix("//") || text.hasPrefix("--") && !isRule }
     }
 
     private let source: ScriptSource
@@ -55,7 +58,7 @@ struct ScriptParser {
 
     private mutating func parseHeader() throws(ScriptFault) {
         while let line = lines.popFirst() {
-            if line.isBlank { continue }
+            if line.isBlank || line.isRemark { continue }
             if line.text.hasPrefix("##") {
                 try addTag(line)
             } else if line.text.hasPrefix("#") {
@@ -205,7 +208,7 @@ struct ScriptParser {
     private static let actionForm = "NAME connects, disconnects, sends: STANZA, receives: STANZA or receives: nothing"
 
     private mutating func parseStep(_ line: Line) throws(ScriptFault) {
-        if line.isBlank || line.text.hasPrefix("#") { return }
+        if line.isBlank || line.text.hasPrefix("#") || line.isRemark || line.isRule { return }
         let start = line.range.lowerBound
         guard !line.isIndented else {
             throw source.fault(at: start, "an indented line without an action above it", expected: Self.actionForm)

@@ -4,8 +4,12 @@ public import XMPPCore
 /// Plays a ``Script`` step by step.
 ///
 /// Sans-IO: events are passed with the time in nanoseconds of a monotonic clock, ``next()`` returns commands, and
-/// ``tick(at:)`` must be called at ``deadline``. As in scansion, received stanzas wait until a step receives them, and
-/// those left at the end are ignored.
+/// ``tick(at:)`` must be called at ``deadline``.
+///
+/// A step that sends, connects or disconnects begins when the server has handled what other clients sent before: each
+/// of them then has the answer to a ping that the script does not see. Received stanzas wait until a step receives them.
+/// Those that no step has received when a client sends after another kind of step are set aside, as in scansion they do
+/// no harm: a later step may receive them, in any order, but need not. Stanzas left at the end are ignored.
 public struct ScriptPlay: Sendable {
     /// The time limits of steps.
     public struct Settings: Sendable, Hashable {
@@ -64,6 +68,11 @@ public struct ScriptPlay: Sendable {
         public var cause: Cause
     }
 
+    private struct Received: Sendable {
+        let element: Element
+        let bytes: [UInt8]
+    }
+
     private enum Connection: Sendable {
         case closed(String?), connecting, bound, leaving
     }
@@ -74,14 +83,31 @@ public struct ScriptPlay: Sendable {
     private var values: ScriptValues
     private var connections: [Connection]
     /// Received stanzas of each character that no step has received yet.
-    private var received: [ArraySlice<(element: Element, bytes: [UInt8])>]
+    private var received: [ArraySlice<Received>]
+    /// Stanzas that no step had received when a client sent again, by character.
+    private var setAside: [[Received]]
+    /// Clients that have sent stanzas which the server may not have handled yet.
+    private var unsettled: Set<Int> = []
+    /// The ids of pings that wait for their answers, by client.
+    private var pings: [Int: String] = [:]
+    /// Number of pings sent.
+    private var pingCount = 0
+    /// The state of dropping the stanzas that no step has received, with the step before which they are dropped.
+    private enum Sweep: Sendable, Hashable {
+        case began(Int), over(Int)
+    }
+
+    private var sweeping: Sweep?
+    /// When the wait for the answers to pings ends; nil if none is awaited.
+    private var pingDeadline: Int64?
     /// Whether the last connection attempt failed to reach the server.
     private var isUnreachable = false
     private var commands: ArraySlice<Command> = []
     /// Index of the current step.
     public private(set) var position = 0
     /// When the current step times out or has waited long enough; nil if it does not wait.
-    public private(set) var deadline: Int64?
+    public var deadline: Int64? { pingDeadline ?? stepDeadline }
+    private var stepDeadline: Int64?
     /// The result; nil while the script runs.
     public private(set) var outcome: Outcome?
 
@@ -94,6 +120,7 @@ public struct ScriptPlay: Sendable {
         values = ScriptValues(accounts: accounts ?? script.characters.map(\.jid))
         connections = script.characters.map { _ in .closed(nil) }
         received = script.characters.map { _ in [] }
+        setAside = script.characters.map { _ in [] }
     }
 
     /// Returns the next command; nil if there is none until the next event.
@@ -123,7 +150,11 @@ public struct ScriptPlay: Sendable {
                 .send(character, XMLWriter.bytes { $0.element("iq", ["type": "result", "id": id, "to": from]) })
             )
         }
-        received[character].append((element, bytes))
+        if element.matches("iq", .client), let id = element.attribute("id"), pings[character] == id {
+            pings[character] = nil
+        } else {
+            received[character].append(Received(element: element, bytes: bytes))
+        }
         advance(at: now)
     }
 
@@ -139,6 +170,8 @@ public struct ScriptPlay: Sendable {
     ///   - isUnreachable: Whether no connection to the server could be established.
     public mutating func closed(_ character: Int, _ reason: String, isUnreachable: Bool = false, at now: Int64) {
         guard connections.indices.contains(character) else { return }
+        pings[character] = nil
+        unsettled.remove(character)
         self.isUnreachable = isUnreachable
         if case .leaving = connections[character] {
             connections[character] = .closed(nil)
@@ -161,13 +194,22 @@ public struct ScriptPlay: Sendable {
         while outcome == nil {
             guard script.steps.indices.contains(position) else { return end(.passed) }
             let step = script.steps[position]
+            guard isSettled(step) else {
+                let end = pingDeadline ?? now &+ settings.wait
+                pingDeadline = end
+                guard now >= end else { return }
+                // A server need not answer pings in time.
+                pings = [:]
+                continue
+            }
+            pingDeadline = nil
             switch progress(step, at: now) {
             case .done:
                 position += 1
-                deadline = nil
+                stepDeadline = nil
             case .waits(let time):
-                let end = deadline ?? now &+ time
-                deadline = end
+                let end = stepDeadline ?? now &+ time
+                stepDeadline = end
                 guard now >= end else { return }
                 expire(step)
             case .failed(let reason, let received, let difference): fail(step, reason, received, difference)
@@ -181,11 +223,11 @@ public struct ScriptPlay: Sendable {
         case (.connects, .bound): return .done
         // A login takes several round trips.
         case (.connects, .connecting): return .waits(loginTime)
-        case (.connects, .closed(let reason?)) where deadline != nil: return .failed(reason)
+        case (.connects, .closed(let reason?)) where stepDeadline != nil: return .failed(reason)
         case (.connects, .leaving): return .waits(settings.wait)
         case (.connects, .closed):
             connections[who] = .connecting
-            received[who] = []
+            (received[who], setAside[who]) = ([], [])
             commands.append(.connect(who))
             return .waits(loginTime)
         case (.disconnects, .bound):
@@ -196,29 +238,90 @@ public struct ScriptPlay: Sendable {
         case (.disconnects, _): return .done
         case (.sends(let text), .bound):
             commands.append(.send(who, text.bytes(values, isXML: true)))
+            unsettled.insert(who)
             return .done
         case (.sends, .closed(let reason?)): return .failed("the connection ended: \(reason)")
         // Scripts may send stanzas, such as unavailable presence, after `disconnects`.
         case (.sends, _): return .done
         case (.receives(let expected), let connection):
-            guard let item = received[who].popFirst() else {
-                guard case .closed(let reason) = connection else { return .waits(settings.wait) }
+            guard let item = received[who].first else {
+                let isAside = setAside[who].contains { expected.matches($0.element, values) }
+                guard case .closed(let reason) = connection, !isAside else {
+                    return .waits(isAside ? settings.quiet : settings.wait)
+                }
                 return .failed(reason.map { "the connection ended: \($0)" } ?? "the client has disconnected")
             }
-            guard let difference = expected.difference(item.element, &values) else { return .done }
-            return .failed("\(difference)", received: item.bytes, difference)
+            if let difference = expected.difference(item.element, &values) {
+                if takeSetAside(expected, who) { return .done }
+                return .failed("\(difference)", received: item.bytes, difference)
+            }
+            received[who].removeFirst()
+            return .done
         case (.receivesNothing, _):
             guard let item = received[who].first else { return .waits(settings.quiet) }
             return .failed("expected nothing, received <\(item.element.name)/>", received: item.bytes)
         }
     }
 
+    /// Returns whether the server has handled what a step depends on; if not, pings are sent.
+    private mutating func isSettled(_ step: Script.Step) -> Bool {
+        guard pings.isEmpty else { return false }
+        if case .receives = step.action { return true }
+        guard settle(unsettled.subtracting([step.character])) else { return false }
+        guard case .sends = step.action, position > 0, sweeping != .over(position) else { return true }
+        if case .sends = script.steps[position - 1].action { return true }
+        guard sweeping == .began(position) else {
+            // Answers to earlier steps have arrived when every client has the answer to a later ping.
+            sweeping = .began(position)
+            let bound = connections.indices.filter { if case .bound = connections[$0] { true } else { false } }
+            return settle(Set(bound)) && isSettled(step)
+        }
+        for character in received.indices {
+            setAside[character] += received[character]
+            received[character] = []
+        }
+        sweeping = .over(position)
+        return true
+    }
+
+    /// - Returns: Whether there are no clients to wait for.
+    private mutating func settle(_ clients: Set<Int>) -> Bool {
+        for client in clients.sorted() {
+            guard case .bound = connections[client] else { continue }
+            pingCount += 1
+            let id = "xmpptap-settled-\(pingCount)"
+            pings[client] = id
+            let server = values.accounts[client].split(separator: "@").last.map(String.init)
+            let ping = XMLWriter.bytes {
+                $0.element("iq", ["type": "get", "id": id, "to": server]) { $0.element("ping", .ping) }
+            }
+            commands.append(.send(client, ping))
+        }
+        unsettled.subtract(clients)
+        return pings.isEmpty
+    }
+
+    /// Receives the first stanza set aside that matches.
+    ///
+    /// - Returns: Whether there was one.
+    private mutating func takeSetAside(_ expected: ExpectedElement, _ character: Int) -> Bool {
+        for (index, item) in setAside[character].enumerated()
+        where expected.difference(item.element, &values) == nil {
+            setAside[character].remove(at: index)
+            return true
+        }
+        return false
+    }
+
     /// Handles the deadline of a step.
     private mutating func expire(_ step: Script.Step) {
         switch step.action {
+        case .receives(let expected) where takeSetAside(expected, step.character):
+            position += 1
+            stepDeadline = nil
         case .receivesNothing:
             position += 1
-            deadline = nil
+            stepDeadline = nil
         case .disconnects:
             // The server need not close its stream in response.
             connections[step.character] = .closed(nil)
@@ -267,7 +370,7 @@ public struct ScriptPlay: Sendable {
 
     private mutating func end(_ outcome: Outcome) {
         self.outcome = outcome
-        deadline = nil
+        (stepDeadline, pingDeadline) = (nil, nil)
         for (index, connection) in connections.enumerated() {
             switch connection {
             case .bound, .connecting: commands.append(.disconnect(index))

@@ -49,7 +49,7 @@ struct ScriptSource {
     )
     private static let wildcardNamespace = "urn:xmpptap:scansion"
 
-    /// Parses the single stanza of an action.
+    /// Parses the stanza of an action; one that sends can have several.
     ///
     /// - Parameters:
     ///   - range: The range of the stanza in the file.
@@ -74,14 +74,7 @@ struct ScriptSource {
             if let wildcard = Self.find("{scansion:capture", in: block[place]) {
                 throw fault(at: range.lowerBound + wildcard, "a capture in a stanza that is sent", expected: "a value")
             }
-            if let strict = Self.find(" scansion:", in: block[place]) {
-                throw fault(
-                    at: range.lowerBound + strict + 1,
-                    "an attribute of scansion in a stanza that is sent",
-                    expected: "it in a stanza that is received"
-                )
-            }
-            let text = try reading.text(Self.withoutIndents(marked[place]), from: place.lowerBound)
+            let text = try reading.text(Self.withoutIndents(Self.withoutStrictness(marked[place])), from: place.lowerBound)
             return (text, ExpectedElement(name: "", namespace: "", isStrict: false))
         }
         return (ScriptText([]), try reading.expected(element, isStrict: false, parent: element.namespaceURI))
@@ -101,6 +94,10 @@ struct ScriptSource {
             switch event.kind {
             case .item(.header), .item(.whitespace): continue
             case .item(.element):
+                if verb == "sends", let first = found {
+                    found = (first.place.lowerBound..<at + Int(clamping: event.length), first.element)
+                    continue
+                }
                 guard found == nil else {
                     throw fault(at: start + at, "a second stanza", expected: "one stanza after \"\(verb):\"")
                 }
@@ -164,6 +161,17 @@ struct ScriptSource {
                 kept += space.isEmpty ? stanza[position...position] : space
                 position += max(1, space.count)
             }
+        }
+        return kept
+    }
+
+    /// Returns a stanza that is sent without `scansion:strict`, which only matters for one that is received.
+    private static func withoutStrictness(_ stanza: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var kept = stanza[...]
+        while let start = find(" scansion:strict=", in: kept) {
+            let quote = kept.index(start, offsetBy: " scansion:strict=".utf8.count)
+            guard quote < kept.endIndex, let end = kept[(quote + 1)...].firstIndex(of: kept[quote]) else { break }
+            kept = (kept[..<start] + kept[(end + 1)...])[...]
         }
         return kept
     }
