@@ -34,6 +34,8 @@ final class LiveClient: ClientOwner {
     private var extensions = 0
     private static let mostExtensions = 5
     private var hasRegistered = false
+    /// Whether it has created its account (XEP-0077).
+    private(set) var hasCreatedAccount = false
     /// The features that the server offers, until the account is created.
     private var offer: StreamFeatures?
     /// Bytes to write at the next flush.
@@ -239,6 +241,7 @@ final class LiveClient: ClientOwner {
         guard condition == nil || condition == "conflict" else {
             return fail("the server refused to create the account (\(condition ?? ""))")
         }
+        hasCreatedAccount = condition == nil
         offered(offer)
     }
 

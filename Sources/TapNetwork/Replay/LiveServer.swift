@@ -12,7 +12,7 @@ public struct LiveServer: Sendable {
     let cryptography: any Cryptography
     let tls: TLSContext
     /// Whether accounts are created before they log in (XEP-0077).
-    let registers: Bool
+    var registers: Bool
 
     /// A server.
     ///

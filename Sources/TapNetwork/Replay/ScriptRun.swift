@@ -24,7 +24,7 @@ public struct ScriptRun: Sendable {
         for character in script.characters {
             let account = accounts.first { $0.recorded.description == character.jid }
             guard let jid = account?.live ?? JID(character.jid), let password = account?.password ?? character.password
-            else { throw ScriptRunError(character: character.name, jid: character.jid) }
+            else { throw ScriptRunError(character: character.name, jid: character.jid, line: character.line) }
             let live = LiveAccount(jid: jid, password: password, resource: character.resource, resumption: nil)
             clients.append((live, server.at(host: character.host, port: character.port)))
         }
@@ -51,6 +51,8 @@ public struct ScriptRunError: Error, Sendable, Hashable, CustomStringConvertible
     public let character: String
     /// Its account.
     public let jid: String
+    /// The line that defines it, from 1.
+    public let line: Int
 
     /// The problem and its remedy.
     public var description: String {
@@ -68,6 +70,8 @@ private final class ScriptDriver {
     /// How many connections each character has made.
     private var connections: [Int]
     private var timer: Scheduled<Void>?
+    /// Accounts that were created for the script.
+    private var created: [JID: (account: LiveAccount, server: LiveServer)] = [:]
     private var isPerforming = false
     /// Receives the outcome; nil after that.
     private var tell: ((ScriptPlay.Outcome) -> Void)?
@@ -112,9 +116,37 @@ private final class ScriptDriver {
                 perform()
             }
         }
-        guard let outcome = play.outcome, clients.allSatisfy({ $0 == nil }) else { return }
-        tell?(outcome)
-        tell = nil
+        guard let outcome = play.outcome, clients.allSatisfy({ $0 == nil }), let tell else { return }
+        self.tell = nil
+        delete(Array(created.values)[...]) { tell(outcome) }
+    }
+
+    /// Deletes accounts one after the other (XEP-0077 §3.2), so that the next script finds none.
+    private func delete(_ accounts: ArraySlice<(account: LiveAccount, server: LiveServer)>, then end: @escaping () -> Void)
+    {
+        guard let (account, server) = accounts.first else { return end() }
+        var known = server
+        known.registers = false
+        var client: LiveClient?
+        client = LiveClient(account, at: known, parser: parser, on: loop) { [self] event in
+            switch event {
+            case .bound:
+                client?.send(
+                    XMLWriter.bytes {
+                        $0.element("iq", ["type": "set", "id": "unregister"]) {
+                            $0.element("query", .register) { $0.element("remove") }
+                        }
+                    }
+                )
+            case .received(_, let element):
+                if element.attribute("id") == "unregister" { client?.close() }
+            case .ended:
+                client = nil
+                delete(accounts.dropFirst(), then: end)
+            case .resumed: break
+            }
+        }
+        client?.connect()
     }
 
     private func connect(_ index: Int) {
@@ -125,7 +157,9 @@ private final class ScriptDriver {
             // A connection that took too long to close may end while the next one is open.
             guard connections[index] == number else { return }
             switch event {
-            case .bound(let jid, _): play.bound(index, to: jid.description, at: now)
+            case .bound(let jid, _):
+                if clients[index]?.hasCreatedAccount == true { created[account.jid] = (account, server) }
+                play.bound(index, to: jid.description, at: now)
             case .received(let bytes, let element): play.receive(element, bytes, for: index, at: now)
             case .ended(let end):
                 clients[index] = nil

@@ -70,6 +70,14 @@ public struct Divergence: Sendable {
         public var file: String
         /// The line of the step, from 1.
         public var line: Int
+        /// The column of a fault, from 1; nil for a step that was played.
+        public var column: Int?
+
+        /// Creates a step.
+        public init(file: String, line: Int, column: Int? = nil) { (self.file, self.line, self.column) = (file, line, column) }
+
+        /// `FILE:LINE`, or `FILE:LINE:COLUMN`.
+        var place: String { "\(file):\(line)\(column.map { ":\($0)" } ?? "")" }
     }
 
     /// The kind of cause.
@@ -129,6 +137,22 @@ public struct Divergence: Sendable {
 }
 
 extension Divergence {
+    /// Creates the divergence of a script that cannot be parsed.
+    public init(_ fault: ScriptFault) {
+        self.init(.behaviour, .session, message: fault.reason)
+        scriptStep = ScriptStep(file: fault.file, line: fault.line, column: fault.column)
+    }
+
+    /// Creates the divergence of a script that cannot be played.
+    ///
+    /// - Parameters:
+    ///   - file: The script's file.
+    ///   - line: The line of what cannot be played, from 1.
+    public init(unplayable reason: String, file: String, line: Int) {
+        self.init(.behaviour, .session, message: reason)
+        scriptStep = ScriptStep(file: file, line: line)
+    }
+
     /// Creates the divergence of a failed script step.
     ///
     /// - Parameter file: The script's file.

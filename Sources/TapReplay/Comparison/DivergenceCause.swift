@@ -85,8 +85,8 @@ public struct DivergenceCause: Sendable {
 
 extension Divergence {
     /// The divergence as a clause for people.
-    var title: String {
-        if let step = scriptStep { return "\(step.file):\(step.line): \(message)" }
+    public var title: String {
+        if let step = scriptStep { return "\(step.place): \(message)" }
         // A message of a whole session, a script or an undecided item says more than its stanzas.
         if subject == nil || code == .session || code == .undecided, !message.isEmpty { return message }
         return subject?.title ?? code.rawValue

@@ -91,6 +91,7 @@ extension DivergenceReport {
         if let step = divergence.scriptStep {
             json.field("file", step.file)
             json.field("line", step.line)
+            if let column = step.column { json.field("column", column) }
         }
         json.field("class", divergence.divergenceClass.rawValue)
         json.field("code", divergence.code.rawValue)

@@ -28,9 +28,12 @@ public struct ScriptFault: Error, Sendable, Hashable {
 
 extension ScriptFault: CustomStringConvertible {
     /// `FILE:LINE:COLUMN: FOUND; EXPECTED; did you mean "NEAREST"?`, in one line.
-    public var description: String {
+    public var description: String { "\(LineBuffer.escaped("\(file):\(line):\(column)")): \(reason)" }
+
+    /// The description without the place.
+    public var reason: String {
         let expected = expected.map { "; expected \($0)" } ?? ""
         let nearest = nearest.map { "; did you mean \"\($0)\"?" } ?? ""
-        return LineBuffer.escaped("\(file):\(line):\(column): \(found)\(expected)\(nearest)")
+        return LineBuffer.escaped("\(found)\(expected)\(nearest)")
     }
 }

@@ -92,12 +92,14 @@ public struct ScriptPlay: Sendable {
     private var pings: [Int: String] = [:]
     /// Number of pings sent.
     private var pingCount = 0
-    /// The state of dropping the stanzas that no step has received, with the step before which they are dropped.
+    /// The state of setting stanzas aside that no step has received, with the step before which it is done.
     private enum Sweep: Sendable, Hashable {
         case began(Int), over(Int)
     }
 
     private var sweeping: Sweep?
+    /// Whether a client has sent a stanza since stanzas were set aside, so that more may have arrived.
+    private var hasSent = false
     /// When the wait for the answers to pings ends; nil if none is awaited.
     private var pingDeadline: Int64?
     /// Whether the last connection attempt failed to reach the server.
@@ -239,6 +241,7 @@ public struct ScriptPlay: Sendable {
         case (.sends(let text), .bound):
             commands.append(.send(who, text.bytes(values, isXML: true)))
             unsettled.insert(who)
+            hasSent = true
             return .done
         case (.sends, .closed(let reason?)): return .failed("the connection ended: \(reason)")
         // Scripts may send stanzas, such as unavailable presence, after `disconnects`.
@@ -268,7 +271,7 @@ public struct ScriptPlay: Sendable {
         guard pings.isEmpty else { return false }
         if case .receives = step.action { return true }
         guard settle(unsettled.subtracting([step.character])) else { return false }
-        guard case .sends = step.action, position > 0, sweeping != .over(position) else { return true }
+        guard case .sends = step.action, hasSent, sweeping != .over(position) else { return true }
         if case .sends = script.steps[position - 1].action { return true }
         guard sweeping == .began(position) else {
             // Answers to earlier steps have arrived when every client has the answer to a later ping.
@@ -281,6 +284,7 @@ public struct ScriptPlay: Sendable {
             received[character] = []
         }
         sweeping = .over(position)
+        hasSent = false
         return true
     }
 

@@ -23,7 +23,7 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
             capture says what else may differ.
 
             Runs scansion scripts too, one after the other; their clients log in with --accounts, or with the passwords of \
-            the script. The captures of a folder are played one after the other; several files are one recording.
+            the script. With --register, the accounts of a script are created, and deleted after it. The captures of a folder are played one after the other; several files are one recording.
 
             The exit code is 0 if nothing diverged, 1 if something did, 4 if the server cannot be reached, and 5 if a \
             login or the preparation failed.
@@ -54,12 +54,14 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
     @Option(
         help: ArgumentHelp(
             "Accounts with password files; as=JID names the recorded account.",
-            discussion: "With --copies, %d in an account is the number of the copy, from 1.",
+            discussion: """
+                With --copies, %d in an account is the number of the copy, from 1. Scripts with passwords need none.
+                """,
             valueName: "file"
         ),
         completion: .file()
     )
-    var accounts: String
+    var accounts: String?
 
     @OptionGroup var play: PlayOptions
 
@@ -161,16 +163,15 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
             live: "\(to)",
             failingClasses: failOn.classes
         )
-        // Mistakes in scripts are reported before anything is played.
         let scripted = suite.scripts.isEmpty ? nil : try ScriptReplay(suite.scripts, scripts)
-        let accounts = try ReplayPlan.accounts(in: accounts)
+        let accounts = try accounts.map { path throws(Failure) in try ReplayPlan.accounts(in: path) } ?? []
         var (end, isInterrupted) = try await suite.play(self, into: &report)
         if let scripted, !isInterrupted {
             var settings = ScriptPlay.Settings()
             (settings.wait, settings.quiet) = (wait, quiet)
             if suite.captures.isEmpty { report.subject = .script }
-            let (added, scriptEnd) = try await scripted.run(
-                at: server(),
+            let (added, scriptEnd) = await scripted.run(
+                at: try server(),
                 accounts: accounts,
                 settings: settings,
                 report: report,

@@ -27,14 +27,17 @@ struct ReplayPlan {
             refusals: true,
             advice: advice
         )
-        let rows = try Self.accounts(command.accounts)
+        guard let accounts = command.accounts else {
+            throw .usage("a recording needs --accounts FILE, with the accounts to log in with")
+        }
+        let rows = try Self.accounts(accounts)
         let recorded = Set(conversations.compactMap(\.account?.normalized))
         let chosen = rows.filter { recorded.contains($0.recorded.normalized) }
         guard !chosen.isEmpty else {
             let names = recorded.map(\.description).sorted().joined(separator: ", ")
             throw Failure(
                 status: .preparation,
-                message: "\(command.accounts) has none of the recorded accounts (\(names)); add a line such as "
+                message: "\(accounts) has none of the recorded accounts (\(names)); add a line such as "
                     + "'user@example.org password-file as=\(recorded.map(\.description).min() ?? "JID")'"
             )
         }
@@ -42,7 +45,7 @@ struct ReplayPlan {
             chosen.contains { $0.recorded.normalized == conversation.account?.normalized }
         }
         for name in recorded.subtracting(chosen.map(\.recorded.normalized)).map(\.description).sorted() {
-            Console.complain("\(name) is not played: \(command.accounts) has no password for it")
+            Console.complain("\(name) is not played: \(accounts) has no password for it")
         }
         let placeholders = Set(played.flatMap(\.items).flatMap(\.placeholders))
         for value in command.value where !placeholders.contains(value.placeholder) {

@@ -28,25 +28,32 @@ struct ScriptOptions: ParsableArguments {
 
 /// Runs scansion scripts against a server, one after the other.
 struct ScriptReplay {
-    private let scripts: [(path: String, script: Script)]
+    /// A script, or why it cannot be parsed.
+    private struct Entry {
+        let path: String
+        let script: Result<Script, ScriptFault>
 
-    /// Reads scripts.
-    ///
-    /// - Throws: A ``Failure`` with every fault of every script.
-    init(_ paths: [String], _ options: ScriptOptions) throws(Failure) {
-        var scripts: [(path: String, script: Script)] = []
-        var faults: [String] = []
-        for path in paths {
-            do throws(ScriptFault) {
-                let script = try Script(Array(try Self.bytes(path)), file: path)
-                if options.choose(script) { scripts.append((path, script)) }
-            } catch {
-                faults.append("\(error)")
-            }
+        /// Its path, and its title.
+        var name: String {
+            guard case .success(let script) = script, let title = script.title else { return path }
+            return "\(path)  \(title)"
         }
-        guard faults.isEmpty else { throw .file(faults.joined(separator: "\n")) }
-        guard !scripts.isEmpty else { throw .file("\(paths.joined(separator: ", ")): no script to run") }
-        self.scripts = scripts
+    }
+
+    private let entries: [Entry]
+
+    /// Reads scripts. One that cannot be parsed fails when it is its turn, so that the others run.
+    init(_ paths: [String], _ options: ScriptOptions) throws(Failure) {
+        entries = paths.compactMap { path in
+            let script = Self.read(path)
+            if case .success(let script) = script, !options.choose(script) { return nil }
+            return Entry(path: path, script: script)
+        }
+        guard !entries.isEmpty else { throw .file("\(paths.joined(separator: ", ")): no script to run") }
+    }
+
+    private static func read(_ path: String) -> Result<Script, ScriptFault> {
+        Result { () throws(ScriptFault) in try Script(Array(try bytes(path)), file: path) }
     }
 
     /// Runs them, and tells how each ended.
@@ -56,46 +63,60 @@ struct ScriptReplay {
     ///   - report: One to add to.
     ///   - tell: Takes lines for people.
     /// - Returns: The report with a case for each script, and the exit status.
-    /// - Throws: A ``Failure`` if a character has no password.
     func run(
         at server: LiveServer,
         accounts: [ReplayRun.Account],
         settings: ScriptPlay.Settings,
         report: DivergenceReport,
         tell: (String) -> Void
-    ) async throws(Failure) -> (DivergenceReport, ExitStatus) {
-        var runs: [ScriptRun] = []
-        for (path, script) in scripts {
-            do throws(ScriptRunError) {
-                runs.append(try ScriptRun(script, at: server, accounts: accounts, settings: settings))
-            } catch {
-                throw Failure(status: .preparation, message: "\(path): \(error)")
-            }
-        }
+    ) async -> (DivergenceReport, ExitStatus) {
         var report = report
         var end = ExitStatus.success
         var passed = 0
-        for ((path, script), run) in zip(scripts, runs) {
-            let title = script.title.map { "  \($0)" } ?? ""
-            var result = DivergenceReport.Case(name: "\(path)\(title)")
-            switch await run.run(on: MultiThreadedEventLoopGroup.singleton) {
-            case .passed:
-                passed += 1
-                report.compared += script.steps.count
-                tell(LineBuffer.escaped("passed  \(path)\(title)"))
-            case .failed(let failure):
-                report.compared += script.steps.count { $0.line < failure.line }
-                result.divergences = [Divergence(failure, file: path)]
-                tell(LineBuffer.escaped("failed  \(path)\(title)"))
-                tell(LineBuffer.escaped("  \(path):\(failure.line): \(failure.step): \(failure.reason)"))
-                if let received = failure.received { tell(LineBuffer.escaped("  received: \(received)")) }
+        for entry in entries {
+            var result = DivergenceReport.Case(name: entry.name)
+            let (divergence, steps, status) = await run(entry, at: server, accounts, settings)
+            report.compared += steps
+            if let divergence {
+                result.divergences = [divergence]
+                tell(LineBuffer.escaped("failed  \(entry.name)"))
+                for line in divergence.scriptLines { tell(LineBuffer.escaped("  \(line)")) }
                 // A set-up that is broken goes before a regression, and the first of either kind before others.
-                if end == .success || end == .checkFailed { end = ExitStatus(failure.cause) }
+                if end == .success || end == .checkFailed { end = status }
+            } else {
+                passed += 1
+                tell(LineBuffer.escaped("passed  \(entry.name)"))
             }
             report.add(result)
         }
-        tell("\(passed) of \(scripts.count) scripts passed")
+        tell("\(passed) of \(entries.count) scripts passed")
         return (report, end)
+    }
+
+    /// - Returns: The divergence of a failed script, the number of steps that passed, and the exit status.
+    private func run(
+        _ entry: Entry,
+        at server: LiveServer,
+        _ accounts: [ReplayRun.Account],
+        _ settings: ScriptPlay.Settings
+    ) async -> (Divergence?, steps: Int, ExitStatus) {
+        let script: Script
+        switch entry.script {
+        case .success(let parsed): script = parsed
+        case .failure(let fault): return (Divergence(fault), 0, .file)
+        }
+        do throws(ScriptRunError) {
+            let run = try ScriptRun(script, at: server, accounts: accounts, settings: settings)
+            switch await run.run(on: MultiThreadedEventLoopGroup.singleton) {
+            case .passed: return (nil, script.steps.count, .success)
+            case .failed(let failure):
+                let steps = script.steps.count { $0.line < failure.line }
+                return (Divergence(failure, file: entry.path), steps, ExitStatus(failure.cause))
+            }
+        } catch {
+            let divergence = Divergence(unplayable: "\(error)", file: entry.path, line: error.line)
+            return (divergence, 0, .preparation)
+        }
     }
 
     // MARK: Files
@@ -118,5 +139,12 @@ extension ExitStatus {
             case .login: .preparation
             case .network: .network
             }
+    }
+}
+
+extension Divergence {
+    /// A failed script for people: where and why, and what was received.
+    fileprivate var scriptLines: [String] {
+        [title] + (live.map { ["received: \($0.text)"] } ?? [])
     }
 }

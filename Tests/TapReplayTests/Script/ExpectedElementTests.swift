@@ -88,14 +88,12 @@ import XMPPCore
         #expect(try difference(sample.expected, sample.received) == sample.difference)
     }
 
-    @Test func capturedValuesMustComeAgain() throws {
+    @Test func `a capture takes a new value each time`() throws {
         var values = ScriptValues(accounts: ["romeo@localhost", "juliet@localhost"])
         #expect(try difference("<a id='{scansion:capture:x}'/>", "<a id='7'/>", &values) == nil)
         #expect(try difference("<b><c d='{scansion:capture:x}'/></b>", "<b><c d='7'/></b>", &values) == nil)
-        #expect(
-            try difference("<a id='{scansion:capture:x}'/>", "<a id='8'/>", &values)
-                == "a/@id: expected \"7\", captured as x, received \"8\""
-        )
+        #expect(try difference("<a id='{scansion:capture:x}'/>", "<a id='8'/>", &values) == nil)
+        #expect(values.captures == ["x": "8"])
         #expect(
             try difference("<a id='{scansion:capture:x}'/>", "<a/>", &values)
                 == "a/@id: expected any value, which is missing"

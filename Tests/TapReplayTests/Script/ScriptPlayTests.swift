@@ -137,4 +137,97 @@ import XMPPCore
         while let command = play.next() { commands.append(command) }
         #expect(commands == [.connect(0), .disconnect(0), .connect(0), .disconnect(0)])
     }
+
+    // MARK: Several clients
+
+    /// A script of Romeo (0) and Juliet's phone (1), both bound.
+    private func playOfTwo(_ lines: String) throws -> ScriptPlay {
+        var play = try play("Romeo connects\nJuliet's phone connects\n\(lines)")
+        play.bound(0, to: "romeo@localhost/x", at: 0)
+        play.bound(1, to: "juliet@localhost/mobile", at: 0)
+        return play
+    }
+
+    private func receive(_ xml: String, _ play: inout ScriptPlay, for character: Int) throws {
+        let element = try StanzaParser().parse(Array(xml.utf8).span, root: Array(" xmlns='jabber:client'".utf8))
+        play.receive(element, Array(xml.utf8), for: character, at: 1)
+    }
+
+    /// Returns the commands so far as text, and answers the pings among them.
+    private func commands(_ play: inout ScriptPlay) throws -> [String] {
+        var texts: [String] = []
+        while let command = play.next() {
+            guard case .send(let character, let bytes) = command else { continue }
+            let text = String(decoding: bytes, as: UTF8.self)
+            let parts = text.split(separator: "'")
+            guard text.contains("urn:xmpp:ping"), let id = parts.first(where: { $0.hasPrefix("xmpptap-settled") }) else {
+                texts.append("\(character) \(text)")
+                continue
+            }
+            texts.append("\(character) ping")
+            try receive("<iq type='result' id='\(id)'/>", &play, for: character)
+        }
+        return texts
+    }
+
+    @Test func `a client sends when the server has handled what another sent before`() throws {
+        var play = try playOfTwo("Romeo sends:\n\t<message/>\nJuliet's phone sends:\n\t<presence/>\n")
+        #expect(try commands(&play) == ["0 <message/>", "0 ping", "1 <presence/>"])
+        #expect(play.outcome == .passed)
+    }
+
+    @Test func `a server that answers no ping delays a step and does not fail it`() throws {
+        var play = try playOfTwo("Romeo sends:\n\t<message/>\nJuliet's phone sends:\n\t<presence/>\n")
+        #expect(play.deadline == 10_000_000_000)
+        play.tick(at: 10_000_000_000)
+        #expect(play.outcome == .passed)
+    }
+
+    @Test func `what no step received before a client sends again is no mismatch`() throws {
+        var play = try playOfTwo(
+            "Romeo sends:\n\t<presence/>\nRomeo receives:\n\t<presence/>\nJuliet's phone sends:\n\t<message/>\n"
+                + "Romeo receives:\n\t<message/>\n"
+        )
+        #expect(try commands(&play) == ["0 <presence/>"])
+        try receive("<presence/>", &play, for: 0)
+        // The answer to the first step, which no step awaits.
+        try receive("<iq/>", &play, for: 0)
+        #expect(try commands(&play) == ["0 ping", "0 ping", "1 ping", "1 <message/>"])
+        try receive("<message/>", &play, for: 0)
+        #expect(play.outcome == .passed)
+    }
+
+    @Test func `a later step may receive what was set aside, in any order`() throws {
+        var play = try playOfTwo(
+            "Romeo sends:\n\t<presence/>\nRomeo receives:\n\t<presence/>\nJuliet's phone sends:\n\t<message/>\n"
+                + "Romeo receives:\n\t<iq id='2'/>\nRomeo receives:\n\t<message/>\nRomeo receives:\n\t<iq id='1'/>\n"
+        )
+        _ = try commands(&play)
+        for text in ["<presence/>", "<iq id='1'/>", "<iq id='2'/>"] { try receive(text, &play, for: 0) }
+        _ = try commands(&play)
+        try receive("<message/>", &play, for: 0)
+        // Nothing new comes, and the first was set aside.
+        let deadline = try #require(play.deadline)
+        #expect(play.outcome == nil)
+        play.tick(at: deadline)
+        #expect(play.outcome == .passed)
+    }
+
+    @Test func `what came after a client sent must be as the script says`() throws {
+        var play = try playOfTwo("Romeo sends:\n\t<presence/>\nRomeo receives:\n\t<presence/>\n")
+        _ = try commands(&play)
+        try receive("<message/>", &play, for: 0)
+        #expect(failure(play)?.reason == "presence: expected <presence/>, received <message/>")
+    }
+
+    @Test func `several stanzas of one step are sent together, without what only matters for received ones`() throws {
+        var play = try play("Romeo connects\nRomeo sends:\n\t<a/>\n\n\t<b scansion:strict=\"false\" c='1'/>\n")
+        play.bound(0, to: "romeo@localhost/x", at: 0)
+        #expect(try commands(&play) == ["0 <a/><b c='1'/>"])
+    }
+
+    @Test func `comments begin with a number sign, two slashes or two dashes`() throws {
+        let lines = "// one\nRomeo connects\n-- Romeo sends: nothing\n# three\n--\n-----\nRomeo disconnects\n"
+        #expect(try script(lines).steps.count == 2)
+    }
 }
