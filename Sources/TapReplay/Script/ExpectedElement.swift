@@ -48,6 +48,22 @@ public struct ExpectedElement: Sendable, Hashable {
         return difference(element, &values) == nil
     }
 
+    /// A stanza with the literal attributes and the children of this one, without deeper contents; nil if it is not XML.
+    var outline: Element? {
+        func literal(_ value: Value) -> String? {
+            guard case .text(let text) = value else { return nil }
+            return String(decoding: text.bytes(ScriptValues(accounts: []), isXML: false), as: UTF8.self)
+        }
+        var xml = XMLWriter()
+        xml.start(name)
+        for attribute in attributes where attribute.namespace.isEmpty {
+            if let value = literal(attribute.value) { xml.attribute(attribute.name, value) }
+        }
+        for child in children { xml.element(child.name, xmlns: child.namespace) }
+        xml.end()
+        return try? StanzaParser().parse(xml.take().span, root: StanzaForm.clientDeclarations)
+    }
+
     private func compare(_ element: Element, path: String, _ values: inout ScriptValues) -> ScriptDifference? {
         let path = path.isEmpty ? name : "\(path)/\(name)"
         guard element.name == name, element.namespaceURI == namespace else {

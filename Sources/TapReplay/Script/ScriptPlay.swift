@@ -7,9 +7,14 @@ public import XMPPCore
 /// ``tick(at:)`` must be called at ``deadline``.
 ///
 /// A step that sends, connects or disconnects begins when the server has handled what other clients sent before: each
-/// of them then has the answer to a ping that the script does not see. Received stanzas wait until a step receives them.
-/// Those that no step has received when a client sends after another kind of step are set aside, as in scansion they do
-/// no harm: a later step may receive them, in any order, but need not. Stanzas left at the end are ignored.
+/// of them then has the answer to a ping that the script does not see.
+///
+/// Received stanzas wait until a step receives them. Those of one kind and sender are received in order; a step may
+/// receive one before earlier ones of others (RFC 6120 §10.1), which later steps must receive then. Stanzas that no step
+/// has received when a client sends after another kind of step are set aside, as in scansion they do no harm: a later
+/// step may receive them, in any order, but need not. So are stanzas that a server may send or not. A script with the tag
+/// ``optionalRequests`` may await such a request: if it does not come, the step and the answer to it are left out. Stanzas
+/// left at the end are ignored.
 public struct ScriptPlay: Sendable {
     /// The time limits of steps.
     public struct Settings: Sendable, Hashable {
@@ -71,15 +76,33 @@ public struct ScriptPlay: Sendable {
     private struct Received: Sendable {
         let element: Element
         let bytes: [UInt8]
+        /// Whether the server may send it or not.
+        let isOptional: Bool
+        /// The first step that received a later stanza instead.
+        var passedBy: Int?
+
+        /// Whether both must be received in order.
+        func precedes(_ later: Received) -> Bool {
+            element.name == later.element.name && element.attribute("from") == later.element.attribute("from")
+        }
     }
 
     private enum Connection: Sendable {
         case closed(String?), connecting, bound, leaving
     }
 
+    /// The tag of scripts whose requests of the server are optional: `## server-requests: optional`.
+    public static let optionalRequests = Script.Tag("server-requests: optional")
+
     private let script: Script
     private let settings: Settings
+    private let hasOptionalRequests: Bool
+    /// The ids of requests that the server did not send.
+    private var omittedRequests: Set<String> = []
     private let redactor = ReportRedactor()
+    private let rules = NoiseRules()
+    /// What the server may send to each character or not.
+    private var options: [OptionalStanzas]
     private var values: ScriptValues
     private var connections: [Connection]
     /// Received stanzas of each character that no step has received yet.
@@ -100,6 +123,8 @@ public struct ScriptPlay: Sendable {
     private var sweeping: Sweep?
     /// Whether a client has sent a stanza since stanzas were set aside, so that more may have arrived.
     private var hasSent = false
+    /// The step for which all clients were settled because no stanza matched.
+    private var checkedPosition: Int?
     /// When the wait for the answers to pings ends; nil if none is awaited.
     private var pingDeadline: Int64?
     /// Whether the last connection attempt failed to reach the server.
@@ -119,10 +144,12 @@ public struct ScriptPlay: Sendable {
     public init(_ script: Script, accounts: [String]? = nil, settings: Settings = Settings()) {
         self.script = script
         self.settings = settings
+        hasOptionalRequests = script.has(Self.optionalRequests)
         values = ScriptValues(accounts: accounts ?? script.characters.map(\.jid))
         connections = script.characters.map { _ in .closed(nil) }
         received = script.characters.map { _ in [] }
         setAside = script.characters.map { _ in [] }
+        options = script.characters.map { [rules] _ in OptionalStanzas(rules: rules) }
     }
 
     /// Returns the next command; nil if there is none until the next event.
@@ -155,7 +182,10 @@ public struct ScriptPlay: Sendable {
         if element.matches("iq", .client), let id = element.attribute("id"), pings[character] == id {
             pings[character] = nil
         } else {
-            received[character].append(Received(element: element, bytes: bytes))
+            let option = options[character].option(StanzaForm(element)) { [values] in values.resources.contains($0) }
+            received[character].append(
+                Received(element: element, bytes: bytes, isOptional: option?.isRepeatable == true)
+            )
         }
         advance(at: now)
     }
@@ -194,9 +224,12 @@ public struct ScriptPlay: Sendable {
 
     private mutating func advance(at now: Int64) {
         while outcome == nil {
-            guard script.steps.indices.contains(position) else { return end(.passed) }
+            guard script.steps.indices.contains(position) else {
+                return failPassed() ? () : end(.passed)
+            }
             let step = script.steps[position]
             guard isSettled(step) else {
+                guard outcome == nil else { return }
                 let end = pingDeadline ?? now &+ settings.wait
                 pingDeadline = end
                 guard now >= end else { return }
@@ -239,7 +272,9 @@ public struct ScriptPlay: Sendable {
         case (.disconnects, .leaving): return .waits(settings.wait)
         case (.disconnects, _): return .done
         case (.sends(let text), .bound):
-            commands.append(.send(who, text.bytes(values, isXML: true)))
+            let bytes = text.bytes(values, isXML: true)
+            guard omittedRequests.isEmpty || !isAnswer(bytes) else { return .done }
+            commands.append(.send(who, bytes))
             unsettled.insert(who)
             hasSent = true
             return .done
@@ -247,19 +282,28 @@ public struct ScriptPlay: Sendable {
         // Scripts may send stanzas, such as unavailable presence, after `disconnects`.
         case (.sends, _): return .done
         case (.receives(let expected), let connection):
-            guard let item = received[who].first else {
-                let isAside = setAside[who].contains { expected.matches($0.element, values) }
-                guard case .closed(let reason) = connection, !isAside else {
-                    return .waits(isAside ? settings.quiet : settings.wait)
+            if take(expected, who) { return .done }
+            let first = received[who].first
+            let isAside = setAside[who].contains { expected.matches($0.element, values) }
+            let optionalID = hasOptionalRequests ? optionalRequest(expected) : nil
+            if first != nil || isAside || optionalID != nil {
+                // What is awaited has arrived when every client has the answer to a later ping.
+                guard checkedPosition == position else {
+                    checkedPosition = position
+                    let bound = connections.indices.filter { if case .bound = connections[$0] { true } else { false } }
+                    return settle(Set(bound)) ? progress(step, at: now) : .waits(settings.wait)
                 }
-                return .failed(reason.map { "the connection ended: \($0)" } ?? "the client has disconnected")
-            }
-            if let difference = expected.difference(item.element, &values) {
                 if takeSetAside(expected, who) { return .done }
-                return .failed("\(difference)", received: item.bytes, difference)
+                if let optionalID {
+                    omittedRequests.insert(optionalID)
+                    return .done
+                }
             }
-            received[who].removeFirst()
-            return .done
+            if let first, let difference = expected.difference(first.element, &values) {
+                return .failed("\(difference)", received: first.bytes, difference)
+            }
+            guard case .closed(let reason) = connection else { return .waits(settings.wait) }
+            return .failed(reason.map { "the connection ended: \($0)" } ?? "the client has disconnected")
         case (.receivesNothing, _):
             guard let item = received[who].first else { return .waits(settings.quiet) }
             return .failed("expected nothing, received <\(item.element.name)/>", received: item.bytes)
@@ -279,6 +323,7 @@ public struct ScriptPlay: Sendable {
             let bound = connections.indices.filter { if case .bound = connections[$0] { true } else { false } }
             return settle(Set(bound)) && isSettled(step)
         }
+        guard !failPassed() else { return false }
         for character in received.indices {
             setAside[character] += received[character]
             received[character] = []
@@ -305,6 +350,60 @@ public struct ScriptPlay: Sendable {
         return pings.isEmpty
     }
 
+    /// Receives the first stanza that matches. Stanzas before it that the server may send or not are set aside.
+    ///
+    /// - Returns: Whether there was one.
+    private mutating func take(_ expected: ExpectedElement, _ character: Int) -> Bool {
+        var index = received[character].startIndex
+        while index < received[character].endIndex {
+            let item = received[character][index]
+            let earlier = received[character][..<index]
+            if expected.difference(item.element, &values) == nil {
+                guard !earlier.contains(where: { $0.precedes(item) }) else { return false }
+                for passed in earlier.indices where received[character][passed].passedBy == nil {
+                    received[character][passed].passedBy = position
+                }
+                received[character].remove(at: index)
+                return true
+            }
+            if item.isOptional {
+                setAside[character].append(item)
+                received[character].remove(at: index)
+                continue
+            }
+            index += 1
+        }
+        return false
+    }
+
+    /// Returns the id of an awaited request that the server may send or not; nil for other stanzas.
+    private func optionalRequest(_ expected: ExpectedElement) -> String? {
+        guard expected.name == "iq", let outline = expected.outline, rules.occurrences(of: outline).isAnyNumber else {
+            return nil
+        }
+        return outline.attribute("id")
+    }
+
+    /// Returns whether a stanza answers a request that the server did not send.
+    private func isAnswer(_ bytes: [UInt8]) -> Bool {
+        guard let stanza = try? StanzaParser().parse(bytes.span, root: StanzaForm.clientDeclarations),
+            stanza.attribute("type") == "result" || stanza.attribute("type") == "error"
+        else { return false }
+        return stanza.attribute("id").map(omittedRequests.contains) == true
+    }
+
+    /// Fails the first step that received a later stanza instead of one that no step received since.
+    ///
+    /// - Returns: Whether there was one.
+    private mutating func failPassed() -> Bool {
+        let passed = received.joined().compactMap { item in item.passedBy.map { (step: $0, item) } }
+        guard let (step, item) = passed.min(by: { $0.step < $1.step }) else { return false }
+        guard case .receives(let expected) = script.steps[step].action else { return false }
+        let difference = expected.difference(item.element, &values)
+        fail(script.steps[step], difference.map { "\($0)" } ?? "a stanza that no step receives", item.bytes, difference)
+        return true
+    }
+
     /// Receives the first stanza set aside that matches.
     ///
     /// - Returns: Whether there was one.
@@ -320,9 +419,6 @@ public struct ScriptPlay: Sendable {
     /// Handles the deadline of a step.
     private mutating func expire(_ step: Script.Step) {
         switch step.action {
-        case .receives(let expected) where takeSetAside(expected, step.character):
-            position += 1
-            stepDeadline = nil
         case .receivesNothing:
             position += 1
             stepDeadline = nil

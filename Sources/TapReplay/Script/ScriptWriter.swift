@@ -4,20 +4,28 @@ internal import XMPPCore
 /// Writes a scansion script from recorded conversations, with wildcards for values that a server generates.
 ///
 /// Logins and stream management are left out, because the language cannot express them: a client that resumed its
-/// session stays connected. Also left out are the server's pings, answers to its other requests (their ids differ each
-/// time), messages that the server had stored before the recording, and items that the proxy created.
+/// session stays connected. Also left out are the server's pings, stanzas that a server may send or not, messages that it
+/// had stored before the recording, and items that the proxy created; ``omissions`` counts them. Other requests of the
+/// server and their answers are written, with the tag ``ScriptPlay/optionalRequests``.
 public struct ScriptWriter {
     /// One action of the script.
     private struct Entry {
         var run: Int
+        var at: Int64
         var sequence: UInt64
         var text: String
     }
+
+    /// What a script lacks, as clauses for people, with numbers of stanzas.
+    public private(set) var omissions: [(reason: String, count: Int)] = []
 
     private let conversations: [RecordedConversation]
     private let names: [String]
     private let rules: NoiseRules
     private let parser = StanzaParser()
+    private var entries: [Entry] = []
+    /// Whether the script contains requests of the server.
+    private var hasRequests = false
     /// Ids that clients generated and that the server passes on.
     private var ownIDs: Set<String> = []
 
@@ -39,6 +47,7 @@ public struct ScriptWriter {
             // An answer has the id of the request.
             if !item.isAnswer, let id = item.id { ownIDs.insert(id) }
         }
+        makeEntries()
     }
 
     /// Returns the script; nil if no conversation can be written.
@@ -48,12 +57,13 @@ public struct ScriptWriter {
         guard !conversations.isEmpty else { return nil }
         var text = "# \(LineBuffer.escaped(title))\n"
         text += "# Passwords are read from the accounts file; for scansion add \"password:\" to each client.\n"
+        if hasRequests { text += "## \(ScriptPlay.optionalRequests.name): \(ScriptPlay.optionalRequests.value ?? "")\n" }
         for (index, conversation) in conversations.enumerated() {
             text += "\n[Client] \(names[index])\n\tjid: \(conversation.account?.description ?? "")\n"
             if let resource = conversation.resource, Self.isPlain(resource) { text += "\tresource: \(resource)\n" }
         }
         text += "\n-----\n"
-        for entry in entries().sorted(by: { ($0.run, $0.sequence) < ($1.run, $1.sequence) }) {
+        for entry in entries.sorted(by: { ($0.run, $0.at, $0.sequence) < ($1.run, $1.at, $1.sequence) }) {
             text += "\n\(entry.text)"
         }
         return text
@@ -64,15 +74,23 @@ public struct ScriptWriter {
         !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F } && !value.contains("\u{2028}")
     }
 
-    private func entries() -> [Entry] {
-        var entries: [Entry] = []
+    private mutating func omit(_ reason: String) {
+        let place = omissions.firstIndex { $0.reason == reason } ?? omissions.count
+        if place == omissions.count { omissions.append((reason, 0)) }
+        omissions[place].count += 1
+    }
+
+    private mutating func makeEntries() {
         for (index, conversation) in conversations.enumerated() {
-            func add(_ sequence: UInt64, _ text: String) {
-                entries.append(Entry(run: conversation.run, sequence: sequence, text: text))
+            var last = conversation.ready
+            func add(_ sequence: UInt64, _ at: Int64, _ text: String) {
+                last = max(last, at)
+                entries.append(Entry(run: conversation.run, at: last, sequence: sequence, text: text))
             }
-            let account = conversation.account?.description ?? ""
-            var served: Set<String> = []
-            add(conversation.readySequence, "\(names[index]) connects\n")
+            /// Requests of the server whose answers cannot be written, because their ids differ each time.
+            var unanswered: Set<String> = []
+            var options = OptionalStanzas(rules: rules)
+            add(conversation.readySequence, conversation.ready, "\(names[index]) connects\n")
             // After its closing tag a client's stanzas have no effect.
             let closing = conversation.items.firstIndex { $0.kind == .end && $0.direction == .send }
             for item in conversation.items.prefix(closing ?? conversation.items.count) {
@@ -80,19 +98,32 @@ public struct ScriptWriter {
                     let bytes = item.direction == .send ? item.atServer() : item.sent,
                     let element = try? parser.parse(bytes.span, root: item.root)
                 else { continue }
-                if item.kind == .iq, item.direction == .recv, !item.isAnswer, let id = item.id, !isOwn(id),
-                    ScriptPlay.isServer(item.from, of: account)
-                {
-                    served.insert(id)
-                    if item.type == "get", item.payloadNamespace == .ping { continue }
-                }
-                if item.direction == .send, item.isAnswer, let id = item.id, served.contains(id) { continue }
-                if item.kind == .message, item.direction == .recv, element.child("delay", .delay) != nil,
-                    let id = item.id, !isOwn(id)
-                {
+                if item.direction == .recv {
+                    let isRequest = item.kind == .iq && !item.isAnswer && element.isOfServer
+                    if isRequest, let id = item.id { unanswered.insert(id) }
+                    if isRequest, item.payloadNamespace == .ping { continue }
+                    let form = StanzaForm(element)
+                    if Divergence.isDelayed(form), item.kind == .message, item.id.map(isOwn) != true {
+                        omit("a message that the server had stored before")
+                        continue
+                    }
+                    if let option = options.option(form, isPlayed: { jid in conversations.contains { $0.jid?.description == jid } })
+                    {
+                        guard item.kind == .iq, item.type == "get" else {
+                            omit(option.source ?? "a stanza that the server may send or not")
+                            continue
+                        }
+                        hasRequests = true
+                        if let id = item.id { unanswered.remove(id) }
+                    }
+                } else if item.isAnswer, let id = item.id, unanswered.contains(id) {
                     continue
                 }
-                var writer = Writer(script: self, isSent: item.direction == .send)
+                var writer = Writer(
+                    script: self,
+                    isSent: item.direction == .send,
+                    keepsID: item.kind == .iq && !item.isAnswer && item.id.map(unanswered.contains) == false
+                )
                 writer.write(
                     element,
                     path: [],
@@ -104,12 +135,26 @@ public struct ScriptWriter {
                 let missing =
                     item.direction == .send && !item.placeholders.isEmpty
                     ? "# not in the recording, write it here: \(item.placeholders.joined(separator: ", "))\n" : ""
-                add(item.sequence, "\(missing)\(names[index]) \(verb):\n\(writer.text)")
+                add(item.sequence, item.at, "\(missing)\(names[index]) \(verb):\n\(writer.text)")
             }
-            let end = closing.map { conversation.items[$0].sequence } ?? conversation.ended.sequence
-            add(end, "\(names[index]) disconnects\n")
+            let end = closing.map { (conversation.items[$0].sequence, conversation.items[$0].at) }
+            let (sequence, at) = end ?? (conversation.ended.sequence, conversation.ended.at)
+            let effect = firstEffect(ofEndOf: conversation, after: last, before: at)
+            add(sequence, effect.map { $0 - 1 } ?? at, "\(names[index]) disconnects\n")
         }
-        return entries
+    }
+
+    /// Returns when another client first received unavailable presence because of the end of a conversation: the
+    /// recording may contain it before the end (RFC 6121 §4.5.2). nil if there is none between two times.
+    private func firstEffect(ofEndOf conversation: RecordedConversation, after start: Int64, before end: Int64) -> Int64? {
+        var first: Int64?
+        for other in conversations where other.run == conversation.run && other.jid != conversation.jid {
+            for item in other.items where item.kind == .presence && item.type == "unavailable" && item.at > start {
+                guard item.direction == .recv, item.from == conversation.jid?.description, item.at < end else { continue }
+                first = min(first ?? item.at, item.at)
+            }
+        }
+        return first
     }
 
     /// Returns the variable for a client's address; nil for other values.
@@ -127,6 +172,11 @@ public struct ScriptWriter {
     fileprivate func isOfClient(_ value: String) -> Bool {
         guard let slash = value.firstIndex(of: "/") else { return false }
         return conversations.contains { $0.account?.description == String(value[..<slash]) }
+    }
+
+    /// Returns whether a server may leave out an element.
+    fileprivate func isOptional(_ element: Element, in path: [Element]) -> Bool {
+        rules.optional(element, in: path) != nil
     }
 
     fileprivate func isOwn(_ id: String) -> Bool { ownIDs.contains(id) }
@@ -154,11 +204,14 @@ private struct Writer {
 
     let script: ScriptWriter
     let isSent: Bool
+    /// Whether the stanza's id is written, so that a later stanza can answer it.
+    let keepsID: Bool
     var text = ""
 
-    init(script: ScriptWriter, isSent: Bool) {
+    init(script: ScriptWriter, isSent: Bool, keepsID: Bool) {
         self.script = script
         self.isSent = isSent
+        self.keepsID = keepsID
     }
 
     /// - Parameter indent: The indentation; nil within mixed content.
@@ -224,7 +277,8 @@ private struct Writer {
     }
 
     private func isIgnored(_ element: Element, _ path: [Element]) -> Bool {
-        if case .ignore? = script.action(.element, script.found(path + [element])) { true } else { false }
+        if case .ignore? = script.action(.element, script.found(path + [element])) { return true }
+        return script.isOptional(element, in: path)
     }
 
     // MARK: Values
@@ -252,7 +306,7 @@ private struct Writer {
         switch action {
         case nil, .occurs: return Timestamp(rfc3339: value) == nil ? written : .any
         case .ignore: return .left
-        case .bind(.stanzaID) where isID && script.isOwn(value): return written
+        case .bind(.stanzaID) where isID && (keepsID || script.isOwn(value)): return written
         case .address: return script.isOfClient(value) ? .any : written
         case .present, .matches, .number, .bind, .bindSuffix, .follow: return .any
         }

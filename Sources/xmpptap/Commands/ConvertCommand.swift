@@ -158,10 +158,14 @@ struct ConvertCommand: ParsableCommand, Configurable {
 
     private func writeScript(of inputs: [String], _ keys: KeyLog, to output: String) throws(Failure) {
         let sessions = try RecordedSessions.read(inputs, Set(session), keys: keys)
-        guard let script = ScriptWriter(sessions).script(title: Self.title(inputs)) else {
+        let writer = ScriptWriter(sessions)
+        guard let script = writer.script(title: Self.title(inputs)) else {
             throw Failure.file("\(inputs.joined(separator: ", ")): no session with a completed login")
         }
         try OutputText.write(script, to: output)
+        for (reason, count) in writer.omissions {
+            Console.complain("not in the script: \(reason)\(count > 1 ? ", \(count) times" : "")")
+        }
     }
 
     private static func title(_ files: [String]) -> String {

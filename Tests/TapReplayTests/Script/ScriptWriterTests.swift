@@ -55,8 +55,6 @@ import Testing
                 Juliet receives:
                 \t<message to="${Juliet's full JID}" from="${Romeo's full JID}" id="m1" type="chat">
                 \t\t<body>1 &lt; 2&#10;&quot;x&quot;</body>
-                \t\t<delay xmlns="urn:xmpp:delay" stamp="{scansion:any}"/>
-                \t\t<stanza-id xmlns="urn:xmpp:sid:0" id="{scansion:any}" by="${Juliet's JID}"/>
                 \t</message>
 
                 Romeo disconnects
@@ -214,5 +212,39 @@ import Testing
             """
         )
         #expect(!body.contains("\"localhost\"") && body.contains("<ping") && body.contains("Romeo sends:"))
+    }
+
+    @Test func `what a server may send or not is left out and named, its requests are awaited and answered`() throws {
+        let text = """
+            1 1 ready romeo@localhost/r1
+            2 1 recv <presence from='romeo@localhost/other' to='romeo@localhost/r1'/>
+            3 1 recv <iq type='get' id='disco' from='romeo@localhost' to='romeo@localhost/r1'><query xmlns='http://jabber.org/protocol/disco#info' node='n#v'/></iq>
+            4 1 send <iq type='result' id='disco' to='romeo@localhost'><query xmlns='http://jabber.org/protocol/disco#info' node='n#v'/></iq>
+            5 1 recv <iq type='get' id='p' from='localhost'><ping xmlns='urn:xmpp:ping'/></iq>
+            6 1 send <iq type='result' id='p' to='localhost'/>
+            7 1 ended
+            """
+        let writer = ScriptWriter(try RecordedText(text).conversations)
+        let script = try #require(writer.script(title: "a.xtap"))
+        #expect(script.contains("## server-requests: optional\n"))
+        #expect(script.contains("Romeo receives:\n\t<iq type=\"get\" id=\"disco\""))
+        #expect(script.contains("Romeo sends:\n\t<iq type=\"result\" id=\"disco\""))
+        #expect(!script.contains("ping") && !script.contains("/other"))
+        #expect(writer.omissions.map(\.reason) == ["RFC 6121 §4.2.2: presence of another resource of the account"])
+        #expect(try Script(Array(script.utf8), file: "a.scs").steps.count == 4)
+    }
+
+    @Test func `a client leaves before others see it leave`() throws {
+        let text = """
+            1 1 ready romeo@localhost/r1
+            2 2 ready juliet@localhost/j1
+            3 1 recv <presence type='unavailable' from='juliet@localhost/j1' to='romeo@localhost/r1'/>
+            4 2 ended
+            5 1 ended
+            """
+        let script = try #require(ScriptWriter(try RecordedText(text).conversations).script(title: "a"))
+        let leaves = try #require(script.firstRange(of: "Juliet disconnects"))
+        let seen = try #require(script.firstRange(of: "Romeo receives"))
+        #expect(leaves.lowerBound < seen.lowerBound)
     }
 }
