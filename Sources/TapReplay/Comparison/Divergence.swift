@@ -39,6 +39,8 @@ public struct Divergence: Sendable {
         case session
         /// The recording lacks the value that decides.
         case undecided
+        /// A recorded stanza of the server was not sent to a client, because the client had left.
+        case unsent
     }
 
     /// An item of one side.

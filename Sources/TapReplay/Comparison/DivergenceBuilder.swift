@@ -154,7 +154,7 @@ extension Divergence {
         case .undecided: divergenceClass = .redacted
         case .late, .slower: divergenceClass = .timing
         case .reordered: divergenceClass = form?.kind == .message ? .behaviour : .timing
-        case .missing, .unexpected, .changed, .collision, .session:
+        case .missing, .unexpected, .changed, .collision, .session, .unsent:
             let isState = form.map { Self.tellsStoredData($0) || code == .unexpected && Self.isDelayed($0) } == true
             divergenceClass = isState && code != .session ? .state : .behaviour
         }

@@ -163,7 +163,7 @@ private struct SubjectReader {
         case .reordered: "\(described(form)) from \(sender) in another order"
         case .late: "\(described(form)) from \(sender) came late"
         case .slower: "\(sender) takes longer to answer \(request)"
-        case .session, .undecided: "\(described(form)) from \(sender)"
+        case .session, .undecided, .unsent: "\(described(form)) from \(sender)"
         }
     }
 

@@ -24,7 +24,7 @@ public struct NoiseLearner: Sendable {
                 return unlearned.append(divergence)
             }
             learn(locator, divergence.code == .missing ? .mayBeAbsent : .anyNumber)
-        case .session: unlearned.append(divergence)
+        case .session, .unsent: unlearned.append(divergence)
         case .reordered: if divergence.divergenceClass != .timing { unlearned.append(divergence) }
         case .late, .slower, .undecided: break
         }

@@ -259,9 +259,10 @@ public struct ServedSession {
         advance()
     }
 
-    /// Ends the session, and reports the stanzas that the client did not send.
+    /// Ends the session, and reports the stanzas that the client did not send, and those that were not sent to it.
     public mutating func end() {
         giveUp(before: expected.count)
+        for push in pushes where items[push.item].kind != .end { reportUnsent(items[push.item]) }
         (pushes, waiting) = ([], [])
     }
 
@@ -512,6 +513,17 @@ public struct ServedSession {
     }
 
     // MARK: Reports
+
+    private mutating func reportUnsent(_ item: RecordedItem) {
+        let recorded = Divergence.Item(
+            session: session,
+            sequence: item.sequence,
+            at: item.at,
+            direction: .recv,
+            text: String(decoding: item.seen ?? [], as: UTF8.self)
+        )
+        events.append(.report(redactor.disclosed(Divergence(.behaviour, .unsent, recorded: recorded))))
+    }
 
     private mutating func report(
         _ code: Divergence.Code,

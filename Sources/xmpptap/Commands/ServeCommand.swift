@@ -20,6 +20,9 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
             With the passwords of --accounts, clients log in with SCRAM. Without --accounts every password is accepted, \
             with PLAIN, which some clients refuse.
 
+            Press Ctrl-C to end it. The exit code is 1 if a client sent what was not recorded, or left before it got \
+            what the server had sent; --fail-on chooses other faults.
+
             Examples: play the server; reproduce what a client received, in the same pieces and with the same delays; \
             let a real server answer the requests that were not recorded.
 
@@ -75,6 +78,16 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
     )
     var unmatched = UnmatchedFlag(server: nil)
 
+    @Option(
+        help: ArgumentHelp(
+            "Faults for exit code 1: unmatched, changed, missing, unsent, none (default: unmatched,unsent).",
+            valueName: "faults"
+        ),
+        completion: .list(["unmatched", "changed", "missing", "unsent", "none"]),
+        transform: ServeFaults.typed
+    )
+    var failOn = ServeFaults(faults: [.unmatched, .unsent])
+
     @OptionGroup var trust: ServerTrustOptions
 
     @Option(help: ArgumentHelp("Noise file; repeatable.", valueName: "file"), completion: .file())
@@ -97,6 +110,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
         plan.forwarding = try forwarding(cryptography)
         let identity = try identity(plan.domain)
         let service: ServeService
+        let tally = ServeTally()
         do {
             service = try await ServeService.start(
                 plan,
@@ -104,7 +118,11 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
                 identity: identity,
                 cryptography: cryptography,
                 group: MultiThreadedEventLoopGroup.singleton
-            ) { [forwards = plan.forwarding != nil] in Console.show(ServeReport.line($0, forwards: forwards)) }
+            ) { [forwards = plan.forwarding != nil] event in
+                Console.show(ServeReport.line(event, forwards: forwards))
+                // A real server answers what was not recorded.
+                if !forwards || ServeFault(event) != .unmatched { tally.note(event) }
+            }
         } catch let error as ProxyError {
             throw Failure(error)
         } catch {
@@ -119,6 +137,9 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
         Console.tell("listening on \(Endpoint(host: listen.host, port: port)) as the server of \(plan.domain)")
         try await Interruption.cancels { try? await Task.sleep(for: .seconds(Int64.max >> 10)) }
         try? await service.stop()
+        guard !tally.faults.isEmpty else { return }
+        Console.tell(tally.summary)
+        if !failOn.faults.isDisjoint(with: tally.faults) { throw Failure.reported(.checkFailed) }
     }
 
     private func plan(_ cryptography: OpenSSLCryptography) throws -> ServePlan {

@@ -1,7 +1,77 @@
+internal import Synchronization
 internal import TapNetwork
 internal import TapRecord
 internal import TapReplay
 internal import TapSecurity
+
+/// What makes `serve` end with exit code 1; the raw value is that of `--fail-on`.
+enum ServeFault: String, CaseIterable, Sendable {
+    /// A client sent a request or another stanza that was not recorded.
+    case unmatched
+    /// A client sent a recorded stanza with other contents.
+    case changed
+    /// A client did not send a recorded stanza.
+    case missing
+    /// A client left before it got a recorded stanza.
+    case unsent
+
+    /// - Returns: nil for events that are no fault.
+    init?(_ event: ServeEvent) {
+        guard case .diverged(_, let divergence) = event else { return nil }
+        switch divergence.code {
+        case .missing: self = .missing
+        case .changed: self = .changed
+        case .unsent: self = .unsent
+        default: self = .unmatched
+        }
+    }
+
+    /// The number of faults for people.
+    func words(_ count: Int) -> String {
+        switch self {
+        case .unmatched: "\(Plural.of(count, "stanza")) not recorded"
+        case .changed: "\(Plural.of(count, "stanza")) changed"
+        case .missing: "\(Plural.of(count, "stanza")) of the client missing"
+        case .unsent: "\(Plural.of(count, "stanza")) of the server not sent"
+        }
+    }
+}
+
+/// Counts faults on the event loop of the server.
+final class ServeTally: Sendable {
+    private let counts = Mutex<[ServeFault: Int]>([:])
+
+    func note(_ event: ServeEvent) {
+        if let fault = ServeFault(event) { counts.withLock { $0[fault, default: 0] += 1 } }
+    }
+
+    /// The faults so far.
+    var faults: Set<ServeFault> { counts.withLock { Set($0.keys) } }
+
+    /// The numbers of the faults for people; empty if there are none.
+    var summary: String {
+        let counts = counts.withLock(\.self)
+        return ServeFault.allCases.compactMap { fault in counts[fault].map(fault.words) }.joined(separator: ", ")
+    }
+}
+
+/// `--fail-on FAULTS` of `serve`.
+struct ServeFaults {
+    let faults: Set<ServeFault>
+
+    static func typed(_ text: String) throws(Failure) -> ServeFaults {
+        guard text != "none" else { return ServeFaults(faults: []) }
+        var faults: Set<ServeFault> = []
+        for name in text.split(separator: ",", omittingEmptySubsequences: false) {
+            guard let fault = ServeFault(rawValue: String(name)) else {
+                let names = ServeFault.allCases.map(\.rawValue).joined(separator: ", ")
+                throw .usage("\"\(name)\" is not a fault; there are \(names), and none")
+            }
+            faults.insert(fault)
+        }
+        return ServeFaults(faults: faults)
+    }
+}
 
 /// What `serve` prints while clients are served, one line an event.
 enum ServeReport {
@@ -33,6 +103,7 @@ enum ServeReport {
         let recorded = divergence.recorded.map { shortened($0.text) } ?? ""
         switch divergence.code {
         case .missing: return "did not send \(recorded)"
+        case .unsent: return "left before it got \(recorded)"
         case .changed:
             let places = divergence.differences.prefix(3).map { difference in
                 "\(difference.path): \(value(difference.live)) instead of \(value(difference.recorded))"
