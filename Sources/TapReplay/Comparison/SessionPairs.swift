@@ -23,6 +23,8 @@ public struct SessionCatalogue: Sendable {
         public let key: SessionKey
         /// The full JID that it bound; nil if it bound none.
         public var jid: String?
+        /// Whether something of a stream was recorded. A connection without it, such as a port scan, is not compared.
+        public var hasStream = false
 
         var bare: String? { jid.map { String($0.prefix { $0 != "/" }) } }
     }
@@ -49,6 +51,10 @@ public struct SessionCatalogue: Sendable {
             entries.append(Entry(key: key))
         }
         if entries[place].jid == nil { entries[place].jid = record.jid }
+        switch record.kind {
+        case .streamOpen, .element, .stanza: entries[place].hasStream = true
+        default: break
+        }
     }
 }
 
@@ -72,8 +78,8 @@ public struct SessionPairs: Sendable {
 
     /// Pairs all sessions: by full JID, then by bare JID, then in order, sessions with a login before those without.
     public init(recorded: SessionCatalogue, live: SessionCatalogue) {
-        var ours = recorded.entries.map(Optional.some)
-        var theirs = live.entries.map(Optional.some)
+        var ours = recorded.entries.filter(\.hasStream).map(Optional.some)
+        var theirs = live.entries.filter(\.hasStream).map(Optional.some)
         var found: [(Int, SessionCatalogue.Entry, SessionCatalogue.Entry)] = []
         func pair(_ key: (SessionCatalogue.Entry) -> String?) {
             var waiting: [String: [Int]] = [:]
