@@ -37,9 +37,17 @@ extension Replayer {
         public var matched = 0
         /// Latencies in nanoseconds by stanza kind: of answers to requests, and of messages and presence between played
         /// clients.
-        public var latencies: [String: [Int64]] = [:]
+        public private(set) var latencies: [String: [Int64]] = [:]
+        /// The same latencies by the second of the clock in which they ended.
+        public private(set) var timeline: [Int64: [Int64]] = [:]
 
         /// Creates figures of zero.
         public init() {}
+
+        /// Adds a latency that ended at a time, both in nanoseconds.
+        mutating func note(_ latency: Int64, of kind: String, at now: Int64) {
+            latencies[kind, default: []].append(latency)
+            timeline[now / 1_000_000_000, default: []].append(latency)
+        }
     }
 }

@@ -451,7 +451,7 @@ public struct Replayer {
             let id = live.id.flatMap({ context.bindings.number(ofLive: $0) }),
             let sent = sendings.deliveries[id].flatMap({ deliveries[$0] })
         else { return }
-        progress.latencies["\(live.kind)", default: []].append(now - sent)
+        progress.note(now - sent, of: "\(live.kind)", at: now)
     }
 
     private mutating func came(_ number: Int, _ client: Int) {
@@ -502,7 +502,7 @@ public struct Replayer {
         else { return nil }
         requests[number] = nil
         if case .send(_, let item) = script.steps[request.step] {
-            progress.latencies[script.items[item].requestKind, default: []].append(now - request.at)
+            progress.note(now - request.at, of: script.items[item].requestKind, at: now)
         }
         return (now - request.at, request.step)
     }

@@ -21,6 +21,7 @@ extension DivergenceReport {
                 json.closeArray()
             }
             if !latencies.isEmpty { Self.write(latencies, to: &json) }
+            if !spans.isEmpty { Self.write(spans, to: &json) }
             json.field("causes")
             json.openArray()
             for cause in causes { Self.write(cause, to: &json) }
@@ -64,6 +65,25 @@ extension DivergenceReport {
                 json.append(seconds: percentile.nanoseconds)
             }
             json.field("most", seconds: entry.most)
+            json.closeObject()
+        }
+        json.closeArray()
+    }
+
+    private static func write(_ spans: [(second: Int64, latencies: Latencies)], to json: inout LineBuffer) {
+        json.field("timeline")
+        json.openArray()
+        for (second, latencies) in spans {
+            json.openObject()
+            json.field("second", Int(second))
+            json.field("count", latencies.count)
+            if latencies.count > 0 {
+                for percentile in latencies.percentiles {
+                    json.field(named: "p\(percentile.share)")
+                    json.append(seconds: percentile.nanoseconds)
+                }
+                json.field("most", seconds: latencies.most)
+            }
             json.closeObject()
         }
         json.closeArray()

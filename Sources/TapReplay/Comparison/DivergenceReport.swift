@@ -55,6 +55,19 @@ public struct DivergenceReport: Sendable {
     }
     /// Times in nanoseconds by kind.
     private var times: [String: [Int64]] = [:]
+    /// Times in nanoseconds by the second in which they ended.
+    private var timeline: [Int64: [Int64]] = [:]
+    /// The latencies of equal spans of time in order, with the seconds since the first; empty if nothing was played.
+    public var spans: [(second: Int64, latencies: Latencies)] {
+        guard let first = timeline.keys.min(), let last = timeline.keys.max() else { return [] }
+        let width = (last - first) / Self.mostSpans + 1
+        return stride(from: first, through: last, by: Int64.Stride(width)).map { start in
+            let times = (start..<(start + width)).flatMap { timeline[$0] ?? [] }
+            return (start - first, Latencies(kind: "", times: times))
+        }
+    }
+    /// Maximum number of rows in the table over time.
+    private static let mostSpans: Int64 = 20
     /// The command that compared: `diff`, `replay`.
     public var command: String
     /// The name of the recorded side: its file.
@@ -91,14 +104,15 @@ public struct DivergenceReport: Sendable {
         cases.append(Case(name: entry.name, divergences: entry.divergences.map(redactor.disclosed)))
     }
 
-    /// Adds latencies in nanoseconds by kind.
-    public mutating func add(times: [String: [Int64]]) {
-        for (kind, more) in times { self.times[kind, default: []] += more }
+    /// Adds latencies in nanoseconds: by kind, and by the second in which they ended.
+    public mutating func add(times: [String: [Int64]], timeline: [Int64: [Int64]] = [:]) {
+        self.times.merge(times, uniquingKeysWith: +)
+        self.timeline.merge(timeline, uniquingKeysWith: +)
     }
 
     /// Adds the latencies and the optional elements of another report.
     public mutating func addFigures(of other: DivergenceReport) {
-        add(times: other.times)
+        add(times: other.times, timeline: other.timeline)
         add(other.optionalElements)
     }
 
@@ -188,6 +202,20 @@ extension DivergenceReport {
             let most = "most \(LineBuffer.duration(entry.most))"
             return "\(entry.kind): \(entry.count) \(counted), \((shares + [most]).joined(separator: ", "))"
         }
+    }
+
+    /// The latencies over time as a table: a row for each span of at least a second.
+    public var timelineLines: [String] {
+        guard spans.count > 1 else { return [] }
+        func row(_ cells: [String]) -> String {
+            cells.map { String(repeating: " ", count: max(0, 9 - $0.count)) + $0 }.joined()
+        }
+        let rows = spans.map { second, latencies in
+            let shares = latencies.percentiles.map { LineBuffer.duration($0.nanoseconds) }
+            let times = latencies.count == 0 ? [] : shares + [LineBuffer.duration(latencies.most)]
+            return row(["\(second) s", "\(latencies.count)"] + times)
+        }
+        return [row(["time", "count"] + [50, 95, 99].map { "p\($0)" } + ["most"])] + rows
     }
 
     func append(_ cause: DivergenceCause, _ coloured: Bool, to lines: inout [String]) {

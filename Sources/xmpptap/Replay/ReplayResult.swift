@@ -38,7 +38,7 @@ struct ReplayResult {
             report.undecided += outcome.divergences.count { $0.code == .undecided }
         }
         for outcome in outcomes {
-            report.add(times: outcome.progress.latencies)
+            report.add(times: outcome.progress.latencies, timeline: outcome.progress.timeline)
             report.add(outcome.optionalElements)
         }
         let unsent = outcomes.lazy.flatMap(\.divergences).first { $0.code == .undecided && $0.live == nil }?.recorded
@@ -59,7 +59,7 @@ struct ReplayResult {
         for line in report.lines(coloured: Paint.forOutput().isOn) { Console.print(line) }
         if let placeholder { Console.show(AdviceTable.missingValue(placeholder)) }
         Console.show("\(progress.map(\.sent).reduce(0, +)) stanzas sent")
-        if progress.count > 1 { for line in report.latencyLines { Console.show(line) } }
+        if progress.count > 1 { for line in report.latencyLines + report.timelineLines { Console.show(line) } }
     }
 
     /// Which copies were not played to their end, a line for each reason, in the order of the first of them.
