@@ -99,6 +99,7 @@ public struct ReplayScript: Sendable {
         if prepares {
             maker.prepare(Preparation(conversations, played: conversations.compactMap(\.account) + puppets.map(\.bare)))
         }
+        maker.reserve(conversations.reduce(0) { $0 + $1.items.count })
         for puppet in puppets { maker.add(PuppetScript(puppet, in: conversations), of: puppet) }
         for conversation in conversations { maker.add(conversation) }
         maker.places.sort { ($0.run, $0.at, $0.sequence, $0.order) < ($1.run, $1.at, $1.sequence, $1.order) }
@@ -132,6 +133,12 @@ public struct ReplayScript: Sendable {
         var places: [Place] = []
         var items: [RecordedItem] = []
         var stanzas: [[UInt8]] = []
+
+        /// Reserves memory: arrays that grow by doubling would take up to twice as much for as long as the script lives.
+        mutating func reserve(_ count: Int) {
+            items.reserveCapacity(count)
+            places.reserveCapacity(count + 16)
+        }
 
         private mutating func add(_ step: Step, run: Int, _ sequence: UInt64, at: Int64 = 0) {
             places.append(Place(run: run, sequence: sequence, order: places.count, at: at, step: step))

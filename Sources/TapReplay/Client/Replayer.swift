@@ -171,6 +171,9 @@ public struct Replayer {
             let own = "\(live[..<at])-\(copy ?? 0)\(live[at...])"
             try? context.bindings.bind(room.description, to: own, .account)
         }
+        var expected = [Int](repeating: 0, count: players.count)
+        for case .expect(let client, _) in script.steps { expected[client] += 1 }
+        for (client, count) in expected.enumerated() { players[client].expectations.reserve(count) }
         var recordedOptions = players.map(\.options)
         for (index, step) in script.steps.enumerated() {
             switch step {
@@ -181,7 +184,14 @@ public struct Replayer {
                 guard let bytes = item.sent, let form = StanzaForm(bytes, parser: parser, root: item.root) else {
                     continue
                 }
-                let stanza = Stanza(recorded: form, context, tag: .step(index))
+                let stanza = Stanza(
+                    recorded: form,
+                    bytes,
+                    root: item.root,
+                    parser: parser,
+                    context,
+                    tag: .step(index)
+                )
                 optional[index] = recordedOptions[client].option(form, isPlayed: script.plays)
                 numbers[index] = players[client].expectations.expect(stanza, stanza.lane, window: index)
             case .connect(let client): if script.clients[client].refusal != nil { progress.total += 1 }
@@ -746,10 +756,10 @@ public struct Replayer {
         for finding in findings {
             switch finding {
             case .missing(let recorded): diverge(.missing, client, recorded, nil)
-            case .unexpected(let live): diverge(.unexpected, client, nil, live, live.form.id.flatMap { changed[$0] })
+            case .unexpected(let live): diverge(.unexpected, client, nil, live, live.form?.id.flatMap { changed[$0] })
             case .changed(let recorded, let live):
                 let number = diverge(.changed, client, recorded, live)
-                if case .answer = live.lane, let id = live.form.id { changed[id] = number }
+                if case .answer = live.lane, let id = live.form?.id { changed[id] = number }
             case .reordered(let recorded, let live): diverge(.reordered, client, recorded, live)
             case .late(let recorded, let live): diverge(.late, client, recorded, live)
             }
@@ -765,25 +775,25 @@ public struct Replayer {
         _ cause: Int? = nil
     ) -> Int {
         var divergence = Divergence(.behaviour, code)
-        if code == .changed, let recorded, let live {
+        if code == .changed, let recorded = recorded?.form, let live = live?.form {
             divergence.differences = StanzaComparison.compare(
-                recorded: recorded.form,
-                live: live.form,
+                recorded: recorded,
+                live: live,
                 bindings: &context.bindings,
                 rules: context.rules
             )
         }
         if let live {
             divergence.live = shown(live, client)
-            if code == .unexpected, case .answer = live.lane, let id = live.form.id {
+            if code == .unexpected, case .answer = live.lane, let id = live.form?.id {
                 let isKnown = bindings.recorded(for: id, .stanzaID) != nil
                 divergence.message = isKnown ? "a second answer to the request" : "an answer without a request"
             }
         }
         // Another type of answer is a change of behaviour; other contents may only be other data.
         let isNoAnswer =
-            code == .missing && recorded.map { $0.form.type == "result" || $0.form.type == "error" } == true
-        if !isNoAnswer, recorded == nil || live == nil || recorded?.form.type == live?.form.type {
+            code == .missing && recorded?.form.map { $0.type == "result" || $0.type == "error" } == true
+        if !isNoAnswer, recorded == nil || live == nil || recorded?.form?.type == live?.form?.type {
             divergence.classify(recorded?.form ?? live?.form)
         }
         addSubject(to: &divergence, recorded, live, client)
@@ -812,8 +822,8 @@ public struct Replayer {
         _ live: Stanza?,
         _ client: Int
     ) {
-        let id = recorded?.form.id ?? live?.form.id.map { bindings.recorded(for: $0, .stanzaID) ?? $0 }
-        let isAnswer = (recorded ?? live)?.isAnswer == true || live?.form.type == "error"
+        let id = recorded?.form?.id ?? live?.form?.id.map { bindings.recorded(for: $0, .stanzaID) ?? $0 }
+        let isAnswer = (recorded ?? live)?.isAnswer == true || live?.form?.type == "error"
         let request = isAnswer ? lookup.request(id) : nil
         divergence.asked = request?.at
         let stanzas = DivergenceSubject.Stanzas(

@@ -22,42 +22,69 @@ public struct ComparedStanza<Tag>: Expectable {
         }
     }
 
-    /// The stanza.
-    public let form: StanzaForm
+    /// The content of a stanza.
+    private enum Content {
+        case parsed(StanzaForm)
+        /// Parsed when it is needed: a long script has many expected stanzas.
+        case bytes([UInt8], root: [UInt8], StanzaParser)
+    }
+
+    private let content: Content
+    /// The stanza; nil if its bytes cannot be parsed any more.
+    public var form: StanzaForm? {
+        switch content {
+        case .parsed(let form): form
+        case .bytes(let bytes, let root, let parser): StanzaForm(bytes, parser: parser, root: root)
+        }
+    }
     /// The owner's tag.
     public let tag: Tag
     /// The first of ``likeness``.
-    public var shape: UInt64 { likeness[0] }
+    public let shape: UInt64
     /// Hashes of the whole head; of kind, payload and sender; of kind and sender; of kind and payload. An optional
     /// stanza only resembles stanzas with the same payload and sender: others are not it in another form.
-    public let likeness: [UInt64]
+    public var likeness: [UInt64] { isOptional ? [shape, contentOfSender] : [shape, contentOfSender, loose, payload] }
+    private let contentOfSender: UInt64
+    private let loose: UInt64
+    private let payload: UInt64
+    private let isOptional: Bool
     /// The ordering constraint of the stanza.
     public let lane: ExpectationSet<Self>.Lane
 
     /// Creates a recorded stanza.
     public init(recorded form: StanzaForm, _ context: Context, tag: Tag) {
-        self.init(form, context.bindings.recordedNames, context.recordedSenders, context.rules, id: form.id, tag)
+        self.init(form, .parsed(form), isRecorded: true, context, id: form.id, tag)
+    }
+
+    /// Creates a recorded stanza that keeps its bytes instead of the parsed form.
+    ///
+    /// - Parameter parser: Parses the bytes again when they are compared.
+    init(recorded form: StanzaForm, _ bytes: [UInt8], root: [UInt8], parser: StanzaParser, _ context: Context, tag: Tag) {
+        self.init(form, .bytes(bytes, root: root, parser), isRecorded: true, context, id: form.id, tag)
     }
 
     /// Creates a live stanza.
     public init(live form: StanzaForm, _ context: Context, tag: Tag) {
         let id = form.id.map { context.bindings.recorded(for: $0, .stanzaID) ?? $0 }
-        self.init(form, context.bindings.liveNames, context.liveSenders, context.rules, id: id, tag)
+        self.init(form, .parsed(form), isRecorded: false, context, id: id, tag)
     }
 
     private init(
         _ form: StanzaForm,
-        _ names: AddressNames,
-        _ senders: SenderNumbers,
-        _ rules: NoiseRules,
+        _ content: Content,
+        isRecorded: Bool,
+        _ context: Context,
         id: String?,
         _ tag: Tag
     ) {
-        self.form = form
+        self.content = content
         self.tag = tag
-        let heads = StanzaHeads(form.element, names, senders, rules)
-        let isAnyOrder = rules.hasAnyOrder && rules.occurrences(of: form.element).isAnyOrder
-        likeness = [heads.whole, heads.contentOfSender] + (heads.isOptional ? [] : [heads.loose, heads.content])
+        let names = isRecorded ? context.bindings.recordedNames : context.bindings.liveNames
+        let senders = isRecorded ? context.recordedSenders : context.liveSenders
+        let heads = StanzaHeads(form.element, names, senders, context.rules)
+        let isAnyOrder = context.rules.hasAnyOrder && context.rules.occurrences(of: form.element).isAnyOrder
+        (shape, contentOfSender, loose) = (heads.whole, heads.contentOfSender, heads.loose)
+        (payload, isOptional) = (heads.content, heads.isOptional)
         lane =
             switch heads.role {
             case .answer: .answer(Hash.of((id ?? "").utf8Span.span, seed: 1))
@@ -90,9 +117,10 @@ public struct ComparedStanza<Tag>: Expectable {
     /// value pairs are bound.
     private static func compare(_ recorded: Self, _ live: Self, _ context: inout Context) -> [OptionalElement]? {
         let count = context.bindings.count
+        guard let one = recorded.form, let other = live.form else { return nil }
         let comparison = StanzaComparison(
-            recorded: recorded.form,
-            live: live.form,
+            recorded: one,
+            live: other,
             bindings: &context.bindings,
             rules: context.rules
         )
@@ -101,8 +129,6 @@ public struct ComparedStanza<Tag>: Expectable {
         return nil
     }
 }
-
-extension ComparedStanza: Sendable where Tag: Sendable {}
 
 /// The attributes of an item that are known from its head.
 struct StanzaHeads {

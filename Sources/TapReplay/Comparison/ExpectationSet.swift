@@ -143,6 +143,9 @@ public struct ExpectationSet<Item: Expectable> {
     /// Creates an empty set.
     public init() {}
 
+    /// Reserves memory for a number of expected items.
+    mutating func reserve(_ count: Int) { expected.reserveCapacity(count) }
+
     /// Adds an expected item. Windows may be given in any order; within a lane the order is that of the calls.
     ///
     /// - Returns: The number that identifies the item in ``Outcome``, from 0.

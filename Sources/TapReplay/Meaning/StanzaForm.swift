@@ -8,7 +8,11 @@ public struct StanzaForm: Sendable {
     /// The parsed item.
     public let element: Element
     /// The form as bytes: XML, except that attributes with a namespace are written `{uri}name`.
-    public let canonical: [UInt8]
+    public var canonical: [UInt8] {
+        var writer = CanonicalWriter()
+        writer.write(element, inherited: [], depth: 0)
+        return writer.bytes
+    }
 
     /// The canonical form as text.
     public var text: String { String(decoding: canonical, as: UTF8.self) }
@@ -22,12 +26,7 @@ public struct StanzaForm: Sendable {
     static let deepest = 128
 
     /// Creates the form of an element.
-    public init(_ element: Element) {
-        self.element = element
-        var writer = CanonicalWriter()
-        writer.write(element, inherited: [], depth: 0)
-        canonical = writer.bytes
-    }
+    public init(_ element: Element) { self.element = element }
 
     /// Creates the form of an item; nil if libxml2 does not parse it as a single element.
     ///

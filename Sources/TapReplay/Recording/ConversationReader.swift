@@ -28,6 +28,7 @@ public struct ConversationReader {
     }
 
     private let parser = StanzaParser()
+    private var names = SharedTexts()
     private var runs: [String: Int] = [:]
     private var run = 0
     private var order: [Key] = []
@@ -68,7 +69,7 @@ public struct ConversationReader {
         }
         guard var reading = readings.removeValue(forKey: key) else { return }
         if record.code == Record.Code.recordsOmitted { reading.isTorn = true }
-        reading.take(line, parser)
+        reading.take(line, parser, &names)
         readings[key] = reading
     }
 
@@ -79,7 +80,7 @@ public struct ConversationReader {
 }
 
 extension ConversationReader.Reading {
-    fileprivate mutating func take(_ line: RecordLine, _ parser: StanzaParser) {
+    fileprivate mutating func take(_ line: RecordLine, _ parser: StanzaParser, _ names: inout SharedTexts) {
         let record = line.record
         if conversation.ending == .open { conversation.ended = (record.monotonic, record.sequence) }
         switch record.code {
@@ -104,7 +105,8 @@ extension ConversationReader.Reading {
         case .bytes: isEncrypted = true
         case .stanza, .element, .streamClose:
             guard isReady else { return noteBinding(line, parser) }
-            guard let item = RecordedItem(line, root: roots[direction] ?? StanzaForm.clientDeclarations) else {
+            guard let item = RecordedItem(line, root: roots[direction] ?? StanzaForm.clientDeclarations, &names)
+            else {
                 lacking += 1
                 return
             }

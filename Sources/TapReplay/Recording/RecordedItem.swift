@@ -55,12 +55,14 @@ public struct RecordedItem: Sendable {
     }
 
     /// Reads an item from its record; nil if the record is not an item, or is incomplete.
-    init?(_ line: RecordLine, root: [UInt8]) {
+    ///
+    /// - Parameter names: Shares the memory of texts that many items have.
+    init?(_ line: RecordLine, root: [UInt8], _ names: inout SharedTexts) {
         let record = line.record
         guard let direction = record.direction, let xml = record.xml, !xml.isEmpty, !record.isTruncated else {
             return nil
         }
-        func text(_ range: ByteRange?) -> String? { range.map { line.content.span.slice($0).string() } }
+        func text(_ range: ByteRange?) -> String? { range.map { names.text(line.content.span.slice($0)) } }
         let name = text(record.name) ?? ""
         switch (record.kind, name) {
         case (.stanza, "iq"): kind = .iq
@@ -77,17 +79,35 @@ public struct RecordedItem: Sendable {
         let bytes = Array(line.content[xml.range])
         origin = record.origin
         sent = origin == .peer ? bytes : nil
-        seen = record.delivered.map { Array(line.content[$0.range]) }
+        // Usually both are the same, and share their memory.
+        seen = record.delivered.map { $0 == xml ? bytes : Array(line.content[$0.range]) }
         at = record.monotonic
         sequence = record.sequence
         chunks = record.chunks
-        id = text(record.id)
+        id = record.id.map { line.content.span.slice($0).string() }
         type = text(record.type)
         from = text(record.from)
         to = text(record.to)
         payload = text(record.payloadName)
         payloadNamespace = record.payloadNamespace
         placeholders = Placeholder.all(in: bytes.span)
+    }
+}
+
+/// Texts with one copy in memory each.
+struct SharedTexts {
+    private var texts: [UInt64: String] = [:]
+    /// Maximum number of texts; others get memory of their own.
+    private static let most = 4096
+
+    mutating func text(_ bytes: Span<UInt8>) -> String {
+        // Short texts need no memory of their own.
+        guard bytes.count > 15 else { return bytes.string() }
+        let hash = Hash.of(bytes, seed: 1)
+        if let text = texts[hash], text.utf8Span.span.equals(bytes) { return text }
+        let text = bytes.string()
+        if texts.count < Self.most { texts[hash] = text }
+        return text
     }
 }
 
