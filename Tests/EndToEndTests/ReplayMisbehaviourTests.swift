@@ -39,7 +39,9 @@ struct ReplayMisbehaviourTests {
             testDescription: "answers twice",
             answers: [(well[0].to, well[0].answer + refusal)] + well[1...],
             exit: 1,
-            said: ["session 1 juliet@localhost/balcony: a second answer to the request", "1 unexpected", "3 stanzas sent"]
+            said: [
+                "session 1 juliet@localhost/balcony: a second answer to the request", "1 unexpected", "3 stanzas sent",
+            ]
         ),
         Case(
             testDescription: "answers out of order",

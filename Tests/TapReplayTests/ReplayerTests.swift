@@ -1,4 +1,6 @@
+import TapRecord
 import TapReplay
+import TapTestKit
 import Testing
 import XMPPCore
 
@@ -795,5 +797,131 @@ import XMPPCore
         #expect(slow.divergences.first?.recorded?.sequence == 3 && slow.divergences.first?.live != nil)
         #expect(try play(.recorded(speed: 1), after: 400_000_000).divergences.isEmpty)
         #expect(try play(.causal, after: 600_000_000).divergences.isEmpty)
+    }
+
+    // MARK: Options of a server
+
+    private static let query = "<query xmlns='http://jabber.org/protocol/disco#info' node='n#v'/>"
+
+    /// A server that asks for capabilities when it gets presence, as often as `times` says.
+    private func asked(times: Int, answers: [String] = []) throws -> Peer {
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <presence/>
+            3 1 recv <iq type='get' id='d' from='capulet.example'>\(Self.query)</iq>
+            4 1 send <iq type='result' id='d' to='capulet.example'>\(Self.query.replacing("/>", with: "><feature var='f'/></query>"))</iq>
+            5 1 send <message to='romeo@capulet.example' id='m'/>
+            """
+        var peer = try Peer(text) { _, text in
+            guard text == "<presence/>" else { return [] }
+            return (0..<times).map { (0, "<iq type='get' id='live\($0)' from='live.example'>\(Self.query)</iq>") }
+        }
+        try peer.run()
+        return peer
+    }
+
+    @Test(arguments: 0...3)
+    func `a request that a server may send is answered as recorded, each time it comes`(_ times: Int) throws {
+        let peer = try asked(times: times)
+        let answers = peer.log.filter { $0.contains("type='result'") }
+        #expect(answers.count == times && answers.allSatisfy { $0.contains("<feature var='f'/>") }, "\(peer.log)")
+        for number in 0..<times { #expect(answers.contains { $0.contains("id='live\(number)'") }, "\(answers)") }
+        #expect(peer.log.contains { $0.contains("<message") })
+        let expected = times == 0 ? ["optional missing 3"] : Array(repeating: "optional unexpected 0", count: times - 1)
+        #expect(peer.found.sorted() == expected, "\(peer.found)")
+    }
+
+    @Test func `a roster push without a change is optional, one with a change is not`() throws {
+        func push(_ name: String) -> String {
+            "<iq type='set' id='p'><query xmlns='jabber:iq:roster'><item jid='romeo@live.example' name='\(name)'/></query></iq>"
+        }
+        for (name, found) in [("R", "optional"), ("S", "behaviour")] {
+            var peer = try Peer(Self.roster) { client, text in
+                let answers = Self.answer(client, text)
+                guard text.contains("<presence") else {
+                    return answers.map {
+                        (
+                            $0,
+                            $1.replacing(
+                                "<item jid='romeo@live.example'",
+                                with: "<item name='R' jid='romeo@live.example'"
+                            )
+                        )
+                    }
+                }
+                return answers + [(0, push(name))]
+            }
+            try peer.run()
+            #expect(peer.found.contains("\(found) unexpected 0"), "\(name): \(peer.found)")
+            #expect(peer.log.contains("0 <iq type='result' id='p'/>"))
+        }
+    }
+
+    @Test func `a client with a lost connection is dropped before others see it leave`() throws {
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 2 ready romeo@capulet.example/orchard
+            3 1 recv <presence from='romeo@capulet.example/orchard' type='unavailable'/>
+            4 2 ended
+            5 1 send <message id='m'/>
+            """
+        var peer = try Peer(text, Self.both) { _, _ in [] }
+        try peer.run()
+        let (left, sent) = (peer.log.firstIndex(of: "drop 1"), peer.log.firstIndex { $0.contains("<message") })
+        #expect(try #require(left) < #require(sent), "\(peer.log)")
+    }
+
+    @Test(arguments: [
+        ("not-authorized", []), ("account-disabled", ["behaviour session 0"]), (nil, ["behaviour session 0"]),
+    ])
+    func `a login that was refused must be refused again`(_ condition: String?, _ found: [String]) throws {
+        var reader = ConversationReader()
+        reader.note(.test())
+        let failure =
+            #"{"sequence":1,"time":"2026-11-22T10:00:00Z","monotonic":0.1,"level":"error","part":"sasl","kind":"element","session":1,"user":"juliet","domain":"capulet.example","direction":"recv","name":"failure","condition":"not-authorized","code":"sasl-failure"}"#
+        reader.take(try RecordLine(json: Array(failure.utf8).span.bytes))
+        let conversations = reader.conversations()
+        #expect(conversations.map(\.refusal) == ["not-authorized"] && conversations.allSatisfy(\.isComplete))
+        var generator = ReplayGenerator(seed: 1)
+        let account = (
+            recorded: try JID(parsing: "juliet@capulet.example"), live: try JID(parsing: "juliet@live.example")
+        )
+        var replayer = Replayer(ReplayScript(conversations), accounts: [account], using: &generator)
+        replayer.tick(at: 0)
+        let first = replayer.next(at: 0)
+        guard case .connect(0, nil)? = first else { throw KitError("no login: \(first as Any)") }
+        if let condition {
+            replayer.handle(.refused(condition), client: 0, at: 1)
+        } else {
+            replayer.handle(.bound(try JID(parsing: "juliet@live.example/x")), client: 0, at: 1)
+        }
+        for now in stride(from: Int64(0), to: 20, by: 1) { replayer.tick(at: now * 1_000_000_000) }
+        while replayer.next(at: 20_000_000_000) != nil {}
+        let words = replayer.divergences.map { "\($0.divergenceClass.rawValue) \($0.code.rawValue) 0" }
+        #expect(words == found && replayer.progress.total == 1)
+    }
+
+    @Test func `the capabilities of the live server are asked for, and its URLs sent`() throws {
+        let url = "https://up.capulet.example/0123456789/a.txt"
+        let live = "https://up.live.example/abcdefghij/a.txt"
+        func slot(_ url: String) -> String {
+            "<slot xmlns='urn:xmpp:http:upload:0'><get url='\(url)'/></slot>"
+        }
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <iq type='get' id='a' to='up.capulet.example'><request xmlns='urn:xmpp:http:upload:0'/></iq>
+            3 1 recv <iq type='result' id='a' from='up.capulet.example'>\(slot(url))</iq>
+            4 1 send <message to='romeo@capulet.example' id='m'><body>see \(url) there</body></message>
+            5 1 recv <message from='romeo@capulet.example/x' id='n'><body>\(url)</body></message>
+            """
+        var peer = try Peer(text) { _, text in
+            if text.contains("<request") {
+                return [(0, "<iq type='result' id='ID' from='up.live.example'>\(slot(live))</iq>")]
+            }
+            return [(0, "<message from='romeo@live.example/x' id='n'><body>\(live)</body></message>")]
+        }
+        try peer.run()
+        #expect(peer.log.contains { $0.contains("<body>see \(live) there</body>") }, "\(peer.log)")
+        #expect(peer.found == [], "\(peer.replayer.divergences)")
     }
 }

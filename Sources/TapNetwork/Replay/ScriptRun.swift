@@ -122,8 +122,10 @@ private final class ScriptDriver {
     }
 
     /// Deletes accounts one after the other (XEP-0077 §3.2), so that the next script finds none.
-    private func delete(_ accounts: ArraySlice<(account: LiveAccount, server: LiveServer)>, then end: @escaping () -> Void)
-    {
+    private func delete(
+        _ accounts: ArraySlice<(account: LiveAccount, server: LiveServer)>,
+        then end: @escaping () -> Void
+    ) {
         guard let (account, server) = accounts.first else { return end() }
         var known = server
         known.registers = false

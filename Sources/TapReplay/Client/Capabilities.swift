@@ -6,7 +6,7 @@ internal import XMPPCore
 public struct Capabilities: Sendable, Hashable {
     /// The URI of the server's program.
     let node: String
-    /// The hash of what it supports.
+    /// The hash of the supported features.
     let version: String
 
     /// Reads the capabilities of a `<features/>` element; nil if it has none.

@@ -1,4 +1,24 @@
+public import XMPPCore
+
 extension Replayer {
+    /// An event of a client.
+    public enum Event {
+        /// The client logged in with a new session; the element is `<features/>`, nil if there was none.
+        case bound(JID, features: Element? = nil)
+        /// The server refused the login with this SASL condition.
+        case refused(String)
+        /// The client resumed its earlier session.
+        case resumed
+        /// The client received an item after login.
+        case received([UInt8], Element)
+        /// The session ended; the string is the reason, nil for a regular end.
+        case ended(String?)
+        /// The connection is not writable.
+        case stalled
+        /// The connection is writable again.
+        case writable
+    }
+
     /// An action that the caller performs.
     public enum Action {
         /// Connect a client and log it in; `resuming` is the id of the session to resume (XEP-0198) and the number of

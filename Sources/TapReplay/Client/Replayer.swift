@@ -6,59 +6,12 @@ internal import TapRecord
 /// Sans-IO: events are passed to ``handle(_:client:at:)`` and ``tick(at:)`` with the time in nanoseconds since an
 /// arbitrary start; ``next(at:)`` returns the actions. The same events at the same times give the same actions.
 public struct Replayer {
-    /// An event of a client.
-    public enum Event {
-        /// The client logged in with a new session; the element is `<features/>`, nil if there was none.
-        case bound(JID, features: Element? = nil)
-        /// The server refused the login with this SASL condition.
-        case refused(String)
-        /// The client resumed its earlier session.
-        case resumed
-        /// The client received an item after login.
-        case received([UInt8], Element)
-        /// The session ended; the string is the reason, nil for a regular end.
-        case ended(String?)
-        /// The connection is not writable.
-        case stalled
-        /// The connection is writable again.
-        case writable
-    }
-
-    /// The origin of a compared stanza: a step of the script, or a received item.
-    private enum Tag {
-        case step(Int)
-        case live([UInt8], number: UInt64, at: Int64, after: Int64)
-    }
-    private typealias Stanza = ComparedStanza<Tag>
-
-    /// A client that is played.
-    private struct Player {
-        enum State { case idle, connecting, open, closing, over }
-
-        var state = State.idle
-        var expectations = ExpectationSet<Stanza>()
-        var options: OptionalStanzas
-        /// The id of its stream management, once it is enabled.
-        var resumptionID: String?
-        var isManaged = false
-        /// Number of stanzas received since stream management was enabled.
-        var handled: UInt32 = 0
-        /// Whether another client resumes its session.
-        var isSuperseded = false
-        /// The divergence that explains missing items, and the step from which on it explains them.
-        var cause: (divergence: Int, step: Int)?
-    }
-
-    /// A request that was sent and not answered yet.
-    private struct Request {
-        let at: Int64
-        let step: Int
-    }
+    private typealias Stanza = ComparedStanza<ReplayTag>
 
     /// The script that is played.
     public let script: ReplayScript
     private let options: ReplayOptions
-    private var players: [Player]
+    private var players: [ReplayPlayer<Stanza>]
     /// Number of clients that are logging in.
     private var connecting = 0
     private var context: Stanza.Context
@@ -111,7 +64,7 @@ public struct Replayer {
     /// Errors of the preparation.
     private var refusals: [String] = []
     /// Unanswered requests, by their index in the sendings.
-    private var requests: [Request?]
+    private var requests: [SentRequest?]
     /// Times at which messages and presence for another client were sent, by their index in the sendings.
     private var deliveries: [Int64?]
     /// The steps whose stanzas the server may leave out, with the reason.
@@ -153,9 +106,9 @@ public struct Replayer {
         actions = ReplayActions(writeSize: options.writeSize)
         let sendings = sendings ?? script.sendings(options, rules: rules)
         self.sendings = sendings
-        requests = [Request?](repeating: nil, count: sendings.requests.count)
+        requests = [SentRequest?](repeating: nil, count: sendings.requests.count)
         deliveries = [Int64?](repeating: nil, count: sendings.deliveries.count)
-        players = script.clients.map { _ in Player(options: OptionalStanzas(rules: rules)) }
+        players = script.clients.map { _ in ReplayPlayer<Stanza>(options: OptionalStanzas(rules: rules)) }
         suffix = "-" + String(UInt32.random(in: 0x1000_0000...UInt32.max, using: &generator), radix: 16)
         let bindings = ValueBindings(ids: sendings.templates.ids, suffix: suffix)
         context = Stanza.Context(bindings: bindings, rules: rules)
@@ -393,15 +346,15 @@ public struct Replayer {
 
     /// Returns whether a step expects an item caused by a played client that has not arrived, and must arrive.
     private func isMissing(_ step: Int) -> Bool {
-        guard optional[step] == nil, case .expect(let client, let item) = script.steps[step], let number = numbers[step] else { return false }
+        guard optional[step] == nil, case .expect(let client, let item) = script.steps[step], let number = numbers[step]
+        else { return false }
         return players[client].expectations.isWaiting(number) && !script.isOfAbsentPeer(script.items[item])
     }
 
     /// Records an error of the preparation.
     private mutating func refuse(_ client: Int, _ reason: String) {
         let account = script.clients[client].account.description
-        let live = bindings.live(for: account, .account) ?? account
-        refusals.append("\(live): preparation failed: \(reason)")
+        refusals.append("\(bindings.live(for: account, .account) ?? account): preparation failed: \(reason)")
     }
 
     // MARK: Received items
@@ -488,17 +441,11 @@ public struct Replayer {
     ///
     /// - Returns: Whether the element is excluded from the comparison.
     private mutating func noteManagement(_ element: Element, _ client: Int) -> Bool {
-        guard element.namespace == .streamManagement || element.namespace == .streamManagement2 else { return false }
-        switch element.name {
-        case "r":
-            let (handled, namespace) = (players[client].handled, element.namespace)
-            send(client, XMLWriter.bytes { $0.element("a", namespace, ["h": String(handled)]) })
-        case "a": break
-        case "enabled":
-            players[client].isManaged = true
-            players[client].resumptionID = element.attribute("id")
-            return script.clients[client].enablesManagement
-        default: return false
+        switch players[client].manage(element) {
+        case .answer(let bytes): send(client, bytes)
+        case .enabled: return script.clients[client].enablesManagement
+        case .ignored: break
+        case nil: return false
         }
         return true
     }
@@ -525,7 +472,10 @@ public struct Replayer {
         let took = script.times[step] - script.times[trip.step]
         guard RecordingDifference.isSlower(trip.took, than: took) else { return }
         let message = "\(DivergenceBuilder.seconds(took)) → \(DivergenceBuilder.seconds(trip.took))"
-        add(Divergence(.timing, .slower, recorded: lookup.shown(step), live: shown(live, client), message: message), client)
+        add(
+            Divergence(.timing, .slower, recorded: lookup.shown(step), live: shown(live, client), message: message),
+            client
+        )
     }
 
     // MARK: The steps
@@ -724,7 +674,7 @@ public struct Replayer {
         lastTime = max(lastTime, script.times[step])
         if let id = sending.id { context.bindings.standIn(for: Int(id)) }
         if let request = sending.request {
-            requests[Int(request)] = Request(at: now, step: step)
+            requests[Int(request)] = SentRequest(at: now, step: step)
         } else if let delivery = sending.delivery {
             deliveries[Int(delivery)] = now
         }
@@ -824,28 +774,19 @@ public struct Replayer {
     ) {
         let id = recorded?.form?.id ?? live?.form?.id.map { bindings.recorded(for: $0, .stanzaID) ?? $0 }
         let isAnswer = (recorded ?? live)?.isAnswer == true || live?.form?.type == "error"
-        let request = isAnswer ? lookup.request(id) : nil
-        divergence.asked = request?.at
-        let stanzas = DivergenceSubject.Stanzas(
-            recorded: recorded?.form,
-            live: live?.form,
-            request: request?.form,
-            account: script.clients[client].account,
-            address: { [bindings] in bindings.jid($0, .toRecorded) }
+        lookup.addSubject(
+            to: &divergence,
+            DivergenceSubject.Stanzas(
+                recorded: recorded?.form,
+                live: live?.form,
+                account: script.clients[client].account,
+                address: { [bindings] in bindings.jid($0, .toRecorded) }
+            ),
+            answered: isAnswer ? id : nil
         )
-        divergence.subject = DivergenceSubject(divergence.code, stanzas, divergence.differences)
     }
 
-    private func shown(_ live: Stanza, _ client: Int) -> Divergence.Item? {
-        guard case .live(let bytes, let number, let at, _) = live.tag else { return nil }
-        return Divergence.Item(
-            session: script.clients[client].session,
-            sequence: number,
-            at: at - (began ?? at),
-            direction: .recv,
-            text: String(decoding: bytes, as: UTF8.self)
-        )
-    }
+    private func shown(_ live: Stanza, _ client: Int) -> Divergence.Item? { lookup.shown(live.tag, client, began) }
 
     /// The current moment in a client's session.
     private func moment(_ client: Int) -> Divergence.Item {

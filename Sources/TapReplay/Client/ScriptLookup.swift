@@ -29,8 +29,8 @@ struct ScriptLookup {
         item.sent.flatMap { StanzaForm($0, parser: parser, root: item.root) }
     }
 
-    /// Returns what a recorded client answered to a request with the same payload, with the id and the sender of this
-    /// one and recorded values otherwise; nil if there was no such request.
+    /// Returns the answer of a recorded client to a request with the same payload, with the id and the sender of this
+    /// request and recorded values otherwise; nil without such a request.
     func answer(to request: StanzaForm) -> [UInt8]? {
         let payload = request.payload
         func isAlike(_ item: RecordedItem) -> Bool {
@@ -51,6 +51,35 @@ struct ScriptLookup {
             }
         }
         return nil
+    }
+
+    /// Sets the subject of a divergence, and when the request was recorded that its stanzas answer.
+    ///
+    /// - Parameter id: The recorded id of the request; nil if the stanzas answer none.
+    mutating func addSubject(
+        to divergence: inout Divergence,
+        _ stanzas: DivergenceSubject.Stanzas,
+        answered id: String?
+    ) {
+        let request = request(id)
+        var stanzas = stanzas
+        stanzas.request = request?.form
+        divergence.asked = request?.at
+        divergence.subject = DivergenceSubject(divergence.code, stanzas, divergence.differences)
+    }
+
+    /// Returns a received item for a report; nil for the tag of a step.
+    ///
+    /// - Parameter began: The time at which the replay began, in nanoseconds.
+    func shown(_ tag: ReplayTag, _ client: Int, _ began: Int64?) -> Divergence.Item? {
+        guard case .live(let bytes, let number, let at, _) = tag else { return nil }
+        return Divergence.Item(
+            session: script.clients[client].session,
+            sequence: number,
+            at: at - (began ?? at),
+            direction: .recv,
+            text: String(decoding: bytes, as: UTF8.self)
+        )
     }
 
     /// Returns the item of a step for a report; nil if the step has none.

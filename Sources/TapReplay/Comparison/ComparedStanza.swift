@@ -59,7 +59,8 @@ public struct ComparedStanza<Tag>: Expectable {
     /// Creates a recorded stanza that keeps its bytes instead of the parsed form.
     ///
     /// - Parameter parser: Parses the bytes again when they are compared.
-    init(recorded form: StanzaForm, _ bytes: [UInt8], root: [UInt8], parser: StanzaParser, _ context: Context, tag: Tag) {
+    init(recorded form: StanzaForm, _ bytes: [UInt8], root: [UInt8], parser: StanzaParser, _ context: Context, tag: Tag)
+    {
         self.init(form, .bytes(bytes, root: root, parser), isRecorded: true, context, id: form.id, tag)
     }
 
@@ -165,7 +166,8 @@ struct StanzaHeads {
         let nickname = element.nicknameAttribute
         /// In a room the resource is the occupant's nickname; so it is in the error that refuses its presence.
         func sender(_ bare: UInt64) -> UInt64 {
-            let isOccupant = nickname?.description == "from" || stanza == .presence && element.attribute("type", is: "error")
+            let isOccupant =
+                nickname?.description == "from" || stanza == .presence && element.attribute("type", is: "error")
             guard isOccupant else { return bare }
             var hash = bare
             element.withAttribute("from") { value in

@@ -32,7 +32,8 @@ struct DifferenceMarks {
                 found.append(place.range)
             }
         }
-        for range in found.sorted(by: { $0.lowerBound < $1.lowerBound }) where range.lowerBound >= ranges.last?.upperBound ?? 0 {
+        for range in found.sorted(by: { $0.lowerBound < $1.lowerBound })
+        where range.lowerBound >= ranges.last?.upperBound ?? 0 {
             ranges.append(range)
         }
     }

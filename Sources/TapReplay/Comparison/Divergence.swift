@@ -76,7 +76,9 @@ public struct Divergence: Sendable {
         public var column: Int?
 
         /// Creates a step.
-        public init(file: String, line: Int, column: Int? = nil) { (self.file, self.line, self.column) = (file, line, column) }
+        public init(file: String, line: Int, column: Int? = nil) {
+            (self.file, self.line, self.column) = (file, line, column)
+        }
 
         /// `FILE:LINE`, or `FILE:LINE:COLUMN`.
         var place: String { "\(file):\(line)\(column.map { ":\($0)" } ?? "")" }
@@ -98,7 +100,7 @@ public struct Divergence: Sendable {
     public var followed: [Divergence] = []
     /// Index of the client in the replayed script; nil outside a replay.
     public var client: Int?
-    /// What the stanzas are about; nil if there are none.
+    /// The subject of the stanzas; nil without stanzas.
     public var subject: DivergenceSubject?
     /// The recorded time after which an item without a recorded counterpart arrived; nil if it has one, or the time is
     /// unknown. In nanoseconds since the run began, as ``Item/at``.

@@ -71,7 +71,7 @@ public struct DivergenceCause: Sendable {
         if sessions.last != session, !sessions.contains(session) { sessions.append(session) }
     }
 
-    /// Adds a divergence that follows: what it lacks explains later ones too.
+    /// Adds a divergence that follows; its losses explain later ones too.
     private mutating func follow(_ divergence: Divergence) {
         followed.append(divergence)
         followed += divergence.followed

@@ -49,6 +49,7 @@ extension DivergenceReport {
     }
 
     private static func titled(_ item: Divergence.Item, _ word: String, _ marks: DifferenceMarks) -> String {
-        escaped("\(item.label(word))\n") + marks.text(item.text, marked: { "<mark>\(escaped($0))</mark>" }, plain: escaped)
+        escaped("\(item.label(word))\n")
+            + marks.text(item.text, marked: { "<mark>\(escaped($0))</mark>" }, plain: escaped)
     }
 }

@@ -124,7 +124,7 @@ public struct DivergenceReport: Sendable {
     /// The divergences by their causes: those that make the comparison fail first.
     public var causes: [DivergenceCause] { DivergenceCause.causes(of: cases, failing: failingClasses) }
 
-    /// What the server did or left out although it may do so, one line each for people.
+    /// The options that the server used, or did not use, one line each for people.
     public var notes: [String] {
         var counts: [(text: String, count: Int)] = []
         var places: [String: Int] = [:]

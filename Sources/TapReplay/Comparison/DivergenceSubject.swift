@@ -1,7 +1,7 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// What a divergence is about, so that divergences with the same cause can be found.
+/// The subject of a divergence, by which divergences with the same cause are found.
 public struct DivergenceSubject: Sendable, Hashable {
     /// The stanzas of a divergence, with the recorded addresses.
     struct Stanzas {
@@ -20,7 +20,7 @@ public struct DivergenceSubject: Sendable, Hashable {
     /// The divergence as a clause for people, with the recorded addresses: `localhost no longer offers urn:xmpp:mam:2`.
     public internal(set) var title: String
     /// The locator of stanzas such as this one, for a rule about their occurrence; nil for stanzas that a rule must not
-    /// free: answers, what other clients sent, and pushes that the protocol demands.
+    /// free: answers, stanzas of other clients, and pushes that the protocol demands.
     let locator: String?
     /// The namespaces and bare addresses that the stanzas mention, sorted.
     let mentioned: [String]
@@ -83,7 +83,9 @@ private struct SubjectReader {
     }
 
     var lost: Set<String> {
-        guard !stanzas.isSent, code == .changed || code == .missing && form.map(Self.isAnswer) == true else { return [] }
+        guard !stanzas.isSent, code == .changed || code == .missing && form.map(Self.isAnswer) == true else {
+            return []
+        }
         var found = Set(missing(named: "feature", "var"))
         found.formUnion(missing(named: "item", "jid").map(bare))
         if isRefused || code == .missing {
@@ -171,7 +173,8 @@ private struct SubjectReader {
         let payload = stanzas.recorded?.payload
         if isRefused { return "\(sender) refuses \(request)\(condition(stanzas.live).map { ": \($0)" } ?? "")" }
         if stanzas.recorded?.type == "error", stanzas.live?.type != "error" {
-            return "\(sender) accepts \(request), which it refused\(condition(stanzas.recorded).map { " as \($0)" } ?? "")"
+            return
+                "\(sender) accepts \(request), which it refused\(condition(stanzas.recorded).map { " as \($0)" } ?? "")"
         }
         if let old = condition(stanzas.recorded), let new = condition(stanzas.live), old != new {
             return "\(sender) refuses \(request): \(new) instead of \(old)"

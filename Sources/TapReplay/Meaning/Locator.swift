@@ -192,7 +192,9 @@ extension Locator {
             guard index < text.count, text[index] == UInt8(ascii: "@") else {
                 let space = try self.uri().map { $0.isEmpty ? Space.any : .one(NamespaceKey(uri: $0)) } ?? .content
                 let name = word(endingAt: "]")
-                guard !name.isEmpty else { throw fault("@NAME=VALUE, not(@NAME) or a child element", at: start) }
+                guard !name.isEmpty, !name.contains(where: { "@()=".utf8.contains($0) }) else {
+                    throw fault("@NAME=VALUE, not(@NAME) or a child element", at: start)
+                }
                 return .child(space, name.elementsEqual("*".utf8) ? .any : .one(name))
             }
             index += 1

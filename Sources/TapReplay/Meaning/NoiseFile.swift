@@ -75,7 +75,10 @@ public enum NoiseFile {
         }
         if let occurrence = try occurrence(name, argument, column) {
             guard locator.target == .element else {
-                throw LineFault(column: column(name), message: "\(occurrence.rawValue) needs a place that ends in an element")
+                throw LineFault(
+                    column: column(name),
+                    message: "\(occurrence.rawValue) needs a place that ends in an element"
+                )
             }
             let rest = argument.drop { $0 != "#" }.dropFirst()
             let source = rest.drop(while: isSpace)

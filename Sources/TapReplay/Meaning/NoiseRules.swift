@@ -37,7 +37,7 @@ public struct NoiseRules: Sendable {
         case occurs(Occurrence)
     }
 
-    /// How often, and in which order, an element of a stanza may occur; or a stanza of the server that is no answer.
+    /// The number and the order in which an element of a stanza may occur, or a stanza of the server other than an answer.
     public enum Occurrence: String, Sendable, Hashable, CaseIterable {
         /// It is optional.
         case mayBeAbsent = "may be absent"

@@ -258,7 +258,8 @@ extension Span<UInt8> {
     var urlRange: Range<Int>? {
         var index = 0
         while index + 2 < count {
-            guard self[index] == UInt8(ascii: ":"), self[index + 1] == UInt8(ascii: "/"), self[index + 2] == UInt8(ascii: "/")
+            guard self[index] == UInt8(ascii: ":"), self[index + 1] == UInt8(ascii: "/"),
+                self[index + 2] == UInt8(ascii: "/")
             else {
                 index += 1
                 continue

@@ -97,11 +97,11 @@ public struct RecordedItem: Sendable {
 /// Texts with one copy in memory each.
 struct SharedTexts {
     private var texts: [UInt64: String] = [:]
-    /// Maximum number of texts; others get memory of their own.
+    /// Maximum number of shared texts.
     private static let most = 4096
 
     mutating func text(_ bytes: Span<UInt8>) -> String {
-        // Short texts need no memory of their own.
+        // A short text needs no heap memory.
         guard bytes.count > 15 else { return bytes.string() }
         let hash = Hash.of(bytes, seed: 1)
         if let text = texts[hash], text.utf8Span.span.equals(bytes) { return text }

@@ -12,7 +12,7 @@ public struct ExpectedElement: Sendable, Hashable {
     enum Value: Sendable, Hashable {
         /// `{scansion:any}`: present, with any value.
         case any
-        /// `{scansion:capture:NAME}`: present, with any value, which the name stands for from then on.
+        /// `{scansion:capture:NAME}`: present, with any value, which is stored under the name.
         case capture(String)
         /// This text, with its variables substituted.
         case text(ScriptText)

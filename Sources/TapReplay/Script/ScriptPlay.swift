@@ -101,7 +101,7 @@ public struct ScriptPlay: Sendable {
     private var omittedRequests: Set<String> = []
     private let redactor = ReportRedactor()
     private let rules = NoiseRules()
-    /// What the server may send to each character or not.
+    /// The optional stanzas of each character.
     private var options: [OptionalStanzas]
     private var values: ScriptValues
     private var connections: [Connection]
@@ -287,7 +287,7 @@ public struct ScriptPlay: Sendable {
             let isAside = setAside[who].contains { expected.matches($0.element, values) }
             let optionalID = hasOptionalRequests ? optionalRequest(expected) : nil
             if first != nil || isAside || optionalID != nil {
-                // What is awaited has arrived when every client has the answer to a later ping.
+                // The awaited stanza has arrived when every client has the answer to a later ping.
                 guard checkedPosition == position else {
                     checkedPosition = position
                     let bound = connections.indices.filter { if case .bound = connections[$0] { true } else { false } }
@@ -333,7 +333,7 @@ public struct ScriptPlay: Sendable {
         return true
     }
 
-    /// - Returns: Whether there are no clients to wait for.
+    /// - Returns: Whether no ping is waiting for its answer.
     private mutating func settle(_ clients: Set<Int>) -> Bool {
         for client in clients.sorted() {
             guard case .bound = connections[client] else { continue }

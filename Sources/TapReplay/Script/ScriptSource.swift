@@ -74,7 +74,10 @@ struct ScriptSource {
             if let wildcard = Self.find("{scansion:capture", in: block[place]) {
                 throw fault(at: range.lowerBound + wildcard, "a capture in a stanza that is sent", expected: "a value")
             }
-            let text = try reading.text(Self.withoutIndents(Self.withoutStrictness(marked[place])), from: place.lowerBound)
+            let text = try reading.text(
+                Self.withoutIndents(Self.withoutStrictness(marked[place])),
+                from: place.lowerBound
+            )
             return (text, ExpectedElement(name: "", namespace: "", isStrict: false))
         }
         return (ScriptText([]), try reading.expected(element, isStrict: false, parent: element.namespaceURI))

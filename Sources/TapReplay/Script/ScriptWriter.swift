@@ -16,7 +16,7 @@ public struct ScriptWriter {
         var text: String
     }
 
-    /// What a script lacks, as clauses for people, with numbers of stanzas.
+    /// The stanzas that a script lacks: reasons as clauses for people, and their numbers.
     public private(set) var omissions: [(reason: String, count: Int)] = []
 
     private let conversations: [RecordedConversation]
@@ -57,7 +57,9 @@ public struct ScriptWriter {
         guard !conversations.isEmpty else { return nil }
         var text = "# \(LineBuffer.escaped(title))\n"
         text += "# Passwords are read from the accounts file; for scansion add \"password:\" to each client.\n"
-        if hasRequests { text += "## \(ScriptPlay.optionalRequests.name): \(ScriptPlay.optionalRequests.value ?? "")\n" }
+        if hasRequests {
+            text += "## \(ScriptPlay.optionalRequests.name): \(ScriptPlay.optionalRequests.value ?? "")\n"
+        }
         for (index, conversation) in conversations.enumerated() {
             text += "\n[Client] \(names[index])\n\tjid: \(conversation.account?.description ?? "")\n"
             if let resource = conversation.resource, Self.isPlain(resource) { text += "\tresource: \(resource)\n" }
@@ -107,8 +109,10 @@ public struct ScriptWriter {
                         omit("a message that the server had stored before")
                         continue
                     }
-                    if let option = options.option(form, isPlayed: { jid in conversations.contains { $0.jid?.description == jid } })
-                    {
+                    if let option = options.option(
+                        form,
+                        isPlayed: { jid in conversations.contains { $0.jid?.description == jid } }
+                    ) {
                         guard item.kind == .iq, item.type == "get" else {
                             omit(option.source ?? "a stanza that the server may send or not")
                             continue
@@ -146,11 +150,15 @@ public struct ScriptWriter {
 
     /// Returns when another client first received unavailable presence because of the end of a conversation: the
     /// recording may contain it before the end (RFC 6121 §4.5.2). nil if there is none between two times.
-    private func firstEffect(ofEndOf conversation: RecordedConversation, after start: Int64, before end: Int64) -> Int64? {
+    private func firstEffect(ofEndOf conversation: RecordedConversation, after start: Int64, before end: Int64)
+        -> Int64?
+    {
         var first: Int64?
         for other in conversations where other.run == conversation.run && other.jid != conversation.jid {
             for item in other.items where item.kind == .presence && item.type == "unavailable" && item.at > start {
-                guard item.direction == .recv, item.from == conversation.jid?.description, item.at < end else { continue }
+                guard item.direction == .recv, item.from == conversation.jid?.description, item.at < end else {
+                    continue
+                }
                 first = min(first ?? item.at, item.at)
             }
         }

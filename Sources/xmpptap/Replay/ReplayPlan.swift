@@ -13,7 +13,7 @@ struct ReplayPlan {
     let copies: [[ReplayRun.Account]]
     /// The file whose name the noise file has.
     let file: String
-    /// What the recording depends on.
+    /// The data of the server that the recording depends on.
     let dependences: [RecordingDependence]
 
     /// - Parameter advice: What helps if the recording cannot be played.

@@ -12,7 +12,7 @@ struct ReplayResult {
     private let placeholder: String?
     /// The file that was played, whose name its noise file has.
     let file: String
-    /// What the recording depends on.
+    /// The data of the server that the recording depends on.
     let dependences: [RecordingDependence]
 
     init(

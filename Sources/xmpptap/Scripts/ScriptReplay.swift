@@ -143,7 +143,7 @@ extension ExitStatus {
 }
 
 extension Divergence {
-    /// A failed script for people: where and why, and what was received.
+    /// A failed script for people: the place, the reason, and the received stanza.
     fileprivate var scriptLines: [String] {
         [title] + (live.map { ["received: \($0.text)"] } ?? [])
     }

@@ -4,7 +4,7 @@ internal import TapRecord
 internal import TapReplay
 internal import TapSecurity
 
-/// What makes `serve` end with exit code 1; the raw value is that of `--fail-on`.
+/// A difference from the recording for which `serve` ends with exit code 1; the raw value is that of `--fail-on`.
 enum ServeFault: String, CaseIterable, Sendable {
     /// A client sent a request or another stanza that was not recorded.
     case unmatched
@@ -15,7 +15,7 @@ enum ServeFault: String, CaseIterable, Sendable {
     /// A client left before it got a recorded stanza.
     case unsent
 
-    /// - Returns: nil for events that are no fault.
+    /// Returns nil for other events.
     init?(_ event: ServeEvent) {
         guard case .diverged(_, let divergence) = event else { return nil }
         switch divergence.code {

@@ -165,7 +165,8 @@ import XMPPCore
             guard case .send(let character, let bytes) = command else { continue }
             let text = String(decoding: bytes, as: UTF8.self)
             let parts = text.split(separator: "'")
-            guard text.contains("urn:xmpp:ping"), let id = parts.first(where: { $0.hasPrefix("xmpptap-settled") }) else {
+            guard text.contains("urn:xmpp:ping"), let id = parts.first(where: { $0.hasPrefix("xmpptap-settled") })
+            else {
                 texts.append("\(character) \(text)")
                 continue
             }
@@ -188,7 +189,7 @@ import XMPPCore
         #expect(play.outcome == .passed)
     }
 
-    @Test func `what no step received before a client sends again is no mismatch`() throws {
+    @Test func `stanzas that no step received before a client sends again are ignored`() throws {
         var play = try playOfTwo(
             "Romeo sends:\n\t<presence/>\nRomeo receives:\n\t<presence/>\nJuliet's phone sends:\n\t<message/>\n"
                 + "Romeo receives:\n\t<message/>\n"
@@ -239,7 +240,7 @@ import XMPPCore
     }
 
     @Test(arguments: [true, false])
-    func `a request that a server may send or not is no mismatch`(_ comes: Bool) throws {
+    func `an optional request of the server is ignored`(_ comes: Bool) throws {
         let query = "<iq type='get' id='disco'><query xmlns='http://jabber.org/protocol/disco#info'/></iq>"
         var play = try playOfTwo("Romeo receives:\n\t<message/>\n")
         if comes { try receive(query, &play, for: 0) }
@@ -257,7 +258,7 @@ import XMPPCore
         #expect(tagged.outcome == .passed)
     }
 
-    @Test func `what came after a client sent must be as the script says`() throws {
+    @Test func `stanzas after a client has sent must match the script`() throws {
         var play = try playOfTwo("Romeo sends:\n\t<presence/>\nRomeo receives:\n\t<presence/>\n")
         _ = try commands(&play)
         try receive("<message/>", &play, for: 0)

@@ -214,7 +214,7 @@ import Testing
         #expect(!body.contains("\"localhost\"") && body.contains("<ping") && body.contains("Romeo sends:"))
     }
 
-    @Test func `what a server may send or not is left out and named, its requests are awaited and answered`() throws {
+    @Test func `optional stanzas are left out and named, optional requests are awaited and answered`() throws {
         let text = """
             1 1 ready romeo@localhost/r1
             2 1 recv <presence from='romeo@localhost/other' to='romeo@localhost/r1'/>

@@ -1,0 +1,165 @@
+import TapRecord
+import Testing
+import XMPPCore
+
+@testable import TapReplay
+
+@Suite struct DivergenceCauseTests {
+    private func form(_ xml: String?) throws -> StanzaForm? {
+        try xml.map { try #require(StanzaForm(Array($0.utf8), parser: StanzaParser()), "\($0)") }
+    }
+
+    /// A divergence at a time, with its subject.
+    private func divergence(
+        _ code: Divergence.Code,
+        at time: Int64,
+        recorded: String? = nil,
+        live: String? = nil,
+        request: String? = nil,
+        asked: Int64? = nil
+    ) throws -> Divergence {
+        func item(_ xml: String) -> Divergence.Item {
+            Divergence.Item(session: 1, sequence: UInt64(time), at: time, direction: .recv, text: xml)
+        }
+        let stanzas = DivergenceSubject.Stanzas(
+            recorded: try form(recorded),
+            live: try form(live),
+            request: try form(request),
+            account: try JID(parsing: "romeo@localhost/x")
+        )
+        var divergence = Divergence(.behaviour, code, recorded: recorded.map(item), live: live.map(item))
+        divergence.subject = DivergenceSubject(code, stanzas, [])
+        divergence.asked = asked
+        if recorded == nil { divergence.after = time }
+        return divergence
+    }
+
+    private func causes(_ divergences: [Divergence], _ sessions: [String] = ["a"]) -> [DivergenceCause] {
+        let cases = sessions.map { DivergenceReport.Case(name: $0, divergences: divergences) }
+        return DivergenceCause.causes(of: cases, failing: [.behaviour])
+    }
+
+    private static let archive = "<query xmlns='urn:xmpp:mam:2'/>"
+
+    private func features(_ names: [String]) -> String {
+        let features = names.map { "<feature var='\($0)'/>" }.joined()
+        return
+            "<iq type='result' from='localhost'><query xmlns='http://jabber.org/protocol/disco#info'>\(features)</query></iq>"
+    }
+
+    private var refusal: String {
+        "<iq type='error'><error type='cancel'><service-unavailable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
+    }
+
+    @Test func `a removed feature explains refused requests and missing messages, in every session`() throws {
+        let gone = try divergence(
+            .changed,
+            at: 1,
+            recorded: features(["urn:xmpp:mam:2", "urn:x"]),
+            live: features(["urn:x"])
+        )
+        let refused = try divergence(
+            .changed,
+            at: 2,
+            recorded: "<iq type='result'><fin xmlns='urn:xmpp:mam:2'/></iq>",
+            live: refusal,
+            request: "<iq type='set'>\(Self.archive)</iq>"
+        )
+        let missing = try divergence(.missing, at: 3, recorded: "<message><result xmlns='urn:xmpp:mam:2'/></message>")
+        let other = try divergence(.missing, at: 4, recorded: "<message from='juliet@localhost'><body/></message>")
+        let found = causes([gone, refused, missing, other], ["a", "b"])
+        #expect(
+            found.map(\.title) == [
+                "localhost no longer offers urn:xmpp:mam:2", "no message with <body/> from juliet@localhost",
+            ]
+        )
+        #expect(found.map(\.count) == [2, 2] && found.map(\.followed.count) == [4, 0])
+        #expect(found.first?.sessions == ["a", "b"])
+    }
+
+    @Test func `a room that refuses a client explains what others saw before the answer came`() throws {
+        let seen = try divergence(
+            .missing,
+            at: 5,
+            recorded: "<presence from='v@muc.localhost/J'><x xmlns='http://jabber.org/protocol/muc#user'/></presence>"
+        )
+        let refused = try divergence(
+            .changed,
+            at: 6,
+            recorded: "<presence from='v@muc.localhost/J'><x xmlns='http://jabber.org/protocol/muc#user'/></presence>",
+            live:
+                "<presence from='v@muc.localhost/J' type='error'><error type='auth'><registration-required xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></presence>",
+            asked: 4
+        )
+        let found = causes([seen, refused])
+        #expect(found.map(\.title) == ["v@muc.localhost/J refuses the presence: registration-required"])
+        #expect(found.first?.followed.count == 1)
+    }
+
+    @Test func `a refused request to the server explains nothing about other requests`() throws {
+        let version = "<query xmlns='jabber:iq:version'/>"
+        let refused = try divergence(
+            .changed,
+            at: 1,
+            recorded: "<iq type='result' from='localhost'>\(version)</iq>",
+            live: refusal,
+            request: "<iq type='get' to='localhost'>\(version)</iq>"
+        )
+        let other = try divergence(
+            .missing,
+            at: 2,
+            recorded: "<iq type='result' from='localhost'><query xmlns='jabber:iq:last'/></iq>",
+            request: "<iq type='get' to='localhost'><query xmlns='jabber:iq:last'/></iq>"
+        )
+        #expect(
+            causes([refused, other]).map(\.title) == [
+                "localhost refuses <query xmlns='jabber:iq:version'/>: service-unavailable",
+                "localhost does not answer <query xmlns='jabber:iq:last'/>",
+            ]
+        )
+    }
+
+    @Test func `each report names a cause once, and marks what differs in the XML`() throws {
+        let xml = "<message><a x='1'/><a x='2'/><body>one</body></message>"
+        let live = "<message><a x='1'/><a x='3'/><body>two</body></message>"
+        var changed = try divergence(.changed, at: 1, recorded: xml, live: live)
+        changed.differences = [
+            ValueDifference(path: "message/a[2]/@x", recorded: "2", live: "3", reason: .value),
+            ValueDifference(path: "message/body/text()", recorded: "one", live: "two", reason: .value),
+        ]
+        var report = DivergenceReport(command: "diff", recorded: "a", live: "b", failingClasses: [.behaviour])
+        for name in ["one", "two", "three"] { report.add(DivergenceReport.Case(name: name, divergences: [changed])) }
+        let page = report.html()
+        #expect(
+            page.contains("x='<mark>2</mark>'") && page.contains("<mark>two</mark>") && !page.contains("x='<mark>1")
+        )
+        #expect(page.split(separator: "<h2>").count == 2)
+        let lines = report.lines(coloured: true)
+        #expect(lines.contains { $0.contains("\u{1B}[7m3\u{1B}[27m") }, "\(lines)")
+        #expect(lines.last == "3 sessions, 0 items compared: 3 changed; 1 cause")
+        #expect(lines.contains { $0.contains("changed (behaviour) RECV, 3 times in one and 2 more") })
+        #expect(report.junit().contains("tests=\"1\" failures=\"1\""))
+        #expect(report.json().contains("\"causes\":[{\"title\":"))
+    }
+
+    @Test func `optional differences are notes, and fail nothing`() throws {
+        var missing = try divergence(
+            .missing,
+            at: 1,
+            recorded: "<iq type='get'><query xmlns='jabber:iq:version'/></iq>"
+        )
+        missing.setOptional(StanzaOption("XEP-0092 §3"))
+        var report = DivergenceReport(command: "replay", recorded: "a", live: "b", failingClasses: [.behaviour])
+        report.add(DivergenceReport.Case(name: "one", divergences: [missing, missing]))
+        report.add([OptionalElement(path: "message/{urn:xmpp:sid:0}stanza-id", isMissing: true, "XEP-0359 §3"): 3])
+        #expect(!report.hasFailed && report.causes.isEmpty)
+        #expect(
+            report.lines(coloured: false) == [
+                "note: no iq get with <query xmlns='jabber:iq:version'/> from localhost (XEP-0092 §3), 2 times",
+                "note: message/{urn:xmpp:sid:0}stanza-id is absent (XEP-0359 §3), 3 times",
+                "1 session, 0 items compared: no differences; 2 notes",
+            ]
+        )
+        #expect(report.junit().contains("failures=\"0\""))
+    }
+}
