@@ -355,6 +355,8 @@ public struct ReplayScript: Sendable {
         }
         let words = clients.flatMap { [$0.jid.description, $0.account.description, $0.account.domain] }
         var templates = ItemTemplates(ids: ids, words: words)
+        let sent = items.lazy.filter { $0.direction == .send }
+        templates.reserve(sent.count { _ in true }, bytes: sent.reduce(0) { $0 + ($1.seen?.count ?? 0) })
         var sendings = [Sendings.Sending?](repeating: nil, count: items.count)
         var requests: [Sendings.RequestKey: Int] = [:]
         var deliveries: [Int: Int] = [:]

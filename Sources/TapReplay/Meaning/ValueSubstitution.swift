@@ -82,6 +82,12 @@ struct ItemTemplates: Sendable {
         isFirst = self.words.firstBytes
     }
 
+    /// Reserves memory for a number of items with that many bytes in all.
+    mutating func reserve(_ count: Int, bytes size: Int) {
+        items.reserveCapacity(count)
+        bytes.reserveCapacity(size)
+    }
+
     /// Adds an item; it has no places if it is not a single complete element.
     ///
     /// - Returns: The index of the item.
