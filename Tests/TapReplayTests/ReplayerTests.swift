@@ -924,4 +924,40 @@ import XMPPCore
         #expect(peer.log.contains { $0.contains("<body>see \(live) there</body>") }, "\(peer.log)")
         #expect(peer.found == [], "\(peer.replayer.divergences)")
     }
+
+    @Test func `an event that comes before its item is published is the server's earlier data`() throws {
+        func event(_ id: String) -> String {
+            "<message from='juliet@live.example'><event xmlns='http://jabber.org/protocol/pubsub#event'><items node='n'><item id='\(id)'/></items></event></message>"
+        }
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <presence/>
+            3 1 recv <presence from='juliet@capulet.example/balcony'/>
+            4 1 send <iq type='set' id='p'><pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='n'><item/></publish></pubsub></iq>
+            5 1 recv \(event("recorded").replacing("live", with: "capulet"))
+            """
+        var peer = try Peer(text) { _, text in
+            guard text.contains("<publish") else {
+                return [(0, event("old")), (0, "<presence from='juliet@live.example/0'/>")]
+            }
+            return [(0, event("new"))]
+        }
+        try peer.run()
+        #expect(peer.found == ["state unexpected 0"], "\(peer.replayer.divergences)")
+    }
+
+    @Test func `a contact that was offline is not played because its server said so`() throws {
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <presence/>
+            3 1 recv <presence from='romeo@capulet.example' type='unavailable'/>
+            4 1 recv <iq type='get' id='d' from='romeo@capulet.example'>\(Self.query)</iq>
+            """
+        var peer = try Peer(text, Self.both, puppets: ["romeo@capulet.example"]) { _, text in
+            text == "<presence/>" ? [(0, "<presence from='romeo@live.example' type='unavailable'/>")] : []
+        }
+        try peer.run()
+        #expect(peer.log.count { $0.hasPrefix("connect") } == 1, "\(peer.log)")
+        #expect(peer.found == ["optional missing 4"])
+    }
 }

@@ -20,7 +20,8 @@ struct PuppetScript {
         var all: [(conversation: Int, item: RecordedItem)] = []
         for (index, conversation) in conversations.enumerated() {
             for item in conversation.items where item.direction == .recv && item.origin == .peer {
-                guard let from = item.from.flatMap({ JID($0) }), from.bare == peer.bare else { continue }
+                guard let from = item.from.flatMap({ JID($0) }), from.bare == peer.bare, !Self.isOfServer(item, from)
+                else { continue }
                 if from.isFull, !jids.contains(from) { jids.append(from) }
                 all.append((index, item))
             }
@@ -37,6 +38,12 @@ struct PuppetScript {
             guard let send = made(item, conversation, place) else { continue }
             sends.append((place, conversations[conversation].run, send))
         }
+    }
+
+    /// Returns whether the peer's server sent an item for it: a request, an error, or unavailable presence for a client
+    /// that is offline (RFC 6121 §4.3.2.1).
+    private static func isOfServer(_ item: RecordedItem, _ from: JID) -> Bool {
+        !from.isFull && (item.kind == .iq || item.type == "error" || item.type == "unavailable")
     }
 
     /// Returns whether the connection sends available presence.

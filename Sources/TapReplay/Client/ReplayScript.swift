@@ -87,6 +87,8 @@ public struct ReplayScript: Sendable {
     let answers: RecordedAnswers
     /// The full JIDs of the clients.
     private let resources: Set<String>
+    /// The steps in which clients first publish to each node (XEP-0060 §7.1), for nodes without an earlier event.
+    let publications: [String: Int]
     /// Rooms that the recorded clients created, as bare JIDs.
     private(set) var createdRooms: [JID] = []
 
@@ -112,6 +114,7 @@ public struct ReplayScript: Sendable {
         items = maker.items
         answers = RecordedAnswers(steps, items)
         resources = Set(clients.map(\.jid.description))
+        publications = Self.publications(steps, items)
         stanzas = maker.stanzas
         let first = maker.places.first { $0.run > 0 }?.at ?? 0
         times = maker.places.map { $0.run > 0 ? $0.at - first : 0 }
@@ -286,6 +289,27 @@ public struct ReplayScript: Sendable {
         case (_, .send): return .send(client, item: number)
         case (_, .recv): return item.sent == nil ? nil : .expect(client, item: number)
         }
+    }
+
+    private static func publications(_ steps: [Step], _ items: [RecordedItem]) -> [String: Int] {
+        let parser = StanzaParser()
+        func node(_ item: RecordedItem, _ name: StaticString) -> String? {
+            let stanza = item.sent.flatMap { try? parser.parse($0.span, root: item.root) }
+            let list = stanza?.firstChild { $0.namespace == item.payloadNamespace }?.firstChild { $0.isNamed(name) }
+            return list?.attribute("node")
+        }
+        var first: [String: Int] = [:]
+        var hasEvent: Set<String> = []
+        for (index, step) in steps.enumerated() {
+            switch step {
+            case .send(_, let item) where items[item].payloadNamespace == .pubsub && items[item].type == "set":
+                if let node = node(items[item], "publish"), first[node] == nil { first[node] = index }
+            case .expect(_, let item) where items[item].payloadNamespace == .pubsubEvent:
+                if let node = node(items[item], "items"), first[node] == nil { hasEvent.insert(node) }
+            default: break
+            }
+        }
+        return first.filter { !hasEvent.contains($0.key) }
     }
 
     /// Returns the rooms (XEP-0045) of a conversation as bare JIDs.

@@ -386,6 +386,11 @@ public struct Replayer {
         let option = players[client].options.option(live) { [bindings] in
             bindings.recorded(for: $0, .resource).map(script.plays) ?? false
         }
+        guard !isEarlyEvent(live) else {
+            let message = "an event of an item that was published before the replay"
+            add(Divergence(.state, .unexpected, live: shown(stanza, client), message: message), client)
+            return
+        }
         switch players[client].expectations.receive(stanza, stanza.lane, &context) {
         case .matched(let number), .reordered(let number), .late(let number):
             progress.matched += 1
@@ -407,6 +412,15 @@ public struct Replayer {
             }
             send(client, answer ?? element.leastAnswer)
         }
+    }
+
+    /// Returns whether an event belongs to a node that the clients will only publish to.
+    private func isEarlyEvent(_ live: StanzaForm) -> Bool {
+        guard live.kind == .message, !script.publications.isEmpty,
+            let items = live.element.firstChild(where: { $0.namespace == .pubsubEvent })?.firstChild,
+            let step = items.attribute("node").flatMap({ script.publications[$0] })
+        else { return false }
+        return step >= cursor
     }
 
     private mutating func noteDelivery(_ live: StanzaForm) {
@@ -750,7 +764,7 @@ public struct Replayer {
         if case .step(let step)? = recorded?.tag, case .expect(_, let item) = script.steps[step] {
             divergence.recorded = lookup.shown(step)
             // Offline and archived stanzas from before the recording are not on the live server.
-            if code == .missing, let form = recorded?.form, Divergence.isDelayed(form), !script.sends(form.id) {
+            if code == .missing, let form = recorded?.form, form.isDelayed, !script.sends(form.id) {
                 divergence.divergenceClass = .state
             }
             if script.isOfAbsentPeer(script.items[item]) { divergence.divergenceClass = .peerAbsent }

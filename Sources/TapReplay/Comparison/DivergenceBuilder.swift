@@ -155,14 +155,10 @@ extension Divergence {
         case .late, .slower: divergenceClass = .timing
         case .reordered: divergenceClass = form?.kind == .message ? .behaviour : .timing
         case .missing, .unexpected, .changed, .collision, .session, .unsent:
-            let isState = form.map { Self.tellsStoredData($0) || code == .unexpected && Self.isDelayed($0) } == true
+            let isState = form.map { Self.tellsStoredData($0) || code == .unexpected && $0.isDelayed } == true
             divergenceClass = isState && code != .session ? .state : .behaviour
         }
     }
-
-    /// Returns whether a server delivers the item with delay (XEP-0203). If nothing like it was expected, it dates from
-    /// before the recording or the replay.
-    static func isDelayed(_ form: StanzaForm) -> Bool { form.element.child("delay", .delay) != nil }
 
     /// Returns whether an item carries stored data: a roster, a card, an archived message, a list of items.
     private static func tellsStoredData(_ form: StanzaForm) -> Bool {

@@ -148,9 +148,9 @@ private struct SubjectReader {
     }
 
     /// Namespaces of pushes that follow from what clients do: RFC 6121 §2.1.6, XEP-0191 §3.3, XEP-0060 §7.1.2,
-    /// XEP-0280 §6, XEP-0313 §4.
+    /// XEP-0280 §6, XEP-0313 §4, XEP-0045 §10.2.1.
     private static let demanded: Set<Namespace> = [
-        .roster, .blocking, .pubsubEvent, .carbons, .archive, .archive1, .archive0,
+        .mucUser, .roster, .blocking, .pubsubEvent, .carbons, .archive, .archive1, .archive0,
     ]
 
     // MARK: Title

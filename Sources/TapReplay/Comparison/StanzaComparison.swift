@@ -188,6 +188,13 @@ public struct StanzaComparison {
         let path = place.attribute(attribute)
         guard let recorded else { return differ(path, nil, live, .unexpected) }
         guard let live else { return differ(path, recorded, nil, .missing) }
+        // Presence is delivered to the bare or the full JID of the client (RFC 6121 §4.3.2).
+        let isDelivered = recordedPath.count == 1 && recordedPath[0].isNamed("presence") && name.equals("to")
+        if isDelivered, recordedPath[0].attribute("from") != nil, attribute.namespaceURI.isEmpty,
+            areSame(Self.bare(recorded), Self.bare(live))
+        {
+            return
+        }
         if let action {
             compare(recorded, live, action, path)
         } else if attribute.namespaceURI.isEmpty, StanzaDigester.isAddress(name),
@@ -198,6 +205,8 @@ public struct StanzaComparison {
             compareLiterals(recorded, live, path)
         }
     }
+
+    private static func bare(_ address: String) -> String { String(address.prefix { $0 != "/" }) }
 
     private mutating func compareTexts(_ recorded: Element, _ live: Element, _ place: PlacePath) {
         let (recordedText, liveText) = (recorded.text, live.text)

@@ -108,6 +108,8 @@ enum BuiltInNoise {
         presence/{jabber:x:delay}x may be absent # XEP-0091 §2
         **/{urn:xmpp:sid:0}stanza-id may be absent # XEP-0359 §3
         **/{urn:xmpp:mam:tmp}archived may be absent # XEP-0313, version 0.2
+        **/{urn:xmpp:occupant-id:0}occupant-id may be absent # XEP-0421 §3
+        presence/{vcard-temp:x:update}x may be absent # XEP-0398 §3
         # The reason of a closed connection; a client's own unavailable presence has the id that the client gave it.
         presence[@type=unavailable][not(@id)]/status may be absent # RFC 6121 §4.5.2
         presence[@type=unavailable][not(@id)]/status/text() ignore

@@ -273,10 +273,10 @@ public struct NoiseRules: Sendable {
 }
 
 extension Element {
-    /// Whether the server sent the stanza on its own behalf or on that of the account (RFC 6120 §8.1.2.1): it has no
-    /// sender, a domain as its sender, or the account itself.
+    /// Whether a server sent the stanza on its own behalf or on that of an account (RFC 6120 §8.1.2.1): it has no sender,
+    /// or one without a resource. Clients send requests and messages with their full JIDs.
     var isOfServer: Bool {
-        guard let from = attribute("from"), from.contains("@") else { return true }
-        return impliedAddress != nil
+        guard let from = attribute("from") else { return true }
+        return !from.contains("/")
     }
 }

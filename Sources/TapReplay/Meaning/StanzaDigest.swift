@@ -179,6 +179,10 @@ struct StanzaDigester {
             return self.value(value, action, index)
         }
         guard uri.isEmpty, Self.isAddress(name) else { return literal(value) }
+        // Presence is delivered to the bare or the full JID of the client (RFC 6121 §4.3.2).
+        if path.count == 1, name.equals("to"), path[0].isNamed("presence"), path[0].attribute("from") != nil {
+            return literal(value.extracting(..<(value.place(of: UInt8(ascii: "/")) ?? value.count)))
+        }
         return address(value, isNickname: nickname.map { name.equals($0) } ?? false)
     }
 

@@ -53,6 +53,9 @@ public struct StanzaForm: Sendable {
     public var to: String? { element.attribute("to") }
     /// The first child.
     public var payload: Element? { element.firstChild }
+    /// Whether a server delivers the item with delay (XEP-0203). If nothing like it was expected, it dates from before
+    /// the recording or the replay.
+    var isDelayed: Bool { element.child("delay", .delay) != nil }
 }
 
 extension StanzaForm: Hashable {

@@ -24,7 +24,7 @@ public enum RecordingDependence: Sendable, Hashable {
                 guard item.direction == .recv, item.kind == .message, item.id.map(sent.contains) != true,
                     let form = item.sent.flatMap({ StanzaForm($0, parser: parser, root: item.root) })
                 else { return false }
-                return Divergence.isDelayed(form) && form.type != "groupchat"
+                return form.isDelayed && form.type != "groupchat"
             }
             if stored > 0 { found.append(.storedMessages(account, stored)) }
             for item in conversation.items

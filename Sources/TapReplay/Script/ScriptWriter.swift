@@ -24,6 +24,8 @@ public struct ScriptWriter {
     private let rules: NoiseRules
     private let parser = StanzaParser()
     private var entries: [Entry] = []
+    /// Values that the server made, which the script cannot send back.
+    private var serverValues: Set<String> = []
     /// Whether the script contains requests of the server.
     private var hasRequests = false
     /// Ids that clients generated and that the server passes on.
@@ -76,6 +78,35 @@ public struct ScriptWriter {
         !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F } && !value.contains("\u{2028}")
     }
 
+    /// Notes the values of a received stanza that differ from session to session, and that a client may send back.
+    private mutating func note(_ element: Element, path: [Element]) {
+        let path = path + [element]
+        let found = found(path)
+        func isMade(_ action: NoiseRules.Action?) -> Bool {
+            switch action {
+            case .bind(.archiveID), .bind(.token), .bind(.url), .bind(.exchangeID): true
+            default: false
+            }
+        }
+        for attribute in element.attributes where attribute.value.utf8.count >= ValueClass.serverValueSize {
+            let target = Locator.Target.attribute(
+                uri: Array(attribute.namespaceURI.utf8),
+                name: Array(attribute.name.utf8)
+            )
+            if isMade(action(target, found)) { serverValues.insert(attribute.value) }
+        }
+        if element.firstChild == nil, element.textSize >= ValueClass.serverValueSize, isMade(action(.text, found)) {
+            serverValues.insert(element.text)
+        }
+        for child in element.children { note(child, path: path) }
+    }
+
+    private func sendsServerValue(_ element: Element) -> Bool {
+        element.attributes.contains { serverValues.contains($0.value) }
+            || element.firstChild == nil && serverValues.contains(element.text)
+            || element.children.contains(where: sendsServerValue)
+    }
+
     private mutating func omit(_ reason: String) {
         let place = omissions.firstIndex { $0.reason == reason } ?? omissions.count
         if place == omissions.count { omissions.append((reason, 0)) }
@@ -105,7 +136,7 @@ public struct ScriptWriter {
                     if isRequest, let id = item.id { unanswered.insert(id) }
                     if isRequest, item.payloadNamespace == .ping { continue }
                     let form = StanzaForm(element)
-                    if Divergence.isDelayed(form), item.kind == .message, item.id.map(isOwn) != true {
+                    if form.isDelayed, item.kind == .message, item.id.map(isOwn) != true {
                         omit("a message that the server had stored before")
                         continue
                     }
@@ -122,6 +153,11 @@ public struct ScriptWriter {
                     }
                 } else if item.isAnswer, let id = item.id, unanswered.contains(id) {
                     continue
+                }
+                if item.direction == .recv {
+                    note(element, path: [])
+                } else if !serverValues.isEmpty, sendsServerValue(element) {
+                    omit("a value that the server made, sent as it was recorded")
                 }
                 var writer = Writer(
                     script: self,

@@ -207,8 +207,8 @@ import Testing
             """
             2 1 recv \(ping("localhost"))
             3 1 send <iq type='result' id='localhost' to='localhost'/>
-            4 1 recv \(ping("juliet@localhost"))
-            5 1 send <iq type='result' id='juliet@localhost' to='juliet@localhost'/>
+            4 1 recv \(ping("juliet@localhost/x"))
+            5 1 send <iq type='result' id='juliet@localhost/x' to='juliet@localhost/x'/>
             """
         )
         #expect(!body.contains("\"localhost\"") && body.contains("<ping") && body.contains("Romeo sends:"))
