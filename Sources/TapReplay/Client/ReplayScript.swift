@@ -418,6 +418,15 @@ public struct ReplayScript: Sendable {
     /// Returns whether a recorded full JID is that of a client.
     func plays(_ jid: String) -> Bool { resources.contains(jid) }
 
+    /// Returns whether an event belongs to a node to which the clients publish only in a later step.
+    func isEarlyEvent(_ live: StanzaForm, before cursor: Int) -> Bool {
+        guard live.kind == .message, !publications.isEmpty,
+            let items = live.element.firstChild(where: { $0.namespace == .pubsubEvent })?.firstChild,
+            let step = items.attribute("node").flatMap({ publications[$0] })
+        else { return false }
+        return step >= cursor
+    }
+
     /// Returns whether the recorded item comes from a user that is not played.
     func isOfAbsentPeer(_ item: RecordedItem) -> Bool {
         guard let from = item.from.map({ Address($0) }), from.local != nil else { return false }

@@ -386,7 +386,7 @@ public struct Replayer {
         let option = players[client].options.option(live) { [bindings] in
             bindings.recorded(for: $0, .resource).map(script.plays) ?? false
         }
-        guard !isEarlyEvent(live) else {
+        guard !script.isEarlyEvent(live, before: cursor) else {
             let message = "an event of an item that was published before the replay"
             add(Divergence(.state, .unexpected, live: shown(stanza, client), message: message), client)
             return
@@ -412,15 +412,6 @@ public struct Replayer {
             }
             send(client, answer ?? element.leastAnswer)
         }
-    }
-
-    /// Returns whether an event belongs to a node that the clients will only publish to.
-    private func isEarlyEvent(_ live: StanzaForm) -> Bool {
-        guard live.kind == .message, !script.publications.isEmpty,
-            let items = live.element.firstChild(where: { $0.namespace == .pubsubEvent })?.firstChild,
-            let step = items.attribute("node").flatMap({ script.publications[$0] })
-        else { return false }
-        return step >= cursor
     }
 
     private mutating func noteDelivery(_ live: StanzaForm) {
@@ -802,14 +793,7 @@ public struct Replayer {
 
     private func shown(_ live: Stanza, _ client: Int) -> Divergence.Item? { lookup.shown(live.tag, client, began) }
 
-    /// The current moment in a client's session.
     private func moment(_ client: Int) -> Divergence.Item {
-        Divergence.Item(
-            session: script.clients[client].session,
-            sequence: received + 1,
-            at: now - (began ?? now),
-            direction: nil,
-            text: ""
-        )
+        lookup.moment(client, number: received + 1, at: now - (began ?? now))
     }
 }

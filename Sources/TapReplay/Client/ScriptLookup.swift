@@ -82,6 +82,11 @@ struct ScriptLookup {
         )
     }
 
+    /// Returns a moment in a client's session for a report, at a time in nanoseconds since the replay began.
+    func moment(_ client: Int, number: UInt64, at time: Int64) -> Divergence.Item {
+        Divergence.Item(session: script.clients[client].session, sequence: number, at: time, direction: nil, text: "")
+    }
+
     /// Returns the item of a step for a report; nil if the step has none.
     func shown(_ step: Int) -> Divergence.Item? {
         switch script.steps[step] {
