@@ -6,146 +6,8 @@ import XMPPCore
 
 /// Replays against a scripted server, with a simulated clock.
 @Suite struct ReplayerTests {
-    /// A server that answers items as the script defines, with `ID` replaced by the id of the item. `ended` ends a
-    /// client's session, `ended REASON` with an error.
-    private struct Peer {
-        var replayer: Replayer
-        var now: Int64 = 0
-        /// The actions in order, with the sent bytes.
-        var log: [String] = []
-        var isFinished = false
-        /// Clients from which the server stops reading, with the item at which it stops.
-        var stalling: [Int: String] = [:]
-        /// Whether the session of a client is resumed.
-        var resumes: (Int) -> Bool = { _ in true }
-        /// The answer that the first client receives that many nanoseconds after an unanswered request.
-        var delayed: (after: Int64, answer: String)?
-        private let parser = StanzaParser()
-        private let reply: (Int, String) -> [(Int, String)]
-
-        init(
-            _ text: String,
-            _ accounts: [(String, String)] = [("juliet@capulet.example", "juliet@live.example")],
-            options: ReplayOptions = ReplayOptions(),
-            puppets: [String] = [],
-            prepares: Bool = false,
-            copy: Int? = nil,
-            seed: UInt64 = 1,
-            reply: @escaping (Int, String) -> [(Int, String)]
-        ) throws {
-            self.reply = reply
-            var generator = ReplayGenerator(seed: seed)
-            replayer = Replayer(
-                ReplayScript(
-                    try RecordedText(text).conversations,
-                    puppets: try puppets.map { try JID(parsing: $0) },
-                    prepares: prepares
-                ),
-                accounts: try accounts.map { (try JID(parsing: $0), try JID(parsing: $1)) },
-                copy: copy,
-                options: options,
-                using: &generator
-            )
-        }
-
-        mutating func run() throws {
-            replayer.tick(at: now)
-            for _ in 0..<10_000 where !isFinished {
-                while let action = replayer.next(at: now) { try perform(action) }
-                guard !isFinished else { return }
-                let deadline = try #require(replayer.nextDeadline, "the replay waits for ever: \(log)")
-                if let (delay, answer) = delayed, let request = log.last(where: { $0.contains("<iq") }) {
-                    delayed = nil
-                    now += delay
-                    try receive(0, answer, to: request)
-                    continue
-                }
-                now = max(now, deadline)
-                replayer.tick(at: now)
-            }
-            try #require(isFinished, "the replay does not end")
-        }
-
-        private mutating func perform(_ action: Replayer.Action) throws {
-            now += 1_000_000
-            switch action {
-            case .connect(let client, let resuming):
-                log.append("connect \(client)\(resuming.map { " \($0.id) \($0.handled)" } ?? "")")
-                guard resuming == nil || !resumes(client) else {
-                    return replayer.handle(.resumed, client: client, at: now)
-                }
-                let account = replayer.script.clients[client].account.local ?? ""
-                replayer.handle(.bound(try JID(parsing: "\(account)@live.example/\(client)")), client: client, at: now)
-            case .send(let client, let bytes):
-                let text = String(decoding: bytes, as: UTF8.self)
-                log.append("\(client) \(text)")
-                if let last = stalling[client], text.contains(last) {
-                    return replayer.handle(.stalled, client: client, at: now)
-                }
-                for (receiver, answer) in reply(client, text) {
-                    if answer.hasPrefix("ended") {
-                        let reason = answer.dropFirst("ended ".count)
-                        replayer.handle(.ended(reason.isEmpty ? nil : String(reason)), client: receiver, at: now)
-                        continue
-                    }
-                    try receive(receiver, answer, to: text)
-                }
-            case .close(let client):
-                log.append("close \(client)")
-                replayer.handle(.ended(nil), client: client, at: now)
-            case .drop(let client): log.append("drop \(client)")
-            case .finish: isFinished = true
-            }
-        }
-
-        private mutating func receive(_ client: Int, _ answer: String, to text: String) throws {
-            let bytes = Array(answer.replacing("ID", with: Self.id(of: text)).utf8)
-            let element = try parser.parse(bytes.span, root: StanzaForm.clientDeclarations)
-            replayer.handle(.received(bytes, element), client: client, at: now)
-        }
-
-        private static func id(of text: String) -> String {
-            guard let start = text.firstRange(of: " id='") else { return "" }
-            return String(text[start.upperBound...].prefix { $0 != "'" })
-        }
-
-        var found: [String] { Self.words(replayer.divergences) }
-
-        /// Returns the divergences that follow from the one at an index.
-        func followed(_ place: Int) -> [String] {
-            replayer.divergences.indices.contains(place) ? Self.words(replayer.divergences[place].followed) : []
-        }
-
-        private static func words(_ divergences: [Divergence]) -> [String] {
-            divergences.map { "\($0.divergenceClass.rawValue) \($0.code.rawValue) \($0.recorded?.sequence ?? 0)" }
-        }
-    }
-
-    private static let roster = """
-        1 1 ready juliet@capulet.example/balcony
-        2 1 send <iq id='r' type='get'><query xmlns='jabber:iq:roster'/></iq>
-        3 1 recv <iq id='r' type='result' to='juliet@capulet.example/balcony'><query xmlns='jabber:iq:roster'><item jid='romeo@capulet.example'/></query></iq>
-        4 1 send <presence/>
-        5 1 recv <presence from='juliet@capulet.example/balcony'/>
-        6 1 send </stream:stream>
-        7 1 ended
-        """
-
-    private static func answer(_ client: Int, _ text: String) -> [(Int, String)] {
-        if text.contains("jabber:iq:roster") {
-            let contact = "<item jid='romeo@live.example'/>"
-            return [
-                (
-                    0,
-                    "<iq to='juliet@live.example/0' type='result' id='ID'><query xmlns='jabber:iq:roster'>\(contact)</query></iq>"
-                )
-            ]
-        }
-        return text == "<presence/>" ? [(0, "<presence from='juliet@live.example/0'/>")] : []
-    }
-
     @Test func `an equivalent answer with other ids, accounts and resources is not a divergence`() throws {
-        var peer = try Peer(Self.roster, reply: Self.answer)
+        var peer = try ReplayPeer(ReplayPeer.roster, reply: ReplayPeer.answer)
         try peer.run()
         #expect(peer.found == [])
         #expect(peer.log.count == 4 && peer.log[0] == "connect 0" && peer.log[3] == "close 0")
@@ -155,7 +17,9 @@ import XMPPCore
 
     @Test func `the same seed and server give the same bytes and the same report`() throws {
         func play(_ seed: UInt64) throws -> ([String], [String]) {
-            var peer = try Peer(Self.roster, seed: seed) { $1 == "<presence/>" ? [] : Self.answer($0, $1) }
+            var peer = try ReplayPeer(ReplayPeer.roster, seed: seed) {
+                $1 == "<presence/>" ? [] : ReplayPeer.answer($0, $1)
+            }
             try peer.run()
             return (peer.log, peer.replayer.divergences.map { "\($0)" })
         }
@@ -166,11 +30,11 @@ import XMPPCore
     }
 
     @Test func `a missing answer and a different answer are divergences of behaviour`() throws {
-        var peer = try Peer(Self.roster) { _, _ in [] }
+        var peer = try ReplayPeer(ReplayPeer.roster) { _, _ in [] }
         try peer.run()
         #expect(peer.found == ["behaviour missing 3", "behaviour missing 5"])
-        peer = try Peer(Self.roster) { client, text in
-            guard text.contains("roster") else { return Self.answer(client, text) }
+        peer = try ReplayPeer(ReplayPeer.roster) { client, text in
+            guard text.contains("roster") else { return ReplayPeer.answer(client, text) }
             return [(0, "<iq type='error' id='ID'><error type='cancel'/></iq>")]
         }
         try peer.run()
@@ -178,8 +42,8 @@ import XMPPCore
     }
 
     @Test func `a different roster content is a divergence of state`() throws {
-        var peer = try Peer(Self.roster) { client, text in
-            Self.answer(client, text).map { ($0, $1.replacing("romeo@", with: "paris@")) }
+        var peer = try ReplayPeer(ReplayPeer.roster) { client, text in
+            ReplayPeer.answer(client, text).map { ($0, $1.replacing("romeo@", with: "paris@")) }
         }
         try peer.run()
         #expect(peer.found == ["state changed 3"])
@@ -194,7 +58,7 @@ import XMPPCore
             5 1 send <message to='romeo@capulet.example/orchard' id='n'><body>Ay me</body></message>
             6 2 recv <message from='juliet@capulet.example/balcony' to='romeo@capulet.example/orchard' id='n'><body>Ay me</body></message>
             """
-        var peer = try Peer(text, Self.both) { client, text in
+        var peer = try ReplayPeer(text, ReplayPeer.both) { client, text in
             let from = client == 0 ? "juliet@live.example/0" : "romeo@live.example/1"
             return [(1 - client, text.replacing("<message", with: "<message from='\(from)'"))]
         }
@@ -212,7 +76,7 @@ import XMPPCore
             3 2 send <message to='juliet@capulet.example/balcony' id='m'><body>But soft</body></message>
             6 2 recv <message from='juliet@capulet.example/balcony' to='romeo@capulet.example/orchard' id='n'><body>Ay me</body></message>
             """
-        var peer = try Peer(text, Self.both) { client, text in
+        var peer = try ReplayPeer(text, ReplayPeer.both) { client, text in
             let from = client == 0 ? "juliet@live.example/0" : "romeo@live.example/1"
             return [(1 - client, text.replacing("<message", with: "<message from='\(from)'"))]
         }
@@ -227,7 +91,7 @@ import XMPPCore
             3 1 send <presence/>
             4 1 recv <presence from='juliet@capulet.example/balcony'/>
             """
-        var peer = try Peer(text, reply: Self.answer)
+        var peer = try ReplayPeer(text, reply: ReplayPeer.answer)
         try peer.run()
         #expect(peer.found == ["peer-absent missing 2"])
         #expect(peer.now < 1_000_000_000)
@@ -238,12 +102,12 @@ import XMPPCore
             1 1 ready juliet@capulet.example/balcony
             2 1 send <message id='m'><body>[redacted:token#3]</body></message>
             """
-        var peer = try Peer(text) { _, _ in [] }
+        var peer = try ReplayPeer(text) { _, _ in [] }
         try peer.run()
         #expect(peer.found == ["redacted undecided 2"] && !peer.log.contains { $0.contains("<message") })
         var options = ReplayOptions()
         options.values["[redacted:token#3]"] = "a<b"
-        peer = try Peer(text, options: options) { _, _ in [] }
+        peer = try ReplayPeer(text, options: options) { _, _ in [] }
         try peer.run()
         #expect(peer.found == [] && peer.log.contains { $0.contains("<body>a&lt;b</body>") })
     }
@@ -260,12 +124,12 @@ import XMPPCore
             8 2 send <iq id='p' type='get' to='capulet.example'><ping xmlns='urn:xmpp:ping'/></iq>
             9 2 recv <iq id='p' type='result' from='capulet.example'/>
             """
-        var peer = try Peer(text) { client, text in
+        var peer = try ReplayPeer(text) { client, text in
             if text.hasPrefix("<enable") { return [(0, "<enabled xmlns='urn:xmpp:sm:3' id='new' resume='true'/>")] }
             if text.contains("ping") {
                 return [(1, "<r xmlns='urn:xmpp:sm:3'/>"), (1, "<iq id='ID' type='result' from='live.example'/>")]
             }
-            return Self.answer(client, text)
+            return ReplayPeer.answer(client, text)
         }
         try peer.run()
         #expect(peer.found == [])
@@ -282,10 +146,10 @@ import XMPPCore
             6 1 ended
             7 2 resumed 1 juliet@capulet.example/balcony
             """
-        var peer = try Peer(text) { client, text in
+        var peer = try ReplayPeer(text) { client, text in
             if text.hasPrefix("<enable") { return [(0, "<enabled xmlns='urn:xmpp:sm:3' id='new' resume='true'/>")] }
             if text.contains("carbons") { return [(0, "<iq id='ID' type='result' from='juliet@live.example'/>")] }
-            return Self.answer(client, text)
+            return ReplayPeer.answer(client, text)
         }
         try peer.run()
         #expect(peer.found == [])
@@ -301,9 +165,9 @@ import XMPPCore
     }
 
     @Test func `a server's ping is answered, and another request is refused and reported`() throws {
-        var peer = try Peer(Self.roster) { client, text in
-            guard text == "<presence/>" else { return Self.answer(client, text) }
-            return Self.answer(client, text) + [
+        var peer = try ReplayPeer(ReplayPeer.roster) { client, text in
+            guard text == "<presence/>" else { return ReplayPeer.answer(client, text) }
+            return ReplayPeer.answer(client, text) + [
                 (0, "<iq type='get' id='x1' from='live.example'><ping xmlns='urn:xmpp:ping'/></iq>"),
                 (0, "<iq type='get' id='x2' from='live.example'><query xmlns='jabber:iq:version'/></iq>"),
             ]
@@ -314,10 +178,6 @@ import XMPPCore
         #expect(peer.found == ["optional unexpected 0"])
     }
 
-    private static let both = [
-        ("juliet@capulet.example", "juliet@live.example"), ("romeo@capulet.example", "romeo@live.example"),
-    ]
-
     @Test func `a puppet sends the stanzas that the others received from it, presence only once`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
@@ -327,7 +187,7 @@ import XMPPCore
             5 1 recv <message from='romeo@capulet.example/orchard' to='juliet@capulet.example' id='m'><body>But soft</body><stanza-id xmlns='urn:xmpp:sid:0' id='s' by='juliet@capulet.example'/></message>
             6 1 send <message to='romeo@capulet.example/orchard' id='n'><body>Ay me</body></message>
             """
-        var peer = try Peer(text, Self.both, puppets: ["romeo@capulet.example"]) { client, text in
+        var peer = try ReplayPeer(text, ReplayPeer.both, puppets: ["romeo@capulet.example"]) { client, text in
             let from = "from='romeo@live.example/0'"
             if text.contains("<show>") {
                 let presence = "<presence \(from)><show>away</show></presence>"
@@ -352,7 +212,9 @@ import XMPPCore
             2 1 send <iq id='r' type='get'><query xmlns='jabber:iq:roster'/></iq>
             3 1 recv <iq id='r' type='result'><query xmlns='jabber:iq:roster'><item jid='romeo@capulet.example' name='R' subscription='both'><group>Friends</group></item><item jid='paris@capulet.example' subscription='to'/></query></iq>
             """
-        var peer = try Peer(text, Self.both, puppets: ["romeo@capulet.example"], prepares: true) { client, text in
+        var peer = try ReplayPeer(text, ReplayPeer.both, puppets: ["romeo@capulet.example"], prepares: true) {
+            client,
+            text in
             // Romeo is not a contact yet.
             if text.contains("subscription='remove'") {
                 let condition = "<item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
@@ -389,7 +251,7 @@ import XMPPCore
             5 1 recv \(entered("old@muc.capulet.example", "<status code='110'/>"))
             """
         for (copy, room) in [(nil, "new"), (3, "new-3")] {
-            var peer = try Peer(text, copy: copy) { client, text in
+            var peer = try ReplayPeer(text, copy: copy) { client, text in
                 let room = text.contains("old@") ? "old" : room
                 guard text.contains("\(room)@muc.live.example") else { return [] }
                 return [(client, entered("\(room)@muc.live.example", room == "old" ? "<status code='110'/>" : created))]
@@ -400,7 +262,7 @@ import XMPPCore
     }
 
     @Test func `latencies are measured for answers, and for messages between clients`() throws {
-        var peer = try Peer(Self.talk, Self.both, reply: Self.version)
+        var peer = try ReplayPeer(Self.talk, ReplayPeer.both, reply: Self.version)
         try peer.run()
         #expect(peer.found == [])
         let counts = peer.replayer.progress.latencies.mapValues(\.count)
@@ -408,8 +270,8 @@ import XMPPCore
     }
 
     @Test func `a subscription request is not paired with presence as a change`() throws {
-        var peer = try Peer(Self.roster) { client, text in
-            guard text == "<presence/>" else { return Self.answer(client, text) }
+        var peer = try ReplayPeer(ReplayPeer.roster) { client, text in
+            guard text == "<presence/>" else { return ReplayPeer.answer(client, text) }
             return [(0, "<presence from='juliet@live.example' type='subscribe'/>")]
         }
         try peer.run()
@@ -418,7 +280,7 @@ import XMPPCore
 
     @Test func `a message from before the recording is a divergence of state, one sent during it is not`() throws {
         let delay = "<delay xmlns='urn:xmpp:delay' stamp='2026-11-22T10:00:00Z'/>"
-        var peer = try Peer(
+        var peer = try ReplayPeer(
             """
             1 1 ready juliet@capulet.example/balcony
             2 1 recv <message from='juliet@capulet.example/x' to='juliet@capulet.example' id='old'>\(delay)</message>
@@ -452,7 +314,7 @@ import XMPPCore
     }
 
     @Test func `a connection that stays stalled is given up while the other clients continue`() throws {
-        var peer = try Peer(Self.talk, Self.both, reply: Self.version)
+        var peer = try ReplayPeer(Self.talk, ReplayPeer.both, reply: Self.version)
         peer.stalling[0] = "Ay me"
         try peer.run()
         #expect(peer.found == ["behaviour session 0"] && peer.followed(0) == ["behaviour missing 6"], "\(peer.found)")
@@ -468,7 +330,7 @@ import XMPPCore
             4 1 send </stream:stream>
             5 1 ended
             """
-        var peer = try Peer(text) { _, _ in [] }
+        var peer = try ReplayPeer(text) { _, _ in [] }
         peer.stalling[0] = "Ay me"
         try peer.run()
         #expect(peer.found == ["behaviour session 0"] && peer.replayer.progress.sent == 1, "\(peer.found)")
@@ -600,7 +462,7 @@ import XMPPCore
     }
 
     @Test func `the replay does not wait for an ended session, and its missing items follow from the end`() throws {
-        var peer = try Peer(Self.talk, Self.both) { client, text in
+        var peer = try ReplayPeer(Self.talk, ReplayPeer.both) { client, text in
             client == 0 ? [(0, "ended the server closed the connection")] : Self.version(client, text)
         }
         try peer.run()
@@ -619,7 +481,7 @@ import XMPPCore
             4 1 send <presence/>
             5 1 recv <presence from='juliet@capulet.example/balcony'/>
             """
-        var peer = try Peer(text, reply: Self.answer)
+        var peer = try ReplayPeer(text, reply: ReplayPeer.answer)
         try peer.run()
         #expect(peer.found == ["redacted undecided 2"] && peer.followed(0) == ["redacted missing 3"], "\(peer.found)")
         #expect(peer.now < 2_000_000_000)
@@ -627,13 +489,13 @@ import XMPPCore
 
     @Test func `a second answer follows from a different first answer, or else is an independent divergence`() throws {
         let error = "<iq type='error' id='ID'><error type='cancel'/></iq>"
-        var peer = try Peer(Self.roster) { client, text in
-            text.contains("roster") ? [(0, error), (0, error)] : Self.answer(client, text)
+        var peer = try ReplayPeer(ReplayPeer.roster) { client, text in
+            text.contains("roster") ? [(0, error), (0, error)] : ReplayPeer.answer(client, text)
         }
         try peer.run()
         #expect(peer.found == ["behaviour changed 3"] && peer.followed(0) == ["behaviour unexpected 0"])
-        peer = try Peer(Self.roster) { client, text in
-            Self.answer(client, text) + (text.contains("roster") ? [(0, error)] : [])
+        peer = try ReplayPeer(ReplayPeer.roster) { client, text in
+            ReplayPeer.answer(client, text) + (text.contains("roster") ? [(0, error)] : [])
         }
         try peer.run()
         #expect(peer.found == ["behaviour unexpected 0"])
@@ -649,7 +511,7 @@ import XMPPCore
             5 1 recv <iq id='b' type='result'><query xmlns='jabber:iq:last'/></iq>
             """
         var first = ""
-        var peer = try Peer(text) { _, text in
+        var peer = try ReplayPeer(text) { _, text in
             let id = String(text.split(separator: "'")[1])
             guard text.contains("last") else {
                 first = id
@@ -679,7 +541,7 @@ import XMPPCore
     }
 
     @Test func `a session that is not resumed as recorded is reported with its consequences`() throws {
-        var peer = try Peer(Self.resumption, reply: Self.enabled)
+        var peer = try ReplayPeer(Self.resumption, reply: Self.enabled)
         peer.resumes = { _ in false }
         try peer.run()
         #expect(peer.found == ["behaviour session 0"] && peer.followed(0) == ["behaviour missing 7"], "\(peer.found)")
@@ -691,7 +553,7 @@ import XMPPCore
         let lines = Self.resumption.split(separator: "\n").map(String.init)
         let text = (lines.filter { !$0.contains("ended") || $0.contains("enabled") } + ["10 1 ended"])
             .joined(separator: "\n")
-        var peer = try Peer(text) { client, text in
+        var peer = try ReplayPeer(text) { client, text in
             client == 1
                 ? [(0, "ended the server closed the connection"), (1, "<presence from='juliet@live.example/0'/>")]
                 : Self.enabled(client, text)
@@ -712,18 +574,18 @@ import XMPPCore
         """
 
     @Test func `a session that the server ends as recorded is not a divergence`() throws {
-        var peer = try Peer(Self.ending) { $1 == "<presence/>" ? [(0, "ended")] : Self.version($0, $1) }
+        var peer = try ReplayPeer(Self.ending) { $1 == "<presence/>" ? [(0, "ended")] : Self.version($0, $1) }
         try peer.run()
         #expect(peer.found == [] && !peer.log.contains("close 0") && peer.now < 3_000_000_000, "\(peer.found)")
     }
 
     @Test func `a session that the server does not end, or ends early, is reported`() throws {
-        var peer = try Peer(Self.ending) { $1.contains("version") ? Self.version($0, $1) : [] }
+        var peer = try ReplayPeer(Self.ending) { $1.contains("version") ? Self.version($0, $1) : [] }
         try peer.run()
         #expect(peer.found == ["behaviour session 0"] && peer.log.contains("close 0"), "\(peer.found)")
         let message = "the server did not end the session, as it did in the recording"
         #expect(peer.replayer.divergences.first?.message == message)
-        peer = try Peer(Self.ending) { $1.contains("version") ? [(0, "ended")] : [] }
+        peer = try ReplayPeer(Self.ending) { $1.contains("version") ? [(0, "ended")] : [] }
         try peer.run()
         #expect(peer.found == ["behaviour session 0"], "\(peer.found)")
         #expect(peer.replayer.divergences.first?.message.contains("earlier than recorded") == true)
@@ -760,7 +622,9 @@ import XMPPCore
             3 1 recv <iq id='r' type='result'><query xmlns='jabber:iq:roster'><item jid='romeo@capulet.example' name='R' subscription='both'/></query></iq>
             """
         var isSilent = false
-        var peer = try Peer(text, Self.both, puppets: ["romeo@capulet.example"], prepares: true) { client, text in
+        var peer = try ReplayPeer(text, ReplayPeer.both, puppets: ["romeo@capulet.example"], prepares: true) {
+            client,
+            text in
             if "\(client) \(text)".contains(what) {
                 isSilent = answer == "silence"
                 return isSilent ? [] : [(client, answer)]
@@ -784,8 +648,8 @@ import XMPPCore
         func play(_ pace: ReplayOptions.Pace, after delay: Int64) throws -> Replayer {
             var options = ReplayOptions()
             options.pace = pace
-            var peer = try Peer(text, options: options) { client, text in
-                text.contains("version") ? [] : Self.answer(client, text)
+            var peer = try ReplayPeer(text, options: options) { client, text in
+                text.contains("version") ? [] : ReplayPeer.answer(client, text)
             }
             peer.delayed = (delay, "<iq id='ID' type='result'><query xmlns='jabber:iq:version'/></iq>")
             try peer.run()
@@ -797,167 +661,5 @@ import XMPPCore
         #expect(slow.divergences.first?.recorded?.sequence == 3 && slow.divergences.first?.live != nil)
         #expect(try play(.recorded(speed: 1), after: 400_000_000).divergences.isEmpty)
         #expect(try play(.causal, after: 600_000_000).divergences.isEmpty)
-    }
-
-    // MARK: Options of a server
-
-    private static let query = "<query xmlns='http://jabber.org/protocol/disco#info' node='n#v'/>"
-
-    /// A server that asks for capabilities when it gets presence, as often as `times` says.
-    private func asked(times: Int, answers: [String] = []) throws -> Peer {
-        let text = """
-            1 1 ready juliet@capulet.example/balcony
-            2 1 send <presence/>
-            3 1 recv <iq type='get' id='d' from='capulet.example'>\(Self.query)</iq>
-            4 1 send <iq type='result' id='d' to='capulet.example'>\(Self.query.replacing("/>", with: "><feature var='f'/></query>"))</iq>
-            5 1 send <message to='romeo@capulet.example' id='m'/>
-            """
-        var peer = try Peer(text) { _, text in
-            guard text == "<presence/>" else { return [] }
-            return (0..<times).map { (0, "<iq type='get' id='live\($0)' from='live.example'>\(Self.query)</iq>") }
-        }
-        try peer.run()
-        return peer
-    }
-
-    @Test(arguments: 0...3)
-    func `a request that a server may send is answered as recorded, each time it comes`(_ times: Int) throws {
-        let peer = try asked(times: times)
-        let answers = peer.log.filter { $0.contains("type='result'") }
-        #expect(answers.count == times && answers.allSatisfy { $0.contains("<feature var='f'/>") }, "\(peer.log)")
-        for number in 0..<times { #expect(answers.contains { $0.contains("id='live\(number)'") }, "\(answers)") }
-        #expect(peer.log.contains { $0.contains("<message") })
-        let expected = times == 0 ? ["optional missing 3"] : Array(repeating: "optional unexpected 0", count: times - 1)
-        #expect(peer.found.sorted() == expected, "\(peer.found)")
-    }
-
-    @Test func `a roster push without a change is optional, one with a change is not`() throws {
-        func push(_ name: String) -> String {
-            "<iq type='set' id='p'><query xmlns='jabber:iq:roster'><item jid='romeo@live.example' name='\(name)'/></query></iq>"
-        }
-        for (name, found) in [("R", "optional"), ("S", "behaviour")] {
-            var peer = try Peer(Self.roster) { client, text in
-                let answers = Self.answer(client, text)
-                guard text.contains("<presence") else {
-                    return answers.map {
-                        (
-                            $0,
-                            $1.replacing(
-                                "<item jid='romeo@live.example'",
-                                with: "<item name='R' jid='romeo@live.example'"
-                            )
-                        )
-                    }
-                }
-                return answers + [(0, push(name))]
-            }
-            try peer.run()
-            #expect(peer.found.contains("\(found) unexpected 0"), "\(name): \(peer.found)")
-            #expect(peer.log.contains("0 <iq type='result' id='p'/>"))
-        }
-    }
-
-    @Test func `a client with a lost connection is dropped before others see it leave`() throws {
-        let text = """
-            1 1 ready juliet@capulet.example/balcony
-            2 2 ready romeo@capulet.example/orchard
-            3 1 recv <presence from='romeo@capulet.example/orchard' type='unavailable'/>
-            4 2 ended
-            5 1 send <message id='m'/>
-            """
-        var peer = try Peer(text, Self.both) { _, _ in [] }
-        try peer.run()
-        let (left, sent) = (peer.log.firstIndex(of: "drop 1"), peer.log.firstIndex { $0.contains("<message") })
-        #expect(try #require(left) < #require(sent), "\(peer.log)")
-    }
-
-    @Test(arguments: [
-        ("not-authorized", []), ("account-disabled", ["behaviour session 0"]), (nil, ["behaviour session 0"]),
-    ])
-    func `a login that was refused must be refused again`(_ condition: String?, _ found: [String]) throws {
-        var reader = ConversationReader()
-        reader.note(.test())
-        let failure =
-            #"{"sequence":1,"time":"2026-11-22T10:00:00Z","monotonic":0.1,"level":"error","part":"sasl","kind":"element","session":1,"user":"juliet","domain":"capulet.example","direction":"recv","name":"failure","condition":"not-authorized","code":"sasl-failure"}"#
-        reader.take(try RecordLine(json: Array(failure.utf8).span.bytes))
-        let conversations = reader.conversations()
-        #expect(conversations.map(\.refusal) == ["not-authorized"] && conversations.allSatisfy(\.isComplete))
-        var generator = ReplayGenerator(seed: 1)
-        let account = (
-            recorded: try JID(parsing: "juliet@capulet.example"), live: try JID(parsing: "juliet@live.example")
-        )
-        var replayer = Replayer(ReplayScript(conversations), accounts: [account], using: &generator)
-        replayer.tick(at: 0)
-        let first = replayer.next(at: 0)
-        guard case .connect(0, nil)? = first else { throw KitError("no login: \(first as Any)") }
-        if let condition {
-            replayer.handle(.refused(condition), client: 0, at: 1)
-        } else {
-            replayer.handle(.bound(try JID(parsing: "juliet@live.example/x")), client: 0, at: 1)
-        }
-        for now in stride(from: Int64(0), to: 20, by: 1) { replayer.tick(at: now * 1_000_000_000) }
-        while replayer.next(at: 20_000_000_000) != nil {}
-        let words = replayer.divergences.map { "\($0.divergenceClass.rawValue) \($0.code.rawValue) 0" }
-        #expect(words == found && replayer.progress.total == 1)
-    }
-
-    @Test func `the capabilities of the live server are asked for, and its URLs sent`() throws {
-        let url = "https://up.capulet.example/0123456789/a.txt"
-        let live = "https://up.live.example/abcdefghij/a.txt"
-        func slot(_ url: String) -> String {
-            "<slot xmlns='urn:xmpp:http:upload:0'><get url='\(url)'/></slot>"
-        }
-        let text = """
-            1 1 ready juliet@capulet.example/balcony
-            2 1 send <iq type='get' id='a' to='up.capulet.example'><request xmlns='urn:xmpp:http:upload:0'/></iq>
-            3 1 recv <iq type='result' id='a' from='up.capulet.example'>\(slot(url))</iq>
-            4 1 send <message to='romeo@capulet.example' id='m'><body>see \(url) there</body></message>
-            5 1 recv <message from='romeo@capulet.example/x' id='n'><body>\(url)</body></message>
-            """
-        var peer = try Peer(text) { _, text in
-            if text.contains("<request") {
-                return [(0, "<iq type='result' id='ID' from='up.live.example'>\(slot(live))</iq>")]
-            }
-            return [(0, "<message from='romeo@live.example/x' id='n'><body>\(live)</body></message>")]
-        }
-        try peer.run()
-        #expect(peer.log.contains { $0.contains("<body>see \(live) there</body>") }, "\(peer.log)")
-        #expect(peer.found == [], "\(peer.replayer.divergences)")
-    }
-
-    @Test func `an event that comes before its item is published is the server's earlier data`() throws {
-        func event(_ id: String) -> String {
-            "<message from='juliet@live.example'><event xmlns='http://jabber.org/protocol/pubsub#event'><items node='n'><item id='\(id)'/></items></event></message>"
-        }
-        let text = """
-            1 1 ready juliet@capulet.example/balcony
-            2 1 send <presence/>
-            3 1 recv <presence from='juliet@capulet.example/balcony'/>
-            4 1 send <iq type='set' id='p'><pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='n'><item/></publish></pubsub></iq>
-            5 1 recv \(event("recorded").replacing("live", with: "capulet"))
-            """
-        var peer = try Peer(text) { _, text in
-            guard text.contains("<publish") else {
-                return [(0, event("old")), (0, "<presence from='juliet@live.example/0'/>")]
-            }
-            return [(0, event("new"))]
-        }
-        try peer.run()
-        #expect(peer.found == ["state unexpected 0"], "\(peer.replayer.divergences)")
-    }
-
-    @Test func `a contact that was offline is not played because its server said so`() throws {
-        let text = """
-            1 1 ready juliet@capulet.example/balcony
-            2 1 send <presence/>
-            3 1 recv <presence from='romeo@capulet.example' type='unavailable'/>
-            4 1 recv <iq type='get' id='d' from='romeo@capulet.example'>\(Self.query)</iq>
-            """
-        var peer = try Peer(text, Self.both, puppets: ["romeo@capulet.example"]) { _, text in
-            text == "<presence/>" ? [(0, "<presence from='romeo@live.example' type='unavailable'/>")] : []
-        }
-        try peer.run()
-        #expect(peer.log.count { $0.hasPrefix("connect") } == 1, "\(peer.log)")
-        #expect(peer.found == ["optional missing 4"])
     }
 }

@@ -14,7 +14,7 @@ struct Preparation {
     private(set) var phases: [[Sending]] = []
 
     /// The id of requests that remove a contact, which may fail with `item-not-found`.
-    static let removingID = "prepare-remove"
+    private static let removingID = "prepare-remove"
 
     /// Only played accounts are removed from rosters: contacts that an earlier replay left would change the replay's
     /// result.
@@ -54,6 +54,15 @@ struct Preparation {
             subscriptions.map { Sending(account: $0.watched, stanza: Self.presence("subscribed", to: $0.watcher)) },
         ].filter { !$0.isEmpty }
         for sending in phases.joined() where !accounts.contains(sending.account) { accounts.append(sending.account) }
+    }
+
+    /// Returns the clause for an error that refuses one of the stanzas; nil for other stanzas.
+    static func refusal(_ answer: StanzaForm) -> String? {
+        guard answer.type == "error" else { return nil }
+        let condition = answer.element.child("error", .client)?.firstChild?.name ?? "no condition"
+        guard answer.id != removingID || condition != "item-not-found" else { return nil }
+        guard answer.kind == .presence else { return "the server refused a roster item (\(condition))" }
+        return "the server refused a subscription\(answer.from.map { " to \($0)" } ?? "") (\(condition))"
     }
 
     private static func setting(_ contact: RecordedConversation.Contact) -> [UInt8] {

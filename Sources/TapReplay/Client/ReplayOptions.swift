@@ -22,6 +22,9 @@ public struct ReplayOptions: Sendable {
     /// Values for redacted placeholders, by placeholder, such as `[redacted:token#3]`.
     public var values: [String: String] = [:]
 
+    /// Maximum wait for a server that is busy with other copies, as a multiple of ``wait``.
+    static let mostWaits: Int64 = 6
+
     /// Creates options with the defaults.
     public init() {}
 }

@@ -17,6 +17,8 @@ struct ReplayPlayer<Stanza: Expectable> {
     var state = State.idle
     var expectations = ExpectationSet<Stanza>()
     var options: OptionalStanzas
+    /// The nodes of which it received an event that was not recorded.
+    var nodes: Set<String> = []
     /// The id of its stream management, once it is enabled.
     var resumptionID: String?
     var isManaged = false
@@ -42,6 +44,38 @@ struct ReplayPlayer<Stanza: Expectable> {
             return .enabled
         default: return nil
         }
+    }
+}
+
+/// Requests that show, when they are answered, that the server has handled what their clients sent before (RFC 6120
+/// §10.1).
+struct Settlements {
+    /// The clients by the ids of their requests.
+    private var clients: [String: Int] = [:]
+
+    var isEmpty: Bool { clients.isEmpty }
+
+    /// Returns a request to send; a server that does not know it answers with an error.
+    mutating func request(_ client: Int, id: String) -> [UInt8] {
+        clients[id] = client
+        return XMLWriter.bytes { $0.element("iq", ["type": "get", "id": id]) { $0.element("ping", .ping) } }
+    }
+
+    /// Returns whether a received stanza answers one of the requests.
+    mutating func receive(_ stanza: StanzaForm) -> Bool {
+        guard !clients.isEmpty, stanza.kind == .iq, let id = stanza.id else { return false }
+        return clients.removeValue(forKey: id) != nil
+    }
+
+    /// Forgets the requests of a client.
+    mutating func forget(_ client: Int) { clients = clients.filter { $0.value != client } }
+
+    /// Forgets all requests.
+    ///
+    /// - Returns: Their clients, in order.
+    mutating func removeAll() -> [Int] {
+        defer { clients = [:] }
+        return Set(clients.values).sorted()
     }
 }
 

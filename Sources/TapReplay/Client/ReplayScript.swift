@@ -110,6 +110,7 @@ public struct ReplayScript: Sendable {
         played = Set(maker.clients.map(\.account.normalized.description))
         clients = maker.clients
         maker.moveEndings()
+        maker.keepOrder()
         steps = maker.places.map(\.step)
         items = maker.items
         answers = RecordedAnswers(steps, items)
@@ -418,13 +419,34 @@ public struct ReplayScript: Sendable {
     /// Returns whether a recorded full JID is that of a client.
     func plays(_ jid: String) -> Bool { resources.contains(jid) }
 
-    /// Returns whether an event belongs to a node to which the clients publish only in a later step.
-    func isEarlyEvent(_ live: StanzaForm, before cursor: Int) -> Bool {
+    /// The message for an event of an item that was published before the replay.
+    static let earlierEvent = "an event of an item that was published before the replay"
+
+    /// Returns the node of an event, and the step in which the clients first publish to it; nil if they do not, or if an
+    /// earlier event of the node was recorded.
+    func publication(of live: StanzaForm) -> (node: String, step: Int)? {
         guard live.kind == .message, !publications.isEmpty,
             let items = live.element.firstChild(where: { $0.namespace == .pubsubEvent })?.firstChild,
-            let step = items.attribute("node").flatMap({ publications[$0] })
-        else { return false }
-        return step >= cursor
+            let node = items.attribute("node"), let step = publications[node]
+        else { return nil }
+        return (node, step)
+    }
+
+    /// The roles of recorded addresses.
+    var roles: OptionalStanzas.Roles {
+        OptionalStanzas.Roles(
+            isPlayed: plays,
+            isRoom: { !$0.contains("/") && rooms.contains(Address($0).comparableBare) }
+        )
+    }
+
+    /// Returns the roles of live addresses.
+    func roles(_ bindings: ValueBindings) -> OptionalStanzas.Roles {
+        let roles = roles
+        return OptionalStanzas.Roles(
+            isPlayed: { bindings.recorded(for: $0, .resource).map(roles.isPlayed) ?? false },
+            isRoom: { roles.isRoom(bindings.jid($0, .toRecorded)) }
+        )
     }
 
     /// Returns whether the recorded item comes from a user that is not played.

@@ -53,14 +53,12 @@ public struct Replayer {
     /// Time at which the server last sent something to another copy of the script: a busy server answers this copy
     /// later. Set it before other calls.
     public var othersServed: Int64 = .min
-    /// Maximum wait for a server that is busy with other copies, as a multiple of the wait for a silent one.
-    private static let mostWaits: Int64 = 6
     /// Time at which the replay began to wait for silence.
     private var quietSince: Int64?
     /// Indices of the steps that must complete before the next step.
     private var gating: Set<Int> = []
-    /// Ids of requests that must be answered before the next step, with their clients.
-    private var settling: [String: Int] = [:]
+    /// Requests that must be answered before the next step.
+    private var settling = Settlements()
     /// Errors of the preparation.
     private var refusals: [String] = []
     /// Unanswered requests, by their index in the sendings.
@@ -71,6 +69,8 @@ public struct Replayer {
     private var optional: [Int: StanzaOption] = [:]
     /// The unexpected stanzas that the server may add, by their numbers, with the reason.
     private var added: [UInt64: StanzaOption] = [:]
+    /// The numbers of the unexpected events of items that may be older than the replay.
+    private var earlierEvents: Set<UInt64> = []
     /// Indices of the recorded requests that have arrived.
     private var arrivedRequests: Set<Int> = []
     /// The steps of answers that were passed before their requests arrived, by the indices of the requests.
@@ -145,9 +145,11 @@ public struct Replayer {
                     context,
                     tag: .step(index)
                 )
-                optional[index] = recordedOptions[client].option(form, isPlayed: script.plays)
+                optional[index] = recordedOptions[client].option(form, script.roles)
                 numbers[index] = players[client].expectations.expect(stanza, stanza.lane, window: index)
-            case .connect(let client): if script.clients[client].refusal != nil { progress.total += 1 }
+            case .connect(let client):
+                if script.clients[client].refusal != nil { progress.total += 1 }
+                if let earlier = script.clients[client].resumes { recordedOptions[client] = recordedOptions[earlier] }
             case .prepare, .settle, .close, .end, .drop: break
             }
         }
@@ -287,7 +289,7 @@ public struct Replayer {
         if players[client].state == .connecting { connecting -= 1 }
         players[client].state = .over
         progress.sent -= held.count
-        settling = settling.filter { $0.value != client }
+        settling.forget(client)
         // Remaining steps of the client, expected and to perform.
         let left =
             gating.sorted().filter { script.steps[$0].client == client }
@@ -365,16 +367,10 @@ public struct Replayer {
         guard !players[client].isSuperseded else { return }
         if live.kind == .nonza, noteManagement(element, client) { return }
         if live.kind != .nonza, players[client].isManaged { players[client].handled &+= 1 }
+        guard !settling.receive(live) else { return }
         if script.clients[client].role != .recorded {
-            let hasSettled = live.id.flatMap { settling.removeValue(forKey: $0) } != nil
-            guard !hasSettled, live.type == "error", script.clients[client].role == .preparation else { return }
-            let condition = element.child("error", .client)?.firstChild?.name ?? "no condition"
-            guard live.id != Preparation.removingID || condition != "item-not-found" else { return }
-            let who = live.kind == .presence ? element.attribute("from").map { " to \($0)" } ?? "" : ""
-            return refuse(
-                client,
-                "the server refused a \(live.kind == .presence ? "subscription" : "roster item")\(who) (\(condition))"
-            )
+            guard script.clients[client].role == .preparation, let reason = Preparation.refusal(live) else { return }
+            return refuse(client, reason)
         }
         if live.kind == .iq, live.type == "get", element.child("ping", .ping) != nil {
             return send(client, element.leastAnswer)
@@ -383,12 +379,10 @@ public struct Replayer {
         let trip = noteAnswer(live, client)
         received += 1
         let stanza = Stanza(live: live, context, tag: .live(bytes, number: received, at: now, after: lastTime))
-        let option = players[client].options.option(live) { [bindings] in
-            bindings.recorded(for: $0, .resource).map(script.plays) ?? false
-        }
-        guard !script.isEarlyEvent(live, before: cursor) else {
-            let message = "an event of an item that was published before the replay"
-            add(Divergence(.state, .unexpected, live: shown(stanza, client), message: message), client)
+        let option = players[client].options.option(live, script.roles(bindings))
+        let published = script.publication(of: live)
+        guard published.map({ $0.step >= cursor }) != true else {
+            add(Divergence(.state, .unexpected, live: shown(stanza, client), message: ReplayScript.earlierEvent), client)
             return
         }
         switch players[client].expectations.receive(stanza, stanza.lane, &context) {
@@ -397,13 +391,17 @@ public struct Replayer {
             came(number, client)
             noteDelivery(live)
             if let trip { noteTime(trip, number, stanza, client) }
-        case .changed(let number): came(number, client)
+        case .changed(let number):
+            came(number, client)
+            players[client].expectations.item(number).bindValues(of: stanza, &context)
         case .unexpected:
             if let option, option.isRepeatable { added[received] = option }
+            // An earlier item of the node may have arrived as the one that was published in the replay.
+            if let published, players[client].nodes.insert(published.node).inserted { earlierEvents.insert(received) }
             // A changed item has arrived too: stop waiting for the recorded form.
             let changed = gating.filter { step in
                 guard script.steps[step].client == client, let number = numbers[step] else { return false }
-                return players[client].expectations.item(number).shape == stanza.shape
+                return players[client].expectations.item(number).resembles(stanza)
             }
             if let step = changed.min() { noteArrival(step) }
             guard live.kind == .iq, live.type == "get" || live.type == "set" else { return }
@@ -571,12 +569,11 @@ public struct Replayer {
             case .connect, .send, .prepare, .settle, .close, .drop: break
             }
         }
-        for client in Set(settling.values).sorted() {
+        for client in settling.removeAll() where script.clients[client].role != .recorded {
             refuse(client, "the server did not answer for \(LineBuffer.duration(options.wait))")
         }
         hasGivenUp = true
         gating = []
-        settling = [:]
         waitingSince = nil
         return true
     }
@@ -589,7 +586,7 @@ public struct Replayer {
         guard var since = waitingSince, !gating.isEmpty || !settling.isEmpty else { return nil }
         // A server cannot answer bytes that a stalled connection has not sent.
         for stall in actions.stalled { since = max(since, stall.since) }
-        let last = min(max(since, othersServed) + options.wait, since + Self.mostWaits * options.wait)
+        let last = min(max(since, othersServed) + options.wait, since + ReplayOptions.mostWaits * options.wait)
         let isAnswerDue = gating.contains { step in
             if case .expect(_, let item) = script.steps[step] { script.items[item].isAnswer } else { false }
         }
@@ -637,6 +634,7 @@ public struct Replayer {
             if let earlier = script.clients[client].resumes, let id = players[earlier].resumptionID {
                 players[earlier].isSuperseded = true
                 players[client].handled = players[earlier].handled
+                players[client].options = players[earlier].options
                 resuming = (id, players[client].handled)
             }
             actions.append(.connect(client, resuming: resuming))
@@ -652,13 +650,8 @@ public struct Replayer {
         case .prepare(let client, let stanza):
             send(client, context.bindings.substituted(script.stanzas[stanza], .toLive, rules: context.rules))
         case .settle(let client):
-            // The server answers this request after it has handled the earlier stanzas.
-            let id = "settled-\(cursor)\(suffix)"
-            settling[id] = client
-            send(
-                client,
-                XMLWriter.bytes { $0.element("iq", ["type": "get", "id": id]) { $0.element("query", .roster) } }
-            )
+            guard players[client].state == .open else { return }
+            send(client, settling.request(client, id: "settled-\(cursor)\(suffix)"))
         case .expect, .end: break
         }
     }
@@ -765,6 +758,9 @@ public struct Replayer {
         if case .live(_, let number, _, let after)? = live?.tag {
             if recorded == nil { divergence.after = after }
             if code == .unexpected, let option = added[number] { divergence.setOptional(option) }
+            if code == .unexpected, earlierEvents.contains(number) {
+                (divergence.divergenceClass, divergence.message) = (.state, ReplayScript.earlierEvent)
+            }
         }
         // Everything in a session that should have been resumed may differ.
         let isOfAnother = players[client].cause.map { $0.step == 0 } == true

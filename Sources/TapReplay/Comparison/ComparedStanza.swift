@@ -48,6 +48,7 @@ public struct ComparedStanza<Tag>: Expectable {
     private let loose: UInt64
     private let payload: UInt64
     private let isOptional: Bool
+    private let isPresence: Bool
     /// The ordering constraint of the stanza.
     public let lane: ExpectationSet<Self>.Lane
 
@@ -86,6 +87,7 @@ public struct ComparedStanza<Tag>: Expectable {
         let isAnyOrder = context.rules.hasAnyOrder && context.rules.occurrences(of: form.element).isAnyOrder
         (shape, contentOfSender, loose) = (heads.whole, heads.contentOfSender, heads.loose)
         (payload, isOptional) = (heads.content, heads.isOptional)
+        isPresence = form.kind == .presence
         lane =
             switch heads.role {
             case .answer: .answer(Hash.of((id ?? "").utf8Span.span, seed: 1))
@@ -97,6 +99,17 @@ public struct ComparedStanza<Tag>: Expectable {
 
     /// Whether the stanza answers a request.
     var isAnswer: Bool { if case .answer = lane { true } else { false } }
+
+    /// Returns whether the other stanza may be this one in another form: the same head, or presence of the same sender.
+    func resembles(_ other: Self) -> Bool {
+        shape == other.shape || isPresence && other.isPresence && loose == other.loose
+    }
+
+    /// Binds the values of another stanza to those of this one, although both differ: a client may send them back.
+    func bindValues(of live: Self, _ context: inout Context) {
+        guard let one = form, let other = live.form, one.type == other.type else { return }
+        _ = StanzaComparison(recorded: one, live: other, bindings: &context.bindings, rules: context.rules)
+    }
 
     /// Returns how much is unknown about the match of both stanzas; nil if they differ.
     public static func strangeness(recorded: Self, live: Self, _ context: inout Context) -> Int? {

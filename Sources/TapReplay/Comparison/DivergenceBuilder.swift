@@ -96,7 +96,7 @@ public struct DivergenceBuilder {
         divergence.subject = DivergenceSubject(divergence.code, stanzas, divergence.differences)
         if finding.code == .missing || finding.code == .unexpected, let form = form ?? liveForm,
             (finding.recorded ?? finding.live)?.direction == .recv,
-            let option = OptionalStanzas.option(form, rules, isPlayed: played.contains),
+            let option = OptionalStanzas.option(form, rules, OptionalStanzas.Roles(isPlayed: played.contains)),
             finding.code == .missing || option.isRepeatable
         {
             divergence.setOptional(option)

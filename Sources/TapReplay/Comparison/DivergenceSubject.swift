@@ -195,10 +195,10 @@ private struct SubjectReader {
         return "\(sender): \(NoiseLearner.withoutNumbers(first)) differs\(others)"
     }
 
-    /// At most three values.
+    /// At most three values, sorted.
     private static func listed(_ values: [String]) -> String {
         let more = values.count > 3 ? " and \(values.count - 3) more" : ""
-        return values.prefix(3).joined(separator: ", ") + more
+        return values.sorted().prefix(3).joined(separator: ", ") + more
     }
 
     private func condition(_ form: StanzaForm?) -> String? {

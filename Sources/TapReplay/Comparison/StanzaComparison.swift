@@ -38,7 +38,7 @@ public struct ValueDifference: Sendable, Hashable {
     }
 }
 
-/// An optional element that only one of two stanzas has.
+/// An optional element or attribute that only one of two stanzas has.
 public struct OptionalElement: Sendable, Hashable {
     /// The path, written as a ``Locator``.
     public let path: String
@@ -128,7 +128,7 @@ public struct StanzaComparison {
         case .ignore, .present: return
         default: break
         }
-        let occurrence = rules.occurrence(found)
+        let occurrence = rules.occurrence(found, recordedPath)
         compareAttributes(recorded, live, place, nickname)
         guard recordedPath.count < StanzaForm.deepest else { return }
         let rule = rules.action(for: NoiseRules.textTarget, found)?.1
@@ -183,9 +183,13 @@ public struct StanzaComparison {
         _ nickname: StaticString?
     ) {
         let name = attribute.name.utf8Span.span
-        let action = rules.action(for: NoiseRules.key(name, attribute.namespaceURI.utf8Span.span), found)?.1
+        let key = NoiseRules.key(name, attribute.namespaceURI.utf8Span.span)
+        let action = rules.action(for: key, found)?.1
         if case .ignore = action { return }
         let path = place.attribute(attribute)
+        if (recorded == nil) != (live == nil), let rule = rules.optional(attribute: key, found) {
+            return optional.append(OptionalElement(path: path, isMissing: live == nil, rule.source))
+        }
         guard let recorded else { return differ(path, nil, live, .unexpected) }
         guard let live else { return differ(path, recorded, nil, .missing) }
         // Presence is delivered to the bare or the full JID of the client (RFC 6121 §4.3.2).
@@ -314,8 +318,10 @@ public struct StanzaComparison {
         let shape: UInt64
         /// Its number among siblings of the same name; nil if it is the only one.
         let number: Int?
-        /// Its name, and the attribute value that identifies it among its siblings.
+        /// Its name, and the value that identifies it among its siblings.
         let key: [String]
+        /// Whether it is another child if it has another key: a member of a set, such as a feature.
+        let isOfSet: Bool
         /// The rule that makes it optional; nil if it is not.
         let optional: NoiseRules.Rule?
         var isPaired = false
@@ -332,13 +338,13 @@ public struct StanzaComparison {
         // Equal children are paired first, wherever they are; then those with the same key; then those with the same
         // name.
         var pairs: [(Int, Int)] = []
-        func pair<Key: Hashable>(_ key: (Child) -> Key) {
+        func pair<Key: Hashable>(_ key: (Child) -> Key?) {
             var waiting: [Key: [Int]] = [:]
             for index in theirs.indices.reversed() where !theirs[index].isPaired {
-                waiting[key(theirs[index]), default: []].append(index)
+                if let key = key(theirs[index]) { waiting[key, default: []].append(index) }
             }
             for index in ours.indices where !ours[index].isPaired {
-                guard let other = waiting[key(ours[index])]?.popLast() else { continue }
+                guard let key = key(ours[index]), let other = waiting[key]?.popLast() else { continue }
                 ours[index].isPaired = true
                 theirs[other].isPaired = true
                 pairs.append((index, other))
@@ -348,7 +354,7 @@ public struct StanzaComparison {
             pair { $0.shape }
             pair { $0.key }
         }
-        pair { $0.key.prefix(2) }
+        pair { $0.isOfSet ? nil : $0.key.prefix(2) }
         for (index, other) in pairs.sorted(by: { $0.0 < $1.0 }) {
             let child = ours[index]
             compare(child.element, theirs[other].element, at: place.child(child.element, number: child.number))
@@ -383,24 +389,42 @@ public struct StanzaComparison {
         let names = all.map { [$0.name, $0.namespaceURI] }
         var totals: [[String]: Int] = [:]
         for name in names { totals[name, default: 0] += 1 }
+        let isSet = [Namespace.discoInfo, .discoItems].contains(element.namespace)
         for (child, name) in zip(all, names) {
             let shape = digester.digest(child, in: path).shape
             counts[name, default: 0] += 1
             guard shape != 0 else { continue }
-            let identity = ["jid", "var", "node", "name", "category"].compactMap { word in
-                child.attributes.first { $0.namespaceURI.isEmpty && $0.name == word }?.value
-            }
+            let key = name + Self.identity(of: child)
             children.append(
                 Child(
                     element: child,
                     shape: shape,
                     number: totals[name] == 1 ? nil : counts[name],
-                    key: name + identity.prefix(1),
+                    key: key,
+                    isOfSet: isSet && key.count > name.count,
                     optional: rules.optional(child, in: path)
                 )
             )
         }
         return children
+    }
+
+    /// Returns the values that identify an element among its siblings of the same name: of an identity its category and
+    /// type (XEP-0030 §3.1), of a form its type (XEP-0068 §3.2).
+    private static func identity(of element: Element) -> [String] {
+        if element.matches("identity", .discoInfo) {
+            return [element.attribute("category"), element.attribute("type")].map { $0 ?? "" }
+        }
+        if element.matches("x", .dataForms) {
+            let field = element.firstChild { $0.attribute("var", is: "FORM_TYPE") }
+            return (field?.child("value", .dataForms)?.text).map { [$0] } ?? []
+        }
+        let names = ["jid", "var", "node", "name", "category"]
+        return Array(
+            names.lazy.compactMap { name in
+                element.attributes.first { $0.namespaceURI.isEmpty && $0.name == name }?.value
+            }.prefix(1)
+        )
     }
 }
 

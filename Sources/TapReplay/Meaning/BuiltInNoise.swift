@@ -18,6 +18,7 @@ enum BuiltInNoise {
         **/{urn:xmpp:message-attaching:1}attach-to/@id bind id
         **/{urn:xmpp:sid:0}origin-id/@id bind origin-id
         **/{urn:xmpp:sid:0}stanza-id/@id bind archive-id
+        **/{urn:xmpp:mam:tmp}archived/@id bind archive-id
         # A stanza without a language has that of its stream (RFC 6120 §8.1.5), which some servers write into each.
         iq/@xml:lang ignore
         # Conversations over several stanzas.
@@ -101,6 +102,8 @@ enum BuiltInNoise {
         iq[@type=get][{urn:xmpp:time}time] any number # XEP-0202 §2
         iq[@type=get][{jabber:iq:time}query] any number # XEP-0090 §2
         iq[@type=get][{jabber:iq:last}query] any number # XEP-0012 §5
+        # Some servers keep the block list as a privacy list, whose change they push to each resource.
+        iq[@type=set][{jabber:iq:privacy}query] any number # XEP-0016 §2.6
         # What a server may add to a stanza.
         message/{urn:xmpp:delay}delay may be absent # XEP-0203 §2
         presence/{urn:xmpp:delay}delay may be absent # XEP-0203 §2
@@ -110,6 +113,9 @@ enum BuiltInNoise {
         **/{urn:xmpp:mam:tmp}archived may be absent # XEP-0313, version 0.2
         **/{urn:xmpp:occupant-id:0}occupant-id may be absent # XEP-0421 §3
         presence/{vcard-temp:x:update}x may be absent # XEP-0398 §3
+        message/@xml:lang may be absent # RFC 6120 §8.1.5
+        presence/@xml:lang may be absent # RFC 6120 §8.1.5
+        message[@type=groupchat][subject]/@id may be absent # XEP-0045 §7.2.15: the room may send it
         # The reason of a closed connection; a client's own unavailable presence has the id that the client gave it.
         presence[@type=unavailable][not(@id)]/status may be absent # RFC 6121 §4.5.2
         presence[@type=unavailable][not(@id)]/status/text() ignore

@@ -74,7 +74,14 @@ public enum NoiseFile {
             }
         }
         if let occurrence = try occurrence(name, argument, column) {
-            guard locator.target == .element else {
+            switch (occurrence, locator.target) {
+            case (_, .element), (.mayBeAbsent, .attribute): break
+            case (.mayBeAbsent, .text):
+                throw LineFault(
+                    column: column(name),
+                    message: "may be absent needs a place that ends in an element or @NAME"
+                )
+            case (.anyNumber, _), (.anyOrder, _):
                 throw LineFault(
                     column: column(name),
                     message: "\(occurrence.rawValue) needs a place that ends in an element"

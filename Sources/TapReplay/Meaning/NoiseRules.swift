@@ -13,6 +13,7 @@ internal import XMPPCore
 ///     message/{urn:example:trace}trace ignore
 ///     **/{urn:example:ticket}ticket/@id bind token
 ///     message/{urn:example:trace}trace may be absent
+///     message/@xml:lang may be absent
 ///     iq[@type=get][{urn:example:poll}query] any number
 public struct NoiseRules: Sendable {
     /// The action for a value or element.
@@ -33,7 +34,7 @@ public struct NoiseRules: Sendable {
         case bindSuffix(ValueClass)
         /// A JID: account and domain are mapped, the resource differs between sessions.
         case address
-        /// How often, and in which order, an element may occur.
+        /// How often, and in which order, an element or attribute may occur.
         case occurs(Occurrence)
     }
 
@@ -134,12 +135,13 @@ public struct NoiseRules: Sendable {
     private mutating func add(_ rule: Rule) {
         let index = rules.count
         rules.append(rule)
-        if case .occurs(let occurrence) = rule.action {
+        switch (rule.action, rule.locator.target) {
+        case (.occurs(let occurrence), .element):
             targets.append(Self.occurrenceTarget)
             if occurrence == .anyOrder, rule.locator.isOfStanza { hasAnyOrder = true }
             if !rule.locator.isOfStanza { noteOptional(rule.locator.lastNamespace) }
-        } else {
-            targets.append(Self.key(rule.locator.target))
+        case (.occurs, let target): targets.append(Self.occurrenceKey(Self.key(target)))
+        case (_, let target): targets.append(Self.key(target))
         }
         var name: UInt64 = 0
         var reach = Candidate.Reach.path
@@ -178,6 +180,9 @@ public struct NoiseRules: Sendable {
         case .attribute(let uri, let name): key(name.span, uri.span)
         }
     }
+
+    /// Returns the lookup key of the occurrence of an attribute with a key.
+    private static func occurrenceKey(_ key: UInt64) -> UInt64 { Hash.mix(key, occurrenceTarget) }
 
     /// Returns the lookup key of an attribute.
     static func key(_ name: Span<UInt8>, _ uri: Span<UInt8>) -> UInt64 {
@@ -248,6 +253,7 @@ public struct NoiseRules: Sendable {
     ///
     /// - Parameter path: The elements that contain it, from the stanza on.
     func optional(_ element: Element, in path: [Element]) -> Rule? {
+        if path.count == 1, Self.isRepeated(element, in: path[0]) { return Self.repeated }
         let space = element.isContent ? Namespace.client : element.namespace
         guard hasOptional[Int(space.rawValue)] else { return nil }
         var found: [Int] = []
@@ -263,20 +269,35 @@ public struct NoiseRules: Sendable {
         return stanza.firstChild { optional($0, in: [stanza]) == nil }
     }
 
-    /// Returns the occurrence rule for an element within a stanza; nil if there is none.
-    func occurrence(_ found: [Int]) -> Occurrence? {
-        guard !found.isEmpty, case .occurs(let occurrence)? = action(for: Self.occurrenceTarget, found)?.1 else {
-            return nil
+    /// Returns the occurrence rule for the last element of a path within a stanza; nil if there is none.
+    func occurrence(_ found: [Int], _ path: [Element]) -> Occurrence? {
+        if !found.isEmpty, case .occurs(let occurrence)? = action(for: Self.occurrenceTarget, found)?.1 {
+            return occurrence
         }
-        return occurrence
+        return path.count == 2 && Self.isRepeated(path[1], in: path[0]) ? .mayBeAbsent : nil
+    }
+
+    /// Returns the rule that makes an attribute (given as ``key(_:_:)``) optional; nil if there is none.
+    func optional(attribute key: UInt64, _ found: [Int]) -> Rule? {
+        guard !found.isEmpty, let (index, _) = action(for: Self.occurrenceKey(key), found) else { return nil }
+        return rules[index]
+    }
+
+    /// Allows the content of a refused stanza to be absent from its error, for all namespaces.
+    private static let repeated: Rule? = (try? Locator("*")).map {
+        Rule($0, .occurs(.mayBeAbsent), source: "RFC 6120 §8.3.1: an error may repeat the refused stanza")
+    }
+
+    private static func isRepeated(_ element: Element, in stanza: Element) -> Bool {
+        !(element.isContent && element.isNamed("error")) && stanza.isContent && stanza.attribute("type", is: "error")
     }
 }
 
 extension Element {
     /// Whether a server sent the stanza on its own behalf or on that of an account (RFC 6120 §8.1.2.1): it has no sender,
-    /// or one without a resource. Clients send requests and messages with their full JIDs.
+    /// one without a resource, or the recipient itself. Clients send requests and messages with their full JIDs.
     var isOfServer: Bool {
         guard let from = attribute("from") else { return true }
-        return !from.contains("/")
+        return !from.contains("/") || attribute("to") == from
     }
 }

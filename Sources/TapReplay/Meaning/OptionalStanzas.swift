@@ -16,28 +16,61 @@ struct StanzaOption: Sendable, Hashable {
 /// Finds the stanzas of one session that its server may send or leave out: those of the rules, and those that depend on
 /// the session.
 ///
-/// Pass all stanzas in order to ``option(_:isPlayed:)``: it follows the roster.
+/// Pass all stanzas in order to ``option(_:_:)``: it follows the roster, and who is available.
 struct OptionalStanzas: Sendable {
+    /// The roles of the addresses that stanzas name.
+    struct Roles {
+        /// Returns whether a full JID is that of a played client.
+        let isPlayed: (String) -> Bool
+        /// Returns whether a bare JID is that of a chat room (XEP-0045).
+        var isRoom: (String) -> Bool = { _ in false }
+    }
+
     private let rules: NoiseRules
     /// The items of the roster in canonical form, by JID.
     private var roster: [String: String] = [:]
+    /// The last presence of each available entity, without optional elements. Entities and presence are hashed.
+    private var available: [UInt64: UInt64] = [:]
 
     init(rules: NoiseRules) { self.rules = rules }
 
     /// Returns why the server may leave out a stanza that it sends to the client, or may add it; nil if it may not.
     /// Answers are never optional (RFC 6120 §8.2.3).
-    ///
-    /// - Parameter isPlayed: Returns whether a full JID is that of a played client.
-    mutating func option(_ stanza: StanzaForm, isPlayed: (String) -> Bool) -> StanzaOption? {
+    mutating func option(_ stanza: StanzaForm, _ roles: Roles) -> StanzaOption? {
         if let query = stanza.payload, query.namespace == .roster, stanza.kind == .iq {
             let isUnchanged = follow(query, isPush: stanza.type == "set")
             if isUnchanged { return StanzaOption("RFC 6121 §2.1.6: a roster push without a change") }
         }
-        return Self.option(stanza, rules, isPlayed: isPlayed)
+        let option = stanza.kind == .presence ? follow(presence: stanza, roles) : nil
+        return option ?? Self.option(stanza, rules, roles)
+    }
+
+    /// Follows presence.
+    private mutating func follow(presence stanza: StanzaForm, _ roles: Roles) -> StanzaOption? {
+        guard let from = stanza.from else { return nil }
+        let sender = Hash.of(from.utf8Span.span, seed: 1)
+        let children = stanza.element.children
+        switch stanza.type {
+        case nil:
+            let content = children.reduce(0 as UInt64) { sum, child in
+                guard rules.optional(child, in: [stanza.element]) == nil else { return sum }
+                return sum &+ Hash.of(StanzaForm(child).canonical.span, seed: 2)
+            }
+            let last = available.updateValue(content, forKey: sender)
+            guard last == content, children.contains(where: { $0.matches("x", .vCardUpdate) }) else { return nil }
+            return StanzaOption("XEP-0398 §3: presence again, with the hash of an avatar")
+        case "unavailable":
+            let wasAvailable = available.removeValue(forKey: sender) != nil
+            guard !wasAvailable, !roles.isPlayed(from), !children.contains(where: { $0.namespace == .mucUser }) else {
+                return nil
+            }
+            return StanzaOption("RFC 6121 §4.3.2: presence of a contact that is not available")
+        default: return nil
+        }
     }
 
     /// Returns why a server may leave out a stanza or add it, as far as the stanza itself shows it.
-    static func option(_ stanza: StanzaForm, _ rules: NoiseRules, isPlayed: (String) -> Bool) -> StanzaOption? {
+    static func option(_ stanza: StanzaForm, _ rules: NoiseRules, _ roles: Roles) -> StanzaOption? {
         guard stanza.kind != .nonza, stanza.kind != .iq || stanza.type == "get" || stanza.type == "set" else {
             return nil
         }
@@ -46,12 +79,14 @@ struct OptionalStanzas: Sendable {
             return StanzaOption(occurrences.source, isRepeatable: occurrences.isAnyNumber)
         }
         switch stanza.kind {
-        case .presence where isOfOtherResource(stanza) && !(stanza.from.map(isPlayed) ?? false):
+        case .presence where isOfOtherResource(stanza) && !(stanza.from.map(roles.isPlayed) ?? false):
             return StanzaOption("RFC 6121 §4.2.2: presence of another resource of the account")
+        case .presence where stanza.type == nil && stanza.from.map(roles.isRoom) == true:
+            return StanzaOption("XEP-0486 §3: presence of a room itself")
         case .message:
             if let forwarded = carbon(stanza.element) {
                 let addresses = [forwarded.attribute("from"), forwarded.attribute("to")].compactMap { $0 }
-                guard !addresses.contains(where: isPlayed) else { return nil }
+                guard !addresses.contains(where: roles.isPlayed) else { return nil }
                 return StanzaOption("XEP-0280 §6: a copy of a message of clients that are not played")
             }
             return isNotice(stanza) ? StanzaOption("RFC 6120 §8.1.2.1: a notice of the server") : nil

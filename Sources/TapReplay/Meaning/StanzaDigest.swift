@@ -51,7 +51,7 @@ struct StanzaDigest: Sendable {
     var shape: UInt64
     /// Whether part of the item was redacted and is not compared.
     var isUndecided: Bool
-    /// A hash of the optional elements, which are not part of the shape; 0 if there are none.
+    /// A hash of the optional elements and attributes, which are not part of the shape; 0 if there are none.
     var optional: UInt64
 }
 
@@ -112,7 +112,7 @@ struct StanzaDigester {
         case .present: return hash
         default: break
         }
-        let occurrence = path.count > depth ? rules.occurrence(found) : nil
+        let occurrence = path.count > depth ? rules.occurrence(found, path) : nil
         if occurrence == .mayBeAbsent || occurrence == .anyNumber {
             noteOptional(element)
             return 0
@@ -175,8 +175,14 @@ struct StanzaDigester {
         _ key: UInt64,
         _ nickname: StaticString?
     ) -> UInt64? {
-        if !found.isEmpty, let (index, action) = rules.action(for: key, found) {
-            return self.value(value, action, index)
+        if !found.isEmpty {
+            let rule = rules.action(for: key, found)
+            if rules.optional(attribute: key, found) != nil {
+                // A value with a rule differs in each session.
+                optional &+= Hash.mix(key, rule == nil ? literal(value) : 12)
+                return nil
+            }
+            if let (index, action) = rule { return self.value(value, action, index) }
         }
         guard uri.isEmpty, Self.isAddress(name) else { return literal(value) }
         // Presence is delivered to the bare or the full JID of the client (RFC 6121 §4.3.2).

@@ -182,7 +182,8 @@ public struct ScriptPlay: Sendable {
         if element.matches("iq", .client), let id = element.attribute("id"), pings[character] == id {
             pings[character] = nil
         } else {
-            let option = options[character].option(StanzaForm(element)) { [values] in values.resources.contains($0) }
+            let roles = OptionalStanzas.Roles(isPlayed: values.resources.contains)
+            let option = options[character].option(StanzaForm(element), roles)
             received[character].append(
                 Received(element: element, bytes: bytes, isOptional: option?.isRepeatable == true)
             )

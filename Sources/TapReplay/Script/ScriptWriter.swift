@@ -140,10 +140,10 @@ public struct ScriptWriter {
                         omit("a message that the server had stored before")
                         continue
                     }
-                    if let option = options.option(
-                        form,
-                        isPlayed: { jid in conversations.contains { $0.jid?.description == jid } }
-                    ) {
+                    let roles = OptionalStanzas.Roles(
+                        isPlayed: { [conversations] jid in conversations.contains { $0.jid?.description == jid } }
+                    )
+                    if let option = options.option(form, roles) {
                         guard item.kind == .iq, item.type == "get" else {
                             omit(option.source ?? "a stanza that the server may send or not")
                             continue

@@ -50,6 +50,20 @@ import Testing
         // Implied addresses.
         ("<iq type='result' to='me@x/r1'/>", "<iq type='result' from='me@x' to='me@x/r1' xml:lang='en'/>"),
         ("<presence from='me@x/r1' to='me@x/r1'/>", "<presence from='me@x/r1'/>"),
+        // What a server may leave out or add.
+        ("<message><body>a</body></message>", "<message xml:lang='en'><body>a</body></message>"),
+        (
+            "<message type='groupchat' from='room@x'><subject/></message>",
+            "<message type='groupchat' from='room@x' id='1'><subject/></message>"
+        ),
+        (
+            "<message type='error'><error type='auth'/></message>",
+            "<message type='error'><body>a</body><x xmlns='urn:x'/><error type='auth'/></message>"
+        ),
+        (
+            "<message><archived xmlns='urn:xmpp:mam:tmp' by='me@x' id='1'/></message>",
+            "<message><archived xmlns='urn:xmpp:mam:tmp' by='me@x' id='2'/></message>"
+        ),
     ])
     func sameMeaningHasNoDifference(recorded: String, live: String) throws {
         #expect(try differences(recorded, live) == [])
@@ -110,6 +124,26 @@ import Testing
             "message/body missing <body xmlns=\"jabber:client\"/> -"
         ),
         ("<message xml:lang='de'/>", "<message xml:lang='en'/>", "message/@xml:lang value de en"),
+        (
+            "<message id='1'><subject/></message>", "<message><subject/></message>",
+            "message/@id missing 1 -"
+        ),
+        (
+            "<message type='error'><error type='auth'/></message>",
+            "<message type='error'><error type='cancel'/></message>", "message/error/@type value auth cancel"
+        ),
+        // Members of a set are paired by what identifies them.
+        (
+            info("<identity category='pubsub' type='pep'/><feature var='a'/><feature var='b'/>"),
+            info("<identity category='server' type='im'/><identity category='pubsub' type='pep'/><feature var='a'/>"),
+            "iq/{http://jabber.org/protocol/disco#info}query/feature[2] missing "
+                + "<feature xmlns=\"http://jabber.org/protocol/disco#info\" var=\"b\"/> -"
+        ),
+        (
+            info(dataForm("urn:a", "1") + dataForm("urn:b", "2")),
+            info(dataForm("urn:b", "3") + dataForm("urn:a", "1")),
+            "iq/{http://jabber.org/protocol/disco#info}query/{jabber:x:data}x[2]/field[2]/value/text() value 2 3"
+        ),
         (
             "<message><html xmlns='urn:h'>a<b/>c</html></message>",
             "<message><html xmlns='urn:h'>a<b/>d</html></message>",
@@ -219,4 +253,16 @@ import Testing
         let deep = "<iq>" + String(repeating: "<a>", count: 200) + String(repeating: "</a>", count: 200) + "</iq>"
         #expect(try differences(deep, deep) == [])
     }
+}
+
+private func info(_ children: String) -> String {
+    "<iq type='result'><query xmlns='http://jabber.org/protocol/disco#info'>\(children)</query></iq>"
+}
+
+/// A form of a type (XEP-0068), with one field.
+private func dataForm(_ type: String, _ value: String) -> String {
+    """
+    <x xmlns='jabber:x:data'><field var='FORM_TYPE'><value>\(type)</value></field>\
+    <field var='f'><value>\(value)</value></field></x>
+    """
 }

@@ -1,0 +1,232 @@
+internal import XMPPCore
+
+extension ReplayScript.Maker {
+    /// Keeps the order in which the server handled what different clients sent, such as two clients that leave a room at
+    /// the same moment: the later stanza waits until the server has handled the earlier one, unless a stanza that was
+    /// received in between shows that it has.
+    ///
+    /// Call it after the steps are sorted.
+    mutating func keepOrder() {
+        restoreOrder()
+        var sent = UnconfirmedStanzas(clients)
+        /// The clients whose stanzas must be handled before a place.
+        var settled: [(place: Int, client: Int)] = []
+        for (number, place) in places.enumerated() where place.run > 0 {
+            switch place.step {
+            case .send(let client, let item):
+                guard items[item].atServer() != nil else { break }
+                let stanza = UnconfirmedStanzas.Stanza(items[item], of: clients[client], client, at: number)
+                for other in Set(sent.earlier(than: stanza).map(\.client)).sorted() {
+                    settled.append((number, other))
+                    sent.forget(other)
+                }
+                sent.add(stanza)
+            case .close(let client):
+                for other in sent.clients(beforeEndOf: client) {
+                    settled.append((number, other))
+                    sent.forget(other)
+                }
+                sent.forget(client)
+            case .expect(let client, let item): sent.confirm(items[item], receivedBy: client)
+            case .end(let client), .drop(let client): sent.forget(client)
+            case .connect, .prepare, .settle: break
+            }
+        }
+        guard !settled.isEmpty else { return }
+        var ordered: [Place] = []
+        ordered.reserveCapacity(places.count + settled.count)
+        var rest = settled[...]
+        for (number, place) in places.enumerated() {
+            while let next = rest.first, next.place == number {
+                var step = place
+                step.step = .settle(next.client)
+                ordered.append(step)
+                rest.removeFirst()
+            }
+            ordered.append(place)
+        }
+        places = ordered
+    }
+
+    /// Exchanges stanzas that the server handled in another order than they were recorded: their clients use different
+    /// connections. A third client, to which the server passed both, shows the order.
+    private mutating func restoreOrder() {
+        var sent = UnconfirmedStanzas(clients)
+        for number in places.indices where places[number].run > 0 {
+            switch places[number].step {
+            case .send(let client, let item):
+                guard items[item].atServer() != nil else { break }
+                var stanza = UnconfirmedStanzas.Stanza(items[item], of: clients[client], client, at: number)
+                for earlier in sent.earlier(than: stanza).sorted(by: { $0.place > $1.place })
+                where isHandled(stanza, before: earlier) {
+                    guard !places[earlier.place..<stanza.place].contains(where: { $0.step.client == client }) else {
+                        break
+                    }
+                    var moved = places.remove(at: stanza.place)
+                    moved.at = places[earlier.place].at
+                    places.insert(moved, at: earlier.place)
+                    sent.shift(earlier.place..<stanza.place)
+                    stanza.place = earlier.place
+                }
+                sent.add(stanza)
+            case .expect(let client, let item): sent.confirm(items[item], receivedBy: client)
+            case .close(let client), .end(let client), .drop(let client): sent.forget(client)
+            case .connect, .prepare, .settle: break
+            }
+        }
+    }
+
+    /// Returns whether a client received the later stanza before the earlier one.
+    private func isHandled(_ later: UnconfirmedStanzas.Stanza, before earlier: UnconfirmedStanzas.Stanza) -> Bool {
+        guard later.isSeenByOthers, earlier.isSeenByOthers else { return false }
+        var receivers: Set<Int> = []
+        let most = 1024
+        for place in places[later.place...].dropFirst().prefix(most) {
+            guard case .expect(let receiver, let item) = place.step else { continue }
+            if later.isDelivered(by: items[item]) {
+                receivers.insert(receiver)
+            } else if earlier.isDelivered(by: items[item]) {
+                // The first client that has received both decides.
+                if receivers.contains(receiver) { return true }
+                if receiver != earlier.client, receiver != later.client { return false }
+            }
+        }
+        return false
+    }
+}
+
+/// The stanzas that clients have sent, and that nothing received so far shows to be handled.
+private struct UnconfirmedStanzas {
+    struct Stanza {
+        /// The index of its client.
+        let client: Int
+        /// The index of its place.
+        var place: Int
+        let id: String?
+        /// The recipient; nil for the account of the sender, or its server.
+        let to: String?
+        /// Whether it only asks for something, so that no other client notices it.
+        let isQuery: Bool
+        private let kind: RecordedItem.Kind
+        private let type: String?
+        /// The address at which others see its client: an occupant of a room (XEP-0045), or the full JID.
+        private let from: String
+
+        init(_ item: RecordedItem, of client: ReplayScript.Client, _ index: Int, at place: Int) {
+            (self.client, self.place) = (index, place)
+            (id, kind, type) = (item.id, item.kind, item.type)
+            let own = [client.account.description, client.account.domain]
+            to = item.to.flatMap { own.contains($0) ? nil : $0 }
+            from = kind == .presence ? to ?? client.jid.description : client.jid.description
+            isQuery = item.kind == .nonza || item.isAnswer || item.kind == .iq && item.type == "get"
+        }
+
+        /// The recipient without its resource.
+        var bare: Substring? { to?.prefix { $0 != "/" } }
+
+        var isPresence: Bool { kind == .presence }
+
+        /// Whether several clients can receive it: presence, and messages to a room.
+        var isSeenByOthers: Bool { isPresence || isGroupChat }
+
+        private var isGroupChat: Bool { kind == .message && type == "groupchat" && id != nil }
+
+        /// Returns whether a received item is the stanza, as the server passes it on.
+        func isDelivered(by item: RecordedItem) -> Bool {
+            guard item.kind == kind, item.type == type else { return false }
+            if isPresence { return item.from == from }
+            return isGroupChat && item.id == id && item.from?.prefix { $0 != "/" } == bare
+        }
+    }
+
+    private let clients: [ReplayScript.Client]
+    private let accounts: [String]
+    private var stanzas: [Int: [Stanza]] = [:]
+    /// The clients by the addresses of their presence: full JIDs, and occupants of rooms (XEP-0045).
+    private var addresses: [String: Int] = [:]
+    /// Maximum number of stanzas kept for a client; older ones count as handled.
+    private static let most = 64
+
+    init(_ clients: [ReplayScript.Client]) {
+        self.clients = clients
+        accounts = clients.map(\.account.description)
+        for (index, client) in clients.enumerated() where client.role != .preparation {
+            addresses[client.jid.description] = index
+        }
+    }
+
+    mutating func add(_ stanza: Stanza) {
+        if stanza.isPresence, let to = stanza.to, to.contains("/") { addresses[to] = stanza.client }
+        stanzas[stanza.client, default: []].append(stanza)
+        if let count = stanzas[stanza.client]?.count, count > Self.most { stanzas[stanza.client]?.removeFirst() }
+    }
+
+    mutating func forget(_ client: Int) { stanzas[client] = nil }
+
+    /// Moves the stanzas at places in a range behind one that was inserted there.
+    mutating func shift(_ range: Range<Int>) {
+        for (client, sent) in stanzas {
+            for (index, stanza) in sent.enumerated() where range.contains(stanza.place) {
+                stanzas[client]?[index].place += 1
+            }
+        }
+    }
+
+    /// Returns the stanzas of other clients whose order with this one matters.
+    func earlier(than stanza: Stanza) -> [Stanza] {
+        stanzas.flatMap { client, sent in
+            client == stanza.client ? [] : sent.filter { isOrdered($0, stanza) }
+        }
+    }
+
+    /// Returns the other clients with a stanza whose order with the end of this client matters.
+    func clients(beforeEndOf client: Int) -> [Int] {
+        let account = accounts[client]
+        return stanzas.filter { $0.key != client && $0.value.contains { !$0.isQuery && $0.reaches(account) } }.keys.sorted()
+    }
+
+    /// Returns whether both stanzas have a recipient in common, or change what the sender of the other one receives.
+    private func isOrdered(_ earlier: Stanza, _ later: Stanza) -> Bool {
+        guard !earlier.isQuery else { return false }
+        let (other, own) = (accounts[earlier.client], accounts[later.client])
+        let isOfAccount = other == own
+        switch (earlier.bare, later.bare) {
+        case (nil, _) where earlier.isPresence: return !later.isQuery
+        case (_, nil) where later.isPresence: return true
+        case (nil, nil): return isOfAccount
+        case (let to?, nil): return to == own
+        case (nil, let to?): return isOfAccount || to == other
+        case (let one?, let two?): return one == two || one == own || two == other
+        }
+    }
+
+    /// Confirms stanzas: an item that answers or delivers a stanza shows that the server has handled it, and what the same
+    /// client sent before (RFC 6120 §10.1).
+    mutating func confirm(_ item: RecordedItem, receivedBy client: Int) {
+        if item.isAnswer {
+            guard let id = item.id else { return }
+            return confirm(client) { $0.id == id }
+        }
+        guard let from = item.from, let sender = addresses[from] else { return }
+        switch item.kind {
+        case .presence:
+            let isOccupant = from != clients[sender].jid.description
+            confirm(sender) { $0.isPresence && (isOccupant ? $0.to == from : $0.to == nil) }
+        case .message:
+            guard let id = item.id else { return }
+            confirm(sender) { $0.id == id }
+        case .iq, .nonza, .end: break
+        }
+    }
+
+    private mutating func confirm(_ client: Int, _ isMeant: (Stanza) -> Bool) {
+        guard let last = stanzas[client]?.lastIndex(where: isMeant) else { return }
+        stanzas[client]?.removeFirst(last + 1)
+        if stanzas[client]?.isEmpty == true { stanzas[client] = nil }
+    }
+}
+
+extension UnconfirmedStanzas.Stanza {
+    /// Returns whether the stanza may reach an account: presence to all contacts, or a stanza to the account.
+    fileprivate func reaches(_ account: String) -> Bool { bare.map { $0 == account } ?? isPresence }
+}

@@ -1,0 +1,310 @@
+import TapRecord
+import TapReplay
+import TapTestKit
+import Testing
+import XMPPCore
+
+/// What a server may do in a replay without a difference in its behaviour.
+@Suite struct ServerFreedomTests {
+    private static let query = "<query xmlns='http://jabber.org/protocol/disco#info' node='n#v'/>"
+
+    /// A server that asks for capabilities when it gets presence, as often as `times` says.
+    private func asked(times: Int, answers: [String] = []) throws -> ReplayPeer {
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <presence/>
+            3 1 recv <iq type='get' id='d' from='capulet.example'>\(Self.query)</iq>
+            4 1 send <iq type='result' id='d' to='capulet.example'>\(Self.query.replacing("/>", with: "><feature var='f'/></query>"))</iq>
+            5 1 send <message to='romeo@capulet.example' id='m'/>
+            """
+        var peer = try ReplayPeer(text) { _, text in
+            guard text == "<presence/>" else { return [] }
+            return (0..<times).map { (0, "<iq type='get' id='live\($0)' from='live.example'>\(Self.query)</iq>") }
+        }
+        try peer.run()
+        return peer
+    }
+
+    @Test(arguments: 0...3)
+    func `a request that a server may send is answered as recorded, each time it comes`(_ times: Int) throws {
+        let peer = try asked(times: times)
+        let answers = peer.log.filter { $0.contains("type='result'") }
+        #expect(answers.count == times && answers.allSatisfy { $0.contains("<feature var='f'/>") }, "\(peer.log)")
+        for number in 0..<times { #expect(answers.contains { $0.contains("id='live\(number)'") }, "\(answers)") }
+        #expect(peer.log.contains { $0.contains("<message") })
+        let expected = times == 0 ? ["optional missing 3"] : Array(repeating: "optional unexpected 0", count: times - 1)
+        #expect(peer.found.sorted() == expected, "\(peer.found)")
+    }
+
+    @Test func `a roster push without a change is optional, one with a change is not`() throws {
+        func push(_ name: String) -> String {
+            "<iq type='set' id='p'><query xmlns='jabber:iq:roster'><item jid='romeo@live.example' name='\(name)'/></query></iq>"
+        }
+        for (name, found) in [("R", "optional"), ("S", "behaviour")] {
+            var peer = try ReplayPeer(ReplayPeer.roster) { client, text in
+                let answers = ReplayPeer.answer(client, text)
+                guard text.contains("<presence") else {
+                    return answers.map {
+                        (
+                            $0,
+                            $1.replacing(
+                                "<item jid='romeo@live.example'",
+                                with: "<item name='R' jid='romeo@live.example'"
+                            )
+                        )
+                    }
+                }
+                return answers + [(0, push(name))]
+            }
+            try peer.run()
+            #expect(peer.found.contains("\(found) unexpected 0"), "\(name): \(peer.found)")
+            #expect(peer.log.contains("0 <iq type='result' id='p'/>"))
+        }
+    }
+
+    @Test func `a client with a lost connection is dropped before others see it leave`() throws {
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 2 ready romeo@capulet.example/orchard
+            3 1 recv <presence from='romeo@capulet.example/orchard' type='unavailable'/>
+            4 2 ended
+            5 1 send <message id='m'/>
+            """
+        var peer = try ReplayPeer(text, ReplayPeer.both) { _, _ in [] }
+        try peer.run()
+        let (left, sent) = (peer.log.firstIndex(of: "drop 1"), peer.log.firstIndex { $0.contains("<message") })
+        #expect(try #require(left) < #require(sent), "\(peer.log)")
+    }
+
+    @Test(arguments: [
+        ("not-authorized", []), ("account-disabled", ["behaviour session 0"]), (nil, ["behaviour session 0"]),
+    ])
+    func `a login that was refused must be refused again`(_ condition: String?, _ found: [String]) throws {
+        var reader = ConversationReader()
+        reader.note(.test())
+        let failure =
+            #"{"sequence":1,"time":"2026-11-22T10:00:00Z","monotonic":0.1,"level":"error","part":"sasl","kind":"element","session":1,"user":"juliet","domain":"capulet.example","direction":"recv","name":"failure","condition":"not-authorized","code":"sasl-failure"}"#
+        reader.take(try RecordLine(json: Array(failure.utf8).span.bytes))
+        let conversations = reader.conversations()
+        #expect(conversations.map(\.refusal) == ["not-authorized"] && conversations.allSatisfy(\.isComplete))
+        var generator = ReplayGenerator(seed: 1)
+        let account = (
+            recorded: try JID(parsing: "juliet@capulet.example"), live: try JID(parsing: "juliet@live.example")
+        )
+        var replayer = Replayer(ReplayScript(conversations), accounts: [account], using: &generator)
+        replayer.tick(at: 0)
+        let first = replayer.next(at: 0)
+        guard case .connect(0, nil)? = first else { throw KitError("no login: \(first as Any)") }
+        if let condition {
+            replayer.handle(.refused(condition), client: 0, at: 1)
+        } else {
+            replayer.handle(.bound(try JID(parsing: "juliet@live.example/x")), client: 0, at: 1)
+        }
+        for now in stride(from: Int64(0), to: 20, by: 1) { replayer.tick(at: now * 1_000_000_000) }
+        while replayer.next(at: 20_000_000_000) != nil {}
+        let words = replayer.divergences.map { "\($0.divergenceClass.rawValue) \($0.code.rawValue) 0" }
+        #expect(words == found && replayer.progress.total == 1)
+    }
+
+    @Test func `the capabilities of the live server are asked for, and its URLs sent`() throws {
+        let url = "https://up.capulet.example/0123456789/a.txt"
+        let live = "https://up.live.example/abcdefghij/a.txt"
+        func slot(_ url: String) -> String {
+            "<slot xmlns='urn:xmpp:http:upload:0'><get url='\(url)'/></slot>"
+        }
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <iq type='get' id='a' to='up.capulet.example'><request xmlns='urn:xmpp:http:upload:0'/></iq>
+            3 1 recv <iq type='result' id='a' from='up.capulet.example'>\(slot(url))</iq>
+            4 1 send <message to='romeo@capulet.example' id='m'><body>see \(url) there</body></message>
+            5 1 recv <message from='romeo@capulet.example/x' id='n'><body>\(url)</body></message>
+            """
+        var peer = try ReplayPeer(text) { _, text in
+            if text.contains("<request") {
+                return [(0, "<iq type='result' id='ID' from='up.live.example'>\(slot(live))</iq>")]
+            }
+            return [(0, "<message from='romeo@live.example/x' id='n'><body>\(live)</body></message>")]
+        }
+        try peer.run()
+        #expect(peer.log.contains { $0.contains("<body>see \(live) there</body>") }, "\(peer.log)")
+        #expect(peer.found == [], "\(peer.replayer.divergences)")
+    }
+
+    @Test func `an event that comes before its item is published is the server's earlier data`() throws {
+        func event(_ id: String) -> String {
+            "<message from='juliet@live.example'><event xmlns='http://jabber.org/protocol/pubsub#event'><items node='n'><item id='\(id)'/></items></event></message>"
+        }
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <presence/>
+            3 1 recv <presence from='juliet@capulet.example/balcony'/>
+            4 1 send <iq type='set' id='p'><pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='n'><item/></publish></pubsub></iq>
+            5 1 recv \(event("recorded").replacing("live", with: "capulet"))
+            """
+        var peer = try ReplayPeer(text) { _, text in
+            guard text.contains("<publish") else {
+                return [(0, event("old")), (0, "<presence from='juliet@live.example/0'/>")]
+            }
+            return [(0, event("new"))]
+        }
+        try peer.run()
+        #expect(peer.found == ["state unexpected 0"], "\(peer.replayer.divergences)")
+    }
+
+    @Test func `a contact that was offline is not played because its server said so`() throws {
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <presence/>
+            3 1 recv <presence from='romeo@capulet.example' type='unavailable'/>
+            4 1 recv <iq type='get' id='d' from='romeo@capulet.example'>\(Self.query)</iq>
+            """
+        var peer = try ReplayPeer(text, ReplayPeer.both, puppets: ["romeo@capulet.example"]) { _, text in
+            text == "<presence/>" ? [(0, "<presence from='romeo@live.example' type='unavailable'/>")] : []
+        }
+        try peer.run()
+        #expect(peer.log.count { $0.hasPrefix("connect") } == 1, "\(peer.log)")
+        #expect(peer.found == ["optional missing 4"])
+    }
+
+    @Test func `an earlier item that comes while one is published does not count as a second event`() throws {
+        func event(_ id: String) -> String {
+            "<message from='juliet@live.example'><event xmlns='http://jabber.org/protocol/pubsub#event'><items node='n'><item id='\(id)'/></items></event></message>"
+        }
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <iq type='set' id='p'><pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='n'><item/></publish></pubsub></iq>
+            3 1 recv \(event("recorded").replacing("live", with: "capulet"))
+            """
+        for (events, found) in [(2, ["state unexpected 0"]), (3, ["state unexpected 0", "behaviour unexpected 0"])] {
+            var peer = try ReplayPeer(text) { _, _ in (0..<events).map { (0, event("\($0)")) } }
+            try peer.run()
+            #expect(peer.found == found, "\(peer.replayer.divergences)")
+        }
+    }
+
+    /// What the client receives after its presence, besides that presence.
+    @Test(arguments: [
+        // Presence of a contact that is not available, and of a contact that leaves.
+        ("<presence from='nurse@live.example' type='unavailable'/>", [], ["optional missing 4"]),
+        ("", ["<presence from='nurse@live.example' type='unavailable'/>"], ["optional unexpected 0"]),
+        (
+            "<presence from='nurse@live.example/a'/>",
+            ["<presence from='nurse@live.example/a'/>", "<presence from='nurse@live.example/a' type='unavailable'/>"],
+            ["behaviour unexpected 0"]
+        ),
+        // Presence again, with and without an avatar.
+        (
+            "<presence from='juliet@live.example/0'><x xmlns='vcard-temp:x:update'/></presence>", [],
+            ["optional missing 4"]
+        ),
+        ("<presence from='juliet@live.example/0'><show>away</show></presence>", [], ["behaviour missing 4"]),
+        // A request with the client itself as its sender.
+        (
+            "<iq type='get' id='q' from='juliet@live.example/0' to='juliet@live.example/0'>\(query)</iq>", [],
+            ["optional missing 4"]
+        ),
+    ])
+    func `presence that does not depend on the client is optional`(
+        _ recorded: String,
+        _ live: [String],
+        _ found: [String]
+    ) throws {
+        let lines = recorded.isEmpty ? "" : "4 1 recv \(recorded.replacing("live", with: "capulet"))"
+        let text = """
+            1 1 ready juliet@capulet.example/0
+            2 1 send <presence/>
+            3 1 recv <presence from='juliet@capulet.example/0'/>
+            \(lines)
+            """
+        var peer = try ReplayPeer(text) { _, text in
+            guard text == "<presence/>" else { return [] }
+            return (["<presence from='juliet@live.example/0'/>"] + live).map { (0, $0) }
+        }
+        try peer.run()
+        #expect(peer.found == found, "\(peer.replayer.divergences)")
+    }
+
+    @Test func `presence of a room itself is optional`() throws {
+        let text = """
+            1 1 ready juliet@capulet.example/0
+            2 1 send <presence to='hall@c.capulet.example/j' id='e'><x xmlns='http://jabber.org/protocol/muc'/></presence>
+            3 1 recv <presence from='hall@c.capulet.example/j' id='e'><x xmlns='http://jabber.org/protocol/muc#user'/></presence>
+            """
+        var peer = try ReplayPeer(text) { _, _ in
+            [
+                (0, "<presence from='hall@c.live.example'/>"),
+                (
+                    0,
+                    "<presence from='hall@c.live.example/j' id='ID'><x xmlns='http://jabber.org/protocol/muc#user'/></presence>"
+                ),
+                (
+                    0,
+                    "<presence from='hall@c.live.example/k'><x xmlns='http://jabber.org/protocol/muc#user'/></presence>"
+                ),
+            ]
+        }
+        try peer.run()
+        #expect(peer.found.sorted() == ["behaviour unexpected 0", "optional unexpected 0"], "\(peer.found)")
+    }
+
+    @Test func `an id of the archive is sent back as the live server gave it, although its answer differs`() throws {
+        func page(_ last: String, _ count: Int) -> String {
+            "<iq type='result' id='ID'><fin xmlns='urn:xmpp:mam:2'><set xmlns='http://jabber.org/protocol/rsm'><last>\(last)</last><count>\(count)</count></set></fin></iq>"
+        }
+        func query(_ after: String) -> String {
+            "<iq type='set' id='a\(after)'><query xmlns='urn:xmpp:mam:2'><set xmlns='http://jabber.org/protocol/rsm'><after>\(after)</after></set></query></iq>"
+        }
+        let text = """
+            1 1 ready juliet@capulet.example/0
+            2 1 send \(query(""))
+            3 1 recv \(page("recorded-id", 1).replacing("ID", with: "a"))
+            4 1 send \(query("recorded-id"))
+            """
+        var peer = try ReplayPeer(text) { _, text in text.contains("<after></after>") ? [(0, page("live-id", 2))] : [] }
+        try peer.run()
+        #expect(peer.log.contains { $0.contains("<after>live-id</after>") }, "\(peer.log)")
+    }
+
+    // MARK: The order of different clients
+
+    @Test(arguments: [
+        // In the order of the recording, after the server has handled the first.
+        ("", ["0 left", "0 ping", "1 left"]),
+        // In that of the server, as a third client saw it.
+        ("50 3 recv R\n60 3 recv J\n", ["1 left", "1 ping", "0 left"]),
+        ("50 3 recv J\n60 3 recv R\n", ["0 left", "0 ping", "1 left"]),
+        // The first has seen itself leave before the second leaves.
+        ("35 1 recv J\n", ["0 left", "1 left"]),
+    ])
+    func `clients leave a room in the order in which the server saw it`(_ lines: String, _ order: [String]) throws {
+        func left(_ nick: String) -> String {
+            "<presence from='hall@c.capulet.example/\(nick)' type='unavailable'><x xmlns='http://jabber.org/protocol/muc#user'/></presence>"
+        }
+        let text = """
+            1 1 ready juliet@capulet.example/a
+            1 2 ready romeo@capulet.example/b
+            1 3 ready nurse@capulet.example/c
+            30 1 send <presence to='hall@c.capulet.example/J' type='unavailable'/>
+            40 2 send <presence to='hall@c.capulet.example/R' type='unavailable'/>
+            \(lines.replacing("recv J", with: "recv \(left("J"))").replacing("recv R", with: "recv \(left("R"))"))
+            90 1 send <iq type='get' id='e1'/>
+            91 1 recv <iq type='result' id='e1'/>
+            92 2 send <iq type='get' id='e2'/>
+            93 2 recv <iq type='result' id='e2'/>
+            94 3 send <iq type='get' id='e3'/>
+            95 3 recv <iq type='result' id='e3'/>
+            """
+        let accounts = ["juliet", "romeo", "nurse"].map { ("\($0)@capulet.example", "\($0)@live.example") }
+        var peer = try ReplayPeer(text, accounts) { client, text in
+            guard text.contains("unavailable") else { return [(client, "<iq type='result' id='ID'/>")] }
+            let nick = text.contains("/J'") ? "J" : "R"
+            return (0...2).map { ($0, left(nick).replacing("capulet", with: "live")) }
+        }
+        try peer.run()
+        let steps = peer.log.compactMap { line in
+            line.contains("unavailable")
+                ? "\(line.prefix(1)) left" : line.contains("<ping") ? "\(line.prefix(1)) ping" : nil
+        }
+        #expect(steps == order, "\(peer.log)")
+    }
+}
