@@ -305,6 +305,9 @@ public struct ReplayScript: Sendable {
             switch step {
             case .send(_, let item) where items[item].payloadNamespace == .pubsub && items[item].type == "set":
                 if let node = node(items[item], "publish"), first[node] == nil { first[node] = index }
+            case .send(_, let item) where items[item].payloadNamespace == .vCard && items[item].type == "set":
+                // A server may publish the avatar of a card (XEP-0398 §2).
+                for node in ["urn:xmpp:avatar:metadata", "urn:xmpp:avatar:data"] { first[node] = first[node] ?? index }
             case .expect(_, let item) where items[item].payloadNamespace == .pubsubEvent:
                 if let node = node(items[item], "items"), first[node] == nil { hasEvent.insert(node) }
             default: break

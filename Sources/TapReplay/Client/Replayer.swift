@@ -382,7 +382,10 @@ public struct Replayer {
         let option = players[client].options.option(live, script.roles(bindings))
         let published = script.publication(of: live)
         guard published.map({ $0.step >= cursor }) != true else {
-            add(Divergence(.state, .unexpected, live: shown(stanza, client), message: ReplayScript.earlierEvent), client)
+            add(
+                Divergence(.state, .unexpected, live: shown(stanza, client), message: ReplayScript.earlierEvent),
+                client
+            )
             return
         }
         switch players[client].expectations.receive(stanza, stanza.lane, &context) {

@@ -182,7 +182,8 @@ private struct UnconfirmedStanzas {
     /// Returns the other clients with a stanza whose order with the end of this client matters.
     func clients(beforeEndOf client: Int) -> [Int] {
         let account = accounts[client]
-        return stanzas.filter { $0.key != client && $0.value.contains { !$0.isQuery && $0.reaches(account) } }.keys.sorted()
+        return stanzas.filter { $0.key != client && $0.value.contains { !$0.isQuery && $0.reaches(account) } }.keys
+            .sorted()
     }
 
     /// Returns whether both stanzas have a recipient in common, or change what the sender of the other one receives.

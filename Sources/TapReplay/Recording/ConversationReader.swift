@@ -18,6 +18,13 @@ public struct ConversationReader {
         /// Number of items after login without content.
         var lacking = 0
         var isTorn = false
+        /// The number of the last record.
+        var last: UInt64 = 0
+        /// The records of answers for which no request was sent before, by their ids.
+        var unasked: [String: UInt64] = [:]
+        var requests: Set<String> = []
+        /// The first record in the wrong place.
+        var disorder: RecordedConversation.Fault?
         /// The namespace declarations of the stream headers.
         var roots: [Direction: [UInt8]] = [:]
         /// Contacts that the client changed before it received the roster.
@@ -82,6 +89,8 @@ public struct ConversationReader {
 extension ConversationReader.Reading {
     fileprivate mutating func take(_ line: RecordLine, _ parser: StanzaParser, _ names: inout SharedTexts) {
         let record = line.record
+        if record.sequence < last, disorder == nil { disorder = .disordered(record: record.sequence, after: last) }
+        last = record.sequence
         if conversation.ending == .open { conversation.ended = (record.monotonic, record.sequence) }
         switch record.code {
         case Record.Code.sessionReady:
@@ -112,8 +121,21 @@ extension ConversationReader.Reading {
             }
             if item.kind == .end { closed = closed ?? direction }
             conversation.items.append(item)
+            noteOrder(item)
             noteRoster(item, parser)
         default: break
+        }
+    }
+
+    /// Checks that requests come before their answers (RFC 6120 §8.2.3).
+    private mutating func noteOrder(_ item: RecordedItem) {
+        guard disorder == nil, item.kind == .iq, item.origin == .peer, let id = item.id else { return }
+        if item.isAnswer, item.direction == .recv, !requests.contains(id) {
+            unasked[id] = item.sequence
+        } else if !item.isAnswer, item.direction == .send {
+            requests.insert(id)
+            guard let answer = unasked[id] else { return }
+            disorder = .answeredEarly(answer: answer, request: item.sequence)
         }
     }
 
@@ -195,6 +217,7 @@ extension ConversationReader.Reading {
             conversation.faults.append(isEncrypted ? .encrypted : .withoutLogin)
         }
         if lacking > 0 { conversation.faults.append(.lacksItems(lacking)) }
+        if let disorder { conversation.faults.insert(disorder, at: 0) }
         if isTorn || isWindowed && conversation.ending == .open { conversation.faults.append(.torn) }
         return conversation
     }

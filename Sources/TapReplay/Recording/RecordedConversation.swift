@@ -27,6 +27,10 @@ public struct RecordedConversation: Sendable {
         case lacksItems(Int)
         /// Records were dropped, or lines of the file are missing or damaged.
         case torn
+        /// A record comes after one with a higher number.
+        case disordered(record: UInt64, after: UInt64)
+        /// An answer comes before the request that it answers. Both are given by their record numbers.
+        case answeredEarly(answer: UInt64, request: UInt64)
     }
 
     /// A contact of the recorded roster.

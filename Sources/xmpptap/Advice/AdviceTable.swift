@@ -167,7 +167,11 @@ extension AdviceTable {
     static let recordWhole =
         "record a whole session with 'xmpptap proxy --upstream HOST:PORT --tls intercept --capture FILE.xtap'"
 
-    /// The same, for one that `record-test` has made.
+    /// For a recording whose records are not in their order.
+    static let recordedOrder =
+        "name the files in the order in which they were written, and leave their records in that order"
+
+    /// The same as ``recordWhole``, for one that `record-test` has made.
     static func recordAgain(_ capture: String) -> String {
         let file = AuthorityFolder.word(capture)
         return "see why with 'xmpptap explain \(file)', remove \(file), and record again"
@@ -187,7 +191,14 @@ extension AdviceTable {
     ///
     /// - Parameter prepares: Whether rosters were restored before each replay.
     static func unlearned(_ dependences: [RecordingDependence], prepares: Bool) -> [String] {
-        let lines = dependences.compactMap { dependence -> String? in
+        let lines = restoring(dependences, prepares: prepares)
+        guard lines.isEmpty else { return lines }
+        return ["the differences are not noise: the server's data may have changed; restore them before each replay"]
+    }
+
+    /// For a recording that depends on data of the server, one line for each kind.
+    static func restoring(_ dependences: [RecordingDependence], prepares: Bool) -> [String] {
+        dependences.compactMap { dependence in
             switch dependence {
             case .storedMessages(let account, let count):
                 "\(account) received \(count) \(count == 1 ? "message" : "messages") that the server had stored before: log "
@@ -198,8 +209,6 @@ extension AdviceTable {
                 "\(account) stores data in \(namespace): remove them at the end of the session, or use a fresh server"
             }
         }
-        guard lines.isEmpty else { return lines }
-        return ["the differences are not noise: the server's data may have changed; restore them before each replay"]
     }
 
     /// For a replay that could not send what was redacted.

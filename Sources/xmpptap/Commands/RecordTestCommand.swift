@@ -97,6 +97,9 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
                 for line in AdviceTable.unlearned(result.dependences, prepares: prepare) { Console.complain(line) }
                 throw Failure.reported(.checkFailed)
             }
+            // It passes, but with differences in the server's data, for some of which each replay waits.
+            guard result.report.cases.flatMap(\.divergences).contains(where: { $0.isOf([.state]) }) else { continue }
+            for line in AdviceTable.restoring(result.dependences, prepares: prepare) { Console.complain(line) }
         }
     }
 

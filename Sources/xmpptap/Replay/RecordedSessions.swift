@@ -38,7 +38,8 @@ enum RecordedSessions {
         }
         for session in sessions {
             guard let fault = session.faults.first else { continue }
-            throw .file("\(name): session \(session.number) cannot be replayed: \(words(fault)); \(advice)")
+            let help = isOrder(fault) ? AdviceTable.recordedOrder : advice
+            throw .file("\(name): session \(session.number) cannot be replayed: \(words(fault)); \(help)")
         }
         if !wanted.isEmpty {
             // The selected sessions are missing; that was reported already.
@@ -60,6 +61,15 @@ enum RecordedSessions {
         case .encrypted: "it is encrypted"
         case .lacksItems(let count): "\(count) of its stanzas were recorded without content"
         case .torn: "records of it are missing"
+        case .disordered(let record, let after): "record \(record) comes after record \(after)"
+        case .answeredEarly(let answer, let request): "record \(answer) answers record \(request), which comes later"
+        }
+    }
+
+    private static func isOrder(_ fault: RecordedConversation.Fault) -> Bool {
+        switch fault {
+        case .disordered, .answeredEarly: true
+        case .withoutLogin, .encrypted, .lacksItems, .torn: false
         }
     }
 }

@@ -50,7 +50,7 @@ import Testing
         // Implied addresses.
         ("<iq type='result' to='me@x/r1'/>", "<iq type='result' from='me@x' to='me@x/r1' xml:lang='en'/>"),
         ("<presence from='me@x/r1' to='me@x/r1'/>", "<presence from='me@x/r1'/>"),
-        // What a server may leave out or add.
+        // Elements and attributes that a server may leave out.
         ("<message><body>a</body></message>", "<message xml:lang='en'><body>a</body></message>"),
         (
             "<message type='groupchat' from='room@x'><subject/></message>",

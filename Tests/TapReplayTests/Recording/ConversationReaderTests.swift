@@ -1,5 +1,6 @@
 import TapRecord
 import TapReplay
+import TapTestKit
 import Testing
 import XMPPCore
 
@@ -40,5 +41,22 @@ import XMPPCore
         recording.lose()
         #expect(recording.conversations.map(\.faults) == [[.withoutLogin, .torn], [.torn]])
         #expect(recording.conversations.map(\.ending) == [.open, .open])
+    }
+
+    @Test func `records in another order than they were written are a fault`() throws {
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 recv <iq id='a' type='result'/>
+            3 1 send <iq id='b' type='get'><ping xmlns='urn:xmpp:ping'/></iq>
+            4 1 recv <iq id='b' type='result'/>
+            5 1 send <iq id='a' type='get'><ping xmlns='urn:xmpp:ping'/></iq>
+            """
+        #expect(try RecordedText(text).conversations.map(\.faults) == [[.answeredEarly(answer: 2, request: 5)]])
+        var reader = ConversationReader()
+        reader.note(.test())
+        for record in RecordedLog(text).records.reversed() {
+            reader.take(try RecordLine(json: Array(record.utf8).span.bytes))
+        }
+        #expect(reader.conversations().map(\.faults) == [[.disordered(record: 4, after: 5)]])
     }
 }
