@@ -189,10 +189,23 @@ private struct SubjectReader {
             let gone = missing(named: "item", "jid")
             guard gone.isEmpty else { return "\(sender) no longer lists \(Self.listed(gone))" }
         }
-        let places = differences.map(\.path)
-        guard let first = places.first else { return "\(described(form)) from \(sender) differs" }
-        let others = places.count > 1 ? " and \(places.count - 1) more" : ""
-        return "\(sender): \(NoiseLearner.withoutNumbers(first)) differs\(others)"
+        guard let first = differences.first else { return "\(described(form)) from \(sender) differs" }
+        let others = differences.count > 1 ? " and \(differences.count - 1) more" : ""
+        let side = first.recorded == nil ? stanzas.live : stanzas.recorded
+        let field = side.flatMap { Self.field(at: first.path, in: $0.element, PlacePath($0.element)) }
+        let place = field.map { "the field \($0)" } ?? NoiseLearner.withoutNumbers(first.path)
+        return "\(sender): \(place) differs\(others)"
+    }
+
+    /// Returns the variable of the field of a data form (XEP-0004) that a path leads to or into; nil if it leads to none.
+    private static func field(at path: String, in element: Element, _ place: PlacePath) -> String? {
+        if element.matches("field", .dataForms) { return element.attribute("var") }
+        for (child, number) in element.numberedChildren {
+            let childPlace = place.child(child, number: number)
+            guard path == childPlace.text || path.hasPrefix(childPlace.text + "/") else { continue }
+            return field(at: path, in: child, childPlace)
+        }
+        return nil
     }
 
     /// At most three values, sorted.

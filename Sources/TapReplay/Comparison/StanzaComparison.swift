@@ -383,25 +383,19 @@ public struct StanzaComparison {
         _ rules: NoiseRules,
         _ digester: inout StanzaDigester
     ) -> [Child] {
-        var counts: [[String]: Int] = [:]
         var children: [Child] = []
-        let all = element.children
-        let names = all.map { [$0.name, $0.namespaceURI] }
-        var totals: [[String]: Int] = [:]
-        for name in names { totals[name, default: 0] += 1 }
         let isSet = [Namespace.discoInfo, .discoItems].contains(element.namespace)
-        for (child, name) in zip(all, names) {
+        for (child, number) in element.numberedChildren {
             let shape = digester.digest(child, in: path).shape
-            counts[name, default: 0] += 1
             guard shape != 0 else { continue }
-            let key = name + Self.identity(of: child)
+            let (name, identity) = ([child.name, child.namespaceURI], Self.identity(of: child))
             children.append(
                 Child(
                     element: child,
                     shape: shape,
-                    number: totals[name] == 1 ? nil : counts[name],
-                    key: key,
-                    isOfSet: isSet && key.count > name.count,
+                    number: number,
+                    key: name + identity,
+                    isOfSet: isSet && !identity.isEmpty,
                     optional: rules.optional(child, in: path)
                 )
             )
@@ -441,6 +435,17 @@ extension NoiseRules.Action {
 extension Element {
     /// The name with its namespace, as in a ``Locator``.
     fileprivate var written: String { isContent ? name : "{\(namespaceURI)}\(name)" }
+
+    /// The child elements with their numbers, from 1, among siblings of the same name; nil for those without siblings.
+    var numberedChildren: [(Element, number: Int?)] {
+        var (counts, totals): ([[String]: Int], [[String]: Int]) = ([:], [:])
+        let all = children.map { ($0, [$0.name, $0.namespaceURI]) }
+        for (_, name) in all { totals[name, default: 0] += 1 }
+        return all.map { child, name in
+            counts[name, default: 0] += 1
+            return (child, totals[name] == 1 ? nil : counts[name])
+        }
+    }
 
     /// Whether the element has no content.
     fileprivate var isEmpty: Bool { firstChild == nil && textSize == 0 }

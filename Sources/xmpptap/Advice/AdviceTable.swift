@@ -167,7 +167,7 @@ extension AdviceTable {
     static let recordWhole =
         "record a whole session with 'xmpptap proxy --upstream HOST:PORT --tls intercept --capture FILE.xtap'"
 
-    /// For a recording whose records are not in their order.
+    /// The advice on records that are not in their order.
     static let recordedOrder =
         "name the files in the order in which they were written, and leave their records in that order"
 

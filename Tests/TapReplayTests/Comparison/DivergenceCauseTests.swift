@@ -96,6 +96,30 @@ import XMPPCore
         #expect(found.first?.followed.count == 1)
     }
 
+    @Test func `a field of a form is named by its variable, in the stanza that has it`() throws {
+        func form(_ fields: [(String, String)]) throws -> StanzaForm {
+            let fields = fields.map { "<field var='\($0)'><value>\($1)</value></field>" }.joined()
+            let query =
+                "<query xmlns='http://jabber.org/protocol/muc#owner'><x xmlns='jabber:x:data'>\(fields)</x></query>"
+            return try #require(try self.form("<iq type='result' from='v@muc.localhost'>\(query)</iq>"))
+        }
+        func title(_ recorded: StanzaForm, _ live: StanzaForm) -> String {
+            var bindings = ValueBindings()
+            let differences = StanzaComparison.compare(
+                recorded: recorded,
+                live: live,
+                bindings: &bindings,
+                rules: NoiseRules()
+            )
+            let stanzas = DivergenceSubject.Stanzas(recorded: recorded, live: live)
+            return DivergenceSubject(.changed, stanzas, differences).title
+        }
+        let (open, closed) = (try form([("a", "1"), ("open", "1")]), try form([("open", "0"), ("a", "1")]))
+        #expect(title(open, closed) == "v@muc.localhost: the field open differs")
+        let long = try form([("b", "1"), ("a", "1"), ("open", "1")])
+        #expect(title(open, long) == "v@muc.localhost: the field b differs")
+    }
+
     @Test func `a refused request to the server explains nothing about other requests`() throws {
         let version = "<query xmlns='jabber:iq:version'/>"
         let refused = try divergence(
