@@ -20,33 +20,6 @@ let nioHTTP = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 
-/// The pages of the manual, in Sources/xmpptap/Manual.
-let manual = [
-    "captures",
-    "changelog",
-    "changes",
-    "clients",
-    "compare",
-    "concepts",
-    "control",
-    "conversation",
-    "faq",
-    "files",
-    "injection",
-    "install",
-    "limits",
-    "logins",
-    "logs",
-    "packets",
-    "performance",
-    "regression",
-    "secrets",
-    "start",
-    "tls",
-    "trust",
-    "upstream",
-]
-
 let package = Package(
     name: "xmpptap",
     products: [
@@ -69,6 +42,9 @@ let package = Package(
         .systemLibrary(name: "CPcap", pkgConfig: "libpcap", providers: [.apt(["libpcap-dev"])]),
         .systemLibrary(name: "CResolv"),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+
+        // The manual and the description of the HTTP interface.
+        .target(name: "CAssets"),
 
         // The core: no socket, no clock, no file, no thread, no Foundation.
         .target(
@@ -104,23 +80,16 @@ let package = Package(
         .target(
             name: "TapControl",
             dependencies: [
-                "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "XMPPCore", nioCore, nioPosix, logging, lifecycle,
+                "CAssets", "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "XMPPCore", nioCore, nioPosix, logging,
+                lifecycle,
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
             ],
-            resources: [.embedInCode("openapi.json")],
+            exclude: ["openapi.json"],
             swiftSettings: settings
         ),
 
-        // A target of its own, so that its pages are compiled only where one of them has changed.
-        .target(
-            name: "TapManual",
-            dependencies: ["TapRecord"],
-            path: "Sources/xmpptap/Manual",
-            exclude: ["explain.svg", "terminal.svg"],
-            resources: manual.map { .embedInCode("\($0).md") },
-            swiftSettings: settings
-        ),
+        .target(name: "TapManual", dependencies: ["CAssets", "TapRecord"], swiftSettings: settings),
 
         // Wiring only.
         .executableTarget(
@@ -195,7 +164,7 @@ let package = Package(
         .testTarget(
             name: "TapControlTests",
             dependencies: [
-                "TapControl", "TapCore", "TapNetwork", "TapRecord", "TapTestKit", nioCore, nioPosix, logging,
+                "CAssets", "TapControl", "TapCore", "TapNetwork", "TapRecord", "TapTestKit", nioCore, nioPosix, logging,
             ],
             swiftSettings: settings
         ),
@@ -216,7 +185,8 @@ let package = Package(
             swiftSettings: settings
         ),
     ],
-    swiftLanguageModes: [.v6]
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c2x
 )
 
 // Without it there are all: CI builds in release only those with tests that are too slow in debug.

@@ -1,3 +1,4 @@
+internal import CAssets
 internal import Hummingbird
 internal import NIOCore
 internal import TapCore
@@ -36,10 +37,13 @@ extension Route {
 
     /// The OpenAPI description of the routes.
     private static let document = Route(method: .get, path: "/openapi.json") { _ in
-        Response(
+        let file = casset_named("openapi.json")
+        return Response(
             status: .ok,
             headers: [.contentType: "application/json"],
-            body: ResponseBody(byteBuffer: ByteBuffer(bytes: PackageResources.openapi_json))
+            body: ResponseBody(
+                byteBuffer: ByteBuffer(bytes: UnsafeBufferPointer(start: file.bytes, count: file.size))
+            )
         )
     }
 

@@ -1,3 +1,4 @@
+import CAssets
 import Foundation
 import Logging
 import TapCore
@@ -37,7 +38,9 @@ struct OpenAPITests {
     private static let routes = Route.all(context, EventStreams(context.dispatcher), Metrics(context))
 
     private func document() throws -> Object {
-        try #require(try JSONSerialization.jsonObject(with: Data(PackageResources.openapi_json)) as? Object)
+        let file = casset_named("openapi.json")
+        let data = Data(UnsafeBufferPointer(start: file.bytes, count: file.size))
+        return try #require(try JSONSerialization.jsonObject(with: data) as? Object)
     }
 
     private func paths() throws -> Object {
