@@ -470,9 +470,6 @@ extension Dictionary where Value == Int {
 }
 
 extension RecordedItem {
-    /// Whether it answers a request.
-    var isAnswer: Bool { kind == .iq && (type == "result" || type == "error") }
-
     /// Returns the item with the given values for its placeholders; nil if the item did not reach the server or a value
     /// is missing.
     fileprivate func bytesToSend(_ options: ReplayOptions) -> [UInt8]? {

@@ -47,6 +47,9 @@ public struct RecordedItem: Sendable {
     /// The placeholders of redacted values, such as `[redacted:token#3]`, without duplicates.
     public internal(set) var placeholders: [String]
 
+    /// Whether it answers a request.
+    var isAnswer: Bool { kind == .iq && (type == "result" || type == "error") }
+
     /// Returns the item as the server knows it: client items as delivered, server items as sent.
     ///
     /// - Parameter withoutEdits: Return client items without the edits of the proxy.
