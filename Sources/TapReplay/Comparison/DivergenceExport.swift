@@ -130,11 +130,11 @@ extension DivergenceReport {
         json.closeArray()
         if let item = divergence.recorded {
             json.field("recorded")
-            write(item, to: &json)
+            write(item, divergence.recordedMarks, to: &json)
         }
         if let item = divergence.live {
             json.field("live")
-            write(item, to: &json)
+            write(item, divergence.liveMarks, to: &json)
         }
         if !divergence.followed.isEmpty {
             json.field("followed")
@@ -145,7 +145,7 @@ extension DivergenceReport {
         json.closeObject()
     }
 
-    private static func write(_ item: Divergence.Item, to json: inout LineBuffer) {
+    private static func write(_ item: Divergence.Item, _ marks: DifferenceMarks, to json: inout LineBuffer) {
         json.openObject()
         if item.session > 0 || item.sequence > 0 {
             json.field("session", item.session)
@@ -154,6 +154,17 @@ extension DivergenceReport {
         }
         if let direction = item.direction { json.field("direction", literal: direction.name) }
         json.field("xml", item.text)
+        if !marks.ranges.isEmpty {
+            json.field("marks")
+            json.openArray()
+            for range in marks.ranges {
+                json.openObject()
+                json.field("start", range.lowerBound)
+                json.field("end", range.upperBound)
+                json.closeObject()
+            }
+            json.closeArray()
+        }
         json.closeObject()
     }
 

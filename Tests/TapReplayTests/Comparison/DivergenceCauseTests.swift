@@ -163,7 +163,17 @@ import XMPPCore
         #expect(lines.last == "3 sessions, 0 items compared: 3 changed; 1 cause")
         #expect(lines.contains { $0.contains("changed (behaviour) RECV, 3 times in one and 2 more") })
         #expect(report.junit().contains("tests=\"1\" failures=\"1\""))
-        #expect(report.json().contains("\"causes\":[{\"title\":"))
+        let json = report.json()
+        #expect(json.contains("\"causes\":[{\"title\":"))
+        // The value of the second attribute, and the text of the body.
+        func marks(of value: String, before end: String) throws -> Range<Int> {
+            let place = try #require(xml.firstRange(of: value + end)).lowerBound
+            let start = xml[..<place].utf8.count
+            return start..<start + value.utf8.count
+        }
+        let marks = [try marks(of: "2", before: "'"), try marks(of: "one", before: "</body>")]
+        let text = marks.map { "{\"start\":\($0.lowerBound),\"end\":\($0.upperBound)}" }.joined(separator: ",")
+        #expect(json.contains("\"marks\":[\(text)]"), "\(json)")
     }
 
     @Test func `optional differences are notes, and fail nothing`() throws {
