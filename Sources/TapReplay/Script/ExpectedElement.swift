@@ -48,6 +48,14 @@ public struct ExpectedElement: Sendable, Hashable {
         return difference(element, &values) == nil
     }
 
+    /// Accepts any value of an attribute of the stanza, and captures it under a name.
+    mutating func capture(_ attribute: String, as name: String) {
+        for index in attributes.indices where attributes[index].name == attribute && attributes[index].namespace.isEmpty
+        {
+            attributes[index].value = .capture(name)
+        }
+    }
+
     /// Returns a stanza with the literal attributes of this one and of its descendants, without text; nil if it is not XML.
     func outline(_ values: ScriptValues) -> Element? {
         var xml = XMLWriter()

@@ -106,7 +106,7 @@ public struct ScriptPlay: Sendable {
     private let hasOptionalRequests: Bool
     /// Finds stanzas with stored data; nil without ``optionalStoredData``.
     private var stored: StoredStanzas?
-    /// The ids of requests that the server did not send.
+    /// The requests that the server did not send, by the names under which their ids are captured.
     private var omittedRequests: Set<String> = []
     private let redactor = ReportRedactor()
     private let rules = NoiseRules()
@@ -296,8 +296,7 @@ public struct ScriptPlay: Sendable {
         case (.disconnects, .leaving): return .waits(settings.wait)
         case (.disconnects, _): return .done
         case (.sends(let text), .bound):
-            let bytes = text.bytes(values, isXML: true)
-            guard omittedRequests.isEmpty || !isAnswer(bytes) else { return .done }
+            guard let bytes = withLiveID(text.bytes(values, isXML: true), who) else { return .done }
             if stored != nil { follow(bytes, of: who) }
             commands.append(.send(who, bytes))
             unsettled.insert(who)
@@ -306,13 +305,18 @@ public struct ScriptPlay: Sendable {
         case (.sends, .closed(let reason?)): return .failed("the connection ended: \(reason)")
         // Scripts may send stanzas, such as unavailable presence, after `disconnects`.
         case (.sends, _): return .done
-        case (.receives(let expected), let connection):
+        case (.receives(var expected), let connection):
+            let request = hasOptionalRequests ? optionalRequest(expected).map { Self.request($0, who) } : nil
+            if let request {
+                // The id differs in each run; the answer gets the live one.
+                expected.capture("id", as: request)
+                omittedRequests.remove(request)
+            }
             if take(expected, who) { return .done }
             let first = received[who].first
             let isAside = setAside[who].contains { expected.matches($0.element, values) }
-            let optionalID = hasOptionalRequests ? optionalRequest(expected) : nil
             let isStored = isStored(expected, who)
-            if first != nil || isAside || isStored || optionalID != nil {
+            if first != nil || isAside || isStored || request != nil {
                 // The awaited stanza has arrived when every client has the answer to a later ping.
                 guard checkedPosition == position else {
                     checkedPosition = position
@@ -320,8 +324,8 @@ public struct ScriptPlay: Sendable {
                     return settle(Set(bound)) ? progress(step, at: now) : .waits(settings.wait)
                 }
                 if takeSetAside(expected, who) { return .done }
-                if let optionalID {
-                    omittedRequests.insert(optionalID)
+                if let request {
+                    omittedRequests.insert(request)
                     return .done
                 }
                 if isStored { return .done }
@@ -412,12 +416,22 @@ public struct ScriptPlay: Sendable {
         return outline.attribute("id")
     }
 
-    /// Returns whether a stanza answers a request that the server did not send.
-    private func isAnswer(_ bytes: [UInt8]) -> Bool {
-        guard let stanza = try? StanzaParser().parse(bytes.span, root: StanzaForm.clientDeclarations),
-            stanza.attribute("type") == "result" || stanza.attribute("type") == "error"
-        else { return false }
-        return stanza.attribute("id").map(omittedRequests.contains) == true
+    /// Returns the name under which the id of a request to a character is captured.
+    private static func request(_ id: String, _ character: Int) -> String { "\(character) \(id)" }
+
+    /// Returns stanzas that a client sends, with the live id if they are an answer to an optional request; nil if the server
+    /// did not send that request.
+    private func withLiveID(_ bytes: [UInt8], _ character: Int) -> [UInt8]? {
+        guard hasOptionalRequests,
+            let stanza = try? StanzaParser().parse(bytes.span, root: StanzaForm.clientDeclarations),
+            stanza.attribute("type") == "result" || stanza.attribute("type") == "error", let id = stanza.attribute("id")
+        else { return bytes }
+        let request = Self.request(id, character)
+        guard !omittedRequests.contains(request) else { return nil }
+        guard let live = values.captures[request], live != id else { return bytes }
+        return XMLWriter.bytes {
+            $0.element(stanza, inheriting: Namespace.client.uri.description, setting: ["id": live])
+        }
     }
 
     /// Returns whether a stanza has data that the server had stored before.

@@ -109,7 +109,7 @@ public struct ScriptWriter {
                 guard item.origin == .peer, let element = item.stanza(parser) else { continue }
                 if item.direction == .recv {
                     if omitted.isAnswer(element) { continue }
-                    guard !serverValues.isEffect(element, at: .init(conversation, item)) else {
+                    guard item.isAnswer || !serverValues.isEffect(element, at: .init(conversation, item)) else {
                         omit("a stanza that follows from a request which is not in the script")
                         continue
                     }

@@ -21,11 +21,11 @@ struct ServerValues {
     private let rules: NoiseRules
     /// The full JIDs of the clients.
     private let clients: Set<String>
-    /// Where a client first received each value.
+    /// The place of the first stanza in which a client received each value.
     private var values: [String: Place] = [:]
     /// Ids of archived messages of any length, which are recognised only at the places of such ids.
     private var archiveIDs: Set<String> = []
-    /// Where a client first sent each value that is part of a request to change data.
+    /// The place of the first unsendable request to change data that contains each value.
     private var changes: [String: Place] = [:]
 
     /// Collects the values of conversations. A value that a client sent before a server did is not the server's.

@@ -258,6 +258,20 @@ import XMPPCore
         #expect(tagged.outcome == .passed)
     }
 
+    @Test func `the answer to an optional request has the id of the live request`() throws {
+        func query(_ id: String) -> String {
+            "<iq type='get' id='\(id)'><query xmlns='http://jabber.org/protocol/disco#info'/></iq>"
+        }
+        let lines = "Romeo receives:\n\t\(query("a"))\nRomeo sends:\n\t<iq type='result' id='a'/>\n"
+        let text = "# x\n## server-requests: optional\n[Client] Romeo\n\tjid: a@b\n-----\nRomeo connects\n\(lines)"
+        var play = ScriptPlay(try Script(Array(text.utf8), file: "x.scs"))
+        play.start(at: 0)
+        play.bound(0, to: "a@b/c", at: 0)
+        try receive(query("b"), &play, for: 0)
+        #expect(try commands(&play).filter { $0 != "0 ping" } == ["0 <iq type='result' id='b'/>"])
+        #expect(play.outcome == .passed)
+    }
+
     @Test func `stanzas after a client has sent must match the script`() throws {
         var play = try playOfTwo("Romeo sends:\n\t<presence/>\nRomeo receives:\n\t<presence/>\n")
         _ = try commands(&play)
