@@ -48,6 +48,7 @@ enum Documentation {
         case profanityLog = "$ xmpptap explain profanity.log"
         case probe = "$ xmpptap probe juliet@localhost"
         case replay = "$ xmpptap replay talk.xtap"
+        case scriptExport = "$ xmpptap convert archive.xtap"
         case diff = "$ xmpptap diff yesterday.xtap"
         case changed = "$ xmpptap proxy --upstream localhost:5322 --rules filters/block"
         case refused = "$ xmpptap proxy --upstream localhost:5322 --rules filters/refuse"

@@ -42,6 +42,45 @@ import Testing
         try await fresh.stop()
     }
 
+    @Test func `a script of a client that pages through its archive passes on a server in use`() async throws {
+        let folder = try TemporaryFolder()
+        let server = try await ProsodyServer()
+        let tap = try await Tap(upstream: server.port)
+        let juliet = try ScriptedClient(
+            .slixmpp,
+            as: .juliet,
+            port: tap.port,
+            .init(ping: true, receive: 2),
+            options: ["--archive"]
+        )
+        try await juliet.event("ready")
+        let lines = [(to: Account.juliet, body: "But, soft!"), (to: Account.juliet, body: "what light")]
+        try await ScriptedClient(.slixmpp, as: .romeo, port: tap.port, .init(ping: true, send: lines)).finish()
+        try await juliet.finish()
+        try await tap.stop()
+        try await server.stop()
+
+        let script = folder.path(of: "archive.scs")
+        let converted = try await XMPPTapBinary.run(["convert", tap.capture, script])
+        #expect(converted.ending == .exited(0))
+        try Documentation.check(.scriptExport, converted.error.split(separator: "\n").map(String.init))
+        #expect(Tap.read(script).contains("## stored-data: optional") && Tap.read(script).contains("<result"))
+
+        let fresh = try await ProsodyServer()
+        let arguments = ["--to", "127.0.0.1:\(fresh.port)", "--accounts", try Self.accounts(in: folder)]
+        for run in 1...3 {
+            let replayed = try await XMPPTapBinary.run(["replay", script] + arguments)
+            #expect(replayed.ending == .exited(0), "run \(run): \(replayed.output)\(replayed.error)")
+            // The next run gets messages of this one.
+            if run == 1 {
+                let absent = [(to: Account.juliet, body: "Lady, by yonder blessed moon I vow")]
+                try await ScriptedClient(.slixmpp, as: .romeo, port: fresh.port, .init(ping: true, send: absent))
+                    .finish()
+            }
+        }
+        try await fresh.stop()
+    }
+
     @Test func `scripts of a folder are run, those that fail are named`() async throws {
         let folder = try TemporaryFolder()
         let server = try await ProsodyServer()

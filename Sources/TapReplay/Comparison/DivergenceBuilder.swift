@@ -155,19 +155,8 @@ extension Divergence {
         case .late, .slower: divergenceClass = .timing
         case .reordered: divergenceClass = form?.kind == .message ? .behaviour : .timing
         case .missing, .unexpected, .changed, .collision, .session, .unsent:
-            let isState = form.map { Self.tellsStoredData($0) || code == .unexpected && $0.isDelayed } == true
+            let isState = form.map { $0.hasStoredData || code == .unexpected && $0.isDelayed } == true
             divergenceClass = isState && code != .session ? .state : .behaviour
-        }
-    }
-
-    /// Returns whether an item carries stored data: a roster, a card, an archived message, a list of items.
-    private static func tellsStoredData(_ form: StanzaForm) -> Bool {
-        guard let payload = form.payload else { return false }
-        switch payload.namespace {
-        case .roster, .vCard, .vCard4, .privateStorage, .blocking, .privacy: return form.type == "result"
-        case .pubsub: return form.type == "result" && payload.child("items", .pubsub) != nil
-        case .archive, .archive1, .archive0: return form.kind == .message || form.type == "result"
-        default: return false
         }
     }
 }

@@ -56,6 +56,16 @@ public struct StanzaForm: Sendable {
     /// Whether a server delivers the item with delay (XEP-0203). If nothing like it was expected, it dates from before
     /// the recording or the replay.
     var isDelayed: Bool { element.child("delay", .delay) != nil }
+    /// Whether the item carries data that the server stores: a roster, a card, an archived message, a list of items.
+    var hasStoredData: Bool {
+        guard let payload else { return false }
+        switch payload.namespace {
+        case .roster, .vCard, .vCard4, .privateStorage, .blocking, .privacy: return type == "result"
+        case .pubsub: return type == "result" && payload.child("items", .pubsub) != nil
+        case .archive, .archive1, .archive0: return kind == .message || type == "result"
+        default: return false
+        }
+    }
 }
 
 extension StanzaForm: Hashable {

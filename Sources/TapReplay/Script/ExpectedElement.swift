@@ -48,20 +48,30 @@ public struct ExpectedElement: Sendable, Hashable {
         return difference(element, &values) == nil
     }
 
-    /// A stanza with the literal attributes and the children of this one, without deeper contents; nil if it is not XML.
-    var outline: Element? {
-        func literal(_ value: Value) -> String? {
-            guard case .text(let text) = value else { return nil }
-            return String(decoding: text.bytes(ScriptValues(accounts: []), isXML: false), as: UTF8.self)
+    /// Accepts any value of an attribute of the stanza, and captures it under a name.
+    mutating func capture(_ attribute: String, as name: String) {
+        for index in attributes.indices where attributes[index].name == attribute && attributes[index].namespace.isEmpty
+        {
+            attributes[index].value = .capture(name)
         }
+    }
+
+    /// Returns a stanza with the literal attributes of this one and of its descendants, without text; nil if it is not XML.
+    func outline(_ values: ScriptValues) -> Element? {
         var xml = XMLWriter()
-        xml.start(name)
-        for attribute in attributes where attribute.namespace.isEmpty {
-            if let value = literal(attribute.value) { xml.attribute(attribute.name, value) }
-        }
-        for child in children { xml.element(child.name, xmlns: child.namespace) }
-        xml.end()
+        write(to: &xml, parent: Namespace.client.uri.description, values)
         return try? StanzaParser().parse(xml.take().span, root: StanzaForm.clientDeclarations)
+    }
+
+    private func write(to xml: inout XMLWriter, parent: String, _ values: ScriptValues) {
+        xml.start(name)
+        if namespace != parent { xml.attribute("xmlns", namespace) }
+        for attribute in attributes where attribute.namespace.isEmpty {
+            guard case .text(let text) = attribute.value else { continue }
+            xml.attribute(attribute.name, String(decoding: text.bytes(values, isXML: false), as: UTF8.self))
+        }
+        for child in children { child.write(to: &xml, parent: namespace, values) }
+        xml.end()
     }
 
     private func compare(_ element: Element, path: String, _ values: inout ScriptValues) -> ScriptDifference? {

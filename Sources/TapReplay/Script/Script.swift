@@ -104,6 +104,11 @@ extension Script.Tag {
     }
 }
 
+extension Script.Tag: CustomStringConvertible {
+    /// The tag as written in a script.
+    public var description: String { value.map { "\(name): \($0)" } ?? name }
+}
+
 extension Substring {
     /// The text without leading and trailing spaces and tabs.
     var trimmingBlanks: Substring {

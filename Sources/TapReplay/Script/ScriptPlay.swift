@@ -13,8 +13,9 @@ public import XMPPCore
 /// receive one before earlier ones of others (RFC 6120 §10.1), which later steps must receive then. Stanzas that no step
 /// has received when a client sends after another kind of step are set aside, as in scansion they do no harm: a later
 /// step may receive them, in any order, but need not. So are stanzas that a server may send or not. A script with the tag
-/// ``optionalRequests`` may await such a request: if it does not come, the step and the answer to it are left out. Stanzas
-/// left at the end are ignored.
+/// ``optionalRequests`` may await such a request: if it does not come, the step and the answer to it are left out. With the
+/// tag ``optionalStoredData``, so are messages with data that the server had stored before, and answers with stored data
+/// may contain other data. Stanzas left at the end are ignored.
 public struct ScriptPlay: Sendable {
     /// The time limits of steps.
     public struct Settings: Sendable, Hashable {
@@ -94,10 +95,18 @@ public struct ScriptPlay: Sendable {
     /// The tag of scripts whose requests of the server are optional: `## server-requests: optional`.
     public static let optionalRequests = Script.Tag("server-requests: optional")
 
+    /// The tag of scripts that pass whatever data the server has stored before: `## stored-data: optional`.
+    ///
+    /// Messages that may have such data are set aside when they arrive, and a step that awaits one is left out if none comes.
+    /// Of an answer with stored data, only the stanza itself is compared, as in a replay.
+    public static let optionalStoredData = Script.Tag("stored-data: optional")
+
     private let script: Script
     private let settings: Settings
     private let hasOptionalRequests: Bool
-    /// The ids of requests that the server did not send.
+    /// Finds stanzas with stored data; nil without ``optionalStoredData``.
+    private var stored: StoredStanzas?
+    /// The requests that the server did not send, by the names under which their ids are captured.
     private var omittedRequests: Set<String> = []
     private let redactor = ReportRedactor()
     private let rules = NoiseRules()
@@ -142,10 +151,22 @@ public struct ScriptPlay: Sendable {
     ///
     /// - Parameter accounts: The bare JIDs with which the characters log in, in order; nil for those in the script.
     public init(_ script: Script, accounts: [String]? = nil, settings: Settings = Settings()) {
+        let values = ScriptValues(accounts: accounts ?? script.characters.map(\.jid))
+        var script = script
+        if script.has(Self.optionalStoredData) {
+            stored = StoredStanzas()
+            for (index, step) in script.steps.enumerated() {
+                guard case .receives(var expected) = step.action, expected.name == "iq",
+                    expected.outline(values).map({ StanzaForm($0).hasStoredData }) == true
+                else { continue }
+                expected.children = []
+                script.steps[index].action = .receives(expected)
+            }
+        }
         self.script = script
         self.settings = settings
+        self.values = values
         hasOptionalRequests = script.has(Self.optionalRequests)
-        values = ScriptValues(accounts: accounts ?? script.characters.map(\.jid))
         connections = script.characters.map { _ in .closed(nil) }
         received = script.characters.map { _ in [] }
         setAside = script.characters.map { _ in [] }
@@ -184,9 +205,12 @@ public struct ScriptPlay: Sendable {
         } else {
             let roles = OptionalStanzas.Roles(isPlayed: values.resources.contains)
             let option = options[character].option(StanzaForm(element), roles)
-            received[character].append(
-                Received(element: element, bytes: bytes, isOptional: option?.isRepeatable == true)
-            )
+            let item = Received(element: element, bytes: bytes, isOptional: option?.isRepeatable == true)
+            if stored?.mayContain(element) == true {
+                setAside[character].append(item)
+            } else {
+                received[character].append(item)
+            }
         }
         advance(at: now)
     }
@@ -273,8 +297,8 @@ public struct ScriptPlay: Sendable {
         case (.disconnects, .leaving): return .waits(settings.wait)
         case (.disconnects, _): return .done
         case (.sends(let text), .bound):
-            let bytes = text.bytes(values, isXML: true)
-            guard omittedRequests.isEmpty || !isAnswer(bytes) else { return .done }
+            guard let bytes = withLiveID(text.bytes(values, isXML: true), who) else { return .done }
+            if stored != nil { follow(bytes, of: who) }
             commands.append(.send(who, bytes))
             unsettled.insert(who)
             hasSent = true
@@ -282,12 +306,18 @@ public struct ScriptPlay: Sendable {
         case (.sends, .closed(let reason?)): return .failed("the connection ended: \(reason)")
         // Scripts may send stanzas, such as unavailable presence, after `disconnects`.
         case (.sends, _): return .done
-        case (.receives(let expected), let connection):
+        case (.receives(var expected), let connection):
+            let request = hasOptionalRequests ? optionalRequest(expected).map { Self.request($0, who) } : nil
+            if let request {
+                // The id differs in each run; the answer gets the live one.
+                expected.capture("id", as: request)
+                omittedRequests.remove(request)
+            }
             if take(expected, who) { return .done }
             let first = received[who].first
             let isAside = setAside[who].contains { expected.matches($0.element, values) }
-            let optionalID = hasOptionalRequests ? optionalRequest(expected) : nil
-            if first != nil || isAside || optionalID != nil {
+            let isStored = isStored(expected, who)
+            if first != nil || isAside || isStored || request != nil {
                 // The awaited stanza has arrived when every client has the answer to a later ping.
                 guard checkedPosition == position else {
                     checkedPosition = position
@@ -295,10 +325,11 @@ public struct ScriptPlay: Sendable {
                     return settle(Set(bound)) ? progress(step, at: now) : .waits(settings.wait)
                 }
                 if takeSetAside(expected, who) { return .done }
-                if let optionalID {
-                    omittedRequests.insert(optionalID)
+                if let request {
+                    omittedRequests.insert(request)
                     return .done
                 }
+                if isStored { return .done }
             }
             if let first, let difference = expected.difference(first.element, &values) {
                 return .failed("\(difference)", received: first.bytes, difference)
@@ -379,18 +410,55 @@ public struct ScriptPlay: Sendable {
 
     /// Returns the id of an awaited request that the server may send or not; nil for other stanzas.
     private func optionalRequest(_ expected: ExpectedElement) -> String? {
-        guard expected.name == "iq", let outline = expected.outline, rules.occurrences(of: outline).isAnyNumber else {
+        guard expected.name == "iq", let outline = expected.outline(values), rules.occurrences(of: outline).isAnyNumber
+        else {
             return nil
         }
         return outline.attribute("id")
     }
 
-    /// Returns whether a stanza answers a request that the server did not send.
-    private func isAnswer(_ bytes: [UInt8]) -> Bool {
-        guard let stanza = try? StanzaParser().parse(bytes.span, root: StanzaForm.clientDeclarations),
-            stanza.attribute("type") == "result" || stanza.attribute("type") == "error"
-        else { return false }
-        return stanza.attribute("id").map(omittedRequests.contains) == true
+    /// Returns the name under which the id of a request to a character is captured.
+    private static func request(_ id: String, _ character: Int) -> String { "\(character) \(id)" }
+
+    /// Returns stanzas that a client sends, with the live id if they are an answer to an optional request; nil if the server
+    /// did not send that request.
+    private func withLiveID(_ bytes: [UInt8], _ character: Int) -> [UInt8]? {
+        guard hasOptionalRequests,
+            let stanza = try? StanzaParser().parse(bytes.span, root: StanzaForm.clientDeclarations),
+            stanza.attribute("type") == "result" || stanza.attribute("type") == "error", let id = stanza.attribute("id")
+        else { return bytes }
+        let request = Self.request(id, character)
+        guard !omittedRequests.contains(request) else { return nil }
+        guard let live = values.captures[request], live != id else { return bytes }
+        return XMLWriter.bytes {
+            $0.element(stanza, inheriting: Namespace.client.uri.description, setting: ["id": live])
+        }
+    }
+
+    /// Returns whether a stanza has data that the server had stored before.
+    private func isStored(_ expected: ExpectedElement, _ character: Int) -> Bool {
+        guard let stored, expected.name == "message", let outline = expected.outline(values) else { return false }
+        return stored.contains(outline, of: values.accounts[character])
+    }
+
+    /// Follows stanzas that a client sends. Messages of an earlier run with the same ids, and earlier events of the same
+    /// nodes, are not theirs.
+    private mutating func follow(_ bytes: [UInt8], of character: Int) {
+        let stream = Array("<stream>".utf8) + bytes + Array("</stream>".utf8)
+        let stanzas = try? StanzaParser().parse(stream.span, root: StanzaForm.clientDeclarations).children
+        for stanza in stanzas ?? [] {
+            let old = stored
+            stored?.follow(stanza, of: values.accounts[character])
+            let id = stanza.stanzaKind == .message ? stanza.attribute("id") : nil
+            for other in setAside.indices {
+                setAside[other].removeAll { item in
+                    let account = values.accounts[other]
+                    guard old?.contains(item.element, of: account) == true else { return false }
+                    return id != nil && item.element.attribute("id") == id
+                        || stored?.contains(item.element, of: account) == false
+                }
+            }
+        }
     }
 
     /// Fails the first step that received a later stanza instead of one that no step received since.

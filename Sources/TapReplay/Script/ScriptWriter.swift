@@ -5,8 +5,9 @@ internal import XMPPCore
 ///
 /// Logins and stream management are left out, because the language cannot express them: a client that resumed its
 /// session stays connected. Also left out are the server's pings, stanzas that a server may send or not, messages that it
-/// had stored before the recording, and items that the proxy created; ``omissions`` counts them. Other requests of the
-/// server and their answers are written, with the tag ``ScriptPlay/optionalRequests``.
+/// had stored before the recording, requests with values that the server made, and items that the proxy created;
+/// ``omissions`` counts them. Other requests of the server and their answers are written, with the tag
+/// ``ScriptPlay/optionalRequests``.
 public struct ScriptWriter {
     /// One action of the script.
     private struct Entry {
@@ -14,6 +15,10 @@ public struct ScriptWriter {
         var at: Int64
         var sequence: UInt64
         var text: String
+        /// Index of the client.
+        var client: Int
+        /// The stanza; nil for other actions.
+        var stanza: RecordedItem?
     }
 
     /// The stanzas that a script lacks: reasons as clauses for people, and their numbers.
@@ -21,22 +26,22 @@ public struct ScriptWriter {
 
     private let conversations: [RecordedConversation]
     private let names: [String]
-    private let rules: NoiseRules
+    let rules: NoiseRules
     private let parser = StanzaParser()
     private var entries: [Entry] = []
-    /// Values that the server made, which the script cannot send back.
-    private var serverValues: Set<String> = []
+    private let serverValues: ServerValues
     /// Whether the script contains requests of the server.
     private var hasRequests = false
     /// Ids that clients generated and that the server passes on.
     private var ownIDs: Set<String> = []
 
     /// - Parameters:
-    ///   - conversations: The conversations; those without a JID are left out.
+    ///   - conversations: The conversations; those without a JID, or with a refused login, are left out.
     ///   - rules: The rules for values that vary.
     public init(_ conversations: [RecordedConversation], rules: NoiseRules = NoiseRules()) {
-        self.conversations = RecordedConversation.joined(conversations.filter { $0.jid != nil })
+        self.conversations = RecordedConversation.joined(conversations.filter { $0.jid != nil && $0.refusal == nil })
         self.rules = rules
+        serverValues = ServerValues(self.conversations, rules: rules)
         var names: [String] = []
         for conversation in self.conversations {
             let letters = (conversation.jid?.local ?? "").filter { $0.isASCII && ($0.isLetter || $0.isNumber) }
@@ -49,7 +54,9 @@ public struct ScriptWriter {
             // An answer has the id of the request.
             if !item.isAnswer, let id = item.id { ownIDs.insert(id) }
         }
+        for conversation in conversations where conversation.refusal != nil { omit("a login that the server refused") }
         makeEntries()
+        sortEntries()
     }
 
     /// Returns the script; nil if no conversation can be written.
@@ -59,52 +66,20 @@ public struct ScriptWriter {
         guard !conversations.isEmpty else { return nil }
         var text = "# \(LineBuffer.escaped(title))\n"
         text += "# Passwords are read from the accounts file; for scansion add \"password:\" to each client.\n"
-        if hasRequests {
-            text += "## \(ScriptPlay.optionalRequests.name): \(ScriptPlay.optionalRequests.value ?? "")\n"
-        }
+        if hasRequests { text += "## \(ScriptPlay.optionalRequests)\n" }
+        text += "## \(ScriptPlay.optionalStoredData)\n"
         for (index, conversation) in conversations.enumerated() {
             text += "\n[Client] \(names[index])\n\tjid: \(conversation.account?.description ?? "")\n"
             if let resource = conversation.resource, Self.isPlain(resource) { text += "\tresource: \(resource)\n" }
         }
         text += "\n-----\n"
-        for entry in entries.sorted(by: { ($0.run, $0.at, $0.sequence) < ($1.run, $1.at, $1.sequence) }) {
-            text += "\n\(entry.text)"
-        }
+        for entry in entries { text += "\n\(entry.text)" }
         return text
     }
 
     /// Returns whether a value can be written as a property without escapes.
     private static func isPlain(_ value: String) -> Bool {
         !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F } && !value.contains("\u{2028}")
-    }
-
-    /// Notes the values of a received stanza that differ from session to session, and that a client may send back.
-    private mutating func note(_ element: Element, path: [Element]) {
-        let path = path + [element]
-        let found = found(path)
-        func isMade(_ action: NoiseRules.Action?) -> Bool {
-            switch action {
-            case .bind(.archiveID), .bind(.token), .bind(.url), .bind(.exchangeID): true
-            default: false
-            }
-        }
-        for attribute in element.attributes where attribute.value.utf8.count >= ValueClass.serverValueSize {
-            let target = Locator.Target.attribute(
-                uri: Array(attribute.namespaceURI.utf8),
-                name: Array(attribute.name.utf8)
-            )
-            if isMade(action(target, found)) { serverValues.insert(attribute.value) }
-        }
-        if element.firstChild == nil, element.textSize >= ValueClass.serverValueSize, isMade(action(.text, found)) {
-            serverValues.insert(element.text)
-        }
-        for child in element.children { note(child, path: path) }
-    }
-
-    private func sendsServerValue(_ element: Element) -> Bool {
-        element.attributes.contains { serverValues.contains($0.value) }
-            || element.firstChild == nil && serverValues.contains(element.text)
-            || element.children.contains(where: sendsServerValue)
     }
 
     private mutating func omit(_ reason: String) {
@@ -116,28 +91,35 @@ public struct ScriptWriter {
     private mutating func makeEntries() {
         for (index, conversation) in conversations.enumerated() {
             var last = conversation.ready
-            func add(_ sequence: UInt64, _ at: Int64, _ text: String) {
+            func add(_ sequence: UInt64, _ at: Int64, _ text: String, _ stanza: RecordedItem? = nil) {
                 last = max(last, at)
-                entries.append(Entry(run: conversation.run, at: last, sequence: sequence, text: text))
+                let run = conversation.run
+                entries.append(
+                    Entry(run: run, at: last, sequence: sequence, text: text, client: index, stanza: stanza)
+                )
             }
             /// Requests of the server whose answers cannot be written, because their ids differ each time.
             var unanswered: Set<String> = []
             var options = OptionalStanzas(rules: rules)
+            var omitted = OmittedRequests()
             add(conversation.readySequence, conversation.ready, "\(names[index]) connects\n")
             // After its closing tag a client's stanzas have no effect.
             let closing = conversation.items.firstIndex { $0.kind == .end && $0.direction == .send }
             for item in conversation.items.prefix(closing ?? conversation.items.count) {
-                guard item.kind != .nonza, item.kind != .end, item.origin == .peer,
-                    let bytes = item.direction == .send ? item.atServer() : item.sent,
-                    let element = try? parser.parse(bytes.span, root: item.root)
-                else { continue }
+                guard item.origin == .peer, let element = item.stanza(parser) else { continue }
                 if item.direction == .recv {
+                    if omitted.isAnswer(element) { continue }
+                    guard item.isAnswer || !serverValues.isEffect(element, at: .init(conversation, item)) else {
+                        omit("a stanza that follows from a request which is not in the script")
+                        continue
+                    }
                     let isRequest = item.kind == .iq && !item.isAnswer && element.isOfServer
                     if isRequest, let id = item.id { unanswered.insert(id) }
                     if isRequest, item.payloadNamespace == .ping { continue }
                     let form = StanzaForm(element)
                     if form.isDelayed, item.kind == .message, item.id.map(isOwn) != true {
-                        omit("a message that the server had stored before")
+                        let isHistory = form.type == "groupchat"
+                        omit(isHistory ? "history of a room" : "a message that the server had stored before")
                         continue
                     }
                     let roles = OptionalStanzas.Roles(
@@ -151,15 +133,17 @@ public struct ScriptWriter {
                         hasRequests = true
                         if let id = item.id { unanswered.remove(id) }
                     }
-                } else if item.isAnswer, let id = item.id, unanswered.contains(id) {
-                    continue
+                } else {
+                    if item.isAnswer, let id = item.id, unanswered.contains(id) { continue }
+                    let isUnsendable = serverValues.isUnsendable(element)
+                    omitted.follow(element, isOmitted: isUnsendable)
+                    if isUnsendable {
+                        omit("a request with a value that the server made, and the answers to it")
+                        continue
+                    }
+                    if serverValues.occur(in: element) { omit("a value that the server made, sent as it was recorded") }
                 }
-                if item.direction == .recv {
-                    note(element, path: [])
-                } else if !serverValues.isEmpty, sendsServerValue(element) {
-                    omit("a value that the server made, sent as it was recorded")
-                }
-                var writer = Writer(
+                var writer = ScriptStanzaWriter(
                     script: self,
                     isSent: item.direction == .send,
                     keepsID: item.kind == .iq && !item.isAnswer && item.id.map(unanswered.contains) == false
@@ -175,12 +159,38 @@ public struct ScriptWriter {
                 let missing =
                     item.direction == .send && !item.placeholders.isEmpty
                     ? "# not in the recording, write it here: \(item.placeholders.joined(separator: ", "))\n" : ""
-                add(item.sequence, item.at, "\(missing)\(names[index]) \(verb):\n\(writer.text)")
+                add(item.sequence, item.at, "\(missing)\(names[index]) \(verb):\n\(writer.text)", item)
             }
             let end = closing.map { (conversation.items[$0].sequence, conversation.items[$0].at) }
             let (sequence, at) = end ?? (conversation.ended.sequence, conversation.ended.at)
             let effect = firstEffect(ofEndOf: conversation, after: last, before: at)
             add(sequence, effect.map { $0 - 1 } ?? at, "\(names[index]) disconnects\n")
+        }
+    }
+
+    /// Sorts the actions by time. Stanzas that clients sent at the same time are sorted as the server handled them, since
+    /// in a script each is sent after the one before.
+    private mutating func sortEntries() {
+        entries.sort { ($0.run, $0.at, $0.sequence) < ($1.run, $1.at, $1.sequence) }
+        /// The places at which each client receives messages and presence, by id.
+        var places: [String: [Int: Int]] = [:]
+        for (place, entry) in entries.enumerated() {
+            guard let stanza = entry.stanza, stanza.direction == .recv, stanza.kind != .iq, let id = stanza.id else {
+                continue
+            }
+            places[id, default: [:]][entry.client] = places[id]?[entry.client] ?? place
+        }
+        func isHandled(_ one: Entry, before other: Entry) -> Bool {
+            guard let one = one.stanza?.id.flatMap({ places[$0] }), let other = other.stanza?.id.flatMap({ places[$0] })
+            else { return false }
+            return one.contains { client, place in other[client].map { place < $0 } ?? false }
+        }
+        for place in entries.indices.reversed() where entries[place].stanza?.direction == .send {
+            let entry = entries[place]
+            let sent = entries[(place + 1)...].prefix { $0.stanza?.direction == .send && $0.client != entry.client }
+            guard let last = sent.lastIndex(where: { isHandled($0, before: entry) }) else { continue }
+            entries.remove(at: place)
+            entries.insert(entry, at: last)
         }
     }
 
@@ -202,7 +212,7 @@ public struct ScriptWriter {
     }
 
     /// Returns the variable for a client's address; nil for other values.
-    fileprivate func variable(_ value: String) -> String? {
+    func variable(_ value: String) -> String? {
         for (index, conversation) in conversations.enumerated() where conversation.jid?.description == value {
             return "${\(names[index])'s full JID}"
         }
@@ -213,175 +223,10 @@ public struct ScriptWriter {
     }
 
     /// Returns whether an address is a full JID of a client's account, so that its resource varies.
-    fileprivate func isOfClient(_ value: String) -> Bool {
+    func isOfClient(_ value: String) -> Bool {
         guard let slash = value.firstIndex(of: "/") else { return false }
         return conversations.contains { $0.account?.description == String(value[..<slash]) }
     }
 
-    /// Returns whether a server may leave out an element.
-    fileprivate func isOptional(_ element: Element, in path: [Element]) -> Bool {
-        rules.optional(element, in: path) != nil
-    }
-
-    fileprivate func isOwn(_ id: String) -> Bool { ownIDs.contains(id) }
-
-    /// Returns the rules for an element.
-    fileprivate func found(_ path: [Element]) -> [Int] {
-        var found: [Int] = []
-        rules.fill(&found, for: path)
-        return found
-    }
-
-    fileprivate func action(_ target: Locator.Target, _ found: [Int]) -> NoiseRules.Action? {
-        rules.action(for: NoiseRules.key(target), found)?.1
-    }
-}
-
-/// Writes a stanza with the indentation of scripts; mixed content is not indented.
-private struct Writer {
-    /// How a value is written.
-    private enum Value {
-        /// With this text.
-        case written(String)
-        case any, left
-    }
-
-    let script: ScriptWriter
-    let isSent: Bool
-    /// Whether the stanza's id is written, so that a later stanza can answer it.
-    let keepsID: Bool
-    var text = ""
-
-    init(script: ScriptWriter, isSent: Bool, keepsID: Bool) {
-        self.script = script
-        self.isSent = isSent
-        self.keepsID = keepsID
-    }
-
-    /// - Parameter indent: The indentation; nil within mixed content.
-    mutating func write(_ element: Element, path: [Element], inherited: String, isStrict: Bool, indent: String?) {
-        let path = path + [element]
-        let found = script.found(path)
-        let namespace = element.namespaceURI
-        text += "\(indent ?? "")<\(element.name)"
-        if namespace != inherited { text += " xmlns=\"\(Self.escaped(namespace))\"" }
-        var isLoose = false
-        for (index, attribute) in element.attributes.enumerated() {
-            switch value(of: attribute, element, path, found) {
-            case .left: isLoose = true
-            case .any: append("{scansion:any}", attribute, index)
-            case .written(let value): append(value, attribute, index)
-            }
-        }
-        let contents = contents(of: element, path, found, isLoose: &isLoose)
-        let wasStrict = isStrict || namespace != inherited
-        if !isSent, wasStrict, isLoose { text += " scansion:strict=\"false\"" }
-        let isInline = indent == nil || contents.contains { if case .text = $0 { true } else { false } }
-        text += contents.isEmpty ? "/>" : isInline ? ">" : ">\n"
-        for content in contents {
-            switch content {
-            case .text(let value): text += value
-            case .element(let child):
-                write(
-                    child,
-                    path: path,
-                    inherited: namespace,
-                    isStrict: wasStrict && !isLoose,
-                    indent: isInline ? nil : (indent ?? "") + "\t"
-                )
-            }
-        }
-        if !contents.isEmpty { text += "\(isInline ? "" : indent ?? "")</\(element.name)>" }
-        if indent != nil { text += "\n" }
-    }
-
-    /// Returns the content to write: text with escapes, without white space between elements.
-    private func contents(
-        of element: Element,
-        _ path: [Element],
-        _ found: [Int],
-        isLoose: inout Bool
-    ) -> [Element.Content] {
-        let contents = element.contents.filter { content in
-            if case .element(let child) = content { isSent || !isIgnored(child, path) } else { true }
-        }
-        let count = contents.count { if case .element = $0 { true } else { false } }
-        isLoose = isLoose || count != element.elementCount || count > 1
-        let isElementOnly = element.firstChild != nil && element.text.trimmingSpace.isEmpty
-        var value = Value.left
-        if !isElementOnly, !element.text.isEmpty {
-            value = self.value(ofText: element.text, found)
-            if case .written = value {} else { isLoose = true }
-        }
-        guard case .written(let whole) = value else {
-            return contents.filter { if case .element = $0 { true } else { false } }
-        }
-        guard element.firstChild != nil else { return [.text(whole)] }
-        return contents.map { if case .text(let text) = $0 { .text(Self.escaped(text)) } else { $0 } }
-    }
-
-    private func isIgnored(_ element: Element, _ path: [Element]) -> Bool {
-        if case .ignore? = script.action(.element, script.found(path + [element])) { return true }
-        return script.isOptional(element, in: path)
-    }
-
-    // MARK: Values
-
-    private func value(of attribute: Element.Attribute, _ element: Element, _ path: [Element], _ found: [Int]) -> Value
-    {
-        let (uri, name) = (Array(attribute.namespaceURI.utf8), Array(attribute.name.utf8))
-        return value(
-            attribute.value,
-            script.action(.attribute(uri: uri, name: name), found),
-            isID: path.count == 1 && name == Array("id".utf8)
-        )
-    }
-
-    private func value(ofText text: String, _ found: [Int]) -> Value {
-        value(text, script.action(.text, found), isID: false)
-    }
-
-    private func value(_ value: String, _ action: NoiseRules.Action?, isID: Bool) -> Value {
-        if let variable = script.variable(value) { return .written(variable) }
-        let written = Value.written(Self.escaped(value))
-        guard !isSent else { return written }
-        // The script parser would read the value as a variable or wildcard even if it is escaped.
-        guard !value.contains("${"), !value.hasPrefix("{scansion:"), !value.contains("[redacted:") else { return .any }
-        switch action {
-        case nil, .occurs: return Timestamp(rfc3339: value) == nil ? written : .any
-        case .ignore: return .left
-        case .bind(.stanzaID) where isID && (keepsID || script.isOwn(value)): return written
-        case .address: return script.isOfClient(value) ? .any : written
-        case .present, .matches, .number, .bind, .bindSuffix, .follow: return .any
-        }
-    }
-
-    // MARK: Text
-
-    private mutating func append(_ value: String, _ attribute: Element.Attribute, _ index: Int) {
-        switch attribute.namespaceURI {
-        case "": text += " \(attribute.name)=\"\(value)\""
-        case Namespace.xml.uri.description: text += " xml:\(attribute.name)=\"\(value)\""
-        case let uri: text += " xmlns:a\(index)=\"\(Self.escaped(uri))\" a\(index):\(attribute.name)=\"\(value)\""
-        }
-    }
-
-    /// Escapes characters that would end the value or the line, or begin a variable.
-    private static func escaped(_ value: String) -> String {
-        var text = ""
-        for scalar in value.unicodeScalars {
-            switch scalar {
-            case "{" where text.hasSuffix("$") || value.contains("{scansion:"): text += "&#123;"
-            case "&": text += "&amp;"
-            case "<": text += "&lt;"
-            case ">": text += "&gt;"
-            case "\"": text += "&quot;"
-            case "\n": text += "&#10;"
-            case "\r": text += "&#13;"
-            case "\t": text += "&#9;"
-            default: text.unicodeScalars.append(scalar)
-            }
-        }
-        return text
-    }
+    func isOwn(_ id: String) -> Bool { ownIDs.contains(id) }
 }

@@ -157,10 +157,13 @@ struct ConvertCommand: ParsableCommand, Configurable {
     }
 
     private func writeScript(of inputs: [String], _ keys: KeyLog, to output: String) throws(Failure) {
-        let sessions = try RecordedSessions.read(inputs, Set(session), keys: keys)
+        let sessions = try RecordedSessions.read(inputs, Set(session), keys: keys, refusals: true)
         let writer = ScriptWriter(sessions)
         guard let script = writer.script(title: Self.title(inputs)) else {
-            throw Failure.file("\(inputs.joined(separator: ", ")): no session with a completed login")
+            throw Failure.file(
+                "\(inputs.joined(separator: ", ")): no session with a completed login; a script cannot express a refused one, "
+                    + "'xmpptap replay' plays it"
+            )
         }
         try OutputText.write(script, to: output)
         for (reason, count) in writer.omissions {

@@ -258,6 +258,20 @@ import XMPPCore
         #expect(tagged.outcome == .passed)
     }
 
+    @Test func `the answer to an optional request has the id of the live request`() throws {
+        func query(_ id: String) -> String {
+            "<iq type='get' id='\(id)'><query xmlns='http://jabber.org/protocol/disco#info'/></iq>"
+        }
+        let lines = "Romeo receives:\n\t\(query("a"))\nRomeo sends:\n\t<iq type='result' id='a'/>\n"
+        let text = "# x\n## server-requests: optional\n[Client] Romeo\n\tjid: a@b\n-----\nRomeo connects\n\(lines)"
+        var play = ScriptPlay(try Script(Array(text.utf8), file: "x.scs"))
+        play.start(at: 0)
+        play.bound(0, to: "a@b/c", at: 0)
+        try receive(query("b"), &play, for: 0)
+        #expect(try commands(&play).filter { $0 != "0 ping" } == ["0 <iq type='result' id='b'/>"])
+        #expect(play.outcome == .passed)
+    }
+
     @Test func `stanzas after a client has sent must match the script`() throws {
         var play = try playOfTwo("Romeo sends:\n\t<presence/>\nRomeo receives:\n\t<presence/>\n")
         _ = try commands(&play)
@@ -275,5 +289,87 @@ import XMPPCore
     @Test func `comments begin with a number sign, two slashes or two dashes`() throws {
         let lines = "// one\nRomeo connects\n-- Romeo sends: nothing\n# three\n--\n-----\nRomeo disconnects\n"
         #expect(try script(lines).steps.count == 2)
+    }
+
+    // MARK: Stored data
+
+    /// A script of Romeo with the tag for stored data; he is bound.
+    private func storedPlay(_ lines: String, isTagged: Bool = true) throws -> ScriptPlay {
+        let tag = isTagged ? "## stored-data: optional\n" : ""
+        let text = "# x\n\(tag)[Client] Romeo\n\tjid: romeo@localhost\n-----\nRomeo connects\n\(lines)"
+        var play = ScriptPlay(try Script(Array(text.utf8), file: "x.scs"))
+        play.start(at: 0)
+        play.bound(0, to: "romeo@localhost/x", at: 0)
+        return play
+    }
+
+    private static let event = """
+        <message from="romeo@localhost"><event xmlns="http://jabber.org/protocol/pubsub#event"><items node="n"/></event></message>
+        """
+    private static let result = "<message><result xmlns=\"urn:xmpp:mam:2\" id=\"1\"/></message>"
+    private static let delayed = "<message from=\"a@b\"><delay xmlns=\"urn:xmpp:delay\"/></message>"
+    private static let publication = """
+        <iq type="set" id="1"><pubsub xmlns="http://jabber.org/protocol/pubsub"><publish node="n"/></pubsub></iq>
+        """
+
+    @Test(arguments: [event, result, delayed])
+    func `messages with stored data may come or not`(_ message: String) throws {
+        var more = try storedPlay("Romeo receives:\n\t<presence/>\n")
+        for text in [message, "<presence/>", message] { try receive(text, &more, for: 0) }
+        #expect(more.outcome == .passed)
+        var fewer = try storedPlay("Romeo receives:\n\t\(message)\nRomeo receives:\n\t<presence/>\n")
+        try receive("<presence/>", &fewer, for: 0)
+        _ = try commands(&fewer)
+        #expect(fewer.outcome == .passed)
+        var untagged = try storedPlay("Romeo receives:\n\t<presence/>\n", isTagged: false)
+        try receive(message, &untagged, for: 0)
+        _ = try commands(&untagged)
+        #expect(failure(untagged)?.line == 6)
+    }
+
+    @Test func `an event of a node to which a client has published must come, and earlier ones do not count`() throws {
+        let lines = "Romeo sends:\n\t\(Self.publication)\nRomeo receives:\n\t\(Self.event)\n"
+        var play = try storedPlay("Romeo receives:\n\t<presence/>\n" + lines)
+        try receive(Self.event, &play, for: 0)
+        try receive("<presence/>", &play, for: 0)
+        _ = try commands(&play)
+        play.tick(at: 20_000_000_000)
+        #expect(failure(play)?.reason == "nothing received within 10 s")
+        var published = try storedPlay(lines)
+        _ = try commands(&published)
+        try receive(Self.event, &published, for: 0)
+        _ = try commands(&published)
+        #expect(published.outcome == .passed)
+    }
+
+    @Test func `a message of an earlier run is not the one that a client sends now`() throws {
+        let (old, new) = (
+            "<message id='m'><delay xmlns='urn:xmpp:delay'/></message>", "<message id='m'><body>new</body></message>"
+        )
+        var play = try storedPlay("Romeo sends:\n\t<message id='m'/>\nRomeo receives:\n\t<message id='m'/>\n")
+        try receive(old, &play, for: 0)
+        _ = try commands(&play)
+        try receive(new, &play, for: 0)
+        #expect(play.outcome == .passed)
+        // A message that the server stores during the script has a delay, too.
+        var stored = try storedPlay("Romeo sends:\n\t<message id='m'/>\nRomeo receives:\n\t<message id='m'/>\n")
+        _ = try commands(&stored)
+        try receive(old, &stored, for: 0)
+        _ = try commands(&stored)
+        #expect(stored.outcome == .passed)
+    }
+
+    @Test(arguments: [true, false]) func `an answer with other stored data is an answer`(_ isTagged: Bool) throws {
+        let lines = "Romeo receives:\n\t<iq type='result' id='1'><vCard xmlns='vcard-temp'/></iq>\n"
+        func play(_ answer: String) throws -> ScriptPlay {
+            var play = try storedPlay(lines, isTagged: isTagged)
+            try receive(answer, &play, for: 0)
+            _ = try commands(&play)
+            return play
+        }
+        let other = try play("<iq type='result' id='1'><vCard xmlns='vcard-temp'><FN>Romeo</FN></vCard></iq>")
+        #expect((other.outcome == .passed) == isTagged)
+        let error = try play("<iq type='error' id='1'><vCard xmlns='vcard-temp'/></iq>")
+        #expect(failure(error)?.difference?.path == "iq/@type")
     }
 }

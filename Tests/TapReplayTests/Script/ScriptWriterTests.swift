@@ -1,3 +1,5 @@
+import TapRecord
+import TapTestKit
 import Testing
 
 @testable import TapReplay
@@ -21,6 +23,7 @@ import Testing
             text == """
                 # a.xtap
                 # Passwords are read from the accounts file; for scansion add "password:" to each client.
+                ## stored-data: optional
 
                 [Client] Romeo
                 \tjid: romeo@localhost
@@ -246,5 +249,125 @@ import Testing
         let leaves = try #require(script.firstRange(of: "Juliet disconnects"))
         let seen = try #require(script.firstRange(of: "Romeo receives"))
         #expect(leaves.lowerBound < seen.lowerBound)
+    }
+
+    /// Returns what the script of a recording lacks, and the script.
+    private static func script(_ recording: String) throws -> (omissions: [String], text: String) {
+        let writer = ScriptWriter(try RecordedText(recording).conversations)
+        let text = try #require(writer.script(title: "a"))
+        _ = try Script(Array(text.utf8), file: "a.scs")
+        return (writer.omissions.map { "\($0.count) \($0.reason)" }, text)
+    }
+
+    @Test func `requests with values of the server are left out with their answers, and named once`() throws {
+        func query(_ id: String, _ after: String) -> String {
+            "<iq type='set' id='\(id)'><query xmlns='urn:xmpp:mam:2' queryid='\(id)'><set xmlns='http://jabber.org/protocol/rsm'>\(after)</set></query></iq>"
+        }
+        func page(_ id: String, _ item: String) -> String {
+            "<iq type='result' id='\(id)'><fin xmlns='urn:xmpp:mam:2'><set xmlns='http://jabber.org/protocol/rsm'><last>\(item)</last></set></fin></iq>"
+        }
+        func result(_ id: String, _ item: String) -> String {
+            "<message to='romeo@localhost/r1'><result xmlns='urn:xmpp:mam:2' queryid='\(id)' id='\(item)'/></message>"
+        }
+        let (omissions, text) = try Self.script(
+            """
+            1 1 ready romeo@localhost/r1
+            2 1 send \(query("q1", "<max>1</max>"))
+            3 1 recv \(result("q1", "17"))
+            4 1 recv \(page("q1", "17"))
+            5 1 send \(query("q2", "<after>17</after>"))
+            6 1 recv \(result("q2", "18"))
+            7 1 recv \(page("q2", "18"))
+            8 1 send \(query("q3", "<after>18</after>"))
+            9 1 recv <iq type='error' id='q3'/>
+            10 1 send \(query("q2", "<before/>"))
+            11 1 recv \(result("q2", "18"))
+            12 1 recv \(page("q2", "18"))
+            13 1 ended
+            """
+        )
+        #expect(omissions == ["2 a request with a value that the server made, and the answers to it"])
+        let verbs = text.split(separator: "\n").filter { $0.hasPrefix("Romeo ") }
+        let exchange = ["Romeo sends:", "Romeo receives:", "Romeo receives:"]
+        #expect(verbs.map(String.init) == ["Romeo connects"] + exchange + exchange + ["Romeo disconnects"], "\(text)")
+        #expect(!text.contains("<after>") && text.contains("<before/>") && !text.contains("q3"))
+    }
+
+    @Test func `the effects of a request that is left out are left out, too`() throws {
+        let id = "server-made-archive-id"
+        let (omissions, text) = try Self.script(
+            """
+            1 1 ready romeo@localhost/r1
+            2 1 recv <message id='m1' type='groupchat' from='v@c/j'><body>x</body><stanza-id xmlns='urn:xmpp:sid:0' id='\(id)' by='v@c'/></message>
+            3 1 send <iq type='set' id='q1' to='v@c'><moderate xmlns='urn:xmpp:message-moderate:1' id='\(id)'/></iq>
+            4 1 recv <message type='groupchat' from='v@c'><retract xmlns='urn:xmpp:message-retract:1' id='\(id)'/></message>
+            5 1 recv <iq type='result' id='q1' from='v@c'/>
+            6 1 ended
+            """
+        )
+        let effect = "1 a stanza that follows from a request which is not in the script"
+        #expect(omissions.count == 2 && omissions.contains(effect), "\(omissions)")
+        #expect(text.contains("<body>x</body>") && !text.contains("moderate") && !text.contains("retract"), "\(text)")
+    }
+
+    @Test func `values that a client made, and hashes, are sent back`() throws {
+        let (thread, hash) = ("made-by-the-client", "4a5eb7171b58e08a6881721e3b43d5a44419a2be")
+        let (omissions, text) = try Self.script(
+            """
+            1 1 ready romeo@localhost/r1
+            2 1 send <iq type='set' id='q1'><pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='n'><item id='\(thread)'/></publish></pubsub></iq>
+            3 1 recv <iq type='result' id='q1'><pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='n'><item id='\(thread)'/></publish></pubsub></iq>
+            4 1 send <iq type='set' id='q2'><pubsub xmlns='http://jabber.org/protocol/pubsub'><retract node='n'><item id='\(thread)'/></retract></pubsub></iq>
+            5 1 recv <presence from='juliet@localhost/j'><x xmlns='vcard-temp:x:update'><photo>\(hash)</photo></x></presence>
+            6 1 send <iq type='get' id='q3'><pubsub xmlns='http://jabber.org/protocol/pubsub'><items node='a'><item id='\(hash)'/></items></pubsub></iq>
+            7 1 ended
+            """
+        )
+        #expect(omissions.isEmpty && text.contains("q2") && text.contains("q3"), "\(omissions)")
+    }
+
+    @Test func `the history of a room is named as such`() throws {
+        let delay = "<delay xmlns='urn:xmpp:delay' stamp='2026-11-22T10:00:00Z'/>"
+        let (omissions, _) = try Self.script(
+            """
+            1 1 ready romeo@localhost/r1
+            2 1 recv <message id='a' type='groupchat' from='v@c/j'>\(delay)</message>
+            3 1 recv <message id='b' from='juliet@localhost'>\(delay)</message>
+            4 1 recv <message id='c' type='groupchat' from='v@c/j'>\(delay)</message>
+            5 1 ended
+            """
+        )
+        #expect(omissions == ["2 history of a room", "1 a message that the server had stored before"])
+    }
+
+    @Test func `a login that the server refused is named`() throws {
+        var reader = ConversationReader()
+        reader.note(.test())
+        let failure =
+            #"{"sequence":1,"time":"2026-11-22T10:00:00Z","monotonic":0.1,"level":"error","part":"sasl","kind":"element","session":1,"user":"juliet","domain":"capulet.example","direction":"recv","name":"failure","condition":"not-authorized","code":"sasl-failure"}"#
+        reader.take(try RecordLine(json: Array(failure.utf8).span.bytes))
+        let refused = reader.conversations()
+        let writer = ScriptWriter(refused + (try RecordedText(Self.recording).conversations))
+        #expect(writer.omissions.map(\.reason) == ["a login that the server refused"])
+        #expect(try #require(writer.script(title: "a")).ranges(of: "[Client]").count == 2)
+        #expect(ScriptWriter(refused).script(title: "a") == nil)
+    }
+
+    @Test func `stanzas that clients sent at the same time are sent in the order of their effects`() throws {
+        func leaves(_ name: String) -> String { "<presence type='unavailable' id='\(name)'/>" }
+        let (_, text) = try Self.script(
+            """
+            1 1 ready romeo@localhost/r1
+            1 2 ready juliet@localhost/j1
+            2 1 send \(leaves("romeo"))
+            3 2 send \(leaves("juliet"))
+            4 2 recv \(leaves("juliet"))
+            5 2 recv \(leaves("romeo"))
+            6 1 ended
+            7 2 ended
+            """
+        )
+        let (first, second) = (text.firstRange(of: "Juliet sends"), text.firstRange(of: "Romeo sends"))
+        #expect(try #require(first).lowerBound < #require(second).lowerBound, "\(text)")
     }
 }

@@ -1,6 +1,6 @@
 """A scripted XMPP client: logs in with slixmpp, does what the flags ask, prints one JSON object a line per happening.
 
-Events: connected, tls, bound, roster, present, pong, avatar, resumed, sent, received, ready, acknowledged, failed,
+Events: connected, tls, bound, roster, present, pong, avatar, archive, resumed, sent, received, ready, acknowledged, failed,
 disconnected.
 `ready` comes after the roster, the presence and the pings; only then are messages sent and waited for.
 Exit code: 0 when everything asked for was done, 1 otherwise (a `failed` event says why).
@@ -33,6 +33,8 @@ class Client(ClientXMPP):
         self.register_plugin("xep_0199")
         if options.avatar:
             self.register_plugin("xep_0084")
+        if options.archive:
+            self.register_plugin("xep_0313")
         self.is_cutting = False
         if options.resume:
             self.register_plugin("xep_0198")
@@ -144,6 +146,9 @@ class Client(ClientXMPP):
             self.say(to, body)
         for _ in range(options.receive):
             await self.received.get()
+        if options.archive:
+            found = [item async for item in self["xep_0313"].iterate(rsm={"max": 1})]
+            tell("archive", items=[str(item["mam_result"]["id"]) for item in found])
         # What was sent last must be on the wire before the stream ends: the server answers a ping in order.
         await self["xep_0199"].ping(self.boundjid.domain, timeout=10)
         # What is on its way when the connection is cut slixmpp forgets; after a rest nothing is.
@@ -203,6 +208,7 @@ def parse():
     parser.add_argument("--direct", action="store_true", help="begin with TLS, rather than ask for it")
     parser.add_argument("--tls-max", choices=["1.2", "1.3"], help="the highest version of TLS")
     parser.add_argument("--avatar", metavar="BYTES", type=int, help="publish an avatar of this size and fetch it")
+    parser.add_argument("--archive", action="store_true", help="page through the archive at the end, one message a page")
     parser.add_argument("--resume", action="store_true", help="cut the connection and resume the stream (XEP-0198)")
     parser.add_argument("--rest", metavar="SECONDS", type=float, default=0, help="wait before the cut, and each message")
     parser.add_argument("--mechanism", help="the only SASL mechanism to use")
