@@ -28,7 +28,7 @@ public struct ConversationReader {
     }
 
     private let parser = StanzaParser()
-    private var names = SharedTexts()
+    private var parts = SharedParts()
     private var runs: [String: Int] = [:]
     private var run = 0
     private var order: [Key] = []
@@ -69,7 +69,7 @@ public struct ConversationReader {
         }
         guard var reading = readings.removeValue(forKey: key) else { return }
         if record.code == Record.Code.recordsOmitted { reading.isTorn = true }
-        reading.take(line, parser, &names)
+        reading.take(line, parser, &parts)
         readings[key] = reading
     }
 
@@ -80,7 +80,7 @@ public struct ConversationReader {
 }
 
 extension ConversationReader.Reading {
-    fileprivate mutating func take(_ line: RecordLine, _ parser: StanzaParser, _ names: inout SharedTexts) {
+    fileprivate mutating func take(_ line: RecordLine, _ parser: StanzaParser, _ parts: inout SharedParts) {
         let record = line.record
         if conversation.ending == .open { conversation.ended = (record.monotonic, record.sequence) }
         switch record.code {
@@ -105,7 +105,7 @@ extension ConversationReader.Reading {
         case .bytes: isEncrypted = true
         case .stanza, .element, .streamClose:
             guard isReady else { return noteBinding(line, parser) }
-            guard let item = RecordedItem(line, root: roots[direction] ?? StanzaForm.clientDeclarations, &names)
+            guard let item = RecordedItem(line, root: roots[direction] ?? StanzaForm.clientDeclarations, &parts)
             else {
                 lacking += 1
                 return
