@@ -114,7 +114,7 @@ public struct ReplayRun: Sendable {
             let parser = StanzaParser()
             var options = options
             options.writeSize = LiveClient.writeSize
-            let sendings = script.sendings(options, rules: rules)
+            let sendings = script.sendings(options, rules: rules, sharesTemplates: copies.count > 1)
             let logins = LoginQueue()
             let activity = ServerActivity(within: options.wait)
             let lag = LoopLag(on: loop) { lag in for driver in drivers.value { driver.excuse(lag) } }

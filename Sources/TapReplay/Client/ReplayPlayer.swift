@@ -82,7 +82,8 @@ struct Settlements {
 /// The origin of a compared stanza: a step of the script, or a received item.
 enum ReplayTag {
     case step(Int)
-    case live([UInt8], number: UInt64, at: Int64, after: Int64)
+    /// Kept elsewhere in memory: a long script has many steps.
+    indirect case live([UInt8], number: UInt64, at: Int64, after: Int64)
 }
 
 /// A request that was sent and not answered yet.

@@ -342,18 +342,18 @@ public struct ReplayScript: Sendable {
         return rooms
     }
 
-    /// The items to send, as templates without the values of a single session.
+    /// The items to send, without the values of a single session.
     public struct Sendings: Sendable {
         /// An item to send.
         struct Sending: Sendable {
-            /// Index of its template.
-            let template: UInt32
+            /// Index of its template; nil if each session makes it when it sends the item.
+            let template: UInt32?
             /// Number of its id, which each session replaces by a new one; nil for answers and items without an id.
             let id: UInt32?
             /// Index among the requests; nil if the item is not a request.
             let request: UInt32?
-            /// Index among the messages and presence that a played client receives; nil for other items.
-            let delivery: UInt32?
+            /// Whether it is a message or presence that a played client receives.
+            let isDelivery: Bool
         }
 
         /// Identifies a request: its client, and the number of its id.
@@ -362,17 +362,18 @@ public struct ReplayScript: Sendable {
             let id: Int
         }
 
+        /// The templates that sessions share.
         let templates: ItemTemplates
         /// The items to send by item index; nil if an item is not sent or lacks a value.
         let sendings: [Sending?]
         /// Indices of the requests.
         let requests: [RequestKey: Int]
-        /// Indices of the deliveries, by the numbers of their ids.
-        let deliveries: [Int: Int]
     }
 
     /// Returns the items to send, shared by all sessions that play the script with these rules and options.
-    public func sendings(_ options: ReplayOptions, rules: NoiseRules) -> Sendings {
+    ///
+    /// - Parameter sharesTemplates: Whether to parse each item once for all sessions, which needs more memory.
+    public func sendings(_ options: ReplayOptions, rules: NoiseRules, sharesTemplates: Bool = false) -> Sendings {
         var ids: [String: Int] = [:]
         for item in items where item.direction == .send && !item.isAnswer {
             if let id = item.id, ids[id] == nil { ids[id] = ids.count }
@@ -383,31 +384,27 @@ public struct ReplayScript: Sendable {
         }
         let words = clients.flatMap { [$0.jid.description, $0.account.description, $0.account.domain] }
         var templates = ItemTemplates(ids: ids, words: words)
-        let sent = items.lazy.filter { $0.direction == .send }
-        templates.reserve(sent.count { _ in true }, bytes: sent.reduce(0) { $0 + ($1.seen?.count ?? 0) })
+        if sharesTemplates {
+            let sent = items.lazy.filter { $0.direction == .send }
+            templates.reserve(sent.count { _ in true }, bytes: sent.reduce(0) { $0 + ($1.seen?.count ?? 0) })
+        }
         var sendings = [Sendings.Sending?](repeating: nil, count: items.count)
         var requests: [Sendings.RequestKey: Int] = [:]
-        var deliveries: [Int: Int] = [:]
         for step in steps {
-            guard case .send(let client, let number) = step, let bytes = items[number].bytesToSend(options) else {
-                continue
-            }
+            guard case .send(let client, let number) = step, items[number].canBeSent(options) else { continue }
             let item = items[number]
             let id = item.isAnswer ? nil : item.id.flatMap { ids[$0] }
-            var (request, delivery): (Int?, Int?)
-            if let id, item.kind == .iq {
-                request = requests.number(for: .init(client: client, id: id))
-            } else if let id, item.id.map(delivered.contains) == true {
-                delivery = deliveries.number(for: id)
-            }
+            var (request, template): (Int?, Int?)
+            if let id, item.kind == .iq { request = requests.number(for: .init(client: client, id: id)) }
+            if sharesTemplates, let bytes = item.bytesToSend(options) { template = templates.add(bytes, rules: rules) }
             sendings[number] = Sendings.Sending(
-                template: UInt32(clamping: templates.add(bytes, rules: rules)),
+                template: template.map { UInt32(clamping: $0) },
                 id: id.map { UInt32(clamping: $0) },
                 request: request.map { UInt32(clamping: $0) },
-                delivery: delivery.map { UInt32(clamping: $0) }
+                isDelivery: id != nil && request == nil && item.id.map(delivered.contains) == true
             )
         }
-        return Sendings(templates: templates, sendings: sendings, requests: requests, deliveries: deliveries)
+        return Sendings(templates: templates, sendings: sendings, requests: requests)
     }
 
     /// Returns whether a client sends an item with this id; true without an id to compare.
@@ -470,6 +467,11 @@ extension Dictionary where Value == Int {
 }
 
 extension RecordedItem {
+    /// Returns whether the item reached the server and has a value for each placeholder.
+    fileprivate func canBeSent(_ options: ReplayOptions) -> Bool {
+        atServer(withoutEdits: options.withoutEdits) != nil && placeholders.allSatisfy { options.values[$0] != nil }
+    }
+
     /// Returns the item with the given values for its placeholders; nil if the item did not reach the server or a value
     /// is missing.
     fileprivate func bytesToSend(_ options: ReplayOptions) -> [UInt8]? {
@@ -483,5 +485,35 @@ extension RecordedItem {
             bytes = bytes.replacing(Array(placeholder.utf8), with: written)
         }
         return bytes
+    }
+}
+
+extension ValueSubstitution {
+    /// Appends an item of a script with all bound values translated.
+    mutating func fill(
+        _ item: RecordedItem,
+        _ sending: ReplayScript.Sendings.Sending,
+        _ options: ReplayOptions,
+        from bindings: ValueBindings,
+        rules: NoiseRules,
+        into output: inout [UInt8]
+    ) {
+        if let template = sending.template {
+            fill(Int(template), from: bindings, into: &output)
+        } else if let bytes = item.bytesToSend(options) {
+            fill(bytes, rules: rules, from: bindings, into: &output)
+        }
+    }
+}
+
+/// The number of the expected item of each step; most steps of a long script have one.
+struct StepNumbers: Sendable {
+    private var numbers: [Int32]
+
+    init(count: Int) { numbers = [Int32](repeating: -1, count: count) }
+
+    subscript(step: Int) -> Int? {
+        get { numbers.indices.contains(step) && numbers[step] >= 0 ? Int(numbers[step]) : nil }
+        set { numbers[step] = newValue.map { Int32(clamping: $0) } ?? -1 }
     }
 }

@@ -18,7 +18,7 @@ public struct Replayer {
     private let parser = StanzaParser()
     private let sendings: ReplayScript.Sendings
     private var lookup: ScriptLookup
-    private var substitution = ValueSubstitution(.toLive)
+    private var substitution: ValueSubstitution
     /// The recorded values and their live counterparts.
     public var bindings: ValueBindings { context.bindings }
     /// The optional elements that only one of two equal stanzas had, with their numbers.
@@ -63,7 +63,7 @@ public struct Replayer {
     private var refusals: [String] = []
     /// Unanswered requests, by their index in the sendings.
     private var requests: [SentRequest?]
-    /// Times at which messages and presence for another client were sent, by their index in the sendings.
+    /// Times at which messages and presence for another client were sent, by the numbers of their ids.
     private var deliveries: [Int64?]
     /// The steps whose stanzas the server may leave out, with the reason.
     private var optional: [Int: StanzaOption] = [:]
@@ -80,7 +80,7 @@ public struct Replayer {
     /// Whether the replay gave up waiting for an item.
     private var hasGivenUp = false
     /// The expectation number of each step.
-    private var numbers: [Int: Int] = [:]
+    private var numbers: StepNumbers
     private var isFinished = false
 
     /// - Parameters:
@@ -107,11 +107,12 @@ public struct Replayer {
         let sendings = sendings ?? script.sendings(options, rules: rules)
         self.sendings = sendings
         requests = [SentRequest?](repeating: nil, count: sendings.requests.count)
-        deliveries = [Int64?](repeating: nil, count: sendings.deliveries.count)
+        substitution = ValueSubstitution(.toLive, sendings.templates)
+        deliveries = [Int64?](repeating: nil, count: sendings.templates.ids.count)
+        numbers = StepNumbers(count: script.steps.count)
         players = script.clients.map { _ in ReplayPlayer<Stanza>(options: OptionalStanzas(rules: rules)) }
         suffix = "-" + String(UInt32.random(in: 0x1000_0000...UInt32.max, using: &generator), radix: 16)
-        let bindings = ValueBindings(ids: sendings.templates.ids, suffix: suffix)
-        context = Stanza.Context(bindings: bindings, rules: rules)
+        context = Stanza.Context(bindings: ValueBindings(ids: sendings.templates.ids, suffix: suffix), rules: rules)
         for client in script.clients where client.role != .preparation {
             context.recordedSenders.add(client.jid.description, number: script.number(of: client.jid))
         }
@@ -418,7 +419,7 @@ public struct Replayer {
     private mutating func noteDelivery(_ live: StanzaForm) {
         guard live.kind == .message || live.kind == .presence, live.type != "error",
             let id = live.id.flatMap({ context.bindings.number(ofLive: $0) }),
-            let sent = sendings.deliveries[id].flatMap({ deliveries[$0] })
+            let sent = deliveries[id]
         else { return }
         progress.note(now - sent, of: "\(live.kind)", at: now)
     }
@@ -674,13 +675,11 @@ public struct Replayer {
         progress.sent += 1
         lastTime = max(lastTime, script.times[step])
         if let id = sending.id { context.bindings.standIn(for: Int(id)) }
-        if let request = sending.request {
-            requests[Int(request)] = SentRequest(at: now, step: step)
-        } else if let delivery = sending.delivery {
-            deliveries[Int(delivery)] = now
-        }
+        if let request = sending.request { requests[Int(request)] = SentRequest(at: now, step: step) }
+        if sending.isDelivery, let id = sending.id { deliveries[Int(id)] = now }
         actions.beginItem(step, of: client)
-        substitution.fill(sendings.templates, Int(sending.template), from: context.bindings, into: &actions.gathered)
+        let (item, rules) = (script.items[number], context.rules)
+        substitution.fill(item, sending, options, from: context.bindings, rules: rules, into: &actions.gathered)
         actions.endItem()
     }
 

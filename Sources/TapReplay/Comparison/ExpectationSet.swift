@@ -96,12 +96,7 @@ public struct ExpectationSet<Item: Expectable> {
 
         /// Returns the index of the first number that is at least `number`.
         func place(of number: Int) -> Int {
-            var range = first..<numbers.count
-            while !range.isEmpty {
-                let middle = range.lowerBound + range.count / 2
-                range = numbers[middle] < number ? middle + 1..<range.upperBound : range.lowerBound..<middle
-            }
-            return range.lowerBound
+            (first..<numbers.count).bisected { numbers[$0] < number }
         }
     }
 
@@ -128,8 +123,8 @@ public struct ExpectationSet<Item: Expectable> {
     private var orders: [UInt64: Order] = [:]
     private var ordered: [Alike: Queue] = [:]
     private var free: [UInt64: Queue] = [:]
-    /// The numbers of each window, and how many of them have not arrived.
-    private var windows: [Int: (numbers: [Int], waiting: Int)] = [:]
+    /// Whether the expected items are sorted by window, so that those of a window are next to each other.
+    private var isSorted = true
     private var unexpected: [(item: Item, lane: Lane, arrival: Int)] = []
     /// Number of live items received.
     private var arrivals = 0
@@ -151,16 +146,16 @@ public struct ExpectationSet<Item: Expectable> {
     /// - Returns: The number that identifies the item in ``Outcome``, from 0.
     @discardableResult
     public mutating func expect(_ item: Item, _ lane: Lane, window: Int = 0) -> Int {
-        expected.append(Expected(item: item, lane: lane, window: Int32(truncatingIfNeeded: window)))
+        let window = Int32(truncatingIfNeeded: window)
+        isSorted = isSorted && expected.last.map { $0.window <= window } ?? true
+        expected.append(Expected(item: item, lane: lane, window: window))
         enqueue(expected.count - 1)
         return expected.count - 1
     }
 
     private mutating func enqueue(_ number: Int) {
-        let (item, lane, window) = (expected[number].item, expected[number].lane, Int(expected[number].window))
-        windows[window, default: ([], 0)].numbers.append(number)
-        windows[window, default: ([], 0)].waiting += 1
-        switch lane {
+        let item = expected[number].item
+        switch expected[number].lane {
         case .answer(let key): answers[key, default: Queue()].numbers.append(number)
         case .ordered(let key):
             orders[key, default: Order()].queue.numbers.append(number)
@@ -176,7 +171,18 @@ public struct ExpectationSet<Item: Expectable> {
     var openCount: Int { expected.count { $0.isWaiting } + unexpected.count }
 
     /// Returns whether all items of a window have arrived.
-    public func isComplete(_ window: Int) -> Bool { (windows[window]?.waiting ?? 0) == 0 }
+    public func isComplete(_ window: Int) -> Bool { waiting(in: window).isEmpty }
+
+    /// Returns the numbers of a window's items that have not arrived.
+    private func waiting(in window: Int) -> [Int] {
+        let window = Int32(truncatingIfNeeded: window)
+        var candidates = expected.indices
+        if isSorted {
+            let first = candidates.bisected { expected[$0].window < window }
+            candidates = first..<(first..<candidates.upperBound).bisected { expected[$0].window == window }
+        }
+        return candidates.filter { expected[$0].window == window && expected[$0].isWaiting }
+    }
 
     /// Returns whether an item has not arrived.
     public func isWaiting(_ number: Int) -> Bool { expected[number].isWaiting }
@@ -304,7 +310,6 @@ public struct ExpectationSet<Item: Expectable> {
 
     private mutating func take(_ number: Int) {
         expected[number].isWaiting = false
-        windows[Int(expected[number].window)]?.waiting -= 1
     }
 
     private mutating func came(_ number: Int, as live: Item, isReordered: Bool = false) -> Outcome {
@@ -346,7 +351,7 @@ public struct ExpectationSet<Item: Expectable> {
             }
         }
         expected.removeAll { !$0.isWaiting }
-        (answers, free, windows) = ([:], [:], [:])
+        (answers, free) = ([:], [:])
         (orders, ordered) = (orders.mapValues { Order(arrival: $0.arrival) }, [:])
         for number in expected.indices { enqueue(number) }
     }
@@ -357,7 +362,7 @@ public struct ExpectationSet<Item: Expectable> {
     @discardableResult
     public mutating func close(_ window: Int) -> [Item] {
         var overdue: [Item] = []
-        for number in windows[window]?.numbers ?? [] where expected[number].isWaiting {
+        for number in waiting(in: window) {
             expected[number].isOverdue = true
             overdue.append(expected[number].item)
         }
@@ -374,7 +379,7 @@ public struct ExpectationSet<Item: Expectable> {
 
     /// Calls `body` with each difference; an array of findings could be as large as the recording.
     mutating func finish(_ body: (Finding) -> Void) {
-        (answers, orders, ordered, free, windows) = ([:], [:], [:], [:], [:])
+        (answers, orders, ordered, free) = ([:], [:], [:], [:])
         var missing = expected.indices.filter { expected[$0].isWaiting }
         for finding in findings { body(finding) }
         findings = []
@@ -413,6 +418,18 @@ public struct ExpectationSet<Item: Expectable> {
             kept += 1
         }
         unexpected.removeLast(unexpected.count - kept)
+    }
+}
+
+extension Range<Int> {
+    /// Returns the first index for which the condition is false; it must be true for all before, and false for all after.
+    fileprivate func bisected(_ isBefore: (Int) -> Bool) -> Int {
+        var range = self
+        while !range.isEmpty {
+            let middle = range.lowerBound + range.count / 2
+            range = isBefore(middle) ? middle + 1..<range.upperBound : range.lowerBound..<middle
+        }
+        return range.lowerBound
     }
 }
 

@@ -8,16 +8,14 @@ extension ValueBindings {
     /// wherever they occur as whole words, longest first.
     public func substituted(_ item: [UInt8], _ way: Way, rules: NoiseRules = NoiseRules()) -> [UInt8] {
         guard count > 0 else { return item }
-        var templates = ItemTemplates()
-        let number = templates.add(item, rules: rules)
-        var substitution = ValueSubstitution(way)
+        var substitution = ValueSubstitution(way, ItemTemplates())
         var filled: [UInt8] = []
-        substitution.fill(templates, number, from: self, into: &filled)
+        substitution.fill(item, rules: rules, from: self, into: &filled)
         return filled
     }
 }
 
-/// Items with the places of their values: each item is parsed once, however many sessions send it.
+/// Items with the places of their values: several sessions that share them parse each item once.
 struct ItemTemplates: Sendable {
     /// How a value is looked up before it is treated as an address or as text with addresses.
     enum Meaning: Sendable {
@@ -86,6 +84,14 @@ struct ItemTemplates: Sendable {
     mutating func reserve(_ count: Int, bytes size: Int) {
         items.reserveCapacity(count)
         bytes.reserveCapacity(size)
+    }
+
+    /// Removes the items. The numbers of addresses remain.
+    mutating func removeItems() {
+        items.removeAll(keepingCapacity: true)
+        bytes.removeAll(keepingCapacity: true)
+        places.removeAll(keepingCapacity: true)
+        likelyPlaces.removeAll(keepingCapacity: true)
     }
 
     /// Adds an item; it has no places if it is not a single complete element.
@@ -221,6 +227,7 @@ struct ValueSubstitution {
     }
 
     private let way: ValueBindings.Way
+    private var templates: ItemTemplates
     /// The ``ValueBindings/addressVersion`` of the cached state; nil before the first item.
     private var version: Int?
     private var suffix: [UInt8] = []
@@ -232,16 +239,24 @@ struct ValueSubstitution {
     /// The cached translations of the templates' addresses, by number.
     private var known: [Known] = []
 
-    init(_ way: ValueBindings.Way) { self.way = way }
+    init(_ way: ValueBindings.Way, _ templates: ItemTemplates) { (self.way, self.templates) = (way, templates) }
 
-    /// Appends an item with all bound values translated. Every call must pass the same bindings and templates.
+    /// Appends an item with all bound values translated. Its template is removed by the next call: the templates of a
+    /// long script need more memory than its items. Every call must pass the same bindings.
     mutating func fill(
-        _ templates: ItemTemplates,
-        _ number: Int,
+        _ item: [UInt8],
+        rules: NoiseRules,
         from bindings: ValueBindings,
         into output: inout [UInt8]
     ) {
-        if version != bindings.addressVersion { learn(bindings, templates) }
+        templates.removeItems()
+        fill(templates.add(item, rules: rules), from: bindings, into: &output)
+    }
+
+    /// Appends the item of a template with all bound values translated. Every call must pass the same bindings.
+    mutating func fill(_ number: Int, from bindings: ValueBindings, into output: inout [UInt8]) {
+        if version != bindings.addressVersion { learn(bindings) }
+        while known.count < templates.addressCount { known.append(.unknown) }
         let item = templates.items[number]
         let start = item.bytes.lowerBound
         var copied = start
@@ -255,7 +270,7 @@ struct ValueSubstitution {
                 copied = end
                 continue
             }
-            guard let changed = other(place, of: item, templates, bindings) else { continue }
+            guard let changed = other(place, of: item, bindings) else { continue }
             output.append(templates.bytes.span.extracting(copied..<(start + Int(place.range.lowerBound))))
             if changed.contains(where: Self.isSpecial) {
                 for byte in changed { Self.append(byte, to: &output) }
@@ -267,25 +282,26 @@ struct ValueSubstitution {
         output.append(templates.bytes.span.extracting(copied..<item.bytes.upperBound))
     }
 
-    private mutating func learn(_ bindings: ValueBindings, _ templates: ItemTemplates) {
+    private mutating func learn(_ bindings: ValueBindings) {
         version = bindings.addressVersion
         suffix = Array(bindings.suffix.utf8)
         addresses = bindings.addresses(way).filter { $0.text != $0.other && !$0.text.isEmpty }
         isFirst = addresses.map(\.text).firstBytes
         hasOthers = addresses.contains { !templates.words.contains($0.text) }
-        known = [Known](repeating: .unknown, count: templates.addressCount)
+        known.removeAll(keepingCapacity: true)
     }
 
     /// Returns the translated value; nil if it does not change.
     private mutating func other(
         _ place: ItemTemplates.Place,
         of item: ItemTemplates.Item,
-        _ templates: ItemTemplates,
         _ bindings: ValueBindings
     ) -> [UInt8]? {
         let start = item.bytes.lowerBound
         let range = (start + Int(place.value.lowerBound))..<(start + Int(place.value.upperBound))
-        let value = templates.bytes.span.extracting(range)
+        // A copy, because the cache changes while the value is read.
+        let bytes = templates.bytes
+        let value = bytes.span.extracting(range)
         switch place.meaning {
         case .bound(let valueClass) where bindings.mayHold(valueClass):
             let text = value.string()

@@ -35,7 +35,7 @@ public struct ConversationReader {
     }
 
     private let parser = StanzaParser()
-    private var names = SharedTexts()
+    private var parts = SharedParts()
     private var runs: [String: Int] = [:]
     private var run = 0
     private var order: [Key] = []
@@ -76,7 +76,7 @@ public struct ConversationReader {
         }
         guard var reading = readings.removeValue(forKey: key) else { return }
         if record.code == Record.Code.recordsOmitted { reading.isTorn = true }
-        reading.take(line, parser, &names)
+        reading.take(line, parser, &parts)
         readings[key] = reading
     }
 
@@ -87,7 +87,7 @@ public struct ConversationReader {
 }
 
 extension ConversationReader.Reading {
-    fileprivate mutating func take(_ line: RecordLine, _ parser: StanzaParser, _ names: inout SharedTexts) {
+    fileprivate mutating func take(_ line: RecordLine, _ parser: StanzaParser, _ parts: inout SharedParts) {
         let record = line.record
         if record.sequence < last, disorder == nil { disorder = .disordered(record: record.sequence, after: last) }
         last = record.sequence
@@ -114,7 +114,7 @@ extension ConversationReader.Reading {
         case .bytes: isEncrypted = true
         case .stanza, .element, .streamClose:
             guard isReady else { return noteBinding(line, parser) }
-            guard let item = RecordedItem(line, root: roots[direction] ?? StanzaForm.clientDeclarations, &names)
+            guard let item = RecordedItem(line, root: roots[direction] ?? StanzaForm.clientDeclarations, &parts)
             else {
                 lacking += 1
                 return

@@ -12,18 +12,36 @@ public struct RecordedItem: Sendable {
         case end
     }
 
-    /// The direction of the item.
-    public internal(set) var direction: Direction
-    /// The kind of the item.
-    public internal(set) var kind: Kind
+    /// The properties that many items have in common. Equal ones share their memory: a recording has many items.
+    struct Head: Sendable, Hashable {
+        var direction: Direction
+        var kind: Kind
+        var origin: Origin
+        var root: [UInt8]
+        var name: String
+        var type: String?
+        var from: String?
+        var to: String?
+        var payload: String?
+        var payloadNamespace: Namespace
+        var placeholders: [String]
+    }
+
+    fileprivate final class SharedHead: Sendable {
+        let head: Head
+
+        init(_ head: Head) { self.head = head }
+    }
+
+    private var shared: SharedHead
+    private var head: Head {
+        get { shared.head }
+        set { shared = SharedHead(newValue) }
+    }
     /// The item as its sender sent it; nil if the proxy created it.
     public internal(set) var sent: [UInt8]?
     /// The item as the receiving peer got it; nil if it was not delivered.
     public internal(set) var seen: [UInt8]?
-    /// The namespace declarations of its stream, as ``StanzaParser/parse(_:root:)`` takes them.
-    public internal(set) var root: [UInt8]
-    /// The origin of the item.
-    public internal(set) var origin: Origin
     /// Nanoseconds since the run began.
     public internal(set) var at: Int64
     /// The number of its record within the run.
@@ -32,20 +50,38 @@ public struct RecordedItem: Sendable {
     public internal(set) var chunks: [UInt64]
     /// The `id` attribute.
     public internal(set) var id: String?
+
+    /// The direction of the item.
+    public internal(set) var direction: Direction {
+        get { head.direction }
+        set { head.direction = newValue }
+    }
+    /// The kind of the item.
+    public var kind: Kind { head.kind }
+    /// The namespace declarations of its stream, as ``StanzaParser/parse(_:root:)`` takes them.
+    public internal(set) var root: [UInt8] {
+        get { head.root }
+        set { head.root = newValue }
+    }
+    /// The origin of the item.
+    public var origin: Origin { head.origin }
     /// The `type` attribute.
-    public internal(set) var type: String?
+    public var type: String? { head.type }
     /// The `from` attribute.
-    public internal(set) var from: String?
+    public internal(set) var from: String? {
+        get { head.from }
+        set { head.from = newValue }
+    }
     /// The `to` attribute.
-    public internal(set) var to: String?
+    public var to: String? { head.to }
     /// The local name of the item itself.
-    public internal(set) var name: String
+    public var name: String { head.name }
     /// The local name of the first child.
-    public internal(set) var payload: String?
+    public var payload: String? { head.payload }
     /// The namespace of the first child; ``Namespace/none`` if there is none.
-    public internal(set) var payloadNamespace: Namespace
+    public var payloadNamespace: Namespace { head.payloadNamespace }
     /// The placeholders of redacted values, such as `[redacted:token#3]`, without duplicates.
-    public internal(set) var placeholders: [String]
+    public var placeholders: [String] { head.placeholders }
 
     /// Whether it answers a request.
     var isAnswer: Bool { kind == .iq && (type == "result" || type == "error") }
@@ -59,14 +95,15 @@ public struct RecordedItem: Sendable {
 
     /// Reads an item from its record; nil if the record is not an item, or is incomplete.
     ///
-    /// - Parameter names: Shares the memory of texts that many items have.
-    init?(_ line: RecordLine, root: [UInt8], _ names: inout SharedTexts) {
+    /// - Parameter parts: The parts of earlier items.
+    init?(_ line: RecordLine, root: [UInt8], _ parts: inout SharedParts) {
         let record = line.record
         guard let direction = record.direction, let xml = record.xml, !xml.isEmpty, !record.isTruncated else {
             return nil
         }
-        func text(_ range: ByteRange?) -> String? { range.map { names.text(line.content.span.slice($0)) } }
+        func text(_ range: ByteRange?) -> String? { range.map { parts.text(line.content.span.slice($0)) } }
         let name = text(record.name) ?? ""
+        let kind: Kind
         switch (record.kind, name) {
         case (.stanza, "iq"): kind = .iq
         case (.stanza, "message"): kind = .message
@@ -75,42 +112,54 @@ public struct RecordedItem: Sendable {
         case (.streamClose, _): kind = .end
         default: return nil
         }
-        self.direction = direction
-        self.name = name
-        // A client's log may lack the stream header.
-        self.root = root.isEmpty ? StanzaForm.clientDeclarations : root
         let bytes = Array(line.content[xml.range])
-        origin = record.origin
-        sent = origin == .peer ? bytes : nil
+        let head = Head(
+            direction: direction,
+            kind: kind,
+            origin: record.origin,
+            // A client's log may lack the stream header.
+            root: root.isEmpty ? StanzaForm.clientDeclarations : root,
+            name: name,
+            type: text(record.type),
+            from: text(record.from),
+            to: text(record.to),
+            payload: text(record.payloadName),
+            payloadNamespace: record.payloadNamespace,
+            placeholders: Placeholder.all(in: bytes.span)
+        )
+        id = text(record.id)
+        shared = parts.shared(head)
+        sent = record.origin == .peer ? bytes : nil
         // Usually both are the same, and share their memory.
         seen = record.delivered.map { $0 == xml ? bytes : Array(line.content[$0.range]) }
         at = record.monotonic
         sequence = record.sequence
         chunks = record.chunks
-        id = record.id.map { line.content.span.slice($0).string() }
-        type = text(record.type)
-        from = text(record.from)
-        to = text(record.to)
-        payload = text(record.payloadName)
-        payloadNamespace = record.payloadNamespace
-        placeholders = Placeholder.all(in: bytes.span)
     }
 }
 
-/// Texts with one copy in memory each.
-struct SharedTexts {
-    private var texts: [UInt64: String] = [:]
-    /// Maximum number of shared texts.
+/// Parts of items with one copy in memory each.
+struct SharedParts {
+    /// The texts used last, by their hashes: a stanza's id is that of the stanza sent shortly before.
+    private var texts = [String](repeating: "", count: 4096)
+    private var heads: [RecordedItem.Head: RecordedItem.SharedHead] = [:]
+    /// Maximum number of shared heads.
     private static let most = 4096
 
+    /// Returns a text.
     mutating func text(_ bytes: Span<UInt8>) -> String {
         // A short text needs no heap memory.
         guard bytes.count > 15 else { return bytes.string() }
-        let hash = Hash.of(bytes, seed: 1)
-        if let text = texts[hash], text.utf8Span.span.equals(bytes) { return text }
-        let text = bytes.string()
-        if texts.count < Self.most { texts[hash] = text }
-        return text
+        let place = Int(Hash.of(bytes, seed: 1) % UInt64(texts.count))
+        if !texts[place].utf8Span.span.equals(bytes) { texts[place] = bytes.string() }
+        return texts[place]
+    }
+
+    fileprivate mutating func shared(_ head: RecordedItem.Head) -> RecordedItem.SharedHead {
+        if let shared = heads[head] { return shared }
+        let shared = RecordedItem.SharedHead(head)
+        if heads.count < Self.most { heads[head] = shared }
+        return shared
     }
 }
 

@@ -47,7 +47,7 @@ struct ReplayPlan {
         for name in recorded.subtracting(chosen.map(\.recorded.normalized)).map(\.description).sorted() {
             Console.complain("\(name) is not played: \(accounts) has no password for it")
         }
-        let placeholders = Set(played.flatMap(\.items).flatMap(\.placeholders))
+        let placeholders = Set(played.lazy.flatMap(\.items).flatMap(\.placeholders))
         for value in command.value where !placeholders.contains(value.placeholder) {
             Console.complain("--value \(value.placeholder): no stanza of \(file) has this placeholder")
         }
