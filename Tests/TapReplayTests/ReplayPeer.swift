@@ -29,19 +29,24 @@ struct ReplayPeer {
         prepares: Bool = false,
         copy: Int? = nil,
         seed: UInt64 = 1,
+        sharesTemplates: Bool = false,
         reply: @escaping (Int, String) -> [(Int, String)]
     ) throws {
         self.reply = reply
         var generator = ReplayGenerator(seed: seed)
+        let script = ReplayScript(
+            try RecordedText(text).conversations,
+            puppets: try puppets.map { try JID(parsing: $0) },
+            prepares: prepares
+        )
+        let rules = NoiseRules()
         replayer = Replayer(
-            ReplayScript(
-                try RecordedText(text).conversations,
-                puppets: try puppets.map { try JID(parsing: $0) },
-                prepares: prepares
-            ),
+            script,
             accounts: try accounts.map { (try JID(parsing: $0), try JID(parsing: $1)) },
             copy: copy,
+            rules: rules,
             options: options,
+            sendings: sharesTemplates ? script.sendings(options, rules: rules, sharesTemplates: true) : nil,
             using: &generator
         )
     }

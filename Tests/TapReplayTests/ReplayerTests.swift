@@ -29,6 +29,23 @@ import XMPPCore
         #expect(try play(8).0 != log)
     }
 
+    @Test func `sessions that share templates send the same bytes`() throws {
+        let text = """
+            \(ReplayPeer.roster.split(separator: "\n").dropLast(2).joined(separator: "\n"))
+            6 1 send <message to='romeo@capulet.example' id='m'><body>for juliet@capulet.example &amp; romeo</body></message>
+            7 1 send <message to='romeo@capulet.example/x' id='r'><thread>r</thread></message>
+            """
+        let logs = try [false, true].map { shares in
+            var peer = try ReplayPeer(text, ReplayPeer.both, sharesTemplates: shares, reply: ReplayPeer.answer)
+            try peer.run()
+            return peer.log
+        }
+        #expect(
+            logs[0] == logs[1] && logs[0].contains { $0.contains("for juliet@live.example &amp; romeo") },
+            "\(logs)"
+        )
+    }
+
     @Test func `a missing answer and a different answer are divergences of behaviour`() throws {
         var peer = try ReplayPeer(ReplayPeer.roster) { _, _ in [] }
         try peer.run()
