@@ -17,8 +17,10 @@ struct ReplayPlayer<Stanza: Expectable> {
     var state = State.idle
     var expectations = ExpectationSet<Stanza>()
     var options: OptionalStanzas
+    /// The events that it received of nodes to which clients publish.
+    private var events: [String: Set<UInt64>] = [:]
     /// The nodes of which it received an event that was not recorded.
-    var nodes: Set<String> = []
+    private var nodes: Set<String> = []
     /// The id of its stream management, once it is enabled.
     var resumptionID: String?
     var isManaged = false
@@ -30,6 +32,21 @@ struct ReplayPlayer<Stanza: Expectable> {
     var cause: (divergence: Int, step: Int)?
 
     init(options: OptionalStanzas) { self.options = options }
+
+    /// Notes an event of a node.
+    ///
+    /// - Returns: Whether an event with the same content came before.
+    mutating func hasReceived(_ event: Element, of node: String) -> Bool {
+        var content: [UInt8] = []
+        event.firstChild { $0.namespace == .pubsubEvent }?.firstChild?.children.forEach { item in
+            for payload in item.children { content += StanzaForm(payload).canonical }
+        }
+        return !events[node, default: []].insert(Hash.of(content.span, seed: 1)).inserted
+    }
+
+    /// Returns whether an event that was not recorded may be that of an item published before the replay: a server sends
+    /// such an item again when a client becomes available, or when its capabilities change (XEP-0163 §4.3.2).
+    mutating func isEarlier(_ node: String, isRepeated: Bool) -> Bool { nodes.insert(node).inserted || isRepeated }
 
     /// Handles an element of stream management; returns nil for other elements, which are compared.
     mutating func manage(_ element: Element) -> Management? {

@@ -91,6 +91,16 @@ public struct ReplayScript: Sendable {
     let publications: [String: Int]
     /// Rooms that the recorded clients created, as bare JIDs.
     private(set) var createdRooms: [JID] = []
+    /// What clients had not received of their own stanzas when they left.
+    private let echoes: [Int: Set<Echo>]
+
+    /// What a client receives of a stanza of its own (XEP-0045 §7.2.2, §7.4, RFC 6121 §4.2.2).
+    enum Echo: Sendable, Hashable {
+        /// Presence of the client itself, or of its occupant of a room.
+        case presence(from: String)
+        /// A message to a room.
+        case message(id: String)
+    }
 
     /// - Parameters:
     ///   - conversations: The sessions to play; each must be complete.
@@ -111,6 +121,7 @@ public struct ReplayScript: Sendable {
         clients = maker.clients
         maker.moveEndings()
         maker.keepOrder()
+        echoes = maker.echoes
         steps = maker.places.map(\.step)
         items = maker.items
         answers = RecordedAnswers(steps, items)
@@ -137,6 +148,7 @@ public struct ReplayScript: Sendable {
         var places: [Place] = []
         var items: [RecordedItem] = []
         var stanzas: [[UInt8]] = []
+        var echoes: [Int: Set<Echo>] = [:]
 
         /// Reserves memory: arrays that grow by doubling would take up to twice as much for as long as the script lives.
         mutating func reserve(_ count: Int) {
@@ -430,6 +442,19 @@ public struct ReplayScript: Sendable {
             let node = items.attribute("node"), let step = publications[node]
         else { return nil }
         return (node, step)
+    }
+
+    /// Returns why a live stanza may come although the client did not receive it before it left; nil for other stanzas.
+    func lateEcho(_ live: StanzaForm, _ client: Int, _ bindings: ValueBindings) -> StanzaOption? {
+        guard let echoes = echoes[client] else { return nil }
+        let echo: Echo?
+        switch live.kind {
+        case .presence: echo = live.from.map { .presence(from: bindings.jid($0, .toRecorded)) }
+        case .message: echo = live.id.flatMap { bindings.recorded(for: $0, .stanzaID) }.map { .message(id: $0) }
+        case .iq, .nonza: echo = nil
+        }
+        return echo.map(echoes.contains) == true
+            ? StanzaOption("RFC 6120 §4.4: the client closed its stream before") : nil
     }
 
     /// The roles of recorded addresses.

@@ -55,6 +55,8 @@ public struct Replayer {
     public var othersServed: Int64 = .min
     /// Time at which the replay began to wait for silence.
     private var quietSince: Int64?
+    /// The steps whose items have arrived in another form.
+    private var changed: Set<Int> = []
     /// Indices of the steps that must complete before the next step.
     private var gating: Set<Int> = []
     /// Requests that must be answered before the next step.
@@ -382,6 +384,7 @@ public struct Replayer {
         let stanza = Stanza(live: live, context, tag: .live(bytes, number: received, at: now, after: lastTime))
         let option = players[client].options.option(live, script.roles(bindings))
         let published = script.publication(of: live)
+        let isRepeated = published.map { players[client].hasReceived(element, of: $0.node) } == true
         guard published.map({ $0.step >= cursor }) != true else {
             add(
                 Divergence(.state, .unexpected, live: shown(stanza, client), message: ReplayScript.earlierEvent),
@@ -400,14 +403,12 @@ public struct Replayer {
             players[client].expectations.item(number).bindValues(of: stanza, &context)
         case .unexpected:
             if let option, option.isRepeatable { added[received] = option }
+            if let echo = script.lateEcho(live, client, bindings) { added[received] = echo }
             // An earlier item of the node may have arrived as the one that was published in the replay.
-            if let published, players[client].nodes.insert(published.node).inserted { earlierEvents.insert(received) }
-            // A changed item has arrived too: stop waiting for the recorded form.
-            let changed = gating.filter { step in
-                guard script.steps[step].client == client, let number = numbers[step] else { return false }
-                return players[client].expectations.item(number).resembles(stanza)
+            if let published, players[client].isEarlier(published.node, isRepeated: isRepeated) {
+                earlierEvents.insert(received)
             }
-            if let step = changed.min() { noteArrival(step) }
+            noteChanged(stanza, client)
             guard live.kind == .iq, live.type == "get" || live.type == "set" else { return }
             let answer = lookup.answer(to: live).map {
                 context.bindings.substituted($0, .toLive, rules: context.rules)
@@ -434,6 +435,22 @@ public struct Replayer {
         if let step = pendingAnswers.removeValue(forKey: item), case .send(_, let answer) = script.steps[step] {
             send(answer, client, step)
         }
+    }
+
+    /// Handles an unexpected item, which may be an expected one in another form: the replay does not wait for that.
+    private mutating func noteChanged(_ live: Stanza, _ client: Int) {
+        guard script.clients[client].role == .recorded else { return }
+        let mostSteps = 256
+        let next = cursor..<min(cursor + mostSteps, script.steps.count)
+        let step = (gating.sorted() + next).first { step in
+            guard case .expect(client, _) = script.steps[step], !changed.contains(step), let number = numbers[step],
+                players[client].expectations.isWaiting(number)
+            else { return false }
+            return players[client].expectations.item(number).resembles(live)
+        }
+        guard let step else { return }
+        changed.insert(step)
+        noteArrival(step)
     }
 
     /// Handles the arrival of an awaited item. The wait for the next one starts again: a server that sends is not
@@ -476,13 +493,7 @@ public struct Replayer {
     private mutating func noteTime(_ trip: (took: Int64, step: Int), _ number: Int, _ live: Stanza, _ client: Int) {
         guard case .recorded = options.pace, case .step(let step) = players[client].expectations.item(number).tag
         else { return }
-        let took = script.times[step] - script.times[trip.step]
-        guard RecordingDifference.isSlower(trip.took, than: took) else { return }
-        let message = "\(DivergenceBuilder.seconds(took)) → \(DivergenceBuilder.seconds(trip.took))"
-        add(
-            Divergence(.timing, .slower, recorded: lookup.shown(step), live: shown(live, client), message: message),
-            client
-        )
+        if let slower = lookup.slower(trip, answer: step, shown(live, client)) { add(slower, client) }
     }
 
     // MARK: The steps
@@ -507,7 +518,8 @@ public struct Replayer {
                 waitingSince = nil
                 lastActivity = now
                 send(item, client, cursor)
-            case .expect: if isMissing(cursor), lost(at: cursor) == nil { gating.insert(cursor) }
+            case .expect:
+                if isMissing(cursor), !changed.contains(cursor), lost(at: cursor) == nil { gating.insert(cursor) }
             case .end(let client):
                 if [.open, .connecting].contains(players[client].state) { gating.insert(cursor) }
             case .connect, .send, .prepare, .settle, .close, .drop:
@@ -702,14 +714,14 @@ public struct Replayer {
 
     private mutating func report(_ findings: [ExpectationSet<Stanza>.Finding], _ client: Int) {
         /// The divergences of changed answers, by live id.
-        var changed: [String: Int] = [:]
+        var answers: [String: Int] = [:]
         for finding in findings {
             switch finding {
             case .missing(let recorded): diverge(.missing, client, recorded, nil)
-            case .unexpected(let live): diverge(.unexpected, client, nil, live, live.form?.id.flatMap { changed[$0] })
+            case .unexpected(let live): diverge(.unexpected, client, nil, live, live.form?.id.flatMap { answers[$0] })
             case .changed(let recorded, let live):
                 let number = diverge(.changed, client, recorded, live)
-                if case .answer = live.lane, let id = live.form?.id { changed[id] = number }
+                if case .answer = live.lane, let id = live.form?.id { answers[id] = number }
             case .reordered(let recorded, let live): diverge(.reordered, client, recorded, live)
             case .late(let recorded, let live): diverge(.late, client, recorded, live)
             }
@@ -746,7 +758,7 @@ public struct Replayer {
         if !isNoAnswer, recorded == nil || live == nil || recorded?.form?.type == live?.form?.type {
             divergence.classify(recorded?.form ?? live?.form)
         }
-        addSubject(to: &divergence, recorded, live, client)
+        lookup.addSubject(to: &divergence, recorded, live, client, bindings)
         if case .step(let step)? = recorded?.tag, case .expect(_, let item) = script.steps[step] {
             divergence.recorded = lookup.shown(step)
             // Offline and archived stanzas from before the recording are not on the live server.
@@ -767,26 +779,6 @@ public struct Replayer {
         // Everything in a session that should have been resumed may differ.
         let isOfAnother = players[client].cause.map { $0.step == 0 } == true
         return add(divergence, client, cause ?? (isOfAnother ? players[client].cause?.divergence : nil))
-    }
-
-    private mutating func addSubject(
-        to divergence: inout Divergence,
-        _ recorded: Stanza?,
-        _ live: Stanza?,
-        _ client: Int
-    ) {
-        let id = recorded?.form?.id ?? live?.form?.id.map { bindings.recorded(for: $0, .stanzaID) ?? $0 }
-        let isAnswer = (recorded ?? live)?.isAnswer == true || live?.form?.type == "error"
-        lookup.addSubject(
-            to: &divergence,
-            DivergenceSubject.Stanzas(
-                recorded: recorded?.form,
-                live: live?.form,
-                account: script.clients[client].account,
-                address: { [bindings] in bindings.jid($0, .toRecorded) }
-            ),
-            answered: isAnswer ? id : nil
-        )
     }
 
     private func shown(_ live: Stanza, _ client: Int) -> Divergence.Item? { lookup.shown(live.tag, client, began) }

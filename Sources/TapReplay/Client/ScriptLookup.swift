@@ -11,7 +11,7 @@ struct ScriptLookup {
     init(_ script: ReplayScript) { self.script = script }
 
     /// Returns the recorded stanza with an id that a client sent, and its time; nil if there is none.
-    mutating func request(_ id: String?) -> (form: StanzaForm?, at: Int64)? {
+    private mutating func request(_ id: String?) -> (form: StanzaForm?, at: Int64)? {
         guard let id else { return nil }
         if sent == nil {
             sent = [:]
@@ -54,18 +54,38 @@ struct ScriptLookup {
     }
 
     /// Sets the subject of a divergence, and when the request was recorded that its stanzas answer.
-    ///
-    /// - Parameter id: The recorded id of the request; nil if the stanzas answer none.
     mutating func addSubject(
         to divergence: inout Divergence,
-        _ stanzas: DivergenceSubject.Stanzas,
-        answered id: String?
+        _ recorded: ComparedStanza<ReplayTag>?,
+        _ live: ComparedStanza<ReplayTag>?,
+        _ client: Int,
+        _ bindings: ValueBindings
     ) {
-        let request = request(id)
-        var stanzas = stanzas
-        stanzas.request = request?.form
+        let (one, other) = (recorded?.form, live?.form)
+        let id = one?.id ?? other?.id.map { bindings.recorded(for: $0, .stanzaID) ?? $0 }
+        let isAnswer = (recorded ?? live)?.isAnswer == true || other?.type == "error"
+        let request = isAnswer ? request(id) : nil
+        let stanzas = DivergenceSubject.Stanzas(
+            recorded: one,
+            live: other,
+            request: request?.form,
+            account: script.clients[client].account,
+            address: { bindings.jid($0, .toRecorded) }
+        )
         divergence.asked = request?.at
         divergence.subject = DivergenceSubject(divergence.code, stanzas, divergence.differences)
+    }
+
+    /// Returns the divergence of an answer that took much longer than in the recording; nil if it did not.
+    ///
+    /// - Parameters:
+    ///   - trip: The time that it took, in nanoseconds, and the step that sent the request.
+    ///   - step: The step that expects the answer.
+    func slower(_ trip: (took: Int64, step: Int), answer step: Int, _ live: Divergence.Item?) -> Divergence? {
+        let took = script.times[step] - script.times[trip.step]
+        guard RecordingDifference.isSlower(trip.took, than: took) else { return nil }
+        let message = "\(DivergenceBuilder.seconds(took)) → \(DivergenceBuilder.seconds(trip.took))"
+        return Divergence(.timing, .slower, recorded: shown(step), live: live, message: message)
     }
 
     /// Returns a received item for a report; nil for the tag of a step.

@@ -26,9 +26,13 @@ extension ReplayScript.Maker {
                     settled.append((number, other))
                     sent.forget(other)
                 }
+                echoes[client] = sent.echoes(of: client)
                 sent.forget(client)
             case .expect(let client, let item): sent.confirm(items[item], receivedBy: client)
-            case .end(let client), .drop(let client): sent.forget(client)
+            case .drop(let client):
+                echoes[client] = sent.echoes(of: client)
+                sent.forget(client)
+            case .end(let client): sent.forget(client)
             case .connect, .prepare, .settle: break
             }
         }
@@ -131,6 +135,11 @@ private struct UnconfirmedStanzas {
 
         private var isGroupChat: Bool { kind == .message && type == "groupchat" && id != nil }
 
+        /// What its client receives of it; nil for other stanzas than presence and messages to a room.
+        var echo: ReplayScript.Echo? {
+            isPresence ? .presence(from: from) : isGroupChat ? id.map { .message(id: $0) } : nil
+        }
+
         /// Returns whether a received item is the stanza, as the server passes it on.
         func isDelivered(by item: RecordedItem) -> Bool {
             guard item.kind == kind, item.type == type else { return false }
@@ -162,6 +171,9 @@ private struct UnconfirmedStanzas {
     }
 
     mutating func forget(_ client: Int) { stanzas[client] = nil }
+
+    /// Returns what a client may still receive of its own stanzas.
+    func echoes(of client: Int) -> Set<ReplayScript.Echo> { Set((stanzas[client] ?? []).compactMap(\.echo)) }
 
     /// Moves the stanzas at places in a range behind one that was inserted there.
     mutating func shift(_ range: Range<Int>) {

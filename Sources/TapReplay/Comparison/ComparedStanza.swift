@@ -42,8 +42,12 @@ public struct ComparedStanza<Tag>: Expectable {
     /// The first of ``likeness``.
     public let shape: UInt64
     /// Hashes of the whole head; of kind, payload and sender; of kind and sender; of kind and payload. An optional
-    /// stanza only resembles stanzas with the same payload and sender: others are not it in another form.
-    public var likeness: [UInt64] { isOptional ? [shape, contentOfSender] : [shape, contentOfSender, loose, payload] }
+    /// stanza only resembles stanzas with the same payload and sender, and presence only that of the same sender: others
+    /// are not it in another form.
+    public var likeness: [UInt64] {
+        if isOptional { return [shape, contentOfSender] }
+        return isPresence ? [shape, contentOfSender, loose] : [shape, contentOfSender, loose, payload]
+    }
     private let contentOfSender: UInt64
     private let loose: UInt64
     private let payload: UInt64
@@ -223,7 +227,7 @@ struct StanzaHeads {
         contentOfSender = Hash.mix(content, sender)
         loose = Hash.mix(kind, sender)
         // An iq of any other type is treated as an answer.
-        let isRequest = element.attribute("type", is: "get") || element.attribute("type", is: "set")
+        let isRequest = element.isRequest
         isOptional =
             isOfServer && stanza != .nonza && (stanza != .iq || isRequest)
             && rules.occurrences(of: element).mayBeAbsent

@@ -55,6 +55,8 @@ enum BuiltInNoise {
         {urn:xmpp:sm:2}resume/@previd bind stream-management-id
         {urn:xmpp:sm:2}resumed/@previd bind stream-management-id
         {urn:xmpp:sm:2}*/@h ignore
+        # The sender of the stanza, or who delayed it (XEP-0203 §2).
+        **/{urn:xmpp:delay}delay/@from ignore
         # Moments. Values in the form of RFC 3339 are one wherever they stand.
         **/{jabber:x:delay}x/@stamp present
         **/{urn:xmpp:time}tzo/text() present
@@ -113,6 +115,7 @@ enum BuiltInNoise {
         **/{urn:xmpp:mam:tmp}archived may be absent # XEP-0313, version 0.2
         **/{urn:xmpp:occupant-id:0}occupant-id may be absent # XEP-0421 §3
         presence/{vcard-temp:x:update}x may be absent # XEP-0398 §3
+        presence/{vcard-temp:x:update}x/photo may be absent # XEP-0398 §3
         message/@xml:lang may be absent # RFC 6120 §8.1.5
         presence/@xml:lang may be absent # RFC 6120 §8.1.5
         message[@type=groupchat][subject]/@id may be absent # XEP-0045 §7.2.15: the room may send it

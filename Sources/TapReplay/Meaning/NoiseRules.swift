@@ -263,10 +263,22 @@ public struct NoiseRules: Sendable {
         return rules[place]
     }
 
-    /// Returns the first child of a stanza that is not optional; nil if there is none.
+    /// Returns the child of a stanza that is compared first, whatever the order of the children: the body of a message,
+    /// otherwise one that is not optional, chosen by its name; nil if there is none.
     func payload(of stanza: Element) -> Element? {
-        guard let first = stanza.firstChild, optional(first, in: [stanza]) != nil else { return stanza.firstChild }
-        return stanza.firstChild { optional($0, in: [stanza]) == nil }
+        guard stanza.elementCount > 1 else {
+            return stanza.firstChild.flatMap { optional($0, in: [stanza]) == nil ? $0 : nil }
+        }
+        var chosen: (element: Element, key: UInt64)?
+        stanza.forEachElement { child in
+            guard optional(child, in: [stanza]) == nil else { return true }
+            let isBody = child.isNamed("body") && child.isContent
+            let name = child.withName { Hash.of($0, seed: 1) }
+            let key = isBody ? 0 : Hash.mix(name, child.withNamespaceURI { Hash.of($0, seed: 2) })
+            if key < chosen?.key ?? .max { chosen = (child, key) }
+            return true
+        }
+        return chosen?.element
     }
 
     /// Returns the occurrence rule for the last element of a path within a stanza; nil if there is none.

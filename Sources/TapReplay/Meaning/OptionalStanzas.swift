@@ -81,7 +81,8 @@ struct OptionalStanzas: Sendable {
         switch stanza.kind {
         case .presence where isOfOtherResource(stanza) && !(stanza.from.map(roles.isPlayed) ?? false):
             return StanzaOption("RFC 6121 §4.2.2: presence of another resource of the account")
-        case .presence where stanza.type == nil && stanza.from.map(roles.isRoom) == true:
+        case .presence
+        where (stanza.type == nil || stanza.type == "unavailable") && stanza.from.map(roles.isRoom) == true:
             return StanzaOption("XEP-0486 §3: presence of a room itself")
         case .message:
             if let forwarded = carbon(stanza.element) {

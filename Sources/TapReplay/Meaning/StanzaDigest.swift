@@ -185,8 +185,7 @@ struct StanzaDigester {
             if let (index, action) = rule { return self.value(value, action, index) }
         }
         guard uri.isEmpty, Self.isAddress(name) else { return literal(value) }
-        // Presence is delivered to the bare or the full JID of the client (RFC 6121 §4.3.2).
-        if path.count == 1, name.equals("to"), path[0].isNamed("presence"), path[0].attribute("from") != nil {
+        if path.count == 1, name.equals("to"), path[0].mayNameAccount, path[0].attribute("from") != nil {
             return literal(value.extracting(..<(value.place(of: UInt8(ascii: "/")) ?? value.count)))
         }
         return address(value, isNickname: nickname.map { name.equals($0) } ?? false)
@@ -372,6 +371,19 @@ extension Element {
         return to.contains("/") ? "from" : "to"
     }
 
+    /// Whether a server that delivers the stanza may address it to the bare or the full JID of the client: presence (RFC
+    /// 6121 §4.3.2), and requests, which other clients can only send to the full JID (§8.5.2.1.3).
+    var mayNameAccount: Bool { isNamed("presence") || isRequest }
+
+    /// Whether it is an iq that asks for an answer.
+    var isRequest: Bool { isNamed("iq") && (attribute("type", is: "get") || attribute("type", is: "set")) }
+
+    /// Whether a server tells a client about a change of its roster or its block list (RFC 6121 §2.1.6, XEP-0191 §3.3).
+    var isPush: Bool {
+        isNamed("iq") && attribute("type", is: "set") && attribute("to") != nil
+            && firstChild.map { [.roster, .blocking, .privacy].contains($0.namespace) } == true
+    }
+
     /// The address of a stanza that may be omitted without a change of meaning; nil if both are significant.
     var impliedAddress: ImpliedAddress? {
         var implied: ImpliedAddress?
@@ -379,7 +391,7 @@ extension Element {
             withAttribute("from") { from in
                 guard to.count >= from.count, to.extracting(..<from.count).equals(from) else { return }
                 if to.count == from.count {
-                    implied = .to
+                    implied = from.holds(UInt8(ascii: "/")) ? .to : .from
                 } else if to[from.count] == UInt8(ascii: "/"), !from.holds(UInt8(ascii: "/")) {
                     implied = .from
                 }

@@ -61,6 +61,14 @@ import Testing
             "<message type='error'><body>a</body><x xmlns='urn:x'/><error type='auth'/></message>"
         ),
         (
+            "<presence from='a@x/r'><x xmlns='vcard-temp:x:update'><photo/></x></presence>",
+            "<presence from='a@x/r'><x xmlns='vcard-temp:x:update'/></presence>"
+        ),
+        (
+            "<message><delay xmlns='urn:xmpp:delay' from='x' stamp='2026-01-01T00:00:00Z'/></message>",
+            "<message><delay xmlns='urn:xmpp:delay' from='a@x' stamp='2026-01-01T00:00:00Z'/></message>"
+        ),
+        (
             "<message><archived xmlns='urn:xmpp:mam:tmp' by='me@x' id='1'/></message>",
             "<message><archived xmlns='urn:xmpp:mam:tmp' by='me@x' id='2'/></message>"
         ),
@@ -68,6 +76,19 @@ import Testing
     func sameMeaningHasNoDifference(recorded: String, live: String) throws {
         #expect(try differences(recorded, live) == [])
         #expect(try shape(recorded) == shape(live))
+    }
+
+    @Test func `a push names the account or its client, and its id may be one of an earlier push`() throws {
+        func push(_ attributes: String) -> String {
+            "<iq type='set' \(attributes)><query xmlns='jabber:iq:roster'><item jid='a@x'/></query></iq>"
+        }
+        var bindings = ValueBindings()
+        try bindings.bind("push", to: "1", .stanzaID)
+        let (recorded, live) = (push("id='push' to='me@x/r'"), push("id='2' from='me@x' to='me@x'"))
+        #expect(try differences(recorded, live, bindings: bindings) == [])
+        // Clients send requests, too.
+        let request = try differences(push("id='push'"), push("id='2'"), bindings: bindings)
+        #expect(request == ["iq/@id collision push 2"])
     }
 
     /// Returns the shape of a stanza's digest.
