@@ -4,7 +4,7 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// What a server may do in a replay without a difference in its behaviour.
+/// The freedom of servers in a replay.
 @Suite struct ServerFreedomTests {
     private static let query = "<query xmlns='http://jabber.org/protocol/disco#info' node='n#v'/>"
 
@@ -189,7 +189,7 @@ import XMPPCore
         #expect(peer.found.sorted() == found.sorted(), "\(peer.replayer.divergences)")
     }
 
-    /// What the client receives after its presence, besides that presence.
+    /// The stanzas that the client receives after its presence, besides that presence.
     @Test(arguments: [
         // Presence of a contact that is not available, and of a contact that leaves.
         ("<presence from='nurse@live.example' type='unavailable'/>", [], ["optional missing 4"]),
@@ -258,7 +258,7 @@ import XMPPCore
         )
     }
 
-    @Test func `what a client had not received of its own stanzas when it left may come in a replay`() throws {
+    @Test func `stanzas of a client that it had not received when it left may come in a replay`() throws {
         let text = """
             1 1 ready juliet@capulet.example/0
             2 1 send <message to='hall@c.capulet.example' type='groupchat' id='m'><body>bye</body></message>

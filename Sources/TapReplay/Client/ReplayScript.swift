@@ -91,10 +91,10 @@ public struct ReplayScript: Sendable {
     let publications: [String: Int]
     /// Rooms that the recorded clients created, as bare JIDs.
     private(set) var createdRooms: [JID] = []
-    /// What clients had not received of their own stanzas when they left.
+    /// The stanzas of each client that it had not received itself when it left.
     private let echoes: [Int: Set<Echo>]
 
-    /// What a client receives of a stanza of its own (XEP-0045 §7.2.2, §7.4, RFC 6121 §4.2.2).
+    /// A client's stanza as the client itself receives it (XEP-0045 §7.2.2, §7.4, RFC 6121 §4.2.2).
     enum Echo: Sendable, Hashable {
         /// Presence of the client itself, or of its occupant of a room.
         case presence(from: String)

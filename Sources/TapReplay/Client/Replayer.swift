@@ -395,6 +395,7 @@ public struct Replayer {
         switch players[client].expectations.receive(stanza, stanza.lane, &context) {
         case .matched(let number), .reordered(let number), .late(let number):
             progress.matched += 1
+            if isRepeated { earlierEvents.insert(received) }
             came(number, client)
             noteDelivery(live)
             if let trip { noteTime(trip, number, stanza, client) }
@@ -772,7 +773,7 @@ public struct Replayer {
         if case .live(_, let number, _, let after)? = live?.tag {
             if recorded == nil { divergence.after = after }
             if code == .unexpected, let option = added[number] { divergence.setOptional(option) }
-            if code == .unexpected, earlierEvents.contains(number) {
+            if code == .unexpected || code == .reordered, earlierEvents.contains(number) {
                 (divergence.divergenceClass, divergence.message) = (.state, ReplayScript.earlierEvent)
             }
         }

@@ -135,7 +135,7 @@ private struct UnconfirmedStanzas {
 
         private var isGroupChat: Bool { kind == .message && type == "groupchat" && id != nil }
 
-        /// What its client receives of it; nil for other stanzas than presence and messages to a room.
+        /// The stanza as its client receives it; nil for other stanzas than presence and messages to a room.
         var echo: ReplayScript.Echo? {
             isPresence ? .presence(from: from) : isGroupChat ? id.map { .message(id: $0) } : nil
         }
@@ -172,7 +172,7 @@ private struct UnconfirmedStanzas {
 
     mutating func forget(_ client: Int) { stanzas[client] = nil }
 
-    /// Returns what a client may still receive of its own stanzas.
+    /// Returns the stanzas of a client that it may still receive itself.
     func echoes(of client: Int) -> Set<ReplayScript.Echo> { Set((stanzas[client] ?? []).compactMap(\.echo)) }
 
     /// Moves the stanzas at places in a range behind one that was inserted there.
@@ -213,8 +213,8 @@ private struct UnconfirmedStanzas {
         }
     }
 
-    /// Confirms stanzas: an item that answers or delivers a stanza shows that the server has handled it, and what the same
-    /// client sent before (RFC 6120 §10.1).
+    /// Confirms stanzas: an item that answers or delivers a stanza shows that the server has handled it, and the earlier ones
+    /// of the same client (RFC 6120 §10.1).
     mutating func confirm(_ item: RecordedItem, receivedBy client: Int) {
         if item.isAnswer {
             guard let id = item.id else { return }

@@ -162,7 +162,7 @@ struct StanzaHeads {
     let role: Role
     /// Hash of the whole head except the id.
     let whole: UInt64
-    /// Hash of the kind and the payload, with the node of an event (XEP-0060).
+    /// Hash of the kind and the payload, with the node of an event (XEP-0060), or the contact of a push (RFC 6121 §2.1.6).
     let content: UInt64
     /// Hash of kind, payload and sender.
     let contentOfSender: UInt64
@@ -211,14 +211,18 @@ struct StanzaHeads {
         let payload = rules.payload(of: element).map { child in
             if child.namespace == .pubsubEvent {
                 child.firstChild?.withAttribute("node") { node = Hash.of($0, seed: 8) }
+            } else if element.isRequest, [.roster, .blocking].contains(child.namespace) {
+                child.firstChild?.withAttribute("jid") { jid in
+                    node = names.shared(jid).map { Hash.of($0.span, seed: 8) } ?? Hash.of(jid, seed: 8)
+                }
             }
             return Hash.mix(
                 Hash.mix(child.withName { Hash.of($0, seed: 4) }, child.withNamespaceURI { Hash.of($0, seed: 5) }),
                 node
             )
         }
-        let implied = element.impliedAddress
-        let (from, to) = (implied == .from ? 0 : bare("from"), implied == .to ? 0 : bare("to"))
+        let implied = element.impliedAddresses
+        let (from, to) = (implied.from ? 0 : bare("from"), implied.to ? 0 : bare("to"))
         content = Hash.mix(kind, payload ?? 0)
         let sender = sender(from)
         var client: UInt64?

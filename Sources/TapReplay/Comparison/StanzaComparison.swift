@@ -159,9 +159,9 @@ public struct StanzaComparison {
         var others: [[String]: Element.Attribute] = [:]
         // A stanza may omit an address that is implied on the other side.
         let isStanza = recordedPath.count == 1
-        let implied = isStanza ? (recorded.impliedAddress, live.impliedAddress) : (nil, nil)
-        func isImplied(_ attribute: Element.Attribute, by address: ImpliedAddress?) -> Bool {
-            attribute.namespaceURI.isEmpty && address.map { attribute.name.utf8Span.span.equals($0.name) } ?? false
+        let implied = isStanza ? (recorded.impliedAddresses, live.impliedAddresses) : (.init(), .init())
+        func isImplied(_ attribute: Element.Attribute, by addresses: ImpliedAddresses) -> Bool {
+            attribute.namespaceURI.isEmpty && addresses.contain(attribute.name.utf8Span.span)
         }
         for attribute in live.attributes { others[[attribute.namespaceURI, attribute.name]] = attribute }
         for attribute in recorded.attributes.sorted(by: { ($0.namespaceURI, $0.name) < ($1.namespaceURI, $1.name) }) {

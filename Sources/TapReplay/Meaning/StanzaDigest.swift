@@ -117,7 +117,8 @@ struct StanzaDigester {
             noteOptional(element)
             return 0
         }
-        hash = Hash.mix(hash, attributes(element, nickname, implied: path.count == 1 ? element.impliedAddress : nil))
+        let implied = path.count == 1 ? element.impliedAddresses : ImpliedAddresses()
+        hash = Hash.mix(hash, attributes(element, nickname, implied))
         guard path.count < StanzaForm.deepest else { return hash }
         guard element.firstChild != nil else { return Hash.mix(hash, text(element)) }
         let isOrdered = element.hasOrderedChildren && occurrence != .anyOrder
@@ -152,12 +153,12 @@ struct StanzaDigester {
     private mutating func attributes(
         _ element: Element,
         _ nickname: StaticString?,
-        implied: ImpliedAddress?
+        _ implied: ImpliedAddresses
     ) -> UInt64 {
         var sum: UInt64 = 0
         let first = values.count
         element.forEachAttribute { name, uri, value in
-            if let implied, uri.isEmpty, name.equals(implied.name) { return }
+            if uri.isEmpty, implied.contain(name) { return }
             let key = NoiseRules.key(name, uri)
             let count = values.count
             if let hash = attribute(name, uri, value, key, nickname) { sum &+= Hash.mix(key, hash) }
@@ -384,16 +385,19 @@ extension Element {
             && firstChild.map { [.roster, .blocking, .privacy].contains($0.namespace) } == true
     }
 
-    /// The address of a stanza that may be omitted without a change of meaning; nil if both are significant.
-    var impliedAddress: ImpliedAddress? {
-        var implied: ImpliedAddress?
+    /// The addresses of a stanza that may be omitted without a change of meaning.
+    var impliedAddresses: ImpliedAddresses {
+        var implied = ImpliedAddresses()
         withAttribute("to") { to in
             withAttribute("from") { from in
                 guard to.count >= from.count, to.extracting(..<from.count).equals(from) else { return }
-                if to.count == from.count {
-                    implied = from.holds(UInt8(ascii: "/")) ? .to : .from
-                } else if to[from.count] == UInt8(ascii: "/"), !from.holds(UInt8(ascii: "/")) {
-                    implied = .from
+                if to.count == from.count, from.holds(UInt8(ascii: "/")) {
+                    implied.to = true
+                } else if to.count == from.count
+                    || to[from.count] == UInt8(ascii: "/") && !from.holds(UInt8(ascii: "/"))
+                {
+                    implied.from = true
+                    implied.to = isRequest
                 }
             }
         }
@@ -410,15 +414,15 @@ extension Element {
     }
 }
 
-/// An address of a stanza that may be omitted.
-enum ImpliedAddress {
+/// Addresses of a stanza that may be omitted.
+struct ImpliedAddresses {
     /// The sender is the account that receives the stanza (RFC 6120 §8.1.2.1).
-    case from
-    /// The recipient is the client that sent the stanza.
-    case to
+    var from = false
+    /// The recipient is the client that sent the stanza, or the stanza is a request of the account to its client.
+    var to = false
 
-    /// The name of the attribute.
-    var name: StaticString { self == .from ? "from" : "to" }
+    /// Returns whether an attribute contains such an address.
+    func contain(_ name: Span<UInt8>) -> Bool { from && name.equals("from") || to && name.equals("to") }
 }
 
 /// A fast 64-bit hash for digests, the same in every run.

@@ -86,6 +86,9 @@ import Testing
         try bindings.bind("push", to: "1", .stanzaID)
         let (recorded, live) = (push("id='push' to='me@x/r'"), push("id='2' from='me@x' to='me@x'"))
         #expect(try differences(recorded, live, bindings: bindings) == [])
+        let bare = push("id='7'").replacing(" >", with: ">")
+        #expect(try differences(bare, live) == [] && differences(live, bare) == [])
+        #expect(try shape(bare) == shape(live))
         // Clients send requests, too.
         let request = try differences(push("id='push'"), push("id='2'"), bindings: bindings)
         #expect(request == ["iq/@id collision push 2"])
