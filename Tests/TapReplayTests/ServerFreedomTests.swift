@@ -303,6 +303,46 @@ import XMPPCore
         #expect(peer.found.count { $0.hasSuffix("changed 5") } == 1, "\(peer.found)")
     }
 
+    @Test func `a replay waits once for a server that is silent, and again after it has sent something`() throws {
+        let request = (1...4).map { number in
+            """
+            \(number * 10) 1 send <iq type='get' id='q\(number)'/>
+            \(number * 10 + 1) 1 recv <iq type='result' id='q\(number)'/>
+            """
+        }
+        let text = "1 1 ready juliet@capulet.example/0\n" + request.joined(separator: "\n")
+        for (answered, found, waits) in [
+            ("-", ["behaviour missing 3"], 1),
+            ("q3", ["behaviour missing 3", "behaviour missing 5", "behaviour missing 9"], 2),
+        ] {
+            var peer = try ReplayPeer(text) { _, text in
+                text.contains("id='\(answered)") ? [(0, "<iq type='result' id='ID'/>")] : []
+            }
+            try peer.run()
+            #expect(peer.found == found, "\(peer.found)")
+            let second: Int64 = 1_000_000_000
+            #expect(peer.now / (10 * second) == waits, "\(peer.now)")
+        }
+    }
+
+    @Test func `an optional stanza is not paired with a missing one`() throws {
+        func push(_ subscription: String) -> String {
+            "<iq type='set' id='p'><query xmlns='jabber:iq:roster'><item jid='nurse@capulet.example' subscription='\(subscription)'/></query></iq>"
+        }
+        let text = """
+            1 1 ready juliet@capulet.example/0
+            2 1 send <presence/>
+            3 1 recv \(push("to"))
+            4 1 recv \(push("both"))
+            """
+        var peer = try ReplayPeer(text) { _, text in
+            let pushes = text == "<presence/>" ? ["to", "to"] : []
+            return pushes.map { (0, push($0).replacing("capulet", with: "live")) }
+        }
+        try peer.run()
+        #expect(peer.found.sorted() == ["behaviour missing 4", "optional unexpected 0"], "\(peer.found)")
+    }
+
     @Test func `an id of the archive is sent back as the live server gave it, although its answer differs`() throws {
         func page(_ last: String, _ count: Int) -> String {
             "<iq type='result' id='ID'><fin xmlns='urn:xmpp:mam:2'><set xmlns='http://jabber.org/protocol/rsm'><last>\(last)</last><count>\(count)</count></set></fin></iq>"

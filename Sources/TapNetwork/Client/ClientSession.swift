@@ -242,8 +242,9 @@ struct ClientSession: ~Copyable {
         case .item(.end):
             guard case .closing = state else { throw fault(.broken, "the server closed the stream") }
             finish()
-        case .fault(let fault): throw self.fault(.broken, fault.explanation)
-        case .fragment, .torn: throw fault(.broken, "an item is too long or incomplete")
+        case .fault(let fault): throw self.fault(.broken, "the server sent bad XML: \(fault.explanation)")
+        case .fragment: throw fault(.broken, "the server sent an item that is too long")
+        case .torn: throw fault(.broken, "the server ended within an item")
         }
     }
 

@@ -26,6 +26,12 @@ struct ReplayPlayer<Stanza: Expectable> {
     var isManaged = false
     /// Number of stanzas received since stream management was enabled.
     var handled: UInt32 = 0
+    /// The last step whose item has arrived.
+    var lastArrival = -1
+    /// Time at which it last received something.
+    var lastReceived: Int64 = .min
+    /// Whether the server left a request unanswered, and has sent nothing since.
+    var isSilent = false
     /// Whether another client resumes its session.
     var isSuperseded = false
     /// The divergence that explains missing items, and the step from which on it explains them.

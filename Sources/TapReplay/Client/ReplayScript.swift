@@ -419,6 +419,14 @@ public struct ReplayScript: Sendable {
         return Sendings(templates: templates, sendings: sendings, requests: requests)
     }
 
+    /// Returns whether a step sends an item of a client.
+    func sends(_ step: Int, _ client: Int) -> Bool {
+        if case .send(client, _) = steps[step] { true } else { false }
+    }
+
+    /// Returns a step and those soon after it.
+    func next(from step: Int) -> Range<Int> { step..<min(step + 256, steps.count) }
+
     /// Returns whether a client sends an item with this id; true without an id to compare.
     func sends(_ id: String?) -> Bool {
         guard let id else { return true }

@@ -69,8 +69,6 @@ public struct Replayer {
     private var deliveries: [Int64?]
     /// The steps whose stanzas the server may leave out, with the reason.
     private var optional: [Int: StanzaOption] = [:]
-    /// The unexpected stanzas that the server may add, by their numbers, with the reason.
-    private var added: [UInt64: StanzaOption] = [:]
     /// The numbers of the unexpected events of items that may be older than the replay.
     private var earlierEvents: Set<UInt64> = []
     /// Indices of the recorded requests that have arrived.
@@ -287,7 +285,7 @@ public struct Replayer {
         let isStalled = actions.isStalled(client)
         // Pending and held actions were not performed before the session ended.
         let undone = actions.remove(client)
-        let held = undone.flatMap(\.steps).filter { isSending($0, client) && !lacksValue($0) }
+        let held = undone.flatMap(\.steps).filter { script.sends($0, client) && !lacksValue($0) }
         let wasOpen = players[client].state == .open || isStalled || undone.contains { $0.size > 0 }
         if players[client].state == .connecting { connecting -= 1 }
         players[client].state = .over
@@ -301,7 +299,7 @@ public struct Replayer {
         guard wasOpen, !players[client].isSuperseded else { return }
         var reason = reason ?? "the server closed the stream"
         guard script.clients[client].role != .preparation else { return refuse(client, "the session ended: \(reason)") }
-        let unsent = held.count + left.count { isSending($0, client) }
+        let unsent = held.count + left.count { script.sends($0, client) }
         if unsent > 0 { reason += "; \(unsent) \(unsent == 1 ? "stanza" : "stanzas") not sent" }
         let isRecorded = left.contains { if case .end = script.steps[$0] { true } else { false } }
         guard !isRecorded || unsent > 0 || left.contains(where: isMissing) else { return }
@@ -320,11 +318,6 @@ public struct Replayer {
         }
         // Stop waiting for items that cannot arrive.
         gating = gating.filter { lost(at: $0) == nil }
-    }
-
-    /// Returns whether a step sends an item of the client.
-    private func isSending(_ step: Int, _ client: Int) -> Bool {
-        if case .send(client, _) = script.steps[step] { true } else { false }
     }
 
     /// Returns whether a step cannot send its item because a value is missing.
@@ -366,6 +359,7 @@ public struct Replayer {
 
     private mutating func received(_ bytes: [UInt8], _ element: Element, _ client: Int) {
         let live = StanzaForm(element)
+        (players[client].lastReceived, players[client].isSilent) = (now, false)
         // The server sends it again in the session that resumes this one.
         guard !players[client].isSuperseded else { return }
         if live.kind == .nonza, noteManagement(element, client) { return }
@@ -403,8 +397,11 @@ public struct Replayer {
             came(number, client)
             players[client].expectations.item(number).bindValues(of: stanza, &context)
         case .unexpected:
-            if let option, option.isRepeatable { added[received] = option }
-            if let echo = script.lateEcho(live, client, bindings) { added[received] = echo }
+            let free = script.lateEcho(live, client, bindings) ?? option
+            if let free, free.isRepeatable {
+                players[client].expectations.withdraw()
+                diverge(.unexpected, client, nil, stanza, option: free)
+            }
             // An earlier item of the node may have arrived as the one that was published in the replay.
             if let published, players[client].isEarlier(published.node, isRepeated: isRepeated) {
                 earlierEvents.insert(received)
@@ -441,9 +438,7 @@ public struct Replayer {
     /// Handles an unexpected item, which may be an expected one in another form: the replay does not wait for that.
     private mutating func noteChanged(_ live: Stanza, _ client: Int) {
         guard script.clients[client].role == .recorded else { return }
-        let mostSteps = 256
-        let next = cursor..<min(cursor + mostSteps, script.steps.count)
-        let step = (gating.sorted() + next).first { step in
+        let step = (gating.sorted() + script.next(from: cursor)).first { step in
             guard case .expect(client, _) = script.steps[step], !changed.contains(step), let number = numbers[step],
                 players[client].expectations.isWaiting(number)
             else { return false }
@@ -457,6 +452,9 @@ public struct Replayer {
     /// Handles the arrival of an awaited item. The wait for the next one starts again: a server that sends is not
     /// silent.
     private mutating func noteArrival(_ step: Int) {
+        if case .expect(let client, _) = script.steps[step] {
+            players[client].lastArrival = max(players[client].lastArrival, step)
+        }
         guard gating.remove(step) != nil, let since = waitingSince else { return }
         longestWait = max(longestWait, now - since)
         waitingSince = now
@@ -578,7 +576,10 @@ public struct Replayer {
         guard let deadline = gateDeadline, now >= deadline else { return false }
         for step in gating.sorted() {
             switch script.steps[step] {
-            case .expect(let client, _): players[client].expectations.close(step)
+            case .expect(let client, let item):
+                players[client].expectations.close(step)
+                let isSilent = players[client].lastReceived <= waitingSince ?? now
+                players[client].isSilent = isSilent && (script.items[item].isAnswer || players[client].isSilent)
             case .end(let client):
                 let message = "the server did not end the session, as it did in the recording"
                 add(Divergence(.behaviour, .session, live: moment(client), message: message), client)
@@ -605,7 +606,8 @@ public struct Replayer {
         for stall in actions.stalled { since = max(since, stall.since) }
         let last = min(max(since, othersServed) + options.wait, since + ReplayOptions.mostWaits * options.wait)
         let isAnswerDue = gating.contains { step in
-            if case .expect(_, let item) = script.steps[step] { script.items[item].isAnswer } else { false }
+            guard case .expect(let client, let item) = script.steps[step] else { return false }
+            return script.items[item].isAnswer && !players[client].isSilent
         }
         return isAnswerDue || !settling.isEmpty || !hasGivenUp
             ? last : min(last, max(lastActivity, othersServed) + max(options.quiet, 2 * longestWait))
@@ -716,9 +718,14 @@ public struct Replayer {
     private mutating func report(_ findings: [ExpectationSet<Stanza>.Finding], _ client: Int) {
         /// The divergences of changed answers, by live id.
         var answers: [String: Int] = [:]
+        /// The divergence of the answer with which the server fell silent.
+        var silence: Int?
         for finding in findings {
             switch finding {
-            case .missing(let recorded): diverge(.missing, client, recorded, nil)
+            case .missing(let recorded):
+                let number = diverge(.missing, client, recorded, nil, silence)
+                guard case .step(let step) = recorded.tag, step > players[client].lastArrival else { break }
+                if recorded.isAnswer { silence = silence ?? number }
             case .unexpected(let live): diverge(.unexpected, client, nil, live, live.form?.id.flatMap { answers[$0] })
             case .changed(let recorded, let live):
                 let number = diverge(.changed, client, recorded, live)
@@ -735,7 +742,8 @@ public struct Replayer {
         _ client: Int,
         _ recorded: Stanza?,
         _ live: Stanza?,
-        _ cause: Int? = nil
+        _ cause: Int? = nil,
+        option: StanzaOption? = nil
     ) -> Int {
         var divergence = Divergence(.behaviour, code)
         if code == .changed, let recorded = recorded?.form, let live = live?.form {
@@ -772,7 +780,7 @@ public struct Replayer {
         }
         if case .live(_, let number, _, let after)? = live?.tag {
             if recorded == nil { divergence.after = after }
-            if code == .unexpected, let option = added[number] { divergence.setOptional(option) }
+            if let option { divergence.setOptional(option) }
             if code == .unexpected || code == .reordered, earlierEvents.contains(number) {
                 (divergence.divergenceClass, divergence.message) = (.state, ReplayScript.earlierEvent)
             }

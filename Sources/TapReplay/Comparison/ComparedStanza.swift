@@ -181,11 +181,16 @@ struct StanzaHeads {
     ) {
         let stanza = element.stanzaKind
         let nickname = element.nicknameAttribute
-        /// In a room the resource is the occupant's nickname; so it is in the error that refuses its presence.
+        /// In a room the resource is the occupant's nickname; so it is in the error that refuses its presence. Presence of
+        /// an account or a room is another one than that of a client or an occupant.
         func sender(_ bare: UInt64) -> UInt64 {
             let isOccupant =
                 nickname?.description == "from" || stanza == .presence && element.attribute("type", is: "error")
-            guard isOccupant else { return bare }
+            guard isOccupant else {
+                var isFull = false
+                if stanza == .presence { element.withAttribute("from") { isFull = $0.holds(UInt8(ascii: "/")) } }
+                return isFull ? Hash.mix(bare, 9) : bare
+            }
             var hash = bare
             element.withAttribute("from") { value in
                 if let slash = value.place(of: UInt8(ascii: "/")) {

@@ -161,7 +161,9 @@ private struct SubjectReader {
         case .missing:
             form.map(Self.isAnswer) == true
                 ? "\(sender) does not answer \(request)" : "no \(described(form)) from \(sender)"
-        case .unexpected: "\(described(form)) from \(sender), which was not recorded"
+        case .unexpected:
+            form.map(Self.isAnswer) == true && stanzas.request != nil
+                ? "\(sender) answers \(request) again" : "\(described(form)) from \(sender), which was not recorded"
         case .reordered: "\(described(form)) from \(sender) in another order"
         case .late: "\(described(form)) from \(sender) came late"
         case .slower: "\(sender) takes longer to answer \(request)"

@@ -195,6 +195,11 @@ public struct ExpectationSet<Item: Expectable> {
         return outcome
     }
 
+    /// Removes the item that was received last, if it was unexpected: it is not paired with a missing one as changed.
+    mutating func withdraw() {
+        if unexpected.last?.arrival == arrivals { unexpected.removeLast() }
+    }
+
     private mutating func match(
         _ item: Item,
         _ lane: Lane,

@@ -386,7 +386,8 @@ public struct StanzaComparison {
         _ digester: inout StanzaDigester
     ) -> [Child] {
         var children: [Child] = []
-        let isSet = [Namespace.discoInfo, .discoItems].contains(element.namespace)
+        let isSet =
+            [Namespace.discoInfo, .discoItems].contains(element.namespace) || element.matches("x", .dataForms)
         for (child, number) in element.numberedChildren {
             let shape = digester.digest(child, in: path).shape
             guard shape != 0 else { continue }

@@ -9,6 +9,8 @@ public enum RecordingDependence: Sendable, Hashable {
     case rosterChange(JID)
     /// The account stored data in this namespace: a node, a card, a block list, private data.
     case storedData(JID, String)
+    /// The account queried an archive (XEP-0313), to which each replay adds messages.
+    case archive(JID)
 
     /// Returns the dependences of conversations, without duplicates.
     public static func all(in conversations: [RecordedConversation]) -> [RecordingDependence] {
@@ -32,6 +34,7 @@ public enum RecordingDependence: Sendable, Hashable {
                 let dependence: RecordingDependence
                 switch item.payloadNamespace {
                 case .roster: dependence = .rosterChange(account)
+                case .archive, .archive1, .archive0: dependence = .archive(account)
                 case .vCard, .vCard4, .privateStorage, .blocking, .pubsub:
                     dependence = .storedData(account, item.payloadNamespace.uri.description)
                 default: continue

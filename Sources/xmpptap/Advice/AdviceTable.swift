@@ -207,6 +207,9 @@ extension AdviceTable {
                 prepares ? nil : "\(account) changes its roster: record again with --prepare, which restores it"
             case .storedData(let account, let namespace):
                 "\(account) stores data in \(namespace): remove them at the end of the session, or use a fresh server"
+            case .archive(let account):
+                "\(account) reads an archive, to which each replay adds messages: query from the start of the session on, or "
+                    + "use a fresh server"
             }
         }
     }
