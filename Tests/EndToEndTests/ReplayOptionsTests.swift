@@ -276,18 +276,25 @@ struct ReplayOptionsTests {
             #expect(run.ending == .exited(3), "\(name): \(run)")
             #expect(run.error.contains(part) && run.error.contains(advice), "\(name): \(run)")
         }
+        let run = try await peer.replay(
+            try folder.write(lines[..<2].joined() + lines[2...].reversed().joined(), to: "order.xtap"),
+            in: folder
+        )
+        #expect(run.ending == .exited(3) && run.error.contains("cannot be replayed: record "), "\(run)")
+        #expect(run.error.contains("name the files in the order in which they were written"), "\(run)")
         let newer = lines[0].replacing("\"xtap\":1", with: "\"xtap\":99") + lines[1...].joined()
-        let run = try await peer.replay(try folder.write(newer, to: "newer.xtap"), in: folder)
-        #expect(run.ending == .exited(3) && run.error.contains("written by a newer xmpptap (schema 99"), "\(run)")
+        let later = try await peer.replay(try folder.write(newer, to: "newer.xtap"), in: folder)
+        #expect(later.ending == .exited(3) && later.error.contains("written by a newer xmpptap (schema 99"), "\(later)")
         #expect(peer.received.isEmpty)
     }
 
     @Test func `items that wait for each other in a circle are given up, and the replay ends`() async throws {
-        // Each answer precedes its request.
-        let items = ["a", "b"].map {
-            "010 1 recv \(Self.query($0, id: $0, "result"))\n020 1 send \(Self.query($0, id: $0, "get"))"
+        // Each message precedes the one that it follows from.
+        func message(_ text: String) -> String { "<message from='juliet@localhost'><body>\(text)</body></message>" }
+        let items = ["a", "b"].map { text in
+            "010 1 recv \(message(text))\n020 1 send <message to='juliet@localhost'><body>ask \(text)</body></message>"
         }
-        let peer = try ReplayPeer(answers: ["a", "b"].map { ("example:\($0)'", Self.query($0, "result")) })
+        let peer = try ReplayPeer(answers: ["a", "b"].map { ("ask \($0)", message($0)) })
         let run = try await peer.replay(try recording(items.joined(separator: "\n")), in: folder, ["--wait", "5s"])
         #expect(run.ending == .exited(0) && run.output.contains("2 late"), "\(run)")
         #expect(run.output.contains("2 stanzas sent"), "\(run)")

@@ -26,7 +26,7 @@ struct ReplayPlayer<Stanza: Expectable> {
     var isManaged = false
     /// Number of stanzas received since stream management was enabled.
     var handled: UInt32 = 0
-    /// The last step whose item has arrived.
+    /// The last step with an item that has arrived.
     var lastArrival = -1
     /// Time at which it last received something.
     var lastReceived: Int64 = .min

@@ -311,6 +311,10 @@ public struct ReplayScript: Sendable {
             let list = stanza?.firstChild { $0.namespace == item.payloadNamespace }?.firstChild { $0.isNamed(name) }
             return list?.attribute("node")
         }
+        func privateData(_ item: RecordedItem) -> String? {
+            let stanza = item.sent.flatMap { try? parser.parse($0.span, root: item.root) }
+            return stanza?.child("query", .privateStorage)?.firstChild?.namespaceURI
+        }
         var first: [String: Int] = [:]
         var hasEvent: Set<String> = []
         for (index, step) in steps.enumerated() {
@@ -320,6 +324,9 @@ public struct ReplayScript: Sendable {
             case .send(_, let item) where items[item].payloadNamespace == .vCard && items[item].type == "set":
                 // A server may publish the avatar of a card (XEP-0398 §2).
                 for node in ["urn:xmpp:avatar:metadata", "urn:xmpp:avatar:data"] { first[node] = first[node] ?? index }
+            case .send(_, let item) where items[item].payloadNamespace == .privateStorage && items[item].type == "set":
+                // So it may publish bookmarks (XEP-0411 §2).
+                if let node = privateData(items[item]) { first[node] = first[node] ?? index }
             case .expect(_, let item) where items[item].payloadNamespace == .pubsubEvent:
                 if let node = node(items[item], "items"), first[node] == nil { hasEvent.insert(node) }
             default: break
