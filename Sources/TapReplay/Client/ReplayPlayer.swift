@@ -19,8 +19,10 @@ struct ReplayPlayer<Stanza: Expectable> {
     var options: OptionalStanzas
     /// The events that it received of nodes to which clients publish.
     private var events: [String: Set<UInt64>] = [:]
-    /// The nodes of which it received an event that was not recorded.
-    private var nodes: Set<String> = []
+    /// The numbers of events that it received and that were not recorded, by their nodes.
+    private var additionalEvents: [String: Int] = [:]
+    /// Number of presence stanzas sent.
+    var presences = 0
     /// The id of its stream management, once it is enabled.
     var resumptionID: String?
     var isManaged = false
@@ -50,9 +52,14 @@ struct ReplayPlayer<Stanza: Expectable> {
         return !events[node, default: []].insert(Hash.of(content.span, seed: 1)).inserted
     }
 
-    /// Returns whether an event that was not recorded may be that of an item published before the replay: a server sends
-    /// such an item again when a client becomes available, or when its capabilities change (XEP-0163 §4.3.2).
-    mutating func isEarlier(_ node: String, isRepeated: Bool) -> Bool { nodes.insert(node).inserted || isRepeated }
+    /// Counts an event that was not recorded.
+    ///
+    /// - Returns: Whether it may be that of an item published before the replay. A server sends the last item of a node when
+    ///   a client sends presence (XEP-0163 §4.3.2).
+    mutating func isEarlier(_ node: String) -> Bool {
+        additionalEvents[node, default: 0] += 1
+        return additionalEvents[node, default: 0] <= max(presences, 1)
+    }
 
     /// Handles an element of stream management; returns nil for other elements, which are compared.
     mutating func manage(_ element: Element) -> Management? {

@@ -91,13 +91,15 @@ public struct ReplayScript: Sendable {
     let publications: [String: Int]
     /// Rooms that the recorded clients created, as bare JIDs.
     private(set) var createdRooms: [JID] = []
-    /// The stanzas of each client that it had not received itself when it left.
+    /// The presence and messages to rooms of each client that it had not received itself when it left.
     private let echoes: [Int: Set<Echo>]
+    /// The last step with which each of those clients sends something.
+    private let lastSends: [Int: Int]
 
     /// A client's stanza as the client itself receives it (XEP-0045 §7.2.2, §7.4, RFC 6121 §4.2.2).
     enum Echo: Sendable, Hashable {
         /// Presence of the client itself, or of its occupant of a room.
-        case presence(from: String)
+        case presence(from: String, type: String?)
         /// A message to a room.
         case message(id: String)
     }
@@ -123,6 +125,11 @@ public struct ReplayScript: Sendable {
         maker.keepOrder()
         echoes = maker.echoes
         steps = maker.places.map(\.step)
+        var lastSends: [Int: Int] = [:]
+        for (index, step) in steps.enumerated() {
+            if case .send(let client, _) = step, maker.echoes[client] != nil { lastSends[client] = index }
+        }
+        self.lastSends = lastSends
         items = maker.items
         answers = RecordedAnswers(steps, items)
         resources = Set(clients.map(\.jid.description))
@@ -325,7 +332,7 @@ public struct ReplayScript: Sendable {
                 // A server may publish the avatar of a card (XEP-0398 §2).
                 for node in ["urn:xmpp:avatar:metadata", "urn:xmpp:avatar:data"] { first[node] = first[node] ?? index }
             case .send(_, let item) where items[item].payloadNamespace == .privateStorage && items[item].type == "set":
-                // So it may publish bookmarks (XEP-0411 §2).
+                // A server may publish bookmarks from private storage (XEP-0411 §2).
                 if let node = privateData(items[item]) { first[node] = first[node] ?? index }
             case .expect(_, let item) where items[item].payloadNamespace == .pubsubEvent:
                 if let node = node(items[item], "items"), first[node] == nil { hasEvent.insert(node) }
@@ -431,6 +438,11 @@ public struct ReplayScript: Sendable {
         if case .send(client, _) = steps[step] { true } else { false }
     }
 
+    /// Returns whether a step waits until the server has handled the stanzas of a client.
+    func isSettle(_ step: Int) -> Bool {
+        if case .settle = steps[step] { true } else { false }
+    }
+
     /// Returns a step and those soon after it.
     func next(from step: Int) -> Range<Int> { step..<min(step + 256, steps.count) }
 
@@ -460,11 +472,15 @@ public struct ReplayScript: Sendable {
     }
 
     /// Returns why a live stanza may come although the client did not receive it before it left; nil for other stanzas.
-    func lateEcho(_ live: StanzaForm, _ client: Int, _ bindings: ValueBindings) -> StanzaOption? {
-        guard let echoes = echoes[client] else { return nil }
+    ///
+    /// - Parameter cursor: The next step; the client must have sent all its stanzas.
+    func lateEcho(_ live: StanzaForm, _ client: Int, _ bindings: ValueBindings, at cursor: Int) -> StanzaOption? {
+        guard let echoes = echoes[client], live.type != "error", lastSends[client].map({ $0 < cursor }) == true else {
+            return nil
+        }
         let echo: Echo?
         switch live.kind {
-        case .presence: echo = live.from.map { .presence(from: bindings.jid($0, .toRecorded)) }
+        case .presence: echo = live.from.map { .presence(from: bindings.jid($0, .toRecorded), type: live.type) }
         case .message: echo = live.id.flatMap { bindings.recorded(for: $0, .stanzaID) }.map { .message(id: $0) }
         case .iq, .nonza: echo = nil
         }

@@ -397,16 +397,15 @@ public struct Replayer {
             came(number, client)
             players[client].expectations.item(number).bindValues(of: stanza, &context)
         case .unexpected:
-            let free = script.lateEcho(live, client, bindings) ?? option
+            let free = script.lateEcho(live, client, bindings, at: cursor) ?? option
             if let free, free.isRepeatable {
                 players[client].expectations.withdraw()
                 diverge(.unexpected, client, nil, stanza, option: free)
+            } else {
+                noteChanged(stanza, client)
             }
             // An earlier item of the node may have arrived as the one that was published in the replay.
-            if let published, players[client].isEarlier(published.node, isRepeated: isRepeated) {
-                earlierEvents.insert(received)
-            }
-            noteChanged(stanza, client)
+            if let published, players[client].isEarlier(published.node) { earlierEvents.insert(received) }
             guard live.kind == .iq, live.type == "get" || live.type == "set" else { return }
             let answer = lookup.answer(to: live).map {
                 context.bindings.substituted($0, .toLive, rules: context.rules)
@@ -437,7 +436,6 @@ public struct Replayer {
 
     /// Handles an unexpected item, which may be an expected one in another form: the replay does not wait for that.
     private mutating func noteChanged(_ live: Stanza, _ client: Int) {
-        guard script.clients[client].role == .recorded else { return }
         let step = (gating.sorted() + script.next(from: cursor)).first { step in
             guard case .expect(client, _) = script.steps[step], !changed.contains(step), let number = numbers[step],
                 players[client].expectations.isWaiting(number)
@@ -521,6 +519,8 @@ public struct Replayer {
                 if isMissing(cursor), !changed.contains(cursor), lost(at: cursor) == nil { gating.insert(cursor) }
             case .end(let client):
                 if [.open, .connecting].contains(players[client].state) { gating.insert(cursor) }
+            case .settle where cursor > 0 && script.isSettle(cursor - 1) && connecting == 0:
+                perform(step)
             case .connect, .send, .prepare, .settle, .close, .drop:
                 guard isDue(step) else { return }
                 guard refusals.isEmpty || script.clients[step.client].role == .preparation else { return finish() }
@@ -587,10 +587,10 @@ public struct Replayer {
             case .connect, .send, .prepare, .settle, .close, .drop: break
             }
         }
-        for client in settling.removeAll() where script.clients[client].role != .recorded {
+        for client in settling.removeAll() where script.clients[client].role != .recorded && progress.sent == 0 {
             refuse(client, "the server did not answer for \(LineBuffer.duration(options.wait))")
         }
-        hasGivenUp = true
+        hasGivenUp = hasGivenUp || !gating.isEmpty
         gating = []
         waitingSince = nil
         return true
@@ -687,6 +687,7 @@ public struct Replayer {
             return
         }
         guard let sending = sendings.sendings[number] else { return reportLack(script.items[number], client) }
+        if script.items[number].kind == .presence { players[client].presences += 1 }
         progress.sent += 1
         lastTime = max(lastTime, script.times[step])
         if let id = sending.id { context.bindings.standIn(for: Int(id)) }

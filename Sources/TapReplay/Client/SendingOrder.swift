@@ -11,11 +11,11 @@ extension ReplayScript.Maker {
         var sent = UnconfirmedStanzas(clients)
         /// The clients whose stanzas must be handled before a place.
         var settled: [(place: Int, client: Int)] = []
-        for (number, place) in places.enumerated() where place.run > 0 {
+        for (number, place) in places.enumerated() {
             switch place.step {
             case .send(let client, let item):
                 guard items[item].atServer() != nil else { break }
-                let stanza = UnconfirmedStanzas.Stanza(items[item], of: clients[client], client, at: number)
+                let stanza = sent.stanza(items[item], of: client, at: number)
                 for other in Set(sent.earlier(than: stanza).map(\.client)).sorted() {
                     settled.append((number, other))
                     sent.forget(other)
@@ -33,7 +33,8 @@ extension ReplayScript.Maker {
                 echoes[client] = sent.echoes(of: client)
                 sent.forget(client)
             case .end(let client): sent.forget(client)
-            case .connect, .prepare, .settle: break
+            case .connect(let client): sent.connect(client)
+            case .prepare, .settle: break
             }
         }
         guard !settled.isEmpty else { return }
@@ -56,13 +57,13 @@ extension ReplayScript.Maker {
     /// connections. A third client, to which the server passed both, shows the order.
     private mutating func restoreOrder() {
         var sent = UnconfirmedStanzas(clients)
-        for number in places.indices where places[number].run > 0 {
+        for number in places.indices {
             switch places[number].step {
             case .send(let client, let item):
                 guard items[item].atServer() != nil else { break }
-                var stanza = UnconfirmedStanzas.Stanza(items[item], of: clients[client], client, at: number)
+                var stanza = sent.stanza(items[item], of: client, at: number)
                 for earlier in sent.earlier(than: stanza).sorted(by: { $0.place > $1.place })
-                where isHandled(stanza, before: earlier) {
+                where !sent.isAmbiguous(earlier) && isHandled(stanza, before: earlier) {
                     guard !places[earlier.place..<stanza.place].contains(where: { $0.step.client == client }) else {
                         break
                     }
@@ -75,7 +76,8 @@ extension ReplayScript.Maker {
                 sent.add(stanza)
             case .expect(let client, let item): sent.confirm(items[item], receivedBy: client)
             case .close(let client), .end(let client), .drop(let client): sent.forget(client)
-            case .connect, .prepare, .settle: break
+            case .connect(let client): sent.connect(client)
+            case .prepare, .settle: break
             }
         }
     }
@@ -109,6 +111,10 @@ private struct UnconfirmedStanzas {
         let id: String?
         /// The recipient; nil for the account of the sender, or its server.
         let to: String?
+        /// The recipient without its resource.
+        let bare: String?
+        /// Whether several clients can receive it: presence of the client or its occupant, and messages to a room.
+        let isSeenByOthers: Bool
         /// Whether it only asks for something, so that no other client notices it.
         let isQuery: Bool
         private let kind: RecordedItem.Kind
@@ -116,61 +122,96 @@ private struct UnconfirmedStanzas {
         /// The address at which others see its client: an occupant of a room (XEP-0045), or the full JID.
         private let from: String
 
-        init(_ item: RecordedItem, of client: ReplayScript.Client, _ index: Int, at place: Int) {
+        /// - Parameter isOccupant: Whether it is presence in a room.
+        fileprivate init(
+            _ item: RecordedItem,
+            of client: ReplayScript.Client,
+            _ index: Int,
+            at place: Int,
+            isOccupant: Bool
+        ) {
             (self.client, self.place) = (index, place)
             (id, kind, type) = (item.id, item.kind, item.type)
             let own = [client.account.description, client.account.domain]
             to = item.to.flatMap { own.contains($0) ? nil : $0 }
-            from = kind == .presence ? to ?? client.jid.description : client.jid.description
+            bare = to.map { String($0.prefix { $0 != "/" }) }
+            from = isOccupant ? to ?? "" : client.jid.description
+            let isAvailability = kind == .presence && (type == nil || type == "unavailable")
+            let isGroupChat = kind == .message && type == "groupchat" && id != nil
+            isSeenByOthers = isAvailability && (isOccupant || to == nil) || isGroupChat
             isQuery = item.kind == .nonza || item.isAnswer || item.kind == .iq && item.type == "get"
         }
 
-        /// The recipient without its resource.
-        var bare: Substring? { to?.prefix { $0 != "/" } }
-
         var isPresence: Bool { kind == .presence }
-
-        /// Whether several clients can receive it: presence, and messages to a room.
-        var isSeenByOthers: Bool { isPresence || isGroupChat }
-
-        private var isGroupChat: Bool { kind == .message && type == "groupchat" && id != nil }
 
         /// The stanza as its client receives it; nil for other stanzas than presence and messages to a room.
         var echo: ReplayScript.Echo? {
-            isPresence ? .presence(from: from) : isGroupChat ? id.map { .message(id: $0) } : nil
+            guard isSeenByOthers else { return nil }
+            return isPresence ? .presence(from: from, type: type) : id.map { .message(id: $0) }
         }
 
         /// Returns whether a received item is the stanza, as the server passes it on.
         func isDelivered(by item: RecordedItem) -> Bool {
-            guard item.kind == kind, item.type == type else { return false }
-            if isPresence { return item.from == from }
-            return isGroupChat && item.id == id && item.from?.prefix { $0 != "/" } == bare
+            guard isSeenByOthers, item.kind == kind, item.type == type else { return false }
+            if isPresence { return item.from == from && (id == nil || item.id == nil || item.id == id) }
+            return item.id == id && bare.map { item.from?.hasPrefix($0 + "/") == true } == true
+        }
+
+        /// Returns whether another stanza of the client cannot be told from it when it is delivered.
+        func resembles(_ other: Self) -> Bool {
+            isPresence && other.isPresence && from == other.from && type == other.type && (id == nil || other.id == nil)
         }
     }
 
     private let clients: [ReplayScript.Client]
     private let accounts: [String]
+    private let accountSet: Set<String>
     private var stanzas: [Int: [Stanza]] = [:]
     /// The clients by the addresses of their presence: full JIDs, and occupants of rooms (XEP-0045).
     private var addresses: [String: Int] = [:]
     /// Maximum number of stanzas kept for a client; older ones count as handled.
-    private static let most = 64
+    private static let most = 16
+    /// Maximum number of clients with stanzas; those of the others count as handled.
+    private static let mostClients = 128
+    /// The clients with stanzas, the last one at the end.
+    private var order: [Int] = []
 
     init(_ clients: [ReplayScript.Client]) {
         self.clients = clients
         accounts = clients.map(\.account.description)
-        for (index, client) in clients.enumerated() where client.role != .preparation {
-            addresses[client.jid.description] = index
-        }
+        accountSet = Set(accounts)
+    }
+
+    mutating func connect(_ client: Int) {
+        if clients[client].role != .preparation { addresses[clients[client].jid.description] = client }
+    }
+
+    func stanza(_ item: RecordedItem, of client: Int, at place: Int) -> Stanza {
+        let slash = item.kind == .presence ? item.to?.firstIndex(of: "/") : nil
+        let isOccupant =
+            slash.map { slash in item.to.map { !accountSet.contains(String($0[..<slash])) } ?? false } ?? false
+        return Stanza(item, of: clients[client], client, at: place, isOccupant: isOccupant)
+    }
+
+    /// Returns whether a delivery may be that of another stanza of the same client.
+    func isAmbiguous(_ stanza: Stanza) -> Bool {
+        stanzas[stanza.client]?.contains { $0.place != stanza.place && $0.resembles(stanza) } == true
     }
 
     mutating func add(_ stanza: Stanza) {
-        if stanza.isPresence, let to = stanza.to, to.contains("/") { addresses[to] = stanza.client }
+        if case .presence(let from, _)? = stanza.echo { addresses[from] = stanza.client }
+        if stanzas[stanza.client] == nil {
+            if order.count == Self.mostClients { stanzas[order.removeFirst()] = nil }
+            order.append(stanza.client)
+        }
         stanzas[stanza.client, default: []].append(stanza)
         if let count = stanzas[stanza.client]?.count, count > Self.most { stanzas[stanza.client]?.removeFirst() }
     }
 
-    mutating func forget(_ client: Int) { stanzas[client] = nil }
+    mutating func forget(_ client: Int) {
+        guard stanzas.removeValue(forKey: client) != nil else { return }
+        order.removeAll { $0 == client }
+    }
 
     /// Returns the stanzas of a client that it may still receive itself.
     func echoes(of client: Int) -> Set<ReplayScript.Echo> { Set((stanzas[client] ?? []).compactMap(\.echo)) }
@@ -235,7 +276,7 @@ private struct UnconfirmedStanzas {
     private mutating func confirm(_ client: Int, _ isMeant: (Stanza) -> Bool) {
         guard let last = stanzas[client]?.lastIndex(where: isMeant) else { return }
         stanzas[client]?.removeFirst(last + 1)
-        if stanzas[client]?.isEmpty == true { stanzas[client] = nil }
+        if stanzas[client]?.isEmpty == true { forget(client) }
     }
 }
 

@@ -194,7 +194,7 @@ public struct StanzaComparison {
         guard let live else { return differ(path, recorded, nil, .missing) }
         if recordedPath.count == 1, name.equals("to"), attribute.namespaceURI.isEmpty, recordedPath[0].mayNameAccount,
             recordedPath[0].attribute("from") != nil || livePath[0].attribute("from") != nil,
-            areSame(Self.bare(recorded), Self.bare(live))
+            recorded.contains("/") != live.contains("/"), areSame(Self.bare(recorded), Self.bare(live))
         {
             return
         }

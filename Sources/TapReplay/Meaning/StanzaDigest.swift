@@ -186,10 +186,13 @@ struct StanzaDigester {
             if let (index, action) = rule { return self.value(value, action, index) }
         }
         guard uri.isEmpty, Self.isAddress(name) else { return literal(value) }
-        if path.count == 1, name.equals("to"), path[0].mayNameAccount, path[0].attribute("from") != nil {
+        let isNickname = nickname.map { name.equals($0) } ?? false
+        if path.count == 1, name.equals("to"), !isNickname, path[0].isNamed("presence"),
+            path[0].attribute("from") != nil
+        {
             return literal(value.extracting(..<(value.place(of: UInt8(ascii: "/")) ?? value.count)))
         }
-        return address(value, isNickname: nickname.map { name.equals($0) } ?? false)
+        return address(value, isNickname: isNickname)
     }
 
     /// Returns whether an attribute of that name contains a JID.
@@ -388,6 +391,10 @@ extension Element {
     /// The addresses of a stanza that may be omitted without a change of meaning.
     var impliedAddresses: ImpliedAddresses {
         var implied = ImpliedAddresses()
+        guard attribute("from") != nil else {
+            implied.to = isPush
+            return implied
+        }
         withAttribute("to") { to in
             withAttribute("from") { from in
                 guard to.count >= from.count, to.extracting(..<from.count).equals(from) else { return }
