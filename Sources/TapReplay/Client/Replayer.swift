@@ -377,15 +377,8 @@ public struct Replayer {
         received += 1
         let stanza = Stanza(live: live, context, tag: .live(bytes, number: received, at: now, after: lastTime))
         let option = players[client].options.option(live, script.roles(bindings))
-        let published = script.publication(of: live)
-        let isRepeated = published.map { players[client].hasReceived(element, of: $0.node) } == true
-        guard published.map({ $0.step >= cursor }) != true else {
-            add(
-                Divergence(.state, .unexpected, live: shown(stanza, client), message: ReplayScript.earlierEvent),
-                client
-            )
-            return
-        }
+        let node = script.publishedNode(of: live)
+        let isRepeated = node.map { players[client].hasReceived(element, of: $0) } == true
         switch players[client].expectations.receive(stanza, stanza.lane, &context) {
         case .matched(let number), .reordered(let number), .late(let number):
             progress.matched += 1
@@ -398,14 +391,15 @@ public struct Replayer {
             players[client].expectations.item(number).bindValues(of: stanza, &context)
         case .unexpected:
             let free = script.lateEcho(live, client, bindings, at: cursor) ?? option
-            if let free, free.isRepeatable {
+            // An earlier item of the node may have arrived as the one that was published in the replay.
+            let isEarlier = node.map { players[client].isEarlier($0) } == true
+            if isEarlier { earlierEvents.insert(received) }
+            if isEarlier || free?.isRepeatable == true {
                 players[client].expectations.withdraw()
-                diverge(.unexpected, client, nil, stanza, option: free)
+                diverge(.unexpected, client, nil, stanza, option: isEarlier ? nil : free)
             } else {
                 noteChanged(stanza, client)
             }
-            // An earlier item of the node may have arrived as the one that was published in the replay.
-            if let published, players[client].isEarlier(published.node) { earlierEvents.insert(received) }
             guard live.kind == .iq, live.type == "get" || live.type == "set" else { return }
             let answer = lookup.answer(to: live).map {
                 context.bindings.substituted($0, .toLive, rules: context.rules)

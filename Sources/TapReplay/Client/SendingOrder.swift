@@ -157,7 +157,7 @@ private struct UnconfirmedStanzas {
             return item.id == id && bare.map { item.from?.hasPrefix($0 + "/") == true } == true
         }
 
-        /// Returns whether another stanza of the client cannot be told from it when it is delivered.
+        /// Returns whether another stanza of the client looks the same to those who receive it.
         func resembles(_ other: Self) -> Bool {
             isPresence && other.isPresence && from == other.from && type == other.type && (id == nil || other.id == nil)
         }
