@@ -87,8 +87,8 @@ public struct ReplayScript: Sendable {
     let answers: RecordedAnswers
     /// The full JIDs of the clients.
     private let resources: Set<String>
-    /// The nodes to which clients publish (XEP-0060 §7.1), without those of which an event was recorded before.
-    private let publications: Set<String>
+    /// The steps in which clients first publish to each node (XEP-0060 §7.1), for nodes without an earlier event.
+    let publications: [String: Int]
     /// Rooms that the recorded clients created, as bare JIDs.
     private(set) var createdRooms: [JID] = []
     /// The presence and messages to rooms of each client that it had not received itself when it left.
@@ -311,7 +311,7 @@ public struct ReplayScript: Sendable {
         }
     }
 
-    private static func publications(_ steps: [Step], _ items: [RecordedItem]) -> Set<String> {
+    private static func publications(_ steps: [Step], _ items: [RecordedItem]) -> [String: Int] {
         let parser = StanzaParser()
         func node(_ item: RecordedItem, _ name: StaticString) -> String? {
             let stanza = item.sent.flatMap { try? parser.parse($0.span, root: item.root) }
@@ -339,7 +339,7 @@ public struct ReplayScript: Sendable {
             default: break
             }
         }
-        return Set(first.keys).subtracting(hasEvent)
+        return first.filter { !hasEvent.contains($0.key) }
     }
 
     /// Returns the rooms (XEP-0045) of a conversation as bare JIDs.
@@ -461,13 +461,14 @@ public struct ReplayScript: Sendable {
     /// The message for an event of an item that was published before the replay.
     static let earlierEvent = "an event of an item that was published before the replay"
 
-    /// Returns the node of an event if the clients publish to it, and no event of it was recorded before; nil otherwise.
-    func publishedNode(of live: StanzaForm) -> String? {
+    /// Returns the node of an event, and the step in which the clients first publish to it; nil if they do not, or if an
+    /// earlier event of the node was recorded.
+    func publication(of live: StanzaForm) -> (node: String, step: Int)? {
         guard live.kind == .message, !publications.isEmpty,
             let items = live.element.firstChild(where: { $0.namespace == .pubsubEvent })?.firstChild,
-            let node = items.attribute("node"), publications.contains(node)
+            let node = items.attribute("node"), let step = publications[node]
         else { return nil }
-        return node
+        return (node, step)
     }
 
     /// Returns why a live stanza may come although the client did not receive it before it left; nil for other stanzas.

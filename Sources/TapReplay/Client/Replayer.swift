@@ -349,7 +349,6 @@ public struct Replayer {
         return players[client].expectations.isWaiting(number) && !script.isOfAbsentPeer(script.items[item])
     }
 
-    /// Records an error of the preparation.
     private mutating func refuse(_ client: Int, _ reason: String) {
         let account = script.clients[client].account.description
         refusals.append("\(bindings.live(for: account, .account) ?? account): preparation failed: \(reason)")
@@ -377,9 +376,10 @@ public struct Replayer {
         received += 1
         let stanza = Stanza(live: live, context, tag: .live(bytes, number: received, at: now, after: lastTime))
         let option = players[client].options.option(live, script.roles(bindings))
-        let node = script.publishedNode(of: live)
-        let isRepeated = node.map { players[client].hasReceived(element, of: $0) } == true
-        switch players[client].expectations.receive(stanza, stanza.lane, &context) {
+        let published = script.publication(of: live)
+        let isRepeated = published.map { players[client].hasReceived(element, of: $0.node) } == true
+        let isEarly = published.map { $0.step >= cursor } == true
+        switch isEarly ? .unexpected : players[client].expectations.receive(stanza, stanza.lane, &context) {
         case .matched(let number), .reordered(let number), .late(let number):
             progress.matched += 1
             if isRepeated { earlierEvents.insert(received) }
@@ -391,11 +391,10 @@ public struct Replayer {
             players[client].expectations.item(number).bindValues(of: stanza, &context)
         case .unexpected:
             let free = script.lateEcho(live, client, bindings, at: cursor) ?? option
-            // An earlier item of the node may have arrived as the one that was published in the replay.
-            let isEarlier = node.map { players[client].isEarlier($0) } == true
+            let isEarlier = isEarly || published.map { players[client].isEarlier($0.node) } == true
             if isEarlier { earlierEvents.insert(received) }
             if isEarlier || free?.isRepeatable == true {
-                players[client].expectations.withdraw()
+                if !isEarly { players[client].expectations.withdraw() }
                 diverge(.unexpected, client, nil, stanza, option: isEarlier ? nil : free)
             } else {
                 noteChanged(stanza, client)
@@ -430,13 +429,15 @@ public struct Replayer {
 
     /// Handles an unexpected item, which may be an expected one in another form: the replay does not wait for that.
     private mutating func noteChanged(_ live: Stanza, _ client: Int) {
-        let step = (gating.sorted() + script.next(from: cursor)).first { step in
-            guard case .expect(client, _) = script.steps[step], !changed.contains(step), let number = numbers[step],
-                players[client].expectations.isWaiting(number)
-            else { return false }
-            return players[client].expectations.item(number).resembles(live)
-        }
-        guard let step else { return }
+        let steps = gating.sorted() + script.next(from: cursor)
+        guard
+            let step = steps.first(where: { step in
+                guard case .expect(client, _) = script.steps[step], !changed.contains(step), let number = numbers[step],
+                    players[client].expectations.isWaiting(number)
+                else { return false }
+                return players[client].expectations.item(number).resembles(live)
+            })
+        else { return }
         changed.insert(step)
         noteArrival(step)
     }
@@ -693,7 +694,6 @@ public struct Replayer {
         actions.endItem()
     }
 
-    /// Reports that an item was not sent because a value is missing.
     private mutating func reportLack(_ item: RecordedItem, _ client: Int) {
         guard item.atServer(withoutEdits: options.withoutEdits) != nil else { return }
         let missing = item.placeholders.first { options.values[$0] == nil }
@@ -765,9 +765,12 @@ public struct Replayer {
         lookup.addSubject(to: &divergence, recorded, live, client, bindings)
         if case .step(let step)? = recorded?.tag, case .expect(_, let item) = script.steps[step] {
             divergence.recorded = lookup.shown(step)
-            // Offline and archived stanzas from before the recording are not on the live server.
-            if code == .missing, let form = recorded?.form, form.isDelayed, !script.sends(form.id) {
-                divergence.divergenceClass = .state
+            // Offline and archived stanzas from before the recording are not on the live server, and a server need not send
+            // an item again that has not changed.
+            if code == .missing, let form = recorded?.form {
+                let node = script.publication(of: form)?.node
+                let isUnchanged = node.map { players[client].hasReceived(form.element, of: $0) } == true
+                if isUnchanged || form.isDelayed && !script.sends(form.id) { divergence.divergenceClass = .state }
             }
             if script.isOfAbsentPeer(script.items[item]) { divergence.divergenceClass = .peerAbsent }
             if code == .missing, let option = optional[step] { divergence.setOptional(option) }
