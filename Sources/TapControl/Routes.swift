@@ -37,13 +37,10 @@ extension Route {
 
     /// The OpenAPI description of the routes.
     private static let document = Route(method: .get, path: "/openapi.json") { _ in
-        let file = casset_named("openapi.json")
-        return Response(
+        Response(
             status: .ok,
             headers: [.contentType: "application/json"],
-            body: ResponseBody(
-                byteBuffer: ByteBuffer(bytes: UnsafeBufferPointer(start: file.bytes, count: file.size))
-            )
+            body: ResponseBody(byteBuffer: ByteBuffer(string: String(cString: casset_text("openapi.json"))))
         )
     }
 

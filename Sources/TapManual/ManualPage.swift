@@ -11,10 +11,7 @@ package struct ManualPage: Sendable {
 
     private init(_ name: String) {
         self.name = name
-        let file = casset_named("\(name).md")
-        let all = Markdown.blocks(
-            of: String(decoding: UnsafeBufferPointer(start: file.bytes, count: file.size), as: UTF8.self)
-        )
+        let all = Markdown.blocks(of: String(cString: casset_text("\(name).md")))
         if case .heading(_, let text) = all.first {
             title = Markdown.plain(text)
             blocks = Array(all.dropFirst())

@@ -1,28 +1,33 @@
 import Foundation
 import TapTestKit
 
-/// A talk of Juliet and Romeo by slixmpp through a proxy to a Prosody: she has him for a contact, loses her connection and
-/// resumes it, and gets one message of his.
+/// A talk of Juliet and Romeo by slixmpp through a proxy to a Prosody, in which she gets messages of his.
 enum RecordedTalk {
     /// Records it.
     ///
-    /// - Returns: Path of the capture; Juliet's are sessions 1 and 2.
-    static func record(_ message: String, into folder: TemporaryFolder) async throws -> String {
+    /// - Parameter options: Juliet's options. By default she adds him to her contacts, loses her connection and resumes it,
+    ///   so that hers are sessions 1 and 2.
+    /// - Returns: Path of the capture.
+    static func record(
+        _ messages: String...,
+        options: [String] = ["--add", Account.romeo.jid, "--resume"],
+        into folder: TemporaryFolder
+    ) async throws -> String {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
         let juliet = try ScriptedClient(
             .slixmpp,
             as: .juliet,
             port: tap.port,
-            .init(ping: true, receive: 1),
-            options: ["--add", Account.romeo.jid, "--resume"]
+            .init(ping: true, receive: messages.count),
+            options: options
         )
         try await juliet.event("ready")
         let romeo = try ScriptedClient(
             .slixmpp,
             as: .romeo,
             port: tap.port,
-            .init(ping: true, send: [(.juliet, message)])
+            .init(ping: true, send: messages.map { (.juliet, $0) })
         )
         try await juliet.finish()
         try await romeo.finish()

@@ -44,24 +44,14 @@ import Testing
 
     @Test func `a script of a client that pages through its archive passes on a server in use`() async throws {
         let folder = try TemporaryFolder()
-        let server = try await ProsodyServer()
-        let tap = try await Tap(upstream: server.port)
-        let juliet = try ScriptedClient(
-            .slixmpp,
-            as: .juliet,
-            port: tap.port,
-            .init(ping: true, receive: 2),
-            options: ["--archive"]
+        let capture = try await RecordedTalk.record(
+            "But, soft!",
+            "what light",
+            options: ["--archive"],
+            into: folder
         )
-        try await juliet.event("ready")
-        let lines = [(to: Account.juliet, body: "But, soft!"), (to: Account.juliet, body: "what light")]
-        try await ScriptedClient(.slixmpp, as: .romeo, port: tap.port, .init(ping: true, send: lines)).finish()
-        try await juliet.finish()
-        try await tap.stop()
-        try await server.stop()
-
         let script = folder.path(of: "archive.scs")
-        let converted = try await XMPPTapBinary.run(["convert", tap.capture, script])
+        let converted = try await XMPPTapBinary.run(["convert", capture, script])
         #expect(converted.ending == .exited(0))
         try Documentation.check(.scriptExport, converted.error.split(separator: "\n").map(String.init))
         #expect(Tap.read(script).contains("## stored-data: optional") && Tap.read(script).contains("<result"))

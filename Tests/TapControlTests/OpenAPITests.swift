@@ -38,8 +38,7 @@ struct OpenAPITests {
     private static let routes = Route.all(context, EventStreams(context.dispatcher), Metrics(context))
 
     private func document() throws -> Object {
-        let file = casset_named("openapi.json")
-        let data = Data(UnsafeBufferPointer(start: file.bytes, count: file.size))
+        let data = Data(String(cString: casset_text("openapi.json")).utf8)
         return try #require(try JSONSerialization.jsonObject(with: data) as? Object)
     }
 

@@ -15,4 +15,14 @@ struct RecordedText {
 
     /// Reports missing records after the last one.
     mutating func lose() { reader.noteLoss() }
+
+    /// A session whose login the server refused as not-authorized, for juliet@capulet.example.
+    static func refusedLogin() throws -> [RecordedConversation] {
+        var reader = ConversationReader()
+        reader.note(.test())
+        let failure =
+            #"{"sequence":1,"time":"2026-11-22T10:00:00Z","monotonic":0.1,"level":"error","part":"sasl","kind":"element","session":1,"user":"juliet","domain":"capulet.example","direction":"recv","name":"failure","condition":"not-authorized","code":"sasl-failure"}"#
+        reader.take(try RecordLine(json: Array(failure.utf8).span.bytes))
+        return reader.conversations()
+    }
 }

@@ -80,12 +80,7 @@ import XMPPCore
         ("not-authorized", []), ("account-disabled", ["behaviour session 0"]), (nil, ["behaviour session 0"]),
     ])
     func `a login that was refused must be refused again`(_ condition: String?, _ found: [String]) throws {
-        var reader = ConversationReader()
-        reader.note(.test())
-        let failure =
-            #"{"sequence":1,"time":"2026-11-22T10:00:00Z","monotonic":0.1,"level":"error","part":"sasl","kind":"element","session":1,"user":"juliet","domain":"capulet.example","direction":"recv","name":"failure","condition":"not-authorized","code":"sasl-failure"}"#
-        reader.take(try RecordLine(json: Array(failure.utf8).span.bytes))
-        let conversations = reader.conversations()
+        let conversations = try RecordedText.refusedLogin()
         #expect(conversations.map(\.refusal) == ["not-authorized"] && conversations.allSatisfy(\.isComplete))
         var generator = ReplayGenerator(seed: 1)
         let account = (

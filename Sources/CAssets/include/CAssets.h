@@ -1,13 +1,6 @@
 /// Text files that are part of the program, as they are in the repository.
 #pragma once
 
-#include <stddef.h>
-
-/// The bytes of a file, which live as long as the program.
-typedef struct {
-    const unsigned char *_Nonnull bytes;
-    size_t size;
-} CAsset;
-
-/// Returns a file by its name without the folder, such as `tls.md`; an empty one for an unknown name.
-CAsset casset_named(const char *_Nonnull name);
+/// Returns the text of a file, in UTF-8 with a zero byte at its end, by the name of the file without its folder, such as
+/// `tls.md`; an empty text for an unknown name. The text lives as long as the program.
+const char *_Nonnull casset_text(const char *_Nonnull name);

@@ -116,12 +116,11 @@ public struct ReplayScript: Sendable {
         maker.reserve(conversations.reduce(0) { $0 + $1.items.count })
         for puppet in puppets { maker.add(PuppetScript(puppet, in: conversations), of: puppet) }
         for conversation in conversations { maker.add(conversation) }
-        maker.places.sort { ($0.run, $0.at, $0.sequence, $0.order) < ($1.run, $1.at, $1.sequence, $1.order) }
+        maker.sort()
         rooms = Set(conversations.flatMap { Self.rooms($0) })
         createdRooms = Self.createdRooms(conversations)
         played = Set(maker.clients.map(\.account.normalized.description))
         clients = maker.clients
-        maker.moveEndings()
         maker.keepOrder()
         echoes = maker.echoes
         steps = maker.places.map(\.step)

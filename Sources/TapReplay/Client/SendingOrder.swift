@@ -1,13 +1,19 @@
 internal import XMPPCore
 
 extension ReplayScript.Maker {
+    /// Sorts the steps as the server handled them: by arrival, corrected by the stanzas that show another order.
+    mutating func sort() {
+        places.sort { ($0.run, $0.at, $0.sequence, $0.order) < ($1.run, $1.at, $1.sequence, $1.order) }
+        moveEndings()
+        restoreOrder()
+    }
+
     /// Keeps the order in which the server handled what different clients sent, such as two clients that leave a room at
     /// the same moment: the later stanza waits until the server has handled the earlier one, unless a stanza that was
     /// received in between shows that it has.
     ///
     /// Call it after the steps are sorted.
     mutating func keepOrder() {
-        restoreOrder()
         var sent = UnconfirmedStanzas(clients)
         /// The clients whose stanzas must be handled before a place.
         var settled: [(place: Int, client: Int)] = []

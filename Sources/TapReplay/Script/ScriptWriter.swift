@@ -11,14 +11,9 @@ internal import XMPPCore
 public struct ScriptWriter {
     /// One action of the script.
     private struct Entry {
-        var run: Int
-        var at: Int64
-        var sequence: UInt64
+        /// Its place in the order of the server.
+        var rank: Int
         var text: String
-        /// Index of the client.
-        var client: Int
-        /// The stanza; nil for other actions.
-        var stanza: RecordedItem?
     }
 
     /// The stanzas that a script lacks: reasons as clauses for people, and their numbers.
@@ -39,7 +34,8 @@ public struct ScriptWriter {
     ///   - conversations: The conversations; those without a JID, or with a refused login, are left out.
     ///   - rules: The rules for values that vary.
     public init(_ conversations: [RecordedConversation], rules: NoiseRules = NoiseRules()) {
-        self.conversations = RecordedConversation.joined(conversations.filter { $0.jid != nil && $0.refusal == nil })
+        let played = conversations.filter { $0.jid != nil && $0.refusal == nil }
+        self.conversations = RecordedConversation.joined(played)
         self.rules = rules
         serverValues = ServerValues(self.conversations, rules: rules)
         var names: [String] = []
@@ -55,8 +51,7 @@ public struct ScriptWriter {
             if !item.isAnswer, let id = item.id { ownIDs.insert(id) }
         }
         for conversation in conversations where conversation.refusal != nil { omit("a login that the server refused") }
-        makeEntries()
-        sortEntries()
+        makeEntries(RecordOrder(played))
     }
 
     /// Returns the script; nil if no conversation can be written.
@@ -88,21 +83,19 @@ public struct ScriptWriter {
         omissions[place].count += 1
     }
 
-    private mutating func makeEntries() {
+    private mutating func makeEntries(_ order: RecordOrder) {
         for (index, conversation) in conversations.enumerated() {
-            var last = conversation.ready
-            func add(_ sequence: UInt64, _ at: Int64, _ text: String, _ stanza: RecordedItem? = nil) {
-                last = max(last, at)
-                let run = conversation.run
-                entries.append(
-                    Entry(run: run, at: last, sequence: sequence, text: text, client: index, stanza: stanza)
-                )
+            var last = -1
+            /// Adds an action, behind the one before if a replay leaves it out.
+            func add(_ rank: Int?, _ text: String) {
+                last = rank ?? last
+                entries.append(Entry(rank: last, text: text))
             }
             /// Requests of the server whose answers cannot be written, because their ids differ each time.
             var unanswered: Set<String> = []
             var options = OptionalStanzas(rules: rules)
             var omitted = OmittedRequests()
-            add(conversation.readySequence, conversation.ready, "\(names[index]) connects\n")
+            add(order.rank(.login, conversation.readySequence, of: conversation), "\(names[index]) connects\n")
             // After its closing tag a client's stanzas have no effect.
             let closing = conversation.items.firstIndex { $0.kind == .end && $0.direction == .send }
             for item in conversation.items.prefix(closing ?? conversation.items.count) {
@@ -159,56 +152,17 @@ public struct ScriptWriter {
                 let missing =
                     item.direction == .send && !item.placeholders.isEmpty
                     ? "# not in the recording, write it here: \(item.placeholders.joined(separator: ", "))\n" : ""
-                add(item.sequence, item.at, "\(missing)\(names[index]) \(verb):\n\(writer.text)", item)
+                let rank = order.rank(.item, item.sequence, of: conversation)
+                add(rank, "\(missing)\(names[index]) \(verb):\n\(writer.text)")
             }
-            let end = closing.map { (conversation.items[$0].sequence, conversation.items[$0].at) }
-            let (sequence, at) = end ?? (conversation.ended.sequence, conversation.ended.at)
-            let effect = firstEffect(ofEndOf: conversation, after: last, before: at)
-            add(sequence, effect.map { $0 - 1 } ?? at, "\(names[index]) disconnects\n")
+            let closed = closing.flatMap { order.rank(.end, conversation.items[$0].sequence, of: conversation) }
+            add(
+                closed ?? order.rank(.end, conversation.ended.sequence, of: conversation),
+                "\(names[index]) disconnects\n"
+            )
         }
-    }
-
-    /// Sorts the actions by time. Stanzas that clients sent at the same time are sorted as the server handled them, since
-    /// in a script each is sent after the one before.
-    private mutating func sortEntries() {
-        entries.sort { ($0.run, $0.at, $0.sequence) < ($1.run, $1.at, $1.sequence) }
-        /// The places at which each client receives messages and presence, by id.
-        var places: [String: [Int: Int]] = [:]
-        for (place, entry) in entries.enumerated() {
-            guard let stanza = entry.stanza, stanza.direction == .recv, stanza.kind != .iq, let id = stanza.id else {
-                continue
-            }
-            places[id, default: [:]][entry.client] = places[id]?[entry.client] ?? place
-        }
-        func isHandled(_ one: Entry, before other: Entry) -> Bool {
-            guard let one = one.stanza?.id.flatMap({ places[$0] }), let other = other.stanza?.id.flatMap({ places[$0] })
-            else { return false }
-            return one.contains { client, place in other[client].map { place < $0 } ?? false }
-        }
-        for place in entries.indices.reversed() where entries[place].stanza?.direction == .send {
-            let entry = entries[place]
-            let sent = entries[(place + 1)...].prefix { $0.stanza?.direction == .send && $0.client != entry.client }
-            guard let last = sent.lastIndex(where: { isHandled($0, before: entry) }) else { continue }
-            entries.remove(at: place)
-            entries.insert(entry, at: last)
-        }
-    }
-
-    /// Returns when another client first received unavailable presence because of the end of a conversation: the
-    /// recording may contain it before the end (RFC 6121 §4.5.2). nil if there is none between two times.
-    private func firstEffect(ofEndOf conversation: RecordedConversation, after start: Int64, before end: Int64)
-        -> Int64?
-    {
-        var first: Int64?
-        for other in conversations where other.run == conversation.run && other.jid != conversation.jid {
-            for item in other.items where item.kind == .presence && item.type == "unavailable" && item.at > start {
-                guard item.direction == .recv, item.from == conversation.jid?.description, item.at < end else {
-                    continue
-                }
-                first = min(first ?? item.at, item.at)
-            }
-        }
-        return first
+        let sorted = entries.enumerated().sorted { ($0.element.rank, $0.offset) < ($1.element.rank, $1.offset) }
+        entries = sorted.map(\.element)
     }
 
     /// Returns the variable for a client's address; nil for other values.

@@ -341,12 +341,7 @@ import Testing
     }
 
     @Test func `a login that the server refused is named`() throws {
-        var reader = ConversationReader()
-        reader.note(.test())
-        let failure =
-            #"{"sequence":1,"time":"2026-11-22T10:00:00Z","monotonic":0.1,"level":"error","part":"sasl","kind":"element","session":1,"user":"juliet","domain":"capulet.example","direction":"recv","name":"failure","condition":"not-authorized","code":"sasl-failure"}"#
-        reader.take(try RecordLine(json: Array(failure.utf8).span.bytes))
-        let refused = reader.conversations()
+        let refused = try RecordedText.refusedLogin()
         let writer = ScriptWriter(refused + (try RecordedText(Self.recording).conversations))
         #expect(writer.omissions.map(\.reason) == ["a login that the server refused"])
         #expect(try #require(writer.script(title: "a")).ranges(of: "[Client]").count == 2)
@@ -361,8 +356,8 @@ import Testing
             1 2 ready juliet@localhost/j1
             2 1 send \(leaves("romeo"))
             3 2 send \(leaves("juliet"))
-            4 2 recv \(leaves("juliet"))
-            5 2 recv \(leaves("romeo"))
+            4 2 recv \(leaves("juliet").replacing(" type", with: " from='juliet@localhost/j1' type"))
+            5 2 recv \(leaves("romeo").replacing(" type", with: " from='romeo@localhost/r1' type"))
             6 1 ended
             7 2 ended
             """
