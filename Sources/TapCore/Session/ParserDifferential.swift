@@ -64,13 +64,12 @@ struct ParserDifferential {
         let bytes = XMLWriter.bytes { $0.element(element, inheriting: inherited) }
         return try? tools.parser.parse(bytes.span, root: decoder.declarations)
     }
-}
 
-extension Session {
-    mutating func compareReaders(_ event: StreamEvent, _ direction: Direction) {
-        guard options.level >= .warn else { return }
-        for found in differential.observe(event, direction, directions[direction].decoder, tools) {
-            note(.note, found.level, code: found.finding.rawValue, found.finding.words, direction: direction)
+    /// Records whether parsers read the last event's item differently.
+    mutating func compareReaders(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {
+        guard context.options.level >= .warn else { return }
+        for found in observe(event, direction, context.directions[direction].decoder, context.tools) {
+            context.note(.note, found.level, code: found.finding.rawValue, found.finding.words, direction: direction)
         }
     }
 }

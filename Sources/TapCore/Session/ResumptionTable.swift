@@ -350,7 +350,7 @@ extension Session {
 
     /// The ends begin to count differently: after a restart of xmpptap the session cannot be resumed.
     mutating func noteDivergence(_ key: ResumptionTable.Key) {
-        if let mark = run.resumptions.diverge(key, of: number) { enqueue(.addToJournal(mark)) }
+        if let mark = run.resumptions.diverge(key, of: number) { context.outlet.request(.addToJournal(mark)) }
     }
 
     /// Warns if the server names another host for resumption (XEP-0198 §3, XEP-0397 §5): the client would bypass
@@ -360,7 +360,7 @@ extension Session {
         guard isPlace, edited == nil,
             ([enabled] + enabled.children).contains(where: { $0.attribute("location") != nil })
         else { return }
-        streamManagement?.namesOtherPlace = true
+        streamManagement?.noteOtherPlace()
         guard !options.isObserved else { return }
         note(
             code: "other-location",
@@ -379,7 +379,7 @@ extension Session {
             for owner in owners where earlier == nil {
                 guard let owner else { continue }
                 let key = run.resumptions.key(id: id, account: owner)
-                earlier = run.resumptions.resume(key, by: number, at: now.monotonic)
+                earlier = run.resumptions.resume(key, by: number, at: context.now.monotonic)
                 if earlier != nil { resumption = key }
                 if earlier != nil, hasDiverged { noteDivergence(key) }
             }
@@ -422,9 +422,9 @@ extension Session {
         if case .clean? = info.ending { return run.resumptions.end(key, of: number) }
         readRoster()
         for direction in Direction.allCases { keepUnsent(direction) }
-        let ledgers = streamManagement?.translator.legacy
+        let ledgers = streamManagement?.legacy
         let legacy = SessionLegacy(roster: roster, counts: allCounts, rules: rules?.memory(ledgers))
-        run.resumptions.suspend(key, of: number, at: now.monotonic, leaving: ledgers, legacy: legacy)
+        run.resumptions.suspend(key, of: number, at: context.now.monotonic, leaving: ledgers, legacy: legacy)
     }
 
     /// Ends this session, whose connections still exist, because the given session resumes it.
@@ -438,7 +438,7 @@ extension Session {
 
     /// Returns the counts of the session that the last item requests to resume; `user` is the client's user name.
     func claimResumption(_ direction: Direction, user: String?) -> ResumptionTable.Claim {
-        guard direction == .send, let id = StreamManagementTranslator.resumedID(directions.send.decoder) else {
+        guard direction == .send, let id = StreamManagementTranslator.resumedID(context.directions.send.decoder) else {
             return .unknown
         }
         var unlisted: [[UInt8]] = []
@@ -446,7 +446,7 @@ extension Session {
             let claim = run.resumptions.claim(
                 run.resumptions.key(id: id, account: owner),
                 by: number,
-                at: now.monotonic
+                at: context.now.monotonic
             )
             switch claim {
             case .unknown: continue

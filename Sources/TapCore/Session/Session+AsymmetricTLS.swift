@@ -87,7 +87,7 @@ extension Session {
         switch kind {
         case .declaration, .whitespace, .header:
             let limit = options.unauthenticatedLimits.itemBytes
-            guard UInt64(directions.recv.buffered?.count ?? 0) + event.length > UInt64(limit) else {
+            guard UInt64(context.directions.recv.buffered?.count ?? 0) + event.length > UInt64(limit) else {
                 return .buffer(until: .features)
             }
             let words = "The server sent more than \(limit) bytes before its stream features."
@@ -103,7 +103,7 @@ extension Session {
         case .element where asymmetric.hasAsked && event.head.namespace.namespace == .tls:
             return .answer
         case .element where isFeatures(event) && !asymmetric.hasAsked:
-            let offer = parse(.recv).flatMap { StreamFeatures($0) }
+            let offer = context.parse(.recv).flatMap { StreamFeatures($0) }
             if let offer, offer.startTLS != .absent {
                 reading = .asymmetricTLS(offer)
                 return .answer
@@ -128,10 +128,10 @@ extension Session {
     ) {
         guard let way = negotiation.asymmetric?.way else { return }
         switch (kind, way, direction) {
-        case (.whitespace, _, _): recordItem(event, direction, .whitespace, level: .verbose)
+        case (.whitespace, _, _): context.recordItem(event, direction, .whitespace, level: .verbose)
         case (.declaration, _, _):
             if way != .answering, direction == .send { noteOpening() }
-            recordItem(event, direction, .declaration, level: .verbose)
+            context.recordItem(event, direction, .declaration, level: .verbose)
         case (_, .answering, _): answerClient(event, kind)
         case (_, _, .send): openForServer(event, kind, way)
         case (_, _, .recv): hearServer(event, kind, offer)
@@ -151,9 +151,9 @@ extension Session {
         guard let asymmetric = negotiation.asymmetric else { return }
         negotiation.enterTLS()
         forgetClear()
-        directions.recv.enterTLS()
+        context.directions.recv.enterTLS()
         guard asymmetric.way == .asking else {
-            enqueue(.send(.server, asymmetric.opening))
+            context.outlet.pass(asymmetric.opening, .send)
             return goOnInside()
         }
         say([(.streamOpen, asymmetric.opening)], to: .server)
@@ -171,7 +171,7 @@ extension Session {
         switch negotiation.asymmetric?.way {
         case .answering: negotiation.asymmetric?.hasAnswered == true
         case .asking, .preceding: false
-        case nil: directions.recv.decoder.epoch > 0
+        case nil: context.directions.recv.decoder.epoch > 0
         }
     }
 
@@ -179,7 +179,7 @@ extension Session {
     var serverHasStream: Bool {
         switch negotiation.asymmetric?.way {
         case .answering, .preceding: false
-        case .asking, nil: directions.send.decoder.epoch > 0
+        case .asking, nil: context.directions.send.decoder.epoch > 0
         }
     }
 
@@ -192,12 +192,12 @@ extension Session {
             handleHeader(event, .send)
             sayOffer()
         case .element:
-            recordItem(event, .send, .element, level: .info, part: .tls)
-            guard negotiation.asymmetric?.hasAnswered == true, directions.recv.buffered == nil else { return }
+            context.recordItem(event, .send, .element, level: .info, part: .tls)
+            guard negotiation.asymmetric?.hasAnswered == true, context.directions.recv.buffered == nil else { return }
             _ = negotiation.requestTLS()
             finish(.startTLS, .ok)
             // Sent to the client when the server's TLS is established, or if there is none.
-            directions.recv.setBuffered(Self.consent)
+            context.directions.recv.setBuffered(Self.consent)
             hold(.send)
             awaitTLS()
         case .end:
@@ -208,7 +208,7 @@ extension Session {
     }
 
     private func isStartTLS(_ event: StreamEvent) -> Bool {
-        event.head.namespace.namespace == .tls && isNamed("starttls", event, .send)
+        event.head.namespace.namespace == .tls && context.isNamed("starttls", event, .send)
     }
 
     private static let consent = Array("<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>".utf8)
@@ -230,7 +230,7 @@ extension Session {
     /// TLS, the bytes are an alert, because the server got no ClientHello.
     mutating func refusesEarlyBytesOfServer() -> Bool {
         guard negotiation.asymmetric?.way == .answering else { return false }
-        if directions.send.end == nil {
+        if context.directions.send.end == nil {
             refuse(.remoteConnectionFailed, "The server sent data before the stream was opened.")
         } else {
             finish(reset: false)
@@ -247,7 +247,7 @@ extension Session {
         _ way: AsymmetricTLS.Way
     ) {
         guard negotiation.asymmetric?.isOpen == false, kind == .header else {
-            recordItem(event, .send, .element, level: .info)
+            context.recordItem(event, .send, .element, level: .info)
             return finish(reset: false)
         }
         noteOpening()
@@ -256,12 +256,14 @@ extension Session {
         // Later items wait until they can be sent inside TLS.
         hold(.send)
         guard way == .preceding else { return }
-        directions.recv.setBuffered([])
+        context.directions.recv.setBuffered([])
         awaitTLS()
     }
 
     private mutating func noteOpening() {
-        if negotiation.asymmetric?.isOpen == false { negotiation.asymmetric?.opening.append(directions.bytes(.send)) }
+        if negotiation.asymmetric?.isOpen == false {
+            negotiation.asymmetric?.opening.append(context.directions.bytes(.send))
+        }
     }
 
     /// Handles the server's header, its features with an offer of TLS, or its answer to the request.
@@ -280,14 +282,14 @@ extension Session {
             }
             return relayInClear()
         }
-        recordItem(event, .recv, .element, level: .info, part: .tls)
-        guard isNamed("proceed", event, .recv) else {
+        context.recordItem(event, .recv, .element, level: .info, part: .tls)
+        guard context.isNamed("proceed", event, .recv) else {
             finish(.startTLS, .failed("the server declines"))
             return refuse(.remoteConnectionFailed, "The server declines TLS.")
         }
         finish(.startTLS, .ok)
         // Nothing of it is for the client.
-        directions.recv.setBuffered([])
+        context.directions.recv.setBuffered([])
         hold(.recv)
         awaitTLS()
     }

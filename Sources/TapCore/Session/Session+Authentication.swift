@@ -5,8 +5,8 @@ import XMPPCore
 extension Session {
     /// - Parameter element: The element, if it has been parsed.
     mutating func handleSASL(_ event: StreamEvent, _ direction: Direction, _ element: Element? = nil) {
-        guard let element = element ?? parse(direction), let step = decodeStep(element, direction) else {
-            return recordItem(event, direction, .element, level: .info, part: .sasl)
+        guard let element = element ?? context.parse(direction), let step = decodeStep(element, direction) else {
+            return context.recordItem(event, direction, .element, level: .info, part: .sasl)
         }
         recordStep(step, event, direction)
         switch step.kind {
@@ -27,14 +27,14 @@ extension Session {
         let isFailure = step.kind == .failure
         let level = isFailure ? Level.error : .info
         guard level <= options.level else { return }
-        var record = makeRecord(event, direction, .element, level: level, part: .sasl)
+        var record = context.makeRecord(event, direction, .element, level: level, part: .sasl)
         record.sasl = step.details
         if isFailure {
             record.condition = step.condition
             record.code = Record.Code.saslFailure
             record.message = step.text.map { Prose(tools.redactor.disclose(text: $0)) }
         }
-        emit(consume record)
+        context.emit(consume record)
     }
 
     /// The server has reported a successful authentication.
@@ -42,7 +42,7 @@ extension Session {
         info.authentication = .succeeded
         noteBindingOutcome(accepted: true)
         // Unauthenticated clients have lower limits; from now on the session has its own.
-        for direction in Direction.allCases { directions[direction].limits = options.limits }
+        for direction in Direction.allCases { context.directions[direction].limits = options.limits }
         negotiation.authenticate(isSASL2: element.namespace.isSASL2)
         if element.namespace.isSASL2 { handleSASL2Success(element, event) }
     }

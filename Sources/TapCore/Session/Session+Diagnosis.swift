@@ -71,7 +71,7 @@ extension Session {
             isLog: options.isDecoded,
             isObserved: options.isObserved
         )
-        let isUnreadable = directions.send.isUnreadable || directions.recv.isUnreadable
+        let isUnreadable = context.directions.send.isUnreadable || context.directions.recv.isUnreadable
         return judge.diagnosis(isUnreadable: isUnreadable).map { attribute($0, to: login.acted) }
     }
 
@@ -117,7 +117,7 @@ extension Session {
         case .drop, .fault(.loseAck): deed = "dropped"
         case .fault: deed = "stopped"
         }
-        let name = Self.shownName(directions.bytes(direction).slice(event.head.name))
+        let name = Self.shownName(context.directions.bytes(direction).slice(event.head.name))
         let rule = ruling.rule.map { "\($0)" } ?? "a rule"
         login.observe(
             .acted("\(rule) \(deed) \(name.map { "<\($0)/>" } ?? "an element")", direction, isCertain: isCertain)
@@ -129,7 +129,7 @@ extension Session {
         guard kind == .element || kind == .header else { return }
         timeline.count(direction)
         guard kind == .element, direction == .recv else { return }
-        login?.observe(.answer(Self.shownName(directions.bytes(.recv).slice(event.head.name))))
+        login?.observe(.answer(Self.shownName(context.directions.bytes(.recv).slice(event.head.name))))
         if negotiation.isBinding, info.kind == .client, [.message, .presence].contains(event.head.kind) {
             login?.observe(.established)
         }
@@ -150,12 +150,12 @@ extension Session {
 
     mutating func noteDiagnosis() {
         guard options.level >= .error, let diagnosis = diagnosis() else { return }
-        var record = makeRecord(.note, .error, part: diagnosis.loginStep.part)
+        var record = context.makeRecord(.note, .error, part: diagnosis.loginStep.part)
         record.code = Record.Code.loginFailed
         record.condition = diagnosis.condition
         record.message = diagnosis.message
         record.details = diagnosis.details
-        emit(consume record)
+        context.emit(consume record)
     }
 }
 

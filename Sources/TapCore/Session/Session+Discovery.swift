@@ -65,7 +65,7 @@ extension Session {
     mutating func made(_ step: DiscoveryStep) {
         guard !negotiation.isClosed else { return }
         note(step)
-        var record = makeRecord(.note, step.isDetail ? .verbose : .info, part: .net)
+        var record = context.makeRecord(.note, step.isDetail ? .verbose : .info, part: .net)
         record.code = LoginStep.code
         record.leg = .server
         record.message = "\(step.step.rawValue) \(step.subject): \(step.finding)"
@@ -74,7 +74,7 @@ extension Session {
             LoginStep.code: .string(step.loginStep.rawValue), LoginStep.outcomeDetail: .string(step.outcome.rawValue),
             LoginStep.reasonDetail: .string("\(step.finding)"), "subject": .string(step.subject),
         ]
-        emit(consume record)
+        context.emit(consume record)
     }
 
     /// Adds the step to the timeline.
@@ -88,9 +88,9 @@ extension Session {
         _ = timeline.finish(
             step.loginStep,
             outcome,
-            since: step.duration.map { now.monotonic - $0 },
+            since: step.duration.map { context.now.monotonic - $0 },
             details: ["subject": .string(step.subject)],
-            at: now.monotonic
+            at: context.now.monotonic
         )
     }
 
@@ -105,7 +105,7 @@ extension Session {
     /// Refuses a header that names a domain other than the chosen one.
     func interceptOtherDomain(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
         guard event.item == .header, direction == .send, let chosenDomain, !negotiation.isRefusing,
-            let to = text(event.head.to, .send), !Self.isSame(chosenDomain, to)
+            let to = context.text(event.head.to, .send), !Self.isSame(chosenDomain, to)
         else { return nil }
         return .refuse(
             Refusal(
@@ -146,7 +146,7 @@ extension Session {
 
     /// Ends the session of a client that has begun TLS, with a fatal alert.
     mutating func alert(_ alert: HandshakeAlert) {
-        enqueue(.send(.client, [0x15, 3, 1, 0, 2, 2, alert.rawValue]))
+        context.outlet.answer([0x15, 3, 1, 0, 2, 2, alert.rawValue], to: .client)
         finishLegs()
     }
 }

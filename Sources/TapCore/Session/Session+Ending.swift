@@ -6,18 +6,18 @@ extension Session {
     /// A leg has ended; the first ending is kept.
     mutating func judgeEnd(_ direction: Direction, _ end: LegEnd) {
         guard info.ending == nil else { return }
-        if direction == .send && directions.send.hasClosedStream
-            || direction == .recv && directions.recv.hasClosedStream
+        if direction == .send && context.directions.send.hasClosedStream
+            || direction == .recv && context.directions.recv.hasClosedStream
         {
             return
         }
         // After the other side closed its stream, the end of the connection is expected.
-        if end == .finished, directions.send.hasClosedStream || directions.recv.hasClosedStream {
-            info.ending = .clean(by: directions.send.hasClosedStream ? .send : .recv)
+        if end == .finished, context.directions.send.hasClosedStream || context.directions.recv.hasClosedStream {
+            info.ending = .clean(by: context.directions.send.hasClosedStream ? .send : .recv)
             return
         }
         info.ending =
-            directions[direction].isOpaque
+            context.directions[direction].isOpaque
             ? .undecoded(
                 leg: direction.source,
                 negotiation.passedTLS?.endsWithAlert(direction) == true ? .finished : end
@@ -65,7 +65,7 @@ extension Session {
     /// Returns the unanswered request of this direction's sender, if any.
     private func unheard(by direction: Direction) -> Liveness.Finding? {
         let ping = requests.oldestPing(direction)
-        return liveness.unheard(by: direction, ping: ping, isOpen: info.opened != nil, at: now.monotonic)
+        return liveness.unheard(by: direction, ping: ping, isOpen: info.opened != nil, at: context.now.monotonic)
     }
 
     /// Stores which client of its account this is.
@@ -89,7 +89,7 @@ extension Session {
             account: user.contains("@") ? user : "\(user)@\(info.domain ?? "")",
             remote: remote
         )
-        guard let loop = run.failedLogins.noteDrop(of: client.key, at: now.monotonic) else { return }
+        guard let loop = run.failedLogins.noteDrop(of: client.key, at: context.now.monotonic) else { return }
         note(
             code: Record.Code.loginLoop,
             "login loop: \(loop.count) logins of this account from this address failed in \(Self.words(span: loop.span)); the "
@@ -105,8 +105,8 @@ extension Session {
     /// Reports a client whose sessions repeatedly drop soon after login.
     mutating func watchReconnects() {
         guard let client, let opened = info.opened, info.isDropped,
-            now.monotonic - opened.monotonic <= ReconnectWatch.soon,
-            let loop = run.reconnects.noteDrop(of: client, at: now.monotonic)
+            context.now.monotonic - opened.monotonic <= ReconnectWatch.soon,
+            let loop = run.reconnects.noteDrop(of: client, at: context.now.monotonic)
         else { return }
         let advice = info.closeReason == .conflict ? "; configure a different resource for each client" : ""
         note(

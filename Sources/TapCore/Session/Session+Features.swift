@@ -5,7 +5,7 @@ import XMPPCore
 extension Session {
     /// Whether the server's last item is stream features.
     func isFeatures(_ event: StreamEvent) -> Bool {
-        event.head.namespace.namespace == .streams && !event.isTruncated && isNamed("features", event, .recv)
+        event.head.namespace.namespace == .streams && !event.isTruncated && context.isNamed("features", event, .recv)
     }
 
     /// Returns the edit of features before they are forwarded: none by default. Called for each features element with
@@ -26,14 +26,14 @@ extension Session {
         _ reading: inout ItemReading
     ) -> ItemDecision? {
         guard event.item == .element, direction == .recv, isFeatures(event) else { return nil }
-        let offer = parse(.recv).flatMap { StreamFeatures($0) }
+        let offer = context.parse(.recv).flatMap { StreamFeatures($0) }
         reading = .features(offer)
         guard let offer else { return nil }
         if let refusal = refusal(of: offer) { return .refuse(refusal) }
         let edit = wantedEdit(offer)
         guard !edit.isEmpty else { return nil }
         do throws(FeaturesEdit.NoFeatures) {
-            return try edit.applied(to: directions.recv.decoder).map { .replace($0) }
+            return try edit.applied(to: context.directions.recv.decoder).map { .replace($0) }
         } catch {
             // Both parsers have just read it.
             assertionFailure("features that cannot be read again")
@@ -54,13 +54,13 @@ extension Session {
     mutating func handleFeatures(_ event: StreamEvent, _ offer: StreamFeatures?) {
         guard let offer else {
             stopAwaiting()
-            return recordItem(event, .recv, .element, level: .info)
+            return context.recordItem(event, .recv, .element, level: .info)
         }
         let features = StreamFeaturesSummary(offer)
         info.mechanisms = features.allMechanisms
         info.features = features.names
         // Each stream announces its own limits: they grow when the client has authenticated.
-        directions.send.receiverBytes = offer.itemBytes ?? .max
+        context.directions.send.receiverBytes = offer.itemBytes ?? .max
         negotiation.takeFeatures()
         warnOfClearLogin(offer)
         let isAnswerDue = [LoginStep.Name.startTLS, .sasl, .sasl2].contains {
@@ -68,10 +68,10 @@ extension Session {
         }
         login?.observe(.features(offer, isRepeated: isAnswerDue))
         if options.level >= .info {
-            var record = makeRecord(event, .recv, .element, level: .info)
+            var record = context.makeRecord(event, .recv, .element, level: .info)
             record.message = record.message.map { "\(features.words); \($0)" } ?? Prose(features.words)
             record.details = features.details
-            emit(consume record)
+            context.emit(consume record)
         }
         terminate(offer)
         noteTimeline(features, offer)

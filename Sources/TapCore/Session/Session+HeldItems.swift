@@ -21,7 +21,7 @@ extension Session {
         _ reading: ItemReading,
         _ rules: SessionRules
     ) -> Bool {
-        guard rules.ruling != nil || rules.pause != nil, directions[direction].isStoring,
+        guard rules.ruling != nil || rules.pause != nil, context.directions[direction].isStoring,
             rules.ruling?.verdict.actions.isEmpty == false || rules.pause != nil
         else { return false }
         var (isHeld, isStalled, passes) = (false, false, true)
@@ -35,25 +35,25 @@ extension Session {
         var deadline: Int64? = 0
         if passes, isPaused(event, direction, rules) {
             isHeld = true
-            deadline = now.monotonic &+ SessionRules.holdTime
+            deadline = context.now.monotonic &+ SessionRules.holdTime
         }
         for (_, action) in ruling?.verdict.actions ?? [] {
             switch action {
             case .delay(let time):
-                let due = rules[direction].arrival(of: end, now: now.monotonic) &+ time
+                let due = rules[direction].arrival(of: end, now: context.now.monotonic) &+ time
                 deadline = deadline.map { max($0, due) }
             case .pause where passes && !isHeld:
                 isHeld = true
-                let due = now.monotonic &+ SessionRules.holdTime
+                let due = context.now.monotonic &+ SessionRules.holdTime
                 deadline = deadline.map { max($0, due) }
             case .fault(.stall(let time)):
-                let now = now.monotonic
+                let now = context.now.monotonic
                 isStalled = true
                 deadline = time.flatMap { time in deadline.map { max($0, now &+ time) } }
             default: break
             }
         }
-        if let deadline, deadline <= now.monotonic { return false }
+        if let deadline, deadline <= context.now.monotonic { return false }
         rules.ruling = nil
         rules.isJudged = false
         var item = WaitingItem(
@@ -61,7 +61,7 @@ extension Session {
             decision: decision,
             reading: reading,
             ruling: ruling,
-            since: rules[direction].arrival(of: end, now: now.monotonic),
+            since: rules[direction].arrival(of: end, now: context.now.monotonic),
             deadline: deadline,
             isStalled: isStalled
         )
@@ -69,9 +69,9 @@ extension Session {
             let rule = ruling?.verdict.actions.first { if case .pause = $0.action { true } else { false } }
             item.held = hold(event, direction, decision, rule?.place, deadline)
         }
-        rules[direction].noteArrival(upTo: directions[direction].arrived, at: now.monotonic)
+        rules[direction].noteArrival(upTo: context.directions[direction].arrived, at: context.now.monotonic)
         rules[direction].item = item
-        directions[direction].delay()
+        context.directions[direction].delay()
         return true
     }
 
@@ -100,10 +100,10 @@ extension Session {
             pause.state.begin()
             pause.state.selection.reset()
             let verdict = set.judge(
-                RuleItem(direction, event.head, directions.bytes(direction)),
-                tree: { try? tools.parser.parse(directions[direction].decoder) },
+                RuleItem(direction, event.head, context.directions.bytes(direction)),
+                tree: { try? tools.parser.parse(context.directions[direction].decoder) },
                 state: &pause.state,
-                context: context(direction, .open, rules, set)
+                context: ruleContext(direction, .open, rules, set)
             )
             guard !verdict.actions.isEmpty else { return false }
         }
@@ -124,7 +124,7 @@ extension Session {
         if case .replace(let edited) = decision {
             bytes = edited.bytes
         } else {
-            bytes.append(directions.bytes(direction))
+            bytes.append(context.directions.bytes(direction))
         }
         var details: Attributes = ["number": .integer(Int64(clamping: number))]
         if let rule { details["rule"] = .string("\(rule)") }
@@ -133,7 +133,7 @@ extension Session {
             .info,
             code: "held",
             "\(rule.map { "\($0)" } ?? "the user") holds \(bytes.count) bytes as number \(number); they pass in "
-                + "\(Self.words(deadline - now.monotonic)) unless they are released before",
+                + "\(Self.words(deadline - context.now.monotonic)) unless they are released before",
             direction: direction,
             part: .rules,
             details: details
@@ -160,13 +160,13 @@ extension Session {
         do throws(InjectionFault) {
             let stanza = try InjectedItem(
                 Injection(bytes, to: direction.destination),
-                in: directions[direction].decoder,
+                in: context.directions[direction].decoder,
                 options.limits,
-                at: now.monotonic
+                at: context.now.monotonic
             )
             guard stanza.event?.head.kind == item.event.head.kind else { throw .otherKind(item.event.head.kind) }
             // A replacement that is not larger than the stanza is always allowed.
-            let limit = directions[direction].receiverBytes
+            let limit = context.directions[direction].receiverBytes
             guard stanza.bytes.count <= max(limit, held.bytes.count) else {
                 throw .overReceiverLimit(limit, direction.destination)
             }
@@ -189,8 +189,8 @@ extension Session {
             return InjectionFault.tooLarge(limit: options.limits.itemBytes).description
         }
         do throws(ItemChecker.Problem) {
-            let edited = try rules.checker.check(bytes, content: directions[direction].decoder.contentNamespace)
-            guard let was = try? tools.parser.parse(directions[direction].decoder) else {
+            let edited = try rules.checker.check(bytes, content: context.directions[direction].decoder.contentNamespace)
+            guard let was = try? tools.parser.parse(context.directions[direction].decoder) else {
                 return "the held element cannot be read"
             }
             // Counts of stream management are translated, not replaced.
@@ -223,7 +223,7 @@ extension Session {
                     part: .rules
                 )
             }
-            if (try? tools.parser.parse(directions[direction].decoder))?.isEncrypted == true {
+            if (try? tools.parser.parse(context.directions[direction].decoder))?.isEncrypted == true {
                 note(
                     .note,
                     .warn,
@@ -241,10 +241,10 @@ extension Session {
     /// Ends the delay of an item: carries out its decision, then continues with later items.
     mutating func goOn(_ direction: Direction, _ rules: SessionRules) {
         guard let item = rules[direction].takeItem() else { return }
-        directions[direction].endDelay()
-        counters.addDelay(now.monotonic &- item.since)
+        context.directions[direction].endDelay()
+        counters.addDelay(context.now.monotonic &- item.since)
         // TLS may have begun since.
-        guard item.event.position + item.event.length == directions[direction].decoder.position else { return }
+        guard item.event.position + item.event.length == context.directions[direction].decoder.position else { return }
         rules.ruling = item.ruling
         carryOut(item.decision, item.reading, item.event, .element, direction)
         if let why = item.opacity { turnOpaque(direction, why) } else { settleMode(direction) }

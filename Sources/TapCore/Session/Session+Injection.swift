@@ -13,9 +13,14 @@ extension Session {
             if let obstacle = obstacle(direction, isOfRule: injection.number == Injection.ruleNumber) { throw obstacle }
             if injection.swallowsAnswer, let obstacle = obstacle(direction.opposite) { throw obstacle }
             let injections = injections ?? Injections()
-            let item = try InjectedItem(injection, in: directions[direction].decoder, options.limits, at: now.monotonic)
+            let item = try InjectedItem(
+                injection,
+                in: context.directions[direction].decoder,
+                options.limits,
+                at: context.now.monotonic
+            )
             if !injection.isRaw {
-                let limit = directions[direction].receiverBytes
+                let limit = context.directions[direction].receiverBytes
                 guard item.bytes.count <= limit else { throw .overReceiverLimit(limit, injection.destination) }
                 if injection.number < Injection.copyNumber { try checkAddresses(of: item, direction) }
             }
@@ -33,15 +38,14 @@ extension Session {
 
     /// Whether a stanza that was not sent on this connection is kept for the next one of the session.
     private func keeps(_ item: [UInt8], _ direction: Direction) -> Bool {
-        guard resumption != nil, let streamManagement else { return false }
-        return streamManagement.translator.ledgers[direction].keep(lost: item)
+        resumption != nil && streamManagement?.keep(lost: item, direction) == true
     }
 
     /// Refuses a user's stanza with an invalid address, or with one for which the server would end the session. Servers
     /// and components name both ends of each stanza.
     func checkAddresses(of item: InjectedItem, _ direction: Direction) throws(InjectionFault) {
         guard let head = item.event?.head else { return }
-        let isOfClient = directions[direction].decoder.contentNamespace == .client
+        let isOfClient = context.directions[direction].decoder.contentNamespace == .client
         let stanza = item.stanza
         for (attribute, name) in [(head.from, "from"), (head.to, "to")] {
             guard let value = attribute?.text(in: stanza.span) else {
@@ -67,12 +71,14 @@ extension Session {
 
     /// Why an item cannot be injected into a direction, or answered in it; nil if it can.
     func obstacle(_ direction: Direction, isOfRule: Bool = false) -> InjectionFault? {
-        if negotiation.isFinished || directions[direction].hasClosedStream || directions[direction].end != nil {
+        if negotiation.isFinished || context.directions[direction].hasClosedStream
+            || context.directions[direction].end != nil
+        {
             return .ended
         }
-        if directions[direction].isOpaque { return .notDecoded }
+        if context.directions[direction].isOpaque { return .notDecoded }
         // A rule answers for a peer, also during a login.
-        return info.opened != nil || isOfRule && directions[direction].decoder.epoch > 0 ? nil : .notOpen
+        return info.opened != nil || isOfRule && context.directions[direction].decoder.epoch > 0 ? nil : .notOpen
     }
 
     /// Sends the first waiting item, if the forwarded bytes end at an item boundary. Called when all received input has
@@ -89,7 +95,8 @@ extension Session {
                 if mayInsert(direction) { return send(injections.takeFirst(direction), direction, injections) }
                 store(direction, injections)
             }
-            guard !injections.isWaiting(direction), !injections.expects(direction), !directions[direction].isHeld,
+            guard !injections.isWaiting(direction), !injections.expects(direction),
+                !context.directions[direction].isHeld,
                 injections.stored.remove(direction) != nil
             else { continue }
             cutThrough(direction)
@@ -99,7 +106,7 @@ extension Session {
 
     /// Fails the injections past their time limit.
     mutating func expire(_ injections: Injections) {
-        for (number, direction, fault) in injections.expire(at: now.monotonic) {
+        for (number, direction, fault) in injections.expire(at: context.now.monotonic) {
             report(.failed(fault), of: number, direction)
         }
     }
@@ -132,22 +139,22 @@ extension Session {
                 direction: direction,
                 part: .rules
             )
-        default: enqueue(.injected(number, outcome))
+        default: context.outlet.request(.injected(number, outcome))
         }
     }
 
     private mutating func store(_ direction: Direction, _ injections: Injections) {
-        guard directions[direction].isCutThrough else { return }
+        guard context.directions[direction].isCutThrough else { return }
         injections.stored.insert(direction)
         storeAndForward(direction)
     }
 
     mutating func send(_ item: InjectedItem?, _ direction: Direction, _ injections: Injections) {
         guard let item else { return }
-        enqueue(.send(direction.destination, item.bytes))
-        if let streamManagement { inject(item, direction, streamManagement) }
+        context.outlet.inject(item, direction)
+        followDivergence()
         if let rules, let event = item.event { judge(item, event, direction, rules) }
-        var record = makeRecord(item.event == nil ? .bytes : .stanza, .info, part: .inject)
+        var record = context.makeRecord(item.event == nil ? .bytes : .stanza, .info, part: .inject)
         record.origin = .tap
         record.direction = direction
         record.leg = direction.destination
@@ -159,7 +166,7 @@ extension Session {
             describe(raw: item.bytes, in: &record)
         }
         if let level = rules?.ruling?.level { record.level = level }
-        emit(record)
+        context.emit(record)
         if let rules, let event = item.event { endRuling(event, of: item, record, rules) }
         injected += 1
         counters.count(.injected(item.event?.head.kind ?? .nonza, direction))
@@ -174,9 +181,9 @@ extension Session {
         in record: inout Record
     ) {
         record.xml = ByteRange(0, Int(event.length))
-        compose(event, of: item, direction, in: &record)
-        contentSource = .composed
-        if options.level >= .info { summarise(event, direction, in: &record, answering: nil) }
+        let redacted = (item.isOfRule ? rules?.set.redactions ?? [] : []) + (rules?.ruling?.redacted ?? [])
+        context.compose(event, of: item, direction, without: redacted, in: &record)
+        if options.level >= .info { context.summarise(event, direction, in: &record, answering: nil) }
         guard item.isRequest else { return }
         if item.swallowsAnswer {
             store(direction.opposite, injections)
@@ -196,25 +203,8 @@ extension Session {
             record.bytes = bytes
         } else if let digest = run.makeByteDigest() {
             digest.update(bytes.span)
-            record.digest = Self.hexadecimal(digest)
+            record.digest = SessionContext.hexadecimal(digest)
         }
-    }
-
-    /// Sets the content of an injected item's record, without the parts that rules redact: all rules, if a rule
-    /// injected it.
-    private mutating func compose(
-        _ event: StreamEvent,
-        of item: InjectedItem,
-        _ direction: Direction,
-        in record: inout Record
-    ) {
-        guard let rules, case let paths = (item.isOfRule ? rules.set.redactions : []) + (rules.ruling?.redacted ?? []),
-            !paths.isEmpty
-        else {
-            _ = Self.compose(event, of: item.decoder, tools.redactor, always: true, into: &composed, &record)
-            return
-        }
-        composeHidden(item.bytes, paths, direction, rules, in: &record)
     }
 
     private static func note(
@@ -251,7 +241,7 @@ extension Session {
         guard let injections, injections.expects(direction), event.item == .element, event.head.kind == .iq,
             !event.isTruncated, let type = event.head.type
         else { return nil }
-        let bytes = directions.bytes(direction)
+        let bytes = context.directions.bytes(direction)
         guard bytes.slice(type.range).equals("result") || bytes.slice(type.range).equals("error"),
             let request = injections.requests.answer(
                 direction,
@@ -269,16 +259,16 @@ extension Session {
     /// Records such an answer, and passes it to the code that awaits it.
     mutating func handleInjected(_ event: StreamEvent, _ direction: Direction, _ request: IQTracker.Request) {
         info.count(.iq, direction)
-        var record = makeRecord(event, direction, .stanza, level: .info, part: .inject, answering: request)
-        let roundTrip = now.monotonic - request.monotonic
+        var record = context.makeRecord(event, direction, .stanza, level: .info, part: .inject, answering: request)
+        let roundTrip = context.now.monotonic - request.monotonic
         record.answers = request.sequence
         record.roundTrip = roundTrip
-        emit(consume record)
+        context.emit(consume record)
         if request.isPing { counters.addPing(direction.source, roundTrip) }
         // A late answer is dropped too, but it is no longer awaited.
         guard let number = injections?.takeAwaited(request.sequence) else { return }
         var bytes: [UInt8] = []
-        bytes.append(directions.bytes(direction))
+        bytes.append(context.directions.bytes(direction))
         report(.answered(bytes, roundTrip: roundTrip), of: number, direction)
     }
 }

@@ -31,8 +31,8 @@ extension Session {
         case .identityNotFound(let failure): negotiateTLS(.notFound(failure))
         case .inject(let injection): inject(injection)
         case .displaced(let session): giveUp(to: session)
-        case .displaces: endWaiting(for: [])
-        case .searchedJournal(let marks, let isFound): endWaiting(for: marks, isInJournal: isFound)
+        case .displaces: streamManagement?.endWaiting(for: [])
+        case .searchedJournal(let marks, let isFound): streamManagement?.endWaiting(for: marks, isInJournal: isFound)
         case .rules(let set): replaceRules(by: set)
         case .pause(let pause): self.pause(pause)
         case .release(let number, let release): releaseHeld(number, release)
@@ -46,7 +46,7 @@ extension Session {
 
     private mutating func connected(_ address: String, _ since: Run.Instant?) {
         negotiation.connected()
-        directions.send.hasInput = true
+        context.directions.send.hasInput = true
         note(.session, .trace, code: "server-connected", "connected to \(address)", part: .net)
         if !timeline.has(.connect) {
             finish(.connect, .ok, since: since?.monotonic, details: ["address": .string(address)])
@@ -74,44 +74,44 @@ extension Session {
     public mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Disposition {
         self.now = now
         guard !bytes.isEmpty, !negotiation.isFinished else { return .keep }
-        if tls != nil || directions[direction].received == 0, negotiatesTLS(direction, bytes) { return .keep }
+        if tls != nil || context.directions[direction].received == 0, negotiatesTLS(direction, bytes) { return .keep }
         if options.level >= .trace { traceChunk(direction, bytes) }
-        let isFirst = directions[direction].count(bytes.count)
-        liveness.observe(.received, at: now.monotonic)
+        let isFirst = context.directions[direction].count(bytes.count)
+        liveness.observe(.received, at: context.now.monotonic)
         info.count(bytes: UInt64(bytes.count), direction)
         if isFirst {
             lookAtFirstBytes(direction, bytes)
             if negotiation.isFinished { return .keep }
         }
-        if case .opaque(let why, _) = directions[direction].mode {
+        if case .opaque(let why, _) = context.directions[direction].mode {
             lookIntoOpaque(direction, bytes)
             if negotiation.isFinished || drops(why) { return .keep }
         }
-        if let rules, directions[direction].isDelayed {
-            let end = directions[direction].arrived + UInt64(bytes.count)
-            rules[direction].noteArrival(upTo: end, at: now.monotonic)
+        if let rules, context.directions[direction].isDelayed {
+            let end = context.directions[direction].arrived + UInt64(bytes.count)
+            rules[direction].noteArrival(upTo: end, at: context.now.monotonic)
         }
-        if directions[direction].isCutThrough {
-            if !directions[direction.opposite].hasInput { leading = direction }
-            directions[direction].arrival = now
+        if context.directions[direction].isCutThrough {
+            if !context.directions[direction.opposite].hasInput { leading = direction }
+            context.directions[direction].arrival = now
         }
-        return directions[direction].take(bytes)
+        return context.directions[direction].take(bytes)
     }
 
     mutating func ended(_ leg: Leg, _ end: LegEnd) {
         let direction = leg.inbound
         guard !negotiation.isFinished else { return }
-        if directions[direction].end == .finished, end != .finished {
+        if context.directions[direction].end == .finished, end != .finished {
             // The peer had only half-closed; now the connection is broken, and nothing can reach the peer.
             return finish(reset: !hasEndedInOrder(direction))
         }
-        guard directions[direction].end == nil else { return }
-        directions[direction].end = end
-        directions[direction].hasInput = true
+        guard context.directions[direction].end == nil else { return }
+        context.directions[direction].end = end
+        context.directions[direction].hasInput = true
         // A half-closed client cannot start TLS: release the items that wait for the answer to its request. The server
         // receives the end after them; otherwise it might never answer and the session never end. A step of a login
         // that is being computed elsewhere completes, and the server still gets its result.
-        if direction == .send, end == .finished, directions.send.isHeld, negotiation.bridged?.computing == nil {
+        if direction == .send, end == .finished, context.directions.send.isHeld, negotiation.bridged?.computing == nil {
             release(.send)
         }
         // The client has gone before the server is connected: the end cannot be passed on.
@@ -120,11 +120,11 @@ extension Session {
 
     private mutating func decrypts(_ details: Attributes, _ consentFollows: Bool) {
         decryptedTLS = details
-        var record = makeRecord(.tls, .info, part: .tls)
+        var record = context.makeRecord(.tls, .info, part: .tls)
         record.code = "tls-decrypted"
         record.message = "TLS, decrypted with its secrets"
         record.tls = details
-        emit(consume record)
+        context.emit(consume record)
         if isJoined {
             // A login begins, regardless of the state before.
             isJoined = false
@@ -134,9 +134,9 @@ extension Session {
         guard !consentFollows else { return }
         finish(.tls, .ok, details: details)
         negotiation.enterTLS()
-        for direction in Direction.allCases where directions[direction].received > 0 {
+        for direction in Direction.allCases where context.directions[direction].received > 0 {
             giveUpItem(direction)
-            directions[direction].enterTLS()
+            context.directions[direction].enterTLS()
         }
     }
 
@@ -152,29 +152,31 @@ extension Session {
 
     /// Gives up the incomplete item of a direction.
     private mutating func giveUpItem(_ direction: Direction) {
-        if !directions[direction].isOpaque, let event = directions[direction].finish() { handle(event, direction) }
+        if !context.directions[direction].isOpaque, let event = context.directions[direction].finish() {
+            handle(event, direction)
+        }
     }
 
     private mutating func missed(_ direction: Direction, _ count: UInt64, _ isSkipped: Bool) {
         guard !negotiation.isFinished else { return }
         giveUpItem(direction)
         login?.observe(.gap)
-        var record = makeRecord(.bytes, .warn, part: .net)
+        var record = context.makeRecord(.bytes, .warn, part: .net)
         record.code = Self.missedCode
         record.direction = direction
         record.leg = direction.source
-        record.offset = directions[direction].received
+        record.offset = context.directions[direction].received
         record.length = count
         let bytes = "\(count) byte\(count == 1 ? "" : "s")"
         record.message =
             isSkipped
             ? "\(bytes) skipped: the middle of an item, whose beginning was not captured"
             : "\(bytes) not captured; the item they belong to is incomplete"
-        emit(consume record)
+        context.emit(consume record)
         // The counts of the peers include stanzas that were not captured.
-        streamManagement = nil
-        if case .opaque(.tls, _) = directions[direction].mode { return }
-        directions[direction].enterTLS()
+        context.outlet.count(in: nil)
+        if case .opaque(.tls, _) = context.directions[direction].mode { return }
+        context.directions[direction].enterTLS()
     }
 
     /// The code of a record of bytes that were not captured.
@@ -196,7 +198,7 @@ extension Session {
         guard !negotiation.isFinished else { return nil }
         if let answerDeadline { return answerDeadline }
         var next = min(loginDeadline ?? .max, idleDeadline ?? .max, injections?.deadline ?? .max)
-        next = min(next, pinger?.deadline ?? .max, rules?.deadline ?? .max, streamManagement?.waiting?.deadline ?? .max)
+        next = min(next, pinger?.deadline ?? .max, rules?.deadline ?? .max, streamManagement?.deadline ?? .max)
         return next == .max ? nil : next
     }
 
@@ -207,10 +209,10 @@ extension Session {
     /// The time limit that the session has passed, with a sentence; nil if none.
     private var overdue: (limit: SessionCounters.Limit, words: String)? {
         guard answerDeadline == nil, !negotiation.isFinished else { return nil }
-        if let limit = options.loginTime, let loginDeadline, now.monotonic >= loginDeadline {
+        if let limit = options.loginTime, let loginDeadline, context.now.monotonic >= loginDeadline {
             return (.login, "No login within \(Self.words(limit)) (limit login).")
         }
-        guard let limit = options.idleTime, let idleDeadline, now.monotonic >= idleDeadline else { return nil }
+        guard let limit = options.idleTime, let idleDeadline, context.now.monotonic >= idleDeadline else { return nil }
         return (.idle, "No data for \(Self.words(limit)) (limit idle).")
     }
 
@@ -225,25 +227,23 @@ extension Session {
             counters.count(.limitHit(limit))
             abort(.connectionTimeout, words, "aborted")
         }
-        if let answerDeadline, now.monotonic >= answerDeadline { finish(reset: false) }
+        if let answerDeadline, context.now.monotonic >= answerDeadline { finish(reset: false) }
         if let injections { expire(injections) }
         if pinger != nil { advancePinger() }
-        if let waiting = streamManagement?.waiting, now.monotonic >= waiting.deadline {
-            streamManagement?.waiting?.isOver = true
-        }
+        streamManagement?.expire(at: context.now.monotonic)
     }
 
     /// Resumes a held direction, unless a request to resume is still delayed: it was not forwarded.
     mutating func release(_ direction: Direction) {
-        if direction == .send, streamManagement?.waiting != nil { return }
-        if let items = directions[direction].takeBuffered() { enqueue(.send(direction.destination, items)) }
-        directions[direction].release()
+        if direction == .send, streamManagement?.isWaiting == true { return }
+        context.outlet.passBuffered(of: &context.directions[direction])
+        context.directions[direction].release()
     }
 
     /// Holds a direction that stores items: later items wait, and the leg is not read when the buffer is full. Does
     /// nothing in cut-through: bytes would accumulate although they were already forwarded.
     mutating func hold(_ direction: Direction) {
-        if recording == nil { directions[direction].hold() }
+        if recording == nil { context.directions[direction].hold() }
     }
 
     /// Whether the login is over: the session is open, only verifies keys of dialback, or is not decodable and both
@@ -255,25 +255,25 @@ extension Session {
         guard let login else { return false }
         if login.hasVerified { return true }
         // A server that has answered with the end of its stream or its connection has not accepted the login.
-        return directions.recv.end == nil && !directions.recv.hasClosedStream
-            && login.hasExchange(sent: directions.send.received, received: directions.recv.received)
+        return context.directions.recv.end == nil && !context.directions.recv.hasClosedStream
+            && login.hasExchange(sent: context.directions.send.received, received: context.directions.recv.received)
     }
 
     /// Whether the leg may be read: false while its bytes must wait. Reported by ``Command/read(_:_:)``.
     func wantsBytes(from leg: Leg) -> Bool {
         if let tls { return tls.reads(leg) }
         let direction = leg.inbound
-        guard directions[direction].isStoring else { return true }
+        guard context.directions[direction].isStoring else { return true }
         let isWaiting =
-            directions[direction].isHeld || directions[direction].isDelayed
+            context.directions[direction].isHeld || context.directions[direction].isDelayed
             || leg == .client && negotiation.isAwaitingServer
         guard isWaiting else { return true }
-        return directions[direction].waiting < options.waitingBytes
+        return context.directions[direction].waiting < options.waitingBytes
     }
 
     /// Whether the buffer for a leg is full.
     func isFull(_ leg: Leg) -> Bool {
-        let waiting = tls.map { $0.kept(leg.inbound).count } ?? directions[leg.inbound].waiting
+        let waiting = tls.map { $0.kept(leg.inbound).count } ?? context.directions[leg.inbound].waiting
         return waiting >= options.waitingBytes
     }
 }

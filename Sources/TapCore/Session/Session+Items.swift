@@ -9,9 +9,9 @@ extension Session {
         switch event.kind {
         case .item(let kind):
             // In cut-through, stanzas are never altered.
-            if kind == .element, event.head.kind != .nonza, directions[direction].isCutThrough {
+            if kind == .element, event.head.kind != .nonza, context.directions[direction].isCutThrough {
                 if let rules { watch(event, direction, rules) }
-                streamManagement?.pass(direction)
+                context.outlet.passedOnArrival(direction)
                 understand(event, kind, direction)
                 if let rules { endRuling(.pass, event, direction, rules) }
                 return
@@ -24,13 +24,13 @@ extension Session {
             carryOut(decision, reading, event, kind, direction)
         case .fragment(let isFirst):
             // In an open session an item beyond the limit is relayed as without rules and injections.
-            if passesOversize(direction) { directions[direction].drain() }
+            if passesOversize(direction) { context.directions[direction].drain() }
             if isFirst, let rules { warnOfUnjudged(event, direction, rules) }
             // In store mode, an item beyond the limit ends the session at its beginning.
-            guard directions[direction].isStoring else {
+            guard context.directions[direction].isStoring else {
                 if isFirst { counters.count(.limitHit(itemLimit(direction))) }
                 apply(.pass, to: event, direction)
-                return digest(direction, isFirst: isFirst)
+                return context.digest(direction, isFirst: isFirst)
             }
             if isFirst { apply(.refuse(oversize(event, direction)), to: event, direction) }
             action = nil
@@ -85,7 +85,7 @@ extension Session {
     {
         // Partly forwarded items cannot be held, and only whole items are acted on; nothing is inserted if the session
         // is refused.
-        let mayAct = directions[direction].isStoring && !negotiation.isRefusing
+        let mayAct = context.directions[direction].isStoring && !negotiation.isRefusing
         if mayAct, let rules, let decision = interceptLoginByRules(event, direction, rules) { return decision }
         let decision = intercept(event, direction, mayAct: mayAct, &reading) ?? .pass
         if case .refuse = decision { return decision }
@@ -121,48 +121,47 @@ extension Session {
         return nil
     }
 
-    /// Carries out a decision: the only place that forwards or stores an item.
+    /// Carries out a decision: the only place that decides how an item leaves.
     private mutating func apply(_ decision: ItemDecision, to event: StreamEvent, _ direction: Direction) {
-        action = directions[direction].isStoring ? decision.action : nil
+        action = context.directions[direction].isStoring ? decision.action : nil
+        let rule = rules?.ruling?.answers ?? 0
         switch decision {
         // A refused session has no server to forward anything to.
         case .pass where negotiation.isRefusing: break
         case .pass:
-            switch directions[direction].pass(event) {
-            case .nothing: break
-            case .item: forward(direction)
-            case .rest(let bytes): enqueue(.send(direction.destination, bytes))
-            }
+            // If the stanza is retransmitted, a decision from a rule's memory must be repeated.
+            let isStateful = rules?.ruling?.isStateful == true
+            context.outlet.pass(event, of: &context.directions[direction], by: isStateful ? rule : nil)
         case .replace(let edited):
             self.edited = edited
-            directions[direction].skip(event)
-            enqueue(.send(direction.destination, edited.bytes))
+            context.outlet.replace(event, of: &context.directions[direction], with: edited.bytes, by: rule)
         case .buffer(.serverTLS):
-            directions[direction].buffer(event)
+            context.directions[direction].buffer(event)
             hold(direction)
             awaitTLS()
-        case .buffer(.features): directions[direction].buffer(event)
-        case .buffer(.counts): directions[direction].keep()
-        case .buffer(.restart), .drop, .answer: directions[direction].skip(event)
+        case .buffer(.features): context.directions[direction].buffer(event)
+        case .buffer(.counts): context.directions[direction].keep()
+        case .buffer(.restart), .drop, .answer:
+            context.outlet.drop(event, of: &context.directions[direction], by: rule)
         case .refuse(let refusal):
-            if let part = refusal.itemPart { recordItem(event, direction, .element, level: .info, part: part) }
+            if let part = refusal.itemPart { context.recordItem(event, direction, .element, level: .info, part: part) }
             refuse(refusal)
         case .fault(let fault):
-            recordItem(event, direction, event.head.kind == .nonza ? .element : .stanza, level: .info)
+            context.recordItem(event, direction, event.head.kind == .nonza ? .element : .stanza, level: .info)
             if let rules { noteHits(event, direction, rules) }
             carryOut(fault, event, direction)
         }
-        if let streamManagement { count(event, direction, decision, streamManagement) }
+        followDivergence()
     }
 
     /// Records an ordinary item, and updates the state from its contents.
     mutating func understand(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction) {
-        if event.head.isUnusual { compareReaders(event, direction) }
+        if event.head.isUnusual { differential.compareReaders(event, direction, &context) }
         switch kind {
         case .declaration:
             if event.epoch > 1, !isRestartDue(direction) { login?.observe(.secondDeclaration(direction)) }
-            recordItem(event, direction, .declaration, level: .verbose)
-        case .whitespace: recordItem(event, direction, .whitespace, level: .verbose)
+            context.recordItem(event, direction, .declaration, level: .verbose)
+        case .whitespace: context.recordItem(event, direction, .whitespace, level: .verbose)
         case .header: handleHeader(event, direction)
         case .element: handleElement(event, direction)
         case .end: handleStreamEnd(event, direction)
@@ -173,27 +172,27 @@ extension Session {
 
     /// Refuses an item beyond the limit in store mode.
     private func interceptOversize(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
-        guard event.isTruncated, directions[direction].isStoring else { return nil }
+        guard event.isTruncated, context.directions[direction].isStoring else { return nil }
         return .refuse(oversize(event, direction))
     }
 
     /// The limit that applies to items of a direction.
     func itemLimit(_ direction: Direction) -> SessionCounters.Limit {
-        let isOfLogin = directions[direction].limits.itemBytes == options.unauthenticatedLimits.itemBytes
+        let isOfLogin = context.directions[direction].limits.itemBytes == options.unauthenticatedLimits.itemBytes
         return isOfLogin && info.opened == nil ? .loginItem : .item
     }
 
     /// Whether an item beyond the limit is forwarded although items are stored.
     private func passesOversize(_ direction: Direction) -> Bool {
-        !options.storesAlways && info.opened != nil && directions[direction].isStoring
+        !options.storesAlways && info.opened != nil && context.directions[direction].isStoring
     }
 
     /// Warns of a stanza that is forwarded without evaluating the rules, or the pause, that cover it.
     private mutating func warnOfUnjudged(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
-        guard !directions[direction].isStoring, event.head.kind != .nonza, info.opened != nil,
+        guard !context.directions[direction].isStoring, event.head.kind != .nonza, info.opened != nil,
             rules.set.asks(direction, isOpen: true, event.head.kind) || rules.pause?.covers(direction) == true
         else { return }
-        let limit = directions[direction].limits.itemBytes
+        let limit = context.directions[direction].limits.itemBytes
         note(
             .note,
             .warn,
@@ -206,7 +205,7 @@ extension Session {
     }
 
     private func oversize(_ event: StreamEvent, _ direction: Direction) -> Refusal {
-        let limit = directions[direction].limits.itemBytes
+        let limit = context.directions[direction].limits.itemBytes
         let isStranger = itemLimit(direction) == .loginItem
         let words = "\(limit) bytes, the limit \(isStranger ? "before authentication" : "of a session")"
         return Refusal(
@@ -225,7 +224,7 @@ extension Session {
     /// Some clients send the end tag twice, which is harmless.
     private func isRepeatedEnd(_ fault: ScanFault, _ direction: Direction) -> Bool {
         guard fault.code == .afterStreamEnd else { return false }
-        let bytes = directions.bytes(direction)
+        let bytes = context.directions.bytes(direction)
         return bytes.count > 1 && bytes[0] == 0x3C && bytes[1] == 0x2F
     }
 
@@ -237,7 +236,7 @@ extension Session {
 
     private mutating func handleFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {
         if direction == .recv, refusesEarlyBytesOfServer() { return }
-        let isForeign = directions[direction].decoder.epoch == 0 && fault.code == .notXML
+        let isForeign = context.directions[direction].decoder.epoch == 0 && fault.code == .notXML
         // An acknowledgement or a presence that crosses the end of the stream belongs to an ordinary logout.
         let isLate = fault.code == .afterStreamEnd && info.opened != nil
         if isRepeatedEnd(fault, direction) {
@@ -250,10 +249,10 @@ extension Session {
             )
         } else {
             if !isLate { counters.count(.parseError(direction.source, fault.code)) }
-            if isForeign, direction == .recv, isTLSRecord(directions.bytes(.recv)) {
+            if isForeign, direction == .recv, isTLSRecord(context.directions.bytes(.recv)) {
                 login?.observe(.serverBeganTLS)
             } else if isForeign, direction == .recv,
-                let name = ProtocolGuess(directions.bytes(.recv), isFinal: true)?.serverProtocol
+                let name = ProtocolGuess(context.directions.bytes(.recv), isFinal: true)?.serverProtocol
             {
                 login?.observe(.serverSpeaks(name))
             }
@@ -274,32 +273,5 @@ extension Session {
             turnOpaque(direction.opposite, .paired)
             negotiation.turnOpaque(nil)
         }
-    }
-
-    /// The last event's element as a tree; nil if libxml2 rejects it, which is recorded.
-    mutating func parse(_ direction: Direction) -> Element? {
-        do {
-            return try tools.parser.parse(directions[direction].decoder)
-        } catch {
-            note(
-                .error,
-                .warn,
-                code: "parser-disagreement",
-                error.code == 0
-                    ? "the item cannot be parsed: \(error.message)"
-                    : "libxml2 refuses what the scanner accepts: \(error.message) (\(error.code))",
-                direction: direction
-            )
-            return nil
-        }
-    }
-
-    func isNamed(_ name: StaticString, _ event: StreamEvent, _ direction: Direction) -> Bool {
-        directions.bytes(direction).slice(event.head.name).equals(name)
-    }
-
-    /// The decoded value of an attribute of the last event; nil if it is absent.
-    func text(_ attribute: StanzaHead.Attribute?, _ direction: Direction) -> String? {
-        attribute?.text(in: directions.bytes(direction))
     }
 }

@@ -15,19 +15,19 @@ extension Session {
 
     /// Handles bytes that are forwarded undecoded: reads the clear part of TLS, and computes a digest of other bytes.
     mutating func lookIntoOpaque(_ direction: Direction, _ bytes: Span<UInt8>) {
-        guard case .opaque(let why, _) = directions[direction].mode else { return }
+        guard case .opaque(let why, _) = context.directions[direction].mode else { return }
         guard why != .tls else { return lookIntoTLS(direction, bytes) }
         if options.redaction.showsRawBytes { return showBytes(direction, bytes, why) }
-        if directions[direction].digest == nil { directions[direction].digest = run.makeByteDigest() }
-        directions[direction].digest?.update(bytes)
+        if context.directions[direction].digest == nil { context.directions[direction].digest = run.makeByteDigest() }
+        context.directions[direction].digest?.update(bytes)
     }
 
     private mutating func lookIntoTLS(_ direction: Direction, _ bytes: Span<UInt8>) {
         guard let result = negotiation.passedTLS?.read(direction, bytes) else { return }
-        var record = makeRecord(.tls, .info, part: .tls)
+        var record = context.makeRecord(.tls, .info, part: .tls)
         record.direction = direction
         record.leg = direction.source
-        if case .opaque(_, let from) = directions[direction].mode { record.offset = from }
+        if case .opaque(_, let from) = context.directions[direction].mode { record.offset = from }
         switch result {
         case .needMore: break
         case .hello(let hello):
@@ -44,22 +44,22 @@ extension Session {
             record.code = "malformed-client-hello"
             record.message = "malformed ClientHello: \(reason)"
         }
-        emit(consume record)
+        context.emit(consume record)
         if case .hello(let hello) = result { refuseOtherName(hello) }
     }
 
     /// Records the bytes themselves, if the user allows raw bytes.
     private mutating func showBytes(_ direction: Direction, _ bytes: Span<UInt8>, _ why: DirectionRelay.Opacity) {
-        var record = makeRecord(.bytes, .verbose, part: .session)
+        var record = context.makeRecord(.bytes, .verbose, part: .session)
         record.direction = direction
         record.leg = direction.source
-        record.offset = directions[direction].received - UInt64(bytes.count)
+        record.offset = context.directions[direction].received - UInt64(bytes.count)
         record.length = UInt64(bytes.count)
         record.code = why.code
         var copy: [UInt8] = []
         copy.append(bytes)
         record.bytes = copy
-        emit(consume record)
+        context.emit(consume record)
     }
 
     /// The code of a record of TLS that is passed through.
@@ -68,13 +68,13 @@ extension Session {
     /// Switches both directions to TLS that is passed through.
     mutating func beginTLS(directly: Bool) {
         negotiation.turnOpaque(PassedTLS())
-        let at = directions.send.decoder.position
-        var record = makeRecord(.tls, .info, part: .tls)
+        let at = context.directions.send.decoder.position
+        var record = context.makeRecord(.tls, .info, part: .tls)
         record.code = Self.tlsBeganCode
         let what: Prose = directly ? "direct TLS" : "TLS from byte \(at) of the client"
         // In an observed session, nothing was passed through.
         record.message = options.isObserved ? what : "\(what.clause), passed through without decryption"
-        emit(consume record)
+        context.emit(consume record)
         finish(
             .tls,
             .skipped(
@@ -88,44 +88,26 @@ extension Session {
 
     /// Records the undecoded bytes at the end of the session.
     mutating func recordOpaqueBytes(_ direction: Direction) {
-        guard case .opaque(let why, let from) = directions[direction].mode, directions[direction].received > from else {
+        guard case .opaque(let why, let from) = context.directions[direction].mode,
+            context.directions[direction].received > from
+        else {
             return
         }
         let isTLS = why == .tls
         // Late bytes of an ordinary logout are not reported at info.
         let level = why == .ended ? Level.verbose : .info
         guard level <= options.level else { return }
-        var record = makeRecord(isTLS ? .tls : .bytes, level, part: isTLS ? .tls : .session)
+        var record = context.makeRecord(isTLS ? .tls : .bytes, level, part: isTLS ? .tls : .session)
         record.direction = direction
         record.leg = direction.source
         record.offset = from
-        record.length = directions[direction].received - from
+        record.length = context.directions[direction].received - from
         record.code = isTLS ? "tls-passed" : why.code
         record.message =
             isTLS
             ? "\(record.length) bytes of TLS \(options.isObserved ? "not decrypted" : "passed through")"
             : "\(record.length) bytes \(drops(why) ? "dropped without decoding" : "relayed without decoding")"
-        record.digest = takeDigest(direction)
-        emit(consume record)
-    }
-
-    /// Returns the digest in hexadecimal and clears it; nil if there is none.
-    mutating func takeDigest(_ direction: Direction) -> String? {
-        defer { directions[direction].digest = nil }
-        return directions[direction].digest.flatMap { Self.hexadecimal($0) }
-    }
-
-    /// A digest's value in hexadecimal; nil if it cannot be computed.
-    static func hexadecimal(_ digest: any Digest) -> String? {
-        guard let bytes = try? digest.finalize() else { return nil }
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-    }
-
-    /// Updates the digest with bytes of an item that is not stored.
-    mutating func digest(_ direction: Direction, isFirst: Bool) {
-        if isFirst { directions[direction].digest = run.makeByteDigest() }
-        guard let digest = directions[direction].digest else { return }
-        digest.update(directions.bytes(direction))
+        record.digest = context.takeDigest(direction)
+        context.emit(consume record)
     }
 }

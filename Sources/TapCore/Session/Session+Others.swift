@@ -21,14 +21,14 @@ extension Session {
 
     /// `<handshake/>`: the component's hash, or the server's consent. A refusal is a stream error.
     mutating func handleHandshake(_ event: StreamEvent, _ direction: Direction) {
-        let step = parse(direction).flatMap { decodeStep($0, direction) }
-        var record = makeRecord(event, direction, .element, level: .info, part: .sasl)
+        let step = context.parse(direction).flatMap { decodeStep($0, direction) }
+        var record = context.makeRecord(event, direction, .element, level: .info, part: .sasl)
         record.sasl = step?.details
         // The component's handshake proves nothing until the server has accepted it.
         record.message =
             direction == .send
             ? "component sent its handshake (hash of stream ID and secret)" : "server accepted the handshake"
-        emit(consume record)
+        context.emit(consume record)
         guard direction == .recv else {
             negotiation.beginAuthentication()
             return begin(.handshake, awaits: .server)
@@ -84,14 +84,14 @@ extension Session {
 
     mutating func handleDialback(_ event: StreamEvent, _ direction: Direction) {
         guard let step = dialbackStep(event, direction) else {
-            return recordItem(event, direction, .element, level: .info, part: .sasl)
+            return context.recordItem(event, direction, .element, level: .info, part: .sasl)
         }
         let isRefused = step.answer == .refused
-        var record = makeRecord(event, direction, .element, level: isRefused ? .error : .info, part: .sasl)
+        var record = context.makeRecord(event, direction, .element, level: isRefused ? .error : .info, part: .sasl)
         record.message = step.words
         record.condition = step.condition
         if isRefused { record.code = "dialback-failed" }
-        emit(consume record)
+        context.emit(consume record)
         let loginStep: LoginStep.Name = step.isVerification ? .dialbackVerification : .dialback
         switch step.answer {
         case .none:
@@ -119,17 +119,17 @@ extension Session {
     }
 
     private mutating func dialbackStep(_ event: StreamEvent, _ direction: Direction) -> DialbackStep? {
-        let isVerification = isNamed("verify", event, direction)
-        guard isVerification || isNamed("result", event, direction) else { return nil }
+        let isVerification = context.isNamed("verify", event, direction)
+        guard isVerification || context.isNamed("result", event, direction) else { return nil }
         var step = DialbackStep(isVerification: isVerification, answer: .none)
-        step.from = text(event.head.from, direction)
-        step.to = text(event.head.to, direction)
-        switch text(event.head.type, direction) {
+        step.from = context.text(event.head.from, direction)
+        step.to = context.text(event.head.to, direction)
+        switch context.text(event.head.type, direction) {
         case nil: break
         case "valid": step.answer = .valid
         case "error":
             step.answer = .refused
-            let error = parse(direction)?.firstChild { $0.isNamed("error") }
+            let error = context.parse(direction)?.firstChild { $0.isNamed("error") }
             step.condition =
                 error?.firstChild { $0.namespace == .stanzaErrors && !$0.isNamed("text") }?.name
                 ?? "undefined-condition"

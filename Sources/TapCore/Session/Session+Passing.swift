@@ -18,18 +18,18 @@ extension Session {
     /// The current relay mode.
     public var relayMode: RelayMode {
         if negotiation.isFinished { return .closing }
-        if directions.send.isOpaque || directions.recv.isOpaque { return .opaque }
-        return directions.send.isCutThrough && directions.recv.isCutThrough ? .cutThrough : .store
+        if context.directions.send.isOpaque || context.directions.recv.isOpaque { return .opaque }
+        return context.directions.send.isCutThrough && context.directions.recv.isCutThrough ? .cutThrough : .store
     }
 
     /// Switches to cut-through, beginning with the bytes of an incomplete item.
     mutating func cutThrough(_ direction: Direction) {
-        guard !directions[direction].isCutThrough, !directions[direction].isOpaque else { return }
-        if directions[direction].isHeld { release(direction) }
+        guard !context.directions[direction].isCutThrough, !context.directions[direction].isOpaque else { return }
+        if context.directions[direction].isHeld { release(direction) }
         guard !options.storesAlways, !hasDiverged, !rulesAlter(direction),
-            !directions[direction].isDelayed, !directions[direction].isHeld
+            !context.directions[direction].isDelayed, !context.directions[direction].isHeld
         else { return }
-        directions[direction].enterCutThrough()
+        context.directions[direction].enterCutThrough()
         note(
             .note,
             .trace,
@@ -43,8 +43,8 @@ extension Session {
 
     /// Switches to store-and-forward from the next item: a partly forwarded item continues on arrival.
     mutating func storeAndForward(_ direction: Direction) {
-        guard directions[direction].isCutThrough else { return }
-        directions[direction].leaveCutThrough()
+        guard context.directions[direction].isCutThrough else { return }
+        context.directions[direction].leaveCutThrough()
         note(
             .note,
             .trace,
@@ -57,12 +57,12 @@ extension Session {
 
     /// Forwards the received part of an incomplete item, after the commands of the current event.
     mutating func flushRest(_ direction: Direction) {
-        if let rest = directions[direction].takeRest() { enqueue(.send(direction.destination, rest)) }
+        context.outlet.passRest(of: &context.directions[direction])
     }
 
     /// Stops decoding a direction: pending and later bytes are forwarded unchanged.
     mutating func turnOpaque(_ direction: Direction, _ why: DirectionRelay.Opacity) {
-        guard !directions[direction].isOpaque else { return }
+        guard !context.directions[direction].isOpaque else { return }
         // Its record is separate from this event's.
         if let rules, rules[direction].item != nil {
             rules[direction].item?.endWait(why)
@@ -72,9 +72,9 @@ extension Session {
         if direction == .send, endWaiting(why) { return }
         // The roster must be read in its stream, which is no longer decoded.
         if direction == .recv { readRoster() }
-        let position = directions[direction].decoder.position
+        let position = context.directions[direction].decoder.position
         if why != .tls {
-            let (sent, received) = (directions.send.received, directions.recv.received)
+            let (sent, received) = (context.directions.send.received, context.directions.recv.received)
             login?.observe(
                 direction == .send
                     ? .unread(sent: position, received: received) : .unread(sent: sent, received: position)
@@ -82,27 +82,27 @@ extension Session {
         }
         if !drops(why) { flushRest(direction) }
         var rest: [UInt8] = []
-        rest.append(directions.pending(direction))
-        directions[direction].turnOpaque(why)
+        rest.append(context.directions.pending(direction))
+        context.directions[direction].turnOpaque(why)
         if !rest.isEmpty { lookIntoOpaque(direction, rest.span) }
     }
 
     /// Passes on the end of a leg in the same way.
     mutating func passEnd(_ direction: Direction) {
-        guard let end = directions[direction].end, !directions[direction].hasPassedEnd else { return }
-        directions[direction].hasPassedEnd = true
-        if !directions[direction].isOpaque, !directions[direction].isWaiting {
-            if let event = directions[direction].finish() { handle(event, direction) }
-            if !directions[direction].isOpaque { flushRest(direction) }
+        guard let end = context.directions[direction].end, !context.directions[direction].hasPassedEnd else { return }
+        context.directions[direction].hasPassedEnd = true
+        if !context.directions[direction].isOpaque, !context.directions[direction].isWaiting {
+            if let event = context.directions[direction].finish() { handle(event, direction) }
+            if !context.directions[direction].isOpaque { flushRest(direction) }
         }
         judgeEnd(direction, end)
         switch end {
         case .finished:
             let other = direction.opposite
-            let isOtherOver = directions[other].hasPassedEnd || !negotiation.isConnected
-            enqueue(.finish(direction.destination))
+            let isOtherOver = context.directions[other].hasPassedEnd || !negotiation.isConnected
+            context.outlet.end(direction.destination)
             // The answer that the other direction waits for will never arrive.
-            if direction == .recv, directions[other].isHeld { release(other) }
+            if direction == .recv, context.directions[other].isHeld { release(other) }
             if isOtherOver { finish(reset: false) }
         case .reset, .failed: finish(reset: !hasEndedInOrder(direction))
         }
@@ -116,10 +116,12 @@ extension Session {
     func hasEndedInOrder(_ direction: Direction) -> Bool {
         let (own, other) = (direction, direction.opposite)
         let hasClosed =
-            directions[own].hasClosedStream || directions[own].isOpaque && directions[own].end == .finished
+            context.directions[own].hasClosedStream
+            || context.directions[own].isOpaque && context.directions[own].end == .finished
             || negotiation.passedTLS?.endsWithAlert(own) == true
         return hasClosed
-            || directions[other].end == .finished && (directions[other].hasClosedStream || directions[other].isOpaque)
+            || context.directions[other].end == .finished
+                && (context.directions[other].hasClosedStream || context.directions[other].isOpaque)
     }
 
     /// Whether bytes after the end of a stream are dropped: if undecoded bytes must not be forwarded.
@@ -127,8 +129,8 @@ extension Session {
 
     /// Ends both legs in order, each with a FIN.
     mutating func finishLegs() {
-        enqueue(.finish(.client))
-        enqueue(.finish(.server))
+        context.outlet.end(.client)
+        context.outlet.end(.server)
         finish(reset: false)
     }
 
@@ -138,6 +140,6 @@ extension Session {
         guard negotiation.finish() else { return }
         // Relaying has ended: the session that resumes this one need not wait for its connections.
         endResumption()
-        enqueue(.close(reset: reset))
+        context.outlet.end(reset: reset)
     }
 }

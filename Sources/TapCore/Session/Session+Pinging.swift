@@ -109,29 +109,31 @@ extension Session {
     /// Starts pinging the client of an open session.
     mutating func beginPinging() {
         guard let options = options.ping, info.kind == .client, recording == nil else { return }
-        pinger = Pinger(options, prefix: "\(run.idPrefix)-\(number)", at: now.monotonic)
+        pinger = Pinger(options, prefix: "\(run.idPrefix)-\(number)", at: context.now.monotonic)
     }
 
     /// Pings the client if it is time, or gives up an acknowledgement.
     mutating func advancePinger() {
-        guard let deadline = pinger?.deadline, now.monotonic >= deadline, let method = pinger?.options.method else {
+        guard let deadline = pinger?.deadline, context.now.monotonic >= deadline, let method = pinger?.options.method
+        else {
             return
         }
-        if pinger?.isOverdue(at: now.monotonic) == true { return endPing(.failed(.noAnswer)) }
-        guard !negotiation.isFinished, !directions.recv.isOpaque, !directions.recv.hasClosedStream else {
+        if pinger?.isOverdue(at: context.now.monotonic) == true { return endPing(.failed(.noAnswer)) }
+        guard !negotiation.isFinished, !context.directions.recv.isOpaque, !context.directions.recv.hasClosedStream
+        else {
             pinger = nil
             return
         }
-        if method == .iq || method == .sm && streamManagement?.translator.isOn != true { return sendPing() }
+        if method == .iq || method == .sm && streamManagement?.isOn != true { return sendPing() }
         guard mayInsert(.recv) else {
-            pinger?.postpone(at: now.monotonic)
+            pinger?.postpone(at: context.now.monotonic)
             return
         }
-        if method == .sm, let request = streamManagement?.translator.makeRequest(.recv) {
-            pinger?.request(at: now.monotonic)
+        if method == .sm, let request = streamManagement?.makeRequest(.recv) {
+            pinger?.request(at: context.now.monotonic)
             say([(.element, request)], to: .client, part: .inject)
         } else {
-            pinger?.end(at: now.monotonic)
+            pinger?.end(at: context.now.monotonic)
             say([(.whitespace, [0x20])], to: .client, part: .inject)
         }
     }
@@ -177,11 +179,11 @@ extension Session {
     mutating func endPing(_ outcome: InjectionOutcome) {
         switch outcome {
         case .sent: break
-        case .answered: pinger?.end(at: now.monotonic)
-        case .failed(.noBoundary): pinger?.postpone(at: now.monotonic)
+        case .answered: pinger?.end(at: context.now.monotonic)
+        case .failed(.noBoundary): pinger?.postpone(at: context.now.monotonic)
         case .failed(.noAnswer):
             guard let timeout = pinger?.options.timeout else { return }
-            pinger?.end(at: now.monotonic)
+            pinger?.end(at: context.now.monotonic)
             note(
                 code: "ping-timeout",
                 "the client did not answer xmpptap's ping within \(Self.words(timeout))",

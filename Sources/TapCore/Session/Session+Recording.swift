@@ -35,7 +35,7 @@ extension Session {
     }
 
     /// Discards pending steps.
-    mutating func forgetUnderWay() { _ = timeline.end(nil, at: now.monotonic) }
+    mutating func forgetUnderWay() { _ = timeline.end(nil, at: context.now.monotonic) }
 
     /// Applies a record that the session cannot make from the items.
     mutating func recall(_ line: RecordLine) {
@@ -88,7 +88,7 @@ extension Session {
         if record.level == .warn { info.isUnverified = true }
         forgetClear()
         for direction in Direction.allCases {
-            directions[direction].mayRestart = directions[direction].decoder.epoch > 0
+            context.directions[direction].mayRestart = context.directions[direction].decoder.epoch > 0
         }
     }
 

@@ -9,7 +9,7 @@ extension Session {
         guard !negotiation.isFinished, !negotiation.isRefusing else { return }
         if negotiation.isConnected {
             info.ending = .tap(condition: condition.rawValue)
-            if !directions.recv.isOpaque, !directions.send.isOpaque {
+            if !context.directions.recv.isOpaque, !context.directions.send.isOpaque {
                 if mayInsert(.recv) { sayError(fault == .send ? condition : .internalServerError, text, to: .client) }
                 if mayInsert(.send), serverHasStream {
                     if fault == .recv { sayError(condition, text, to: .server) } else { say([Self.end], to: .server) }
@@ -19,9 +19,9 @@ extension Session {
             return
         }
         negotiation.refuse(condition, text)
-        answerDeadline = now.monotonic &+ Self.answerTime
-        if directions.send.isOpaque { return finish(reset: false) }
-        directions.send.hasInput = true
+        answerDeadline = context.now.monotonic &+ Self.answerTime
+        if context.directions.send.isOpaque { return finish(reset: false) }
+        context.directions.send.hasInput = true
         if info.domain != nil { answerRefused() }
     }
 
@@ -52,8 +52,8 @@ extension Session {
 
     /// Whether the forwarded bytes end with a whole item that is not the last, so that another may follow.
     func mayInsert(_ direction: Direction) -> Bool {
-        guard !directions[direction].hasClosedStream, rules?[direction].isStalled != true else { return false }
-        return directions[direction].isStoring || directions[direction].decoder.isBetweenItems
+        guard !context.directions[direction].hasClosedStream, rules?[direction].isStalled != true else { return false }
+        return context.directions[direction].isStoring || context.directions[direction].decoder.isBetweenItems
     }
 
     /// Answers the header of a refused client.
@@ -61,17 +61,17 @@ extension Session {
         guard case .refusing(let condition, let text) = negotiation else { return }
         info.ending = .tap(condition: condition.rawValue)
         sayError(condition, text, to: .client)
-        enqueue(.finish(.client))
+        context.outlet.end(.client)
         finish(reset: false)
     }
 
     // MARK: Sending
 
-    typealias Said = (kind: Record.Kind, bytes: [UInt8])
+    typealias Said = SessionContext.Said
 
     /// Sends a stream error and the end of the stream; opens a stream first if the peer has none yet.
     mutating func sayError(_ condition: StreamErrorCondition, _ text: String, to leg: Leg) {
-        let hasStream = leg == .client ? clientHasStream : directions.send.decoder.epoch > 0
+        let hasStream = leg == .client ? clientHasStream : context.directions.send.decoder.epoch > 0
         say(
             (hasStream ? [] : header()) + [(.element, Self.streamError(condition, text)), Self.end],
             condition,
@@ -86,66 +86,12 @@ extension Session {
 
     /// Sends xmpptap's items to a peer, and records them as injected.
     mutating func say(_ items: [Said], _ condition: StreamErrorCondition? = nil, to leg: Leg, part: Part = .session) {
-        enqueue(.send(leg, items.flatMap(\.bytes)))
-        noteSaid(items, condition, to: leg, part: part)
-    }
-
-    /// Records items that xmpptap sent.
-    mutating func noteSaid(
-        _ items: [Said],
-        _ condition: StreamErrorCondition? = nil,
-        to leg: Leg,
-        part: Part = .session
-    ) {
-        compose()
-        for item in items {
-            let start = composed.count
-            composed += item.bytes
-            let isMarginal = item.kind == .declaration || item.kind == .whitespace
-            var record = makeRecord(item.kind, isMarginal ? .verbose : .info, part: part)
-            record.origin = .tap
-            record.direction = leg.inbound.opposite
-            record.leg = leg
-            record.length = UInt64(item.bytes.count)
-            // The header's `from` is the domain that the client requested.
-            let isShown = item.kind != .streamOpen || tools.redactor.shows(address: info.domain)
-            record.xml = isShown ? ByteRange(start, composed.count) : nil
-            if item.kind == .element {
-                record.name = elementName(at: start)
-                record.condition = condition?.rawValue
-            }
-            emit(consume record)
-        }
+        context.outlet.answer(items.flatMap(\.bytes), to: leg)
+        context.noteSaid(items, condition, to: leg, part: part)
     }
 
     private static let errorName: StaticString = "stream:error"
     private static let declaration = "<?xml version='1.0'?>"
-    /// Switches the content to `composed`, keeping the texts of queued records at its beginning.
-    mutating func compose() {
-        guard contentSource != .composed else { return }
-        composed.removeAll(keepingCapacity: true)
-        if contentSource == .send { composed.append(directions.bytes(.send)) }
-        if contentSource == .recv { composed.append(directions.bytes(.recv)) }
-        contentSource = .composed
-    }
-
-    /// Appends an item to `composed`, redacted; nil if it must not be shown.
-    mutating func compose(_ item: [UInt8]) -> ByteRange? {
-        compose()
-        let start = composed.count
-        switch tools.redactor.disclose(item: item.span) {
-        case .verbatim: composed += item
-        case .redacted(let redaction): composed += redaction.bytes
-        case .withheld: return nil
-        }
-        return ByteRange(start, composed.count)
-    }
-
-    /// The name of the element at `start` in `composed`.
-    func elementName(at start: Int) -> ByteRange {
-        let name = composed[start...].dropFirst().prefix { ![0x20, 0x2F, 0x3E].contains($0) }
-        return ByteRange(name.startIndex, name.endIndex)
-    }
 
     static let end: Said = (.streamClose, Array("</stream:stream>".utf8))
 

@@ -2,53 +2,25 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-// Records other than items: notes, errors, the session's beginning and end.
+// Records about the session's beginning and end, and about faults.
 extension Session {
-    mutating func note(
-        _ kind: Record.Kind = .note,
-        _ level: Level = .warn,
-        code: String,
-        _ message: Prose,
-        condition: StreamErrorCondition? = nil,
-        direction: Direction? = nil,
-        part: Part = .session,
-        details: Attributes? = nil,
-        remedy: Remedy? = nil
-    ) {
-        guard level <= options.level else { return }
-        var record = makeRecord(kind, level, part: part)
-        record.code = code
-        record.message = advised(message, remedy)
-        record.details = details
-        record.condition = condition?.rawValue
-        record.direction = direction
-        record.leg = direction?.source
-        emit(consume record)
-    }
-
-    /// Appends the advice for a remedy to a message, if the options provide advice.
-    func advised(_ message: Prose, _ remedy: Remedy?) -> Prose {
-        guard let remedy, !options.isObserved, let advice = options.advice else { return message }
-        return "\(message); \(advice(remedy))"
-    }
-
     mutating func noteBeginning(_ beginning: Record.Beginning) {
         guard options.level >= .info else { return }
-        var record = makeRecord(.session, .info, part: .net)
+        var record = context.makeRecord(.session, .info, part: .net)
         record.code = Record.Code.sessionBegan
         record.message = beginning.words
         var details: Attributes = [:]
         details[Record.Detail.source] = beginning.source.map { .string($0) }
         details[Record.Detail.upstream] = beginning.upstream.map { .string($0) }
         if !details.entries.isEmpty { record.details = details }
-        emit(consume record)
+        context.emit(consume record)
     }
 
     /// - Parameter earlier: The session that this one continues.
     mutating func noteReady(_ words: String, resumes earlier: UInt64? = nil) {
         guard options.level >= .info else { return }
-        let elapsed = now.monotonic - info.began.monotonic
-        var record = makeRecord(.session, .info, part: .session)
+        let elapsed = context.now.monotonic - info.began.monotonic
+        var record = context.makeRecord(.session, .info, part: .session)
         record.code = Record.Code.sessionReady
         record.message = "ready\(info.jid.map { " as \(tools.redactor.disclose(address: $0))" } ?? ""): \(words)"
         var details: Attributes = [:]
@@ -56,16 +28,16 @@ extension Session {
         details[Record.Detail.resumes] = earlier.map { .integer(Int64(clamping: $0)) }
         if !details.entries.isEmpty { record.details = details }
         record.roundTrip = elapsed
-        emit(consume record)
+        context.emit(consume record)
     }
 
     mutating func traceChunk(_ direction: Direction, _ bytes: Span<UInt8>) {
-        var record = makeRecord(.chunk, .trace, part: .net)
+        var record = context.makeRecord(.chunk, .trace, part: .net)
         record.direction = direction
         record.leg = direction.source
-        record.offset = directions[direction].received
+        record.offset = context.directions[direction].received
         record.length = UInt64(bytes.count)
-        emit(consume record)
+        context.emit(consume record)
     }
 
     mutating func recordFault(
@@ -77,7 +49,7 @@ extension Session {
     ) {
         let level = isLate ? Level.verbose : .error
         guard level <= options.level else { return }
-        var record = makeRecord(isLate ? .note : .error, level, part: .session)
+        var record = context.makeRecord(isLate ? .note : .error, level, part: .session)
         record.direction = direction
         record.leg = direction.source
         record.epoch = event.epoch
@@ -97,13 +69,13 @@ extension Session {
                 : "\(fault.explanation), at offset \(fault.offset) of stream \(event.epoch)\(offence(fault, event, direction)); "
                     + outcome
         )
-        emit(consume record)
+        context.emit(consume record)
     }
 
     /// The offending bytes: up to 120 around the fault after authentication; before that, and in an item that may
     /// contain a secret, only the item's name and the one byte, so that no part of a password is shown.
     private func offence(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) -> String {
-        let bytes = directions.bytes(direction)
+        let bytes = context.directions.bytes(direction)
         let start = fault.offset - event.offset
         guard start < UInt64(bytes.count) else { return "" }
         let at = Int(start)
@@ -122,32 +94,32 @@ extension Session {
             return "the server answered the clear-text stream with a TLS record: this port expects direct TLS; "
                 + outcome
         }
-        let guess = ProtocolGuess(directions.bytes(direction), isFinal: true)
+        let guess = ProtocolGuess(context.directions.bytes(direction), isFinal: true)
         if direction == .recv, let name = guess?.serverProtocol {
-            return "\(advised("the server's port speaks \(name), not XMPP; \(outcome)", .checkUpstream))"
+            return "\(context.advised("the server's port speaks \(name), not XMPP; \(outcome)", .checkUpstream))"
         }
         let advice = guess?.advice.map { " \($0)" } ?? ""
         return "\(guess?.words ?? "these bytes"), not XMPP; \(outcome).\(advice)"
     }
 
     mutating func recordTorn(_ event: StreamEvent, _ direction: Direction) {
-        var record = makeRecord(.note, .warn, part: .session)
+        var record = context.makeRecord(.note, .warn, part: .session)
         record.direction = direction
         record.leg = direction.source
         record.epoch = event.epoch
         record.offset = event.offset
         record.length = event.length
-        digest(direction, isFirst: true)
-        record.digest = takeDigest(direction)
+        context.digest(direction, isFirst: true)
+        record.digest = context.takeDigest(direction)
         record.code = "torn"
         record.message = "the connection ended inside an item, after \(event.length) bytes of it"
         record.isTruncated = true
-        emit(consume record)
+        context.emit(consume record)
     }
 
     /// Records notes about the session as a whole.
     mutating func finishRecords() {
-        if queue.isEmpty { contentSource = .none }
+        if context.outlet.isEmpty { context.outlet.showNothing() }
         if let rules { noteUnsent(rules) }
         info.unanswered = requests.count + requests.forgotten
         negotiation.close()
@@ -159,13 +131,13 @@ extension Session {
         endResumption()
         let level = recording?.ending?.level ?? info.endingLevel
         guard level <= options.level else { return }
-        var record = makeRecord(.session, level, part: .session)
+        var record = context.makeRecord(.session, level, part: .session)
         record.code = Record.Code.sessionEnded
         record.leg = info.endingLeg
         record.message = recording?.ending?.message ?? Prose(info.endingWords)
         record.condition = info.endingCondition
-        record.roundTrip = now.monotonic - info.began.monotonic
+        record.roundTrip = context.now.monotonic - info.began.monotonic
         record.details = info.summary
-        emit(consume record)
+        context.emit(consume record)
     }
 }

@@ -12,9 +12,9 @@ extension Session {
 
     /// A presence that requests, grants or ends a subscription.
     mutating func noteSubscription(_ event: StreamEvent, _ direction: Direction) {
-        guard followsRoster, !event.isTruncated, let type = text(event.head.type, direction),
+        guard followsRoster, !event.isTruncated, let type = context.text(event.head.type, direction),
             let kind = SubscriptionState.PresenceType(rawValue: type),
-            let address = text(direction == .send ? event.head.to : event.head.from, direction)
+            let address = context.text(direction == .send ? event.head.to : event.head.from, direction)
         else { return }
         readRoster()
         let change = roster.observe(kind, direction, contact: Address(address).comparableBare)
@@ -24,15 +24,17 @@ extension Session {
     /// A roster, or a roster push.
     mutating func noteRoster(_ event: StreamEvent, _ direction: Direction, isPush: Bool) {
         guard followsRoster, direction == .recv, !event.isTruncated, event.head.payloadNamespace.namespace == .roster,
-            Roster.isOwn(from: text(event.head.from, .recv), of: info.jid)
+            Roster.isOwn(from: context.text(event.head.from, .recv), of: info.jid)
         else { return }
         if !isPush, mayWait(event) {
             // A whole roster replaces all earlier state except a contact's request.
             if !roster.contacts.isEmpty { readRoster() }
-            return unreadRoster = item(direction)
+            return unreadRoster = context.item(direction)
         }
         readRoster()
-        guard let query = tools.elements.read(directions[direction].decoder)?.child("query", .roster) else { return }
+        guard let query = tools.elements.read(context.directions[direction].decoder)?.child("query", .roster) else {
+            return
+        }
         let changes = roster.observe(query, isPush: isPush, keepsGroups: options.rules != nil)
         if isPush {
             for change in changes.prefix(Self.mostPushedChanges) { tell(change, "roster push from the server") }
@@ -52,19 +54,19 @@ extension Session {
             guard let after = change.after else { continue }
             contacts.append("\(tools.redactor.disclose(address: change.contact)) \(after)")
         }
-        var record = makeRecord(.note, .verbose, part: .session)
+        var record = context.makeRecord(.note, .verbose, part: .session)
         record.code = "roster"
         let count = query.children.count
         record.message = "the roster has \(count) contact\(count == 1 ? "" : "s")"
         if !contacts.isEmpty { record.details = ["contacts": .strings(contacts)] }
-        emit(consume record)
+        context.emit(consume record)
     }
 
     /// Whether reading a roster can be deferred: nothing needs it now, and its contents do not depend on its position
     /// in the stream.
     private func mayWait(_ event: StreamEvent) -> Bool {
         guard options.level < .verbose, options.rules == nil, event.length <= Self.longestUnread else { return false }
-        let bytes = directions.bytes(.recv)
+        let bytes = context.directions.bytes(.recv)
         return bytes.slice(event.head.payloadName ?? .empty).equals("query") && bytes.contains(Self.namespace.span)
     }
 
@@ -85,7 +87,7 @@ extension Session {
     }
 
     private func query(_ item: [UInt8]) -> Element? {
-        tools.elements.read(item.span, in: directions.recv.decoder)?.child("query", .roster)
+        tools.elements.read(item.span, in: context.directions.recv.decoder)?.child("query", .roster)
     }
 
     /// Rosters with more bytes than this are read at once: their contents take less memory than their bytes.
@@ -97,7 +99,7 @@ extension Session {
     static let mostPushedChanges = 16
 
     private mutating func tell(_ change: SubscriptionChange, _ reason: String) {
-        var record = makeRecord(.note, .info, part: .session)
+        var record = context.makeRecord(.note, .info, part: .session)
         record.code = Record.Code.subscription
         var change = change
         change.contact = tools.redactor.disclose(address: change.contact)
@@ -105,7 +107,7 @@ extension Session {
         var details = change.details
         details["because"] = .string(reason)
         record.details = details
-        emit(consume record)
+        context.emit(consume record)
     }
 }
 

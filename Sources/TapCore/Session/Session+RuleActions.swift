@@ -13,7 +13,7 @@ extension Session {
     ) {
         rules.isJudged = false
         if direction == .send, goesOn(decision), rules.set.asksDirectedPresence {
-            rules.state.observePresence(event.head, directions.bytes(.send))
+            rules.state.observePresence(event.head, context.directions.bytes(.send))
         }
         guard let ruling = rules.ruling else { return }
         perform(ruling, decision, event, direction, rules)
@@ -32,16 +32,16 @@ extension Session {
         let verdict = ruling.verdict
         let goesOn = goesOn(decision)
         noteHits(event, direction, rules)
-        note(ruling, direction, rules, showsText: isVerbatim(event, of: directions[direction].decoder))
-        let sender = text(event.head.from, direction).map { Array($0.utf8) } ?? []
+        note(ruling, direction, rules, showsText: isVerbatim(event, of: context.directions[direction].decoder))
+        let sender = context.text(event.head.from, direction).map { Array($0.utf8) } ?? []
         for (place, action) in verdict.actions {
             switch action {
             case .inject(let target, let bytes, let why) where !ruling.isWatched && ruling.injects:
                 guard why == .bounce || mayCreate(bytes, target, place, sender, verdict, rules) else { continue }
-                inject(bytes, target, why == .copy && Self.isRequest(event, directions.bytes(direction)), rules)
+                inject(bytes, target, why == .copy && Self.isRequest(event, context.directions.bytes(direction)), rules)
             // A retransmitted stanza was not handled, and neither were its copies.
             case .duplicate(let copies) where !ruling.isWatched && goesOn:
-                let bytes = edited?.bytes ?? item(direction)
+                let bytes = edited?.bytes ?? context.item(direction)
                 for _ in 0..<copies { inject(bytes, direction, false, isCopy: true, rules) }
             case .inject, .duplicate, .log, .delay, .pause, .fault, .record, .level, .redact: break
             }
@@ -67,23 +67,19 @@ extension Session {
         _ verdict: Verdict,
         _ rules: SessionRules
     ) -> Bool {
-        guard let (event, element) = rules.checker.scan(bytes, content: ruleContent(direction)) else { return true }
+        guard let (event, element) = rules.checker.scan(bytes, content: context.ruleContent(direction)) else {
+            return true
+        }
         let mayCreate = rules.set.create(
             RuleItem(direction, event.head, bytes.span),
             tree: { element },
             by: place,
             for: sender,
             verdict.origins,
-            context: context(direction, negotiation.rulePhase, rules, rules.set)
+            context: ruleContext(direction, negotiation.rulePhase, rules, rules.set)
         )
         if !mayCreate, rules.isFirst(.loop, place) { note(.loop, place, direction) }
         return mayCreate
-    }
-
-    func item(_ direction: Direction) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.append(directions.bytes(direction))
-        return bytes
     }
 
     private static func isRequest(_ event: StreamEvent, _ bytes: Span<UInt8>) -> Bool {
@@ -118,7 +114,7 @@ extension Session {
             if rules.injecting & 1 << direction.rawValue != 0 {
                 // In cut-through, all received input must have been decoded.
                 if let injections, injections.isWaiting(direction), mayInsert(direction),
-                    directions[direction].isStoring || !directions[direction].hasInput
+                    context.directions[direction].isStoring || !context.directions[direction].hasInput
                 {
                     send(injections.takeFirst(direction), direction, injections)
                     return true
@@ -126,7 +122,7 @@ extension Session {
                 // The others are sent like any injected stanza.
                 rules.injecting &= ~(1 << direction.rawValue)
             }
-            if let deadline = rules[direction].item?.deadline, deadline <= now.monotonic {
+            if let deadline = rules[direction].item?.deadline, deadline <= context.now.monotonic {
                 goOn(direction, rules)
                 return true
             }
@@ -144,7 +140,7 @@ extension Session {
         let failure = XMLWriter.bytes {
             $0.element("failure", namespace) { $0.element(condition, .sasl) }
         }
-        if negotiation.bridged == nil, isNamed("response", event, .send) {
+        if negotiation.bridged == nil, context.isNamed("response", event, .send) {
             rules?.swallowsFailure = true
             say([(.element, XMLWriter.bytes { $0.element("abort", namespace) })], to: .server, part: .sasl)
         }
@@ -163,16 +159,15 @@ extension Session {
     mutating func carryOut(_ fault: RuleFaultAction, _ event: StreamEvent, _ direction: Direction) {
         switch fault {
         case .cut(let count):
-            directions[direction].skip(event)
-            enqueue(.send(direction.destination, Array(item(direction).prefix(count))))
+            context.outlet.pass(first: count, of: event, of: &context.directions[direction])
             breakOff()
         case .reset: breakOff()
         case .halfClose:
-            enqueue(.finish(direction.destination))
+            context.outlet.end(direction.destination)
             // As if the peer had sent its FIN. Its later bytes are not relayed.
-            directions[direction].end = .finished
-            directions[direction].hasPassedEnd = true
-            directions[direction].delay()
+            context.directions[direction].end = .finished
+            context.directions[direction].hasPassedEnd = true
+            context.directions[direction].delay()
         case .streamError(let condition, let text): refuse(condition, text ?? "")
         case .stall, .throttle, .slice, .saslFailure, .loseAck: break
         }
@@ -189,7 +184,7 @@ extension Session {
     mutating func shape(_ direction: Direction, _ shape: LinkShape?) {
         guard let rules, rules.shapes[Int(direction.rawValue)] != shape else { return }
         rules.shapes[Int(direction.rawValue)] = shape
-        enqueue(.shape(direction.destination, shape))
+        context.outlet.request(.shape(direction.destination, shape))
     }
 
     /// Applies the shaping of rules to an item that is about to be forwarded.
@@ -220,7 +215,7 @@ extension Session {
             return
         }
         rules.ruling?.hasNotedHits = true
-        for hit in verdict.hits { note(hit, verdict, makeRecord(event, direction, .note, level: .verbose)) }
+        for hit in verdict.hits { note(hit, verdict, context.makeRecord(event, direction, .note, level: .verbose)) }
     }
 
     /// Records the rulings on an injected stanza, after its own record.
@@ -255,7 +250,7 @@ extension Session {
         if !hit.conditions.isEmpty, options.redaction != .metadata { details["conditions"] = .strings(hit.conditions) }
         if hit.isTraced, !verdict.tags.isEmpty { details["tags"] = .strings(verdict.tags) }
         record.details = details
-        emit(consume record)
+        context.emit(consume record)
     }
 
     /// Records the remarks about rules, and the texts that they log.
@@ -297,58 +292,6 @@ extension Session {
         if case .verbatim = tools.redactor.disclose(event, of: decoder) { return true }
         return false
     }
-
-    /// The paths that records of the current item redact. If rules were not evaluated for it, these are the paths of
-    /// all rules.
-    func hiddenPaths(_ event: StreamEvent) -> [StanzaPath] {
-        guard let rules, event.item == .element else { return [] }
-        return rules.ruling?.redacted ?? (rules.isJudged ? [] : rules.set.redactions)
-    }
-
-    /// Whether a rule excludes a record's item from the log.
-    func isLeftOut(_ record: borrowing Record) -> Bool {
-        guard let ruling = rules?.ruling, !ruling.isRecorded, record.origin == ruling.origin else { return false }
-        switch record.kind {
-        case .stanza, .element: return true
-        default: return record.code == Record.Code.ruleHit
-        }
-    }
-
-    /// Sets a record's item without the redacted parts; omits the whole item if those cannot be found in it.
-    mutating func composeHidden(
-        _ item: [UInt8],
-        _ paths: [StanzaPath],
-        _ direction: Direction,
-        _ rules: SessionRules,
-        in record: inout Record
-    ) {
-        guard let hidden = hide(paths, in: item.span, direction, rules),
-            let (event, _) = rules.checker.scan(hidden, content: ruleContent(direction))
-        else {
-            composed = []
-            return record.forgetItem()
-        }
-        let redactor = tools.redactor
-        _ = Self.compose(event, of: rules.checker.decoder, redactor, always: true, into: &composed, &record)
-    }
-
-    /// Returns an item without the redacted parts, in the context of its stream; nil if the item cannot be read.
-    func hide(_ paths: [StanzaPath], in item: Span<UInt8>, _ direction: Direction, _ rules: SessionRules) -> [UInt8]? {
-        let content = ruleContent(direction)
-        var bytes: [UInt8] = []
-        bytes.append(item)
-        guard var element = tools.elements.read(bytes.span, in: directions[direction].decoder) else { return nil }
-        for path in paths {
-            var writer = XMLWriter()
-            var edit = PathEdit(change: .hide, mostBytes: .max)
-            edit.write(element, path, path.steps[...], inheriting: content.uri.description, to: &writer)
-            guard edit.isChanged else { continue }
-            bytes = writer.take()
-            guard let (_, hidden) = rules.checker.scan(bytes, content: content) else { return nil }
-            element = hidden
-        }
-        return bytes
-    }
 }
 
 extension Verdict {
@@ -387,14 +330,5 @@ extension Verdict.Remark {
         case .notHere: "not-here"
         case .loop: "loop"
         }
-    }
-}
-
-extension Record {
-    /// Removes all texts of the item.
-    fileprivate mutating func forgetItem() {
-        xml = nil
-        (name, id, type, from, to, payloadName, payloadURI) = (nil, nil, nil, nil, nil, nil, nil)
-        payloadNamespace = .none
     }
 }

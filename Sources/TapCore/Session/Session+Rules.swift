@@ -12,7 +12,7 @@ extension Session {
     mutating func replaceRules(by set: RuleSet?) {
         guard recording == nil, !options.isObserved else { return }
         if let rules {
-            rules.replace(by: set ?? RuleSet(), resumption == nil ? nil : streamManagement?.translator.ledgers)
+            rules.replace(by: set ?? RuleSet(), resumption == nil ? nil : streamManagement?.ledgers)
         } else if let set {
             rules = SessionRules(set, session: number, remote: remote, localTime: options.rules?.localTime)
         }
@@ -31,7 +31,7 @@ extension Session {
 
     /// Whether the next stanza of a direction is a retransmission.
     private func isRepeating(_ direction: Direction) -> Bool {
-        streamManagement?.translator.ledgers[direction].isRepeating == true
+        streamManagement?.ledgers[direction].isRepeating == true
     }
 
     /// Switches between cut-through and store-and-forward, as the rules of an open session need it.
@@ -46,8 +46,8 @@ extension Session {
 
     /// Forgets earlier rules that are no longer needed.
     mutating func settleEarlierRules(_ rules: SessionRules) {
-        if let streamManagement { rules.forgetEarlier(streamManagement.translator.ledgers) }
-        for direction in Direction.allCases where !directions[direction].isHeld { settleMode(direction) }
+        if let streamManagement { rules.forgetEarlier(streamManagement.ledgers) }
+        for direction in Direction.allCases where !context.directions[direction].isHeld { settleMode(direction) }
     }
 
     // MARK: Judging
@@ -94,7 +94,7 @@ extension Session {
         guard event.item == .element, event.head.kind == .nonza, event.head.namespace.namespace.isSASL else {
             return nil
         }
-        if direction == .recv, rules.swallowsFailure, isNamed("failure", event, .recv) {
+        if direction == .recv, rules.swallowsFailure, context.isNamed("failure", event, .recv) {
             rules.swallowsFailure = false
             return .drop
         }
@@ -117,7 +117,7 @@ extension Session {
         // For a login that xmpptap performs, they were already evaluated.
         guard rules.ruling == nil else { return }
         guard !rules.earlier.isEmpty else { return ask(event, direction, rules) }
-        let ledger = streamManagement?.translator.ledgers[direction]
+        let ledger = streamManagement?.ledgers[direction]
         let isRepeated = event.head.kind != .nonza && ledger?.isRepeating == true
         rules.withRules(of: isRepeated ? ledger.map { $0.sent + 1 } : nil, direction) { ask(event, direction, rules) }
     }
@@ -128,27 +128,27 @@ extension Session {
         guard rules.set.asks(direction, isOpen: !phase.isHandshake, event.head.kind),
             rules.set.index.select(
                 event.head,
-                directions[direction].decoder,
+                context.directions[direction].decoder,
                 direction,
                 isOpen: !phase.isHandshake,
                 jid: info.jid,
                 into: &rules.state.selection
             )
         else { return }
-        let bytes = directions.bytes(direction)
-        var context = context(direction, phase, rules, rules.set)
-        if rules.set.asksRoundTrip { context.roundTrip = roundTrip(event, direction) }
+        let bytes = context.directions.bytes(direction)
+        var facts = ruleContext(direction, phase, rules, rules.set)
+        if rules.set.asksRoundTrip { facts.roundTrip = roundTrip(event, direction) }
         let repetition = beginRepeated(event, direction, rules)
         let verdict = rules.set.judge(
             RuleItem(direction, event.head, bytes),
             // Items that parsers may read differently are read by libxml2.
             tree: {
                 event.head.isUnusual
-                    ? try? tools.parser.parse(directions[direction].decoder)
-                    : tools.elements.read(directions[direction].decoder)
+                    ? try? tools.parser.parse(context.directions[direction].decoder)
+                    : tools.elements.read(context.directions[direction].decoder)
             },
             state: &rules.state,
-            context: context
+            context: facts
         )
         take(verdict, repetition, rules)
     }
@@ -157,7 +157,9 @@ extension Session {
     private func judge(_ edited: EditedItem, _ direction: Direction, _ rules: SessionRules) {
         guard rules.ruling == nil else { return }
         let phase = negotiation.rulePhase
-        guard let (event, element) = rules.checker.scan(edited.bytes, content: ruleContent(direction)) else { return }
+        guard let (event, element) = rules.checker.scan(edited.bytes, content: context.ruleContent(direction)) else {
+            return
+        }
         rules.isJudged = true
         guard rules.set.asks(direction, isOpen: !phase.isHandshake, event.head.kind) else { return }
         rules.state.begin()
@@ -166,7 +168,7 @@ extension Session {
             RuleItem(direction, event.head, edited.bytes.span),
             tree: { element },
             state: &rules.state,
-            context: context(direction, phase, rules, rules.set)
+            context: ruleContext(direction, phase, rules, rules.set)
         )
         take(verdict, .none, rules)
     }
@@ -175,14 +177,14 @@ extension Session {
     func judge(_ item: InjectedItem, _ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
         guard rules.set.asksTap else { return }
         rules.state.begin()
-        var context = context(direction, negotiation.rulePhase, rules, rules.set)
-        context.origin = .tap
+        var facts = ruleContext(direction, negotiation.rulePhase, rules, rules.set)
+        facts.origin = .tap
         let stanza = item.stanza
         let verdict = rules.set.judgeInjected(
             RuleItem(direction, event.head, stanza.span),
             tree: { try? tools.parser.parse(item.decoder) },
             state: &rules.state,
-            context: context
+            context: facts
         )
         take(verdict, .none, rules)
         rules.ruling?.origin = .tap
@@ -200,10 +202,8 @@ extension Session {
         -> ItemRuling.Repetition
     {
         rules.state.begin()
-        guard event.head.kind != .nonza, let streamManagement,
-            let repeated = streamManagement.translator.ledgers[direction].retransmission(
-                StreamManagementLedger.fingerprint(event.head, directions.bytes(direction))
-            )
+        guard event.head.kind != .nonza,
+            let repeated = streamManagement?.retransmission(event, context.directions[direction])
         else { return .none }
         guard repeated.outcome != nil else { return .possible }
         rules.state.begin(answering: repeated.rule)
@@ -213,26 +213,21 @@ extension Session {
     // MARK: The context of rules
 
     /// - Parameter set: The rules to evaluate.
-    func context(_ direction: Direction, _ phase: RulePhase, _ rules: SessionRules, _ set: RuleSet) -> RuleContext {
-        var context = RuleContext()
-        context.session = number
-        context.jid = info.jid
-        context.domain = info.domain
-        context.content = ruleContent(direction)
-        context.phase = phase
-        context.transport = info.hasClientTLS ? .tls : .tcp
-        context.clientAddress = rules.clientAddress
-        context.now = now.monotonic
-        context.localTime = rules.localTime(at: now.time)
-        context.mostBytes = options.limits.itemBytes
-        context.receiverBytes = (directions.send.receiverBytes, directions.recv.receiverBytes)
-        if set.asksRoster { context.roster = roster }
-        return context
-    }
-
-    func ruleContent(_ direction: Direction) -> Namespace {
-        let content = directions[direction].decoder.contentNamespace
-        return content.isContent ? content : .client
+    func ruleContext(_ direction: Direction, _ phase: RulePhase, _ rules: SessionRules, _ set: RuleSet) -> RuleContext {
+        var facts = RuleContext()
+        facts.session = number
+        facts.jid = info.jid
+        facts.domain = info.domain
+        facts.content = context.ruleContent(direction)
+        facts.phase = phase
+        facts.transport = info.hasClientTLS ? .tls : .tcp
+        facts.clientAddress = rules.clientAddress
+        facts.now = context.now.monotonic
+        facts.localTime = rules.localTime(at: now.time)
+        facts.mostBytes = options.limits.itemBytes
+        facts.receiverBytes = (context.directions.send.receiverBytes, context.directions.recv.receiverBytes)
+        if set.asksRoster { facts.roster = roster }
+        return facts
     }
 
     /// The round trip of the request that an iq answers; nil if it is not an answer.
@@ -240,7 +235,7 @@ extension Session {
         guard event.head.kind == .iq, let type = event.head.type, requests.isPending(direction.opposite) else {
             return nil
         }
-        let bytes = directions.bytes(direction)
+        let bytes = context.directions.bytes(direction)
         guard bytes.slice(type.range).equals("result") || bytes.slice(type.range).equals("error") else { return nil }
         // A copy: the request stays pending until its answer is recorded.
         var requests = requests
@@ -252,7 +247,7 @@ extension Session {
             jid: info.jid,
             domain: info.domain
         )
-        return request.map { now.monotonic - $0.monotonic }
+        return request.map { context.now.monotonic - $0.monotonic }
     }
 }
 

@@ -45,7 +45,7 @@ extension Session {
     mutating func stopAwaiting() {
         guard let bridged = negotiation.bridged, bridged.awaitsFeatures else { return }
         bridged.awaitsFeatures = false
-        if directions.send.isHeld { release(.send) }
+        if context.directions.send.isHeld { release(.send) }
     }
 
     /// Takes the server's offer, and logs the parts that the client is not offered.
@@ -76,9 +76,9 @@ extension Session {
         case .sasl, .sasl2, .sasl2Legacy: break
         default: return nil
         }
-        guard let bridged = negotiation.bridged, var element = parse(direction) else { return nil }
+        guard let bridged = negotiation.bridged, var element = context.parse(direction) else { return nil }
         if case .replace(let edited) = translated,
-            let read = tools.elements.read(edited.bytes.span, in: directions[direction].decoder)
+            let read = tools.elements.read(edited.bytes.span, in: context.directions[direction].decoder)
         {
             element = read
         }
@@ -114,7 +114,7 @@ extension Session {
         holdClient(wasLoggingIn: wasLoggingIn)
     }
 
-    /// Takes a step of a login that was computed elsewhere, and resumes both directions.
+    /// Takes a step of a login that was computed elsewhere, and resumes both context.directions.
     mutating func computed(_ step: SlowStep) {
         guard let bridged = negotiation.bridged, let uri = bridged.computing else { return }
         bridged.computing = nil
@@ -221,7 +221,7 @@ extension Session {
         case .compute:
             guard let bridged = negotiation.bridged, let work = bridged.bridge.work else { break }
             bridged.computing = uri
-            enqueue(.compute(work))
+            context.outlet.request(.compute(work))
         case .challenge(let bytes): answer(Self.element("challenge", uri, bytes))
         case .refuse(let condition, let text): answer(Self.failure(uri, condition, text))
         case .begin(let mechanism, let message), .beginForClient(let mechanism, let message):
@@ -348,7 +348,7 @@ extension Session {
     /// Records the server's message to the proxy.
     private mutating func recordOwn(_ event: StreamEvent, _ element: Element, _ acts: [SASLBridge.Act]) {
         let step = decodeOwn(element, .recv)
-        var record = makeRecord(event, .recv, .element, level: .info, part: .sasl)
+        var record = context.makeRecord(event, .recv, .element, level: .info, part: .sasl)
         record.sasl = step?.details
         let words = step?.text.map { Prose(tools.redactor.disclose(text: $0)) }
         // The answer to an aborted login is not reported as a failure.
@@ -358,7 +358,7 @@ extension Session {
             record.code = Record.Code.saslFailure
             record.message = words
         }
-        emit(consume record)
+        context.emit(consume record)
         guard let step, !acts.isEmpty else { return }
         login?.observe(.ownStep(step, words: words))
         let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
@@ -374,16 +374,16 @@ extension Session {
 
     /// Sends an element from xmpptap to a peer; returns it as the peer will read it.
     private mutating func say(_ bytes: [UInt8], to leg: Leg) -> Element? {
-        enqueue(.send(leg, bytes))
+        context.outlet.answer(bytes, to: leg)
         return tools.elements.read(bytes.span)
     }
 
     private mutating func record(_ bytes: [UInt8], _ step: AuthenticationStep, _ leg: Leg) {
-        var record = makeRecord(.element, .info, part: .sasl)
+        var record = context.makeRecord(.element, .info, part: .sasl)
         record.origin = .tap
         record.direction = leg.inbound.opposite
         record.leg = leg
-        record.epoch = directions[leg.inbound.opposite].decoder.epoch
+        record.epoch = context.directions[leg.inbound.opposite].decoder.epoch
         record.length = UInt64(bytes.count)
         record.sasl = step.details
         if step.kind == .failure {
@@ -392,9 +392,9 @@ extension Session {
             record.code = Record.Code.saslFailure
             record.message = step.text.map { Prose($0) }
         }
-        record.xml = compose(bytes)
-        record.name = record.xml.map { elementName(at: Int($0.start)) }
-        emit(consume record)
+        record.xml = context.compose(bytes)
+        record.name = record.xml.map { context.outlet.elementName(in: $0) }
+        context.emit(consume record)
     }
 
     // MARK: Remarks

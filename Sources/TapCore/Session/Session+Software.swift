@@ -21,17 +21,17 @@ extension Session {
         switch event.head.kind {
         case .presence where event.head.type == nil:
             softwareStanzas -= 1
-            guard directions.bytes(.send).contains(Self.capabilities.span) else { return }
-            noteSoftware(parse(.send)?.child("c", .capabilities)?.attribute("node"))
+            guard context.directions.bytes(.send).contains(Self.capabilities.span) else { return }
+            noteSoftware(context.parse(.send)?.child("c", .capabilities)?.attribute("node"))
         case .iq where isResult:
             switch event.head.payloadNamespace.namespace {
             case .version:
                 softwareStanzas -= 1
-                let query = parse(.send)?.child("query", .version)
+                let query = context.parse(.send)?.child("query", .version)
                 noteSoftware(query?.childText("name", .version))
             case .discoInfo:
                 softwareStanzas -= 1
-                let query = parse(.send)?.child("query", .discoInfo)
+                let query = context.parse(.send)?.child("query", .discoInfo)
                 let identity = query?.children("identity", .discoInfo).first { $0.attribute("category") == "client" }
                 noteSoftware(identity?.attribute("name"))
             default: break

@@ -6,20 +6,20 @@ extension Session {
     mutating func handleStanza(_ event: StreamEvent, _ direction: Direction) {
         let head = event.head
         info.count(head.kind, direction)
-        if direction == .send { pinger?.heard(at: now.monotonic) }
+        if direction == .send { pinger?.heard(at: context.now.monotonic) }
         let type = type(of: head, direction)
         switch type {
         case .error where !event.isTruncated: handleErrorStanza(event, direction)
         case .request where head.kind == .iq: handleRequest(event, direction)
         case .result where head.kind == .iq:
             let request = takeRequest(event, direction)
-            var record = makeRecord(event, direction, .stanza, level: .info, answering: request)
+            var record = context.makeRecord(event, direction, .stanza, level: .info, answering: request)
             note(request, in: &record)
-            emit(consume record)
+            context.emit(consume record)
             if let request { handleResult(event, direction, request) }
             noteRoster(event, direction, isPush: false)
         default:
-            recordItem(event, direction, .stanza, level: .info)
+            context.recordItem(event, direction, .stanza, level: .info)
             if head.kind == .presence, head.type != nil { noteSubscription(event, direction) }
         }
         if direction == .send { noteSoftware(event, isResult: type == .result) }
@@ -29,18 +29,18 @@ extension Session {
 
     private func type(of head: StanzaHead, _ direction: Direction) -> StanzaType {
         guard let range = head.type?.range else { return .other }
-        let type = directions.bytes(direction).slice(range)
+        let type = context.directions.bytes(direction).slice(range)
         if type.equals("get") || type.equals("set") { return .request }
         if type.equals("result") { return .result }
         return type.equals("error") ? .error : .other
     }
 
     private mutating func handleRequest(_ event: StreamEvent, _ direction: Direction) {
-        var record = makeRecord(event, direction, .stanza, level: .info)
+        var record = context.makeRecord(event, direction, .stanza, level: .info)
         let purpose = purpose(event, direction, &record)
-        guard requests.expectsAnswers(on: info.kind) else { return emit(consume record) }
+        guard requests.expectsAnswers(on: info.kind) else { return context.emit(consume record) }
         addRequest(event, direction, record, purpose)
-        emit(consume record)
+        context.emit(consume record)
         noteRoster(event, direction, isPush: true)
     }
 
@@ -51,7 +51,7 @@ extension Session {
         _ purpose: IQTracker.Purpose
     ) {
         let hasManyUsers = hasManyUsers
-        let bytes = directions.bytes(direction)
+        let bytes = context.directions.bytes(direction)
         // Ids and addresses with character references are compared as written: each peer writes its own the same way.
         requests.note(
             direction,
@@ -67,7 +67,7 @@ extension Session {
 
     private mutating func takeRequest(_ event: StreamEvent, _ direction: Direction) -> IQTracker.Request? {
         let (jid, domain, hasManyUsers) = (info.jid, info.domain, hasManyUsers)
-        let bytes = directions.bytes(direction)
+        let bytes = context.directions.bytes(direction)
         return requests.answer(
             direction,
             id: bytes.slice(event.head.id?.range ?? .empty),
@@ -84,7 +84,7 @@ extension Session {
     private func note(_ request: IQTracker.Request?, in record: inout Record) {
         guard let request else { return }
         record.answers = request.sequence
-        record.roundTrip = now.monotonic - request.monotonic
+        record.roundTrip = context.now.monotonic - request.monotonic
     }
 
     private static let resource = Array("resource".utf8)
@@ -105,8 +105,8 @@ extension Session {
         switch event.head.payloadNamespace.namespace {
         case .bind:
             // Most clients let the server choose; then the request need not be read.
-            let isChosen = directions.bytes(.send).contains(Self.resource.span)
-            let bind = isChosen ? tools.elements.read(directions.send.decoder)?.child("bind", .bind) : nil
+            let isChosen = context.directions.bytes(.send).contains(Self.resource.span)
+            let bind = isChosen ? tools.elements.read(context.directions.send.decoder)?.child("bind", .bind) : nil
             login?.observe(.requestedResource(bind?.childText("resource", .bind)))
             begin(.bind, awaits: .server)
             return .bind
@@ -114,7 +114,7 @@ extension Session {
             begin(.registration, awaits: .server, details: ["phase": isSet(event) ? "submit" : "form"])
             return .registration
         case .iqAuth:
-            guard let iq = parse(direction), let step = decodeStep(iq, direction), let user = info.user else {
+            guard let iq = context.parse(direction), let step = decodeStep(iq, direction), let user = info.user else {
                 begin(.legacyAuthentication, awaits: .server, details: ["phase": "fields"])
                 return .legacyFields
             }
@@ -131,7 +131,7 @@ extension Session {
     }
 
     private func isSet(_ event: StreamEvent) -> Bool {
-        event.head.type.map { directions.bytes(.send).slice($0.range).equals("set") } ?? false
+        event.head.type.map { context.directions.bytes(.send).slice($0.range).equals("set") } ?? false
     }
 
     private mutating func handleResult(_ event: StreamEvent, _ direction: Direction, _ request: IQTracker.Request) {
@@ -141,7 +141,7 @@ extension Session {
         case .legacyFields: finish(.legacyAuthentication, .ok)
         case .session: finish(.session, .ok)
         case .bind:
-            guard let jid = parse(direction)?.child("bind", .bind)?.childText("jid", .bind) else { return }
+            guard let jid = context.parse(direction)?.child("bind", .bind)?.childText("jid", .bind) else { return }
             info.jid = jid
             finish(.bind, .ok)
             becomeOpen(event, "bound")
@@ -155,17 +155,17 @@ extension Session {
 
     private mutating func handleErrorStanza(_ event: StreamEvent, _ direction: Direction) {
         let request = event.head.kind == .iq ? takeRequest(event, direction) : nil
-        let error = parse(direction)?.firstChild { $0.isNamed("error") }
+        let error = context.parse(direction)?.firstChild { $0.isNamed("error") }
         let condition = error?.firstChild { $0.namespace == .stanzaErrors && !$0.isNamed("text") }?.name
-        var record = makeRecord(event, direction, .stanza, level: .warn, answering: request)
+        var record = context.makeRecord(event, direction, .stanza, level: .warn, answering: request)
         if case .legacyAuthentication = request?.purpose { record.level = .error }
         record.condition = condition ?? error?.attribute("code")
         record.code = "stanza-error"
-        let text = hiddenPaths(event).isEmpty ? error?.childText("text", .stanzaErrors) : nil
+        let text = context.hiddenPaths(event).isEmpty ? error?.childText("text", .stanzaErrors) : nil
         let words = text.map { Prose(tools.redactor.disclose(text: $0)) }
         record.message = words
         note(request, in: &record)
-        emit(record)
+        context.emit(record)
         guard let request else { return }
         switch request.purpose {
         case .legacyAuthentication:

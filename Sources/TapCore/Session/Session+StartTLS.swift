@@ -5,26 +5,26 @@ import XMPPCore
 // STARTTLS (RFC 6120 §5), before TLS begins.
 extension Session {
     mutating func handleTLS(_ event: StreamEvent, _ direction: Direction) {
-        recordItem(event, direction, .element, level: .info, part: .tls)
+        context.recordItem(event, direction, .element, level: .info, part: .tls)
         switch direction {
-        case .send where isNamed("starttls", event, direction):
+        case .send where context.isNamed("starttls", event, direction):
             guard negotiation.requestTLS() else { return }
             begin(.startTLS, awaits: .server)
             timeline.cancel(.mechanism)
             // Later bytes belong to TLS or, if the server declines, to this stream: they wait for the answer, unless
             // there can be none, or the client is half-closed and TLS cannot begin.
-            if !directions.recv.hasPassedEnd, directions.send.end == nil { hold(.send) }
-        case .recv where isNamed("proceed", event, direction):
+            if !context.directions.recv.hasPassedEnd, context.directions.send.end == nil { hold(.send) }
+        case .recv where context.isNamed("proceed", event, direction):
             finish(.startTLS, .ok)
             // Held bytes are released when TLS is established on the server's leg; a recording contains the items after
             // it.
-            if directions.recv.buffered != nil || recording != nil { return }
+            if context.directions.recv.buffered != nil || recording != nil { return }
             if options.isDecoded || decryptedTLS != nil { return passTLS() }
             noteEarlyBytes()
             beginTLS(directly: false)
         case .recv:
             if negotiation.declineTLS() { finish(.startTLS, .failed("the server answered <failure/>")) }
-            if directions.send.isHeld { release(.send) }
+            if context.directions.send.isHeld { release(.send) }
         default: break
         }
     }
@@ -37,14 +37,14 @@ extension Session {
             finish(.tls, .skipped("not recorded; the log contains the decrypted streams"))
         }
         negotiation.enterTLS()
-        for direction in Direction.allCases { directions[direction].mayRestart = true }
-        if directions.send.isHeld { release(.send) }
+        for direction in Direction.allCases { context.directions[direction].mayRestart = true }
+        if context.directions.send.isHeld { release(.send) }
     }
 
     /// Reports plaintext that the client sent between `<starttls/>` and `<proceed/>`.
     private mutating func noteEarlyBytes() {
-        let count = directions.send.waiting
-        guard count > 0, directions.pending(.send)[0] != 0x16 else { return }
+        let count = context.directions.send.waiting
+        guard count > 0, context.directions.pending(.send)[0] != 0x16 else { return }
         note(
             code: "starttls-injection",
             "\(count) bytes of plaintext between <starttls/> and <proceed/>",
@@ -116,7 +116,7 @@ extension Session {
         let namespace = event.head.namespace.namespace
         if direction == .send {
             guard negotiation.asymmetric == nil else { return nil }
-            if namespace == .tls, isNamed("starttls", event, .send) {
+            if namespace == .tls, context.isNamed("starttls", event, .send) {
                 guard options.clientTLS == .off, negotiation.isOpening else { return nil }
                 return .refuse(requestRefusal)
             }

@@ -8,41 +8,43 @@ extension Session {
         let head = event.head
         switch direction {
         case .send:
-            info.version = text(head.version, direction)
-            if let to = text(head.to, direction) { info.domain = to }
+            info.version = context.text(head.version, direction)
+            if let to = context.text(head.to, direction) { info.domain = to }
             // Stream management belongs to a stream: a new stream has none.
-            if event.epoch > 1, info.opened == nil, streamManagement?.waiting == nil { streamManagement = nil }
-            if let from = text(head.from, direction) { info.from = from }
+            if event.epoch > 1, info.opened == nil, streamManagement?.isWaiting != true {
+                context.outlet.count(in: nil)
+            }
+            if let from = context.text(head.from, direction) { info.from = from }
             info.kind =
-                switch directions[direction].decoder.contentNamespace {
+                switch context.directions[direction].decoder.contentNamespace {
                 case .client: .client
                 case .server: .server
                 case .componentAccept, .componentConnect: .component
                 default: .unknown
                 }
         case .recv:
-            login?.observe(.serverHeader(version: text(head.version, direction)))
+            login?.observe(.serverHeader(version: context.text(head.version, direction)))
             if info.streams.count < SessionInfo.mostStreams {
-                info.streams.append(.init(epoch: event.epoch, id: text(head.id, direction)))
+                info.streams.append(.init(epoch: event.epoch, id: context.text(head.id, direction)))
             }
         }
         if options.level >= .info {
-            var record = makeRecord(event, direction, .streamOpen, level: .info)
+            var record = context.makeRecord(event, direction, .streamOpen, level: .info)
             record.message = headerWords(event, direction).map { Prose($0) }
-            emit(consume record)
+            context.emit(consume record)
         }
         if event.epoch > 1, !isRestartDue(direction) {
             // Only the first is reported; each header has its own record.
             note(
                 .note,
-                directions[direction].hasRestartedUncalled ? .verbose : .warn,
+                context.directions[direction].hasRestartedUncalled ? .verbose : .warn,
                 code: "unexpected-restart",
                 "unexpected stream restart",
                 direction: direction
             )
-            directions[direction].hasRestartedUncalled = true
+            context.directions[direction].hasRestartedUncalled = true
         }
-        directions[direction].mayRestart = false
+        context.directions[direction].mayRestart = false
         awaitFeatures(event, direction)
         timelineHeader(event, direction)
         if direction == .send { answerRefused() }
@@ -50,28 +52,30 @@ extension Session {
 
     /// Whether the initiator may open a new stream: after success, or in advance while authentication is in progress.
     func isRestartDue(_ direction: Direction) -> Bool {
-        directions[direction].mayRestart
+        context.directions[direction].mayRestart
             || negotiation.mayRestart(
                 direction,
-                sendEpoch: directions.send.decoder.epoch,
-                recvEpoch: directions.recv.decoder.epoch
+                sendEpoch: context.directions.send.decoder.epoch,
+                recvEpoch: context.directions.recv.decoder.epoch
             )
     }
 
     mutating func handleStreamEnd(_ event: StreamEvent, _ direction: Direction) {
-        directions[direction].hasClosedStream = true
-        recordItem(event, direction, .streamClose, level: .info)
+        context.directions[direction].hasClosedStream = true
+        context.recordItem(event, direction, .streamClose, level: .info)
         if info.ending == nil { info.ending = .clean(by: direction) }
         negotiation.closeStream()
     }
 
     private mutating func handleStreamElement(_ event: StreamEvent, _ direction: Direction) {
-        guard let element = parse(direction) else { return recordItem(event, direction, .element, level: .info) }
-        guard element.isNamed("error") else { return recordItem(event, direction, .element, level: .info) }
+        guard let element = context.parse(direction) else {
+            return context.recordItem(event, direction, .element, level: .info)
+        }
+        guard element.isNamed("error") else { return context.recordItem(event, direction, .element, level: .info) }
         let condition =
             element.firstChild { $0.namespace == .streamErrors && !$0.isNamed("text") }?.name ?? "undefined-condition"
         judge(streamError: condition, element, direction)
-        var record = makeRecord(event, direction, .element, level: .error)
+        var record = context.makeRecord(event, direction, .element, level: .error)
         record.condition = condition
         record.code = "stream-error"
         record.summary = "closes the stream"
@@ -82,7 +86,7 @@ extension Session {
         }
         let words = element.childText("text", .streamErrors).map { Prose(tools.redactor.disclose(text: $0)) }
         record.message = words
-        emit(record)
+        context.emit(record)
         noteHandledCount(element, direction)
         failStep(condition: condition, words)
     }
@@ -91,7 +95,7 @@ extension Session {
 
     mutating func handleElement(_ event: StreamEvent, _ direction: Direction) {
         guard event.head.kind == .nonza else { return handleStanza(event, direction) }
-        guard !event.isTruncated else { return recordItem(event, direction, .element, level: .info) }
+        guard !event.isTruncated else { return context.recordItem(event, direction, .element, level: .info) }
         switch event.head.namespace.namespace {
         case .streams: handleStreamElement(event, direction)
         case .tls: handleTLS(event, direction)
@@ -99,31 +103,31 @@ extension Session {
         case .compression: handleCompression(event, direction)
         case .streamManagement, .streamManagement2: handleStreamManagement(event, direction)
         case .dialback: handleDialback(event, direction)
-        case .componentAccept where isNamed("handshake", event, direction),
-            .componentConnect where isNamed("handshake", event, direction):
+        case .componentAccept where context.isNamed("handshake", event, direction),
+            .componentConnect where context.isNamed("handshake", event, direction):
             handleHandshake(event, direction)
         case .bidirectional:
             if direction == .send {
                 requests.observeBidirectional()
-                directions.recv.receiverBytes = parse(.send).flatMap(StreamFeatures.itemBytes) ?? .max
+                context.directions.recv.receiverBytes = context.parse(.send).flatMap(StreamFeatures.itemBytes) ?? .max
             }
-            recordItem(event, direction, .element, level: .info)
+            context.recordItem(event, direction, .element, level: .info)
         case .clientState where direction == .send:
-            let isInactive = isNamed("inactive", event, .send)
-            pinger?.setInactive(isInactive, at: now.monotonic)
-            recordItem(event, direction, .element, level: .info)
-        default: recordItem(event, direction, .element, level: .info)
+            let isInactive = context.isNamed("inactive", event, .send)
+            pinger?.setInactive(isInactive, at: context.now.monotonic)
+            context.recordItem(event, direction, .element, level: .info)
+        default: context.recordItem(event, direction, .element, level: .info)
         }
     }
 
     private mutating func handleCompression(_ event: StreamEvent, _ direction: Direction) {
-        recordItem(event, direction, .element, level: .info)
-        if direction == .send, isNamed("compress", event, direction) { begin(.compression, awaits: .server) }
-        if direction == .recv, isNamed("failure", event, direction) { finish(.compression, .failed()) }
-        guard direction == .recv, isNamed("compressed", event, direction) else { return }
+        context.recordItem(event, direction, .element, level: .info)
+        if direction == .send, context.isNamed("compress", event, direction) { begin(.compression, awaits: .server) }
+        if direction == .recv, context.isNamed("failure", event, direction) { finish(.compression, .failed()) }
+        guard direction == .recv, context.isNamed("compressed", event, direction) else { return }
         finish(.compression, .ok)
         guard !options.isDecoded else {
-            for direction in Direction.allCases { directions[direction].mayRestart = true }
+            for direction in Direction.allCases { context.directions[direction].mayRestart = true }
             return
         }
         note(
@@ -136,28 +140,30 @@ extension Session {
     }
 
     private mutating func handleStreamManagement(_ event: StreamEvent, _ direction: Direction) {
-        recordItem(event, direction, .element, level: .info)
-        if isNamed("r", event, direction) { return liveness.observe(.asked(direction), at: now.monotonic) }
-        if isNamed("a", event, direction) {
-            if direction == .send { pinger?.acknowledged(at: now.monotonic) }
-            return liveness.observe(.acknowledged(direction), at: now.monotonic)
+        context.recordItem(event, direction, .element, level: .info)
+        if context.isNamed("r", event, direction) {
+            return liveness.observe(.asked(direction), at: context.now.monotonic)
         }
-        if direction == .send, isNamed("resume", event, direction) { return begin(.resume, awaits: .server) }
-        if direction == .send, isNamed("enable", event, direction) { noteEnable() }
+        if context.isNamed("a", event, direction) {
+            if direction == .send { pinger?.acknowledged(at: context.now.monotonic) }
+            return liveness.observe(.acknowledged(direction), at: context.now.monotonic)
+        }
+        if direction == .send, context.isNamed("resume", event, direction) { return begin(.resume, awaits: .server) }
+        if direction == .send, context.isNamed("enable", event, direction) { noteEnable() }
         guard direction == .recv else { return }
-        if isNamed("failed", event, direction), timeline.isUnderWay(.resume) {
-            let condition = parse(direction)?.firstChild { $0.namespace == .stanzaErrors }?.name
+        if context.isNamed("failed", event, direction), timeline.isUnderWay(.resume) {
+            let condition = context.parse(direction)?.firstChild { $0.namespace == .stanzaErrors }?.name
             return finish(.resume, .failed(condition: condition))
         }
-        if isNamed("enabled", event, direction), let enabled = parse(direction) {
+        if context.isNamed("enabled", event, direction), let enabled = context.parse(direction) {
             info.enableFault = nil
             login?.observe(.established)
             noteResumable(enabled)
             noteOtherPlace(enabled)
         }
-        guard isNamed("resumed", event, direction), info.opened == nil else { return }
+        guard context.isNamed("resumed", event, direction), info.opened == nil else { return }
         finish(.resume, .ok)
-        resume(parse(direction), event)
+        resume(context.parse(direction), event)
     }
 
     /// Warns of a request for stream management that was sent too early or not offered (XEP-0198 §3).
@@ -183,7 +189,7 @@ extension Session {
         identifyClient()
         login = nil
         for direction in Direction.allCases {
-            directions[direction].limits = options.limits
+            context.directions[direction].limits = options.limits
             cutThrough(direction)
         }
         beginPinging()

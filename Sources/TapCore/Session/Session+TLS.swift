@@ -63,11 +63,11 @@ extension Session {
         switch tls?.handle(input) {
         case nil: break
         case .perform(.startClient(let version, let protocols, isDirect: false, _)):
-            let consent = directions.recv.buffered ?? []
-            enqueue(
+            let consent = context.directions.recv.buffered ?? []
+            context.outlet.request(
                 .tls(.startClient(maximumVersion: version, protocols: protocols, isDirect: false, first: consent))
             )
-        case .perform(let command): enqueue(.tls(command))
+        case .perform(let command): context.outlet.request(.tls(command))
         case .release(let server, let client):
             (info.serverTLS, info.clientTLS) = (server?.version, client?.version)
             noteVersions(server?.version, client?.version)
@@ -84,7 +84,7 @@ extension Session {
         guard let tls = tls.take() else { return }
         for direction in Direction.allCases {
             let bytes = tls.kept(direction)
-            if receive(direction, bytes.span, at: now) == .relay { enqueue(.send(direction.destination, bytes)) }
+            if receive(direction, bytes.span, at: now) == .relay { context.outlet.pass(bytes, direction) }
         }
     }
 
@@ -116,7 +116,7 @@ extension Session {
     /// Whether TLS may begin after the stored `<proceed/>`: neither side has sent bytes after it, or after the request,
     /// that would count as TLS plaintext (CVE-2011-0411 and similar). Otherwise the session ends.
     private mutating func mayBeginTLS() -> Bool {
-        guard !negotiation.isFinished, directions.recv.buffered != nil else { return false }
+        guard !negotiation.isFinished, context.directions.recv.buffered != nil else { return false }
         // If the client has no TLS, its bytes continue inside the server's.
         let both = options.clientTLS != .off
         for direction in both ? [Direction.recv, .send] : [.recv] where hasText(direction) {
@@ -129,8 +129,8 @@ extension Session {
     /// The handshake on a leg begins. The client has received the consent, the server's or xmpptap's.
     private mutating func started(_ leg: Leg, directly: Bool) {
         guard !negotiation.isFinished, !options.isOwnClient || directly || mayBeginTLS() else { return }
-        if leg == .client, let consent = directions.recv.takeBuffered(), negotiation.asymmetric != nil {
-            noteSaid([(.element, consent)], to: .client)
+        if leg == .client, let consent = context.directions.recv.takeBuffered(), negotiation.asymmetric != nil {
+            context.noteSaid([(.element, consent)], to: .client)
         }
         negotiation.beginHandshake()
         begin(
@@ -148,12 +148,12 @@ extension Session {
         finish(.tls, key: leg.name.description, .ok)
         let overlooked = agreement.overlooked
         if overlooked != nil { self.info.isUnverified = true }
-        var record = makeRecord(.tls, overlooked == nil ? .info : .warn, part: .tls)
+        var record = context.makeRecord(.tls, overlooked == nil ? .info : .warn, part: .tls)
         record.leg = leg
         record.code = Record.Code.tlsOpened
         record.message = Prose(overlooked.map { "\(agreement.words); NOT VERIFIED: \($0)" } ?? agreement.words)
         record.tls = agreement.details
-        emit(consume record)
+        context.emit(consume record)
         secured(leg, agreement.secured)
         if leg == .client {
             info.hasClientTLS = true
@@ -189,32 +189,32 @@ extension Session {
             .failed(condition: failure.code, Prose(failure.words)),
             details: details
         )
-        var record = makeRecord(.error, .error, part: .tls)
+        var record = context.makeRecord(.error, .error, part: .tls)
         record.leg = leg
         record.code = failure.code
-        record.message = advised(Prose(failure.words), failure.remedy)
+        record.message = context.advised(Prose(failure.words), failure.remedy)
         record.tls = failure.certificate
-        emit(consume record)
+        context.emit(consume record)
         endWithoutTLS(leg, failure.words, failure.alert)
     }
 
     private mutating func remark(_ leg: Leg, _ level: Level, code: String, _ words: String) {
-        var record = makeRecord(.note, level, part: .tls)
+        var record = context.makeRecord(.note, level, part: .tls)
         record.leg = leg
         record.code = code
         record.message = Prose(words)
-        emit(consume record)
+        context.emit(consume record)
     }
 
     private mutating func trace(_ leg: Leg, _ name: String, length: Int, isReceived: Bool) {
         guard options.level >= .trace, !negotiation.isClosed else { return }
-        var record = makeRecord(.tls, .trace, part: .tls)
+        var record = context.makeRecord(.tls, .trace, part: .tls)
         record.leg = leg
         record.direction = isReceived ? leg.inbound : leg.inbound.opposite
         record.length = UInt64(clamping: length)
         record.code = "tls-message"
         record.message = "\(name) \(isReceived ? "from" : "to") the \(leg.name), \(length) bytes"
-        emit(consume record)
+        context.emit(consume record)
     }
 
     // MARK: Steps
@@ -223,7 +223,7 @@ extension Session {
         negotiation.enterTLS()
         info.version = nil
         forgetClear()
-        for direction in Direction.allCases { directions[direction].enterTLS() }
+        for direction in Direction.allCases { context.directions[direction].enterTLS() }
     }
 
     /// Discards data received in clear, which could have been forged.
@@ -239,7 +239,7 @@ extension Session {
         if options.clientTLS == .off {
             // The client did not request TLS, and may have no stream yet.
             sayError(.remoteConnectionFailed, "TLS with the server failed.", to: .client)
-        } else if directions.recv.takeBuffered() != nil || negotiation.isConsentAwaited {
+        } else if context.directions.recv.takeBuffered() != nil || negotiation.isConsentAwaited {
             sayFailure()
         } else if let alert {
             return self.alert(alert)
@@ -251,14 +251,15 @@ extension Session {
 
     /// Whether bytes other than white space are pending: go-sendxmpp ends its request with a line feed.
     private func hasText(_ direction: Direction) -> Bool {
-        let pending = directions.pending(direction)
+        let pending = context.directions.pending(direction)
         for index in pending.indices where ![0x20, 0x09, 0x0A, 0x0D].contains(pending[index]) { return true }
         return false
     }
 
     /// Ends a session whose client continues in clear after its request for TLS; returns whether it did.
     mutating func refusesEarlyBytes() -> Bool {
-        guard options.holdsProceed, options.clientTLS != .off, negotiation.isStartingTLS, directions.send.isHeld,
+        guard options.holdsProceed, options.clientTLS != .off, negotiation.isStartingTLS,
+            context.directions.send.isHeld,
             hasText(.send)
         else { return false }
         refuseInjection(.send)
@@ -269,9 +270,9 @@ extension Session {
         let leg = direction.source
         let words =
             direction == .send
-            ? "\(directions.send.waiting) bytes of plaintext after <starttls/>: injected, or sent by a client that does not "
+            ? "\(context.directions.send.waiting) bytes of plaintext after <starttls/>: injected, or sent by a client that does not "
                 + "wait"
-            : "\(directions.recv.waiting) bytes of plaintext after <proceed/>: injected"
+            : "\(context.directions.recv.waiting) bytes of plaintext after <proceed/>: injected"
         fail(leg, TLSFailure(code: "starttls-injection", words))
     }
 
@@ -279,7 +280,7 @@ extension Session {
     /// inside TLS): the client would start TLS and misread the stream error.
     func interceptConsent(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
         guard options.holdsProceed, event.item == .element, direction == .recv, event.head.namespace.namespace == .tls,
-            !event.isTruncated, !negotiation.isRefusing, isNamed("proceed", event, .recv)
+            !event.isTruncated, !negotiation.isRefusing, context.isNamed("proceed", event, .recv)
         else { return nil }
         if negotiation.isConsentAwaited { return .buffer(until: .serverTLS) }
         return .refuse(

@@ -20,7 +20,7 @@ extension Session {
     }
 
     mutating func begin(_ name: LoginStep.Name, key: String? = nil, awaits leg: Leg, details: Attributes = [:]) {
-        timeline.begin(name, key: key, awaits: leg, details: details, at: now.monotonic)
+        timeline.begin(name, key: key, awaits: leg, details: details, at: context.now.monotonic)
     }
 
     mutating func finish(
@@ -30,12 +30,12 @@ extension Session {
         since: Int64? = nil,
         details: Attributes = [:]
     ) {
-        tell(timeline.finish(name, key: key, outcome, since: since, details: details, at: now.monotonic))
+        tell(timeline.finish(name, key: key, outcome, since: since, details: details, at: context.now.monotonic))
     }
 
     /// An error that ends all pending steps.
     mutating func failStep(condition: String?, _ words: Prose? = nil) {
-        if let loginStep = timeline.failLast(.failed(condition: condition, words), at: now.monotonic) {
+        if let loginStep = timeline.failLast(.failed(condition: condition, words), at: context.now.monotonic) {
             tell(loginStep)
         }
     }
@@ -51,14 +51,14 @@ extension Session {
             case _ where options.isDecoded || login?.hasGap == true: .skipped("not recorded")
             default: nil
             }
-        for loginStep in timeline.end(outcome, at: now.monotonic) { tell(loginStep) }
+        for loginStep in timeline.end(outcome, at: context.now.monotonic) { tell(loginStep) }
     }
 
     private mutating func tell(_ loginStep: LoginStep) {
         let isOver = loginStep.outcome.result != .skipped
         if loginStep.name == .resume, isOver { counters.count(.resumed(loginStep.outcome.result == .ok)) }
         guard options.level >= .verbose else { return }
-        var record = makeRecord(.session, .verbose, part: loginStep.name.part)
+        var record = context.makeRecord(.session, .verbose, part: loginStep.name.part)
         record.code = LoginStep.code
         record.roundTrip = loginStep.duration
         var reason: Prose?
@@ -77,7 +77,7 @@ extension Session {
         details[LoginStep.reasonDetail] = reason.map { .string("\($0)") }
         for entry in loginStep.details.entries { details[entry.name] = entry.value }
         record.details = details
-        emit(consume record)
+        context.emit(consume record)
     }
 
     // MARK: Streams and features

@@ -12,26 +12,11 @@ import XMPPCore
 /// Bytes are always forwarded verbatim. Undecodable bytes are forwarded too: the direction turns *opaque*, and a record
 /// gives the position and the reason.
 public struct Session: ~Copyable {
-    /// Number within the run.
-    public let number: UInt64
-    /// The facts known so far.
-    public internal(set) var info: SessionInfo
-
-    // Internal properties are shared by the extensions in the other files, one subject each.
-
-    let run: Run
-    var options: SessionOptions
-    let tools: SessionTools
-    let remote: String?
-    var directions: Directions
+    /// What the components share.
+    var context: SessionContext
     var negotiation: Negotiation
-    var now: Run.Instant
     /// Decodes the client's login.
     var sasl: SASLDecoder
-    /// The action on the current item, for its record; nil if it was forwarded unchanged.
-    var action: String?
-    /// The replacement of the current item.
-    var edited: EditedItem?
     /// The domain that the client requested, if the server was chosen by it.
     var chosenDomain: String?
     /// Identifies the client within its account, to detect reconnect loops.
@@ -48,14 +33,8 @@ public struct Session: ~Copyable {
     var injections: Injections?
     /// Number of injected stanzas that were sent.
     public internal(set) var injected: UInt64 = 0
-    /// Other counters.
-    public internal(set) var counters = SessionCounters()
-    /// The counts of stream management; nil if it was not requested.
-    var streamManagement: StreamManagement?
     /// Pings a silent client; nil unless configured, and before the session is open.
     var pinger: Pinger?
-    /// The rules; nil if none are loaded.
-    var rules: SessionRules?
     /// The facts of a recorded session (``SessionOptions/isRecorded``).
     var recording: Recording?
 
@@ -86,20 +65,10 @@ public struct Session: ~Copyable {
     /// The TLS negotiation of the legs; nil before and after.
     public internal(set) var tls: TLSNegotiation?
 
-    private(set) var queue = CommandQueue()
     /// The direction to decode first: the one whose bytes arrived first, since they may have caused the others.
     var leading = Direction.recv
     /// Whether the legs may be read, as last reported to the driver.
     private var isRead = (client: true, server: true)
-    /// The buffer with the texts of the current event's records.
-    var contentSource = ContentSource.none
-    private var shownSource = ContentSource.none
-    var composed: [UInt8] = []
-
-    /// The possible buffers of ``content``.
-    enum ContentSource {
-        case none, send, recv, composed
-    }
 
     /// Creates a session that a client at `remote` has just begun, through a proxy at `relay` if that sent a PROXY
     /// header; `tools` belong to the session's event loop. `beginning` is the content of its first record, if it is not
@@ -115,22 +84,19 @@ public struct Session: ~Copyable {
         number: UInt64? = nil,
         at now: Run.Instant
     ) {
-        self.run = run
-        self.options = options
-        self.tools = tools
-        self.remote = remote
-        self.now = now
+        context = SessionContext(
+            run: run,
+            options: options,
+            tools: tools,
+            remote: remote,
+            number: number ?? run.nextSession(),
+            at: now
+        )
         sasl = SASLDecoder(policy: options.redaction)
-        self.number = number ?? run.nextSession()
         recording = options.isRecorded ? Recording() : nil
         negotiation = Negotiation(options, isConnected: options.isRecorded || options.isObserved)
-        info = SessionInfo(began: now)
-        liveness = Liveness(at: now.monotonic)
-        timeline = LoginTimeline(at: now.monotonic)
-        directions = Directions(
-            limits: options.unauthenticatedLimits,
-            outline: options.level >= .info || options.rules != nil ? tools.outline : nil
-        )
+        liveness = Liveness(at: context.now.monotonic)
+        timeline = LoginTimeline(at: context.now.monotonic)
         beginRules()
         noteBeginning(beginning ?? Record.Beginning(client: remote, relay: relay, upstream: upstream))
         noteClearLegs()
@@ -142,30 +108,18 @@ public struct Session: ~Copyable {
     public mutating func next() -> Command? {
         switch advance() {
         case nil: nil
-        case .record: .record(queue.records.takeFirst())
+        case .record: .record(context.outlet.records.takeFirst())
         case .send: .forward(.send)
         case .recv: .forward(.recv)
-        case .other: queue.takeCommand()
+        case .other: context.outlet.takeCommand()
         }
     }
 
     /// Advances to the next command: take a record from ``records``, other commands with ``takeCommand()``.
     mutating func advance() -> CommandQueue.Kind? {
         while true {
-            if !queue.isEmpty {
-                let kind = queue.advance()
-                // Forwarded bytes are the received ones, even if a record shows them redacted.
-                shownSource =
-                    switch kind {
-                    case .send: .send
-                    case .recv: .recv
-                    case .record, .other: contentSource
-                    }
-                return kind
-            }
-            contentSource = .none
-            // Few items need it after the login; an idle session keeps little memory.
-            if composed.capacity > 256 { composed = [] }
+            if !context.outlet.isEmpty { return context.outlet.advance() }
+            context.outlet.showNothing()
             dropIdleDecoders()
             if let rules, attend(to: rules) { continue }
             if step(leading) || step(leading.opposite) { continue }
@@ -177,7 +131,7 @@ public struct Session: ~Copyable {
             if let inheritance { take(inheritance) }
             if let injections { advance(injections) }
             tellReading()
-            if queue.isEmpty { return nil }
+            if context.outlet.isEmpty { return nil }
         }
     }
 
@@ -192,7 +146,7 @@ public struct Session: ~Copyable {
     }
 
     private mutating func tellReading(_ leg: Leg, _ isRead: Bool) {
-        enqueue(.read(leg, isRead))
+        context.outlet.request(.read(leg, isRead))
         if !isRead, isFull(leg) { counters.count(.limitHit(.waiting)) }
     }
 
@@ -200,51 +154,53 @@ public struct Session: ~Copyable {
     public func withContent<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(content) }
 
     /// The pending records.
-    var records: WaitingRecords { queue.records }
+    var records: WaitingRecords { context.outlet.records }
 
     /// Removes and returns the next command.
-    mutating func takeCommand() -> Command { queue.takeCommand() }
+    mutating func takeCommand() -> Command { context.outlet.takeCommand() }
 
     /// The bytes of the last command: those to forward, or the texts of a record.
     public var content: Span<UInt8> {
         @_lifetime(borrow self)
         get {
-            switch shownSource {
-            case .none, .composed: composed.span
-            case .send: directions.bytes(.send)
-            case .recv: directions.bytes(.recv)
+            switch context.outlet.shown {
+            case .none, .composed: context.outlet.composed.span
+            case .send: context.directions.bytes(.send)
+            case .recv: context.directions.bytes(.recv)
             }
         }
     }
 
     /// Frees the decoder of an opaque direction after the commands that use its bytes.
     private mutating func dropIdleDecoders() {
-        directions.send.dropIdleDecoder()
-        directions.recv.dropIdleDecoder()
+        context.directions.send.dropIdleDecoder()
+        context.directions.recv.dropIdleDecoder()
     }
 
     /// Handles one item of a direction; returns false if there is none.
     private mutating func step(_ direction: Direction) -> Bool {
-        guard directions[direction].hasInput, !negotiation.isFinished else { return false }
-        if directions[direction].isWaiting && !passesWhileHeld(direction)
+        guard context.directions[direction].hasInput, !negotiation.isFinished else { return false }
+        if context.directions[direction].isWaiting && !passesWhileHeld(direction)
             || direction == .send && negotiation.isAwaitingServer
         {
             if direction == .send, refusesEarlyBytes() || goesOnResuming() { return true }
             // Keep holding items, unless both peers are gone.
-            guard directions[direction].isGone || isStalledForNobody(direction) else { return false }
+            guard context.directions[direction].isGone || isStalledForNobody(direction) else { return false }
             passEnd(direction)
-            return !queue.isEmpty
+            return !context.outlet.isEmpty
         }
         var event = StreamEvent()
-        guard !directions[direction].isOpaque, directions[direction].next(into: &event) else {
-            directions[direction].hasInput = false
-            if case .draining = directions[direction].mode { flushRest(direction) }
-            if directions[direction].end != nil { passEnd(direction) }
-            return directions[direction].hasInput || !queue.isEmpty
+        guard !context.directions[direction].isOpaque, context.directions[direction].next(into: &event) else {
+            context.directions[direction].hasInput = false
+            if case .draining = context.directions[direction].mode { flushRest(direction) }
+            if context.directions[direction].end != nil { passEnd(direction) }
+            return context.directions[direction].hasInput || !context.outlet.isEmpty
         }
         // Use the arrival time of this direction.
         let last = now
-        if directions[direction].isCutThrough, let arrival = directions[direction].arrival { now = arrival }
+        if context.directions[direction].isCutThrough, let arrival = context.directions[direction].arrival {
+            now = arrival
+        }
         handle(event, direction)
         now = last
         return true
@@ -252,27 +208,16 @@ public struct Session: ~Copyable {
 
     /// Whether both peers have ended, so that the remaining items of a direction will never be forwarded.
     private func isStalledForNobody(_ direction: Direction) -> Bool {
-        directions[direction].end != nil && directions[direction.opposite].hasPassedEnd
+        context.directions[direction].end != nil && context.directions[direction.opposite].hasPassedEnd
             && rules?[direction].isEndless == true
     }
 
     /// White space after a request for TLS is forwarded with it, though RFC 6120 §5.3.3 forbids it: go-sendxmpp ends
     /// the request with a line feed, and a server that received it after its consent would take it for TLS.
     private func passesWhileHeld(_ direction: Direction) -> Bool {
-        guard direction == .send, negotiation.isStartingTLS, directions.send.waiting > 0, !directions.send.isDelayed
+        guard direction == .send, negotiation.isStartingTLS, context.directions.send.waiting > 0,
+            !context.directions.send.isDelayed
         else { return false }
-        return [0x20, 0x09, 0x0A, 0x0D].contains(directions.pending(.send)[0])
+        return [0x20, 0x09, 0x0A, 0x0D].contains(context.directions.pending(.send)[0])
     }
-
-    /// Enqueues a record, redacted, for the sinks.
-    @inline(__always)
-    mutating func enqueue(_ record: consuming Record) {
-        queue.append(record, by: tools.redactor, at: options.redaction == .metadata ? info.domain : nil)
-    }
-
-    /// Enqueues a command other than a record or ``forward(_:)``.
-    mutating func enqueue(_ command: consuming Command) { queue.append(command) }
-
-    /// Enqueues the forwarding of the current item of a direction.
-    mutating func forward(_ direction: Direction) { queue.append(forwarding: direction) }
 }

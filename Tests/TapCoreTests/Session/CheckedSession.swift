@@ -95,7 +95,7 @@ struct CheckedSession: ~Copyable {
 
     private mutating func check() {
         for direction in Direction.allCases {
-            let waiting = harness.session.directions[direction].decoder.pendingCount
+            let waiting = harness.session.undecodedBytes(direction)
             peak = max(peak, waiting)
             let bound = max(options.limits.itemBytes, options.waitingBytes) + largestRead
             #expect(waiting <= bound, "\(direction): \(waiting) bytes wait")

@@ -55,8 +55,8 @@ import XMPPCore
         #expect(records.first?.record.kind == .stanza && records.first?.record.part == .inject)
         #expect(records.first?.record.direction == direction && records.first?.record.leg == leg)
         #expect(records.first?.text(records.first?.record.id) == "p")
-        let isCutThrough = harness.session.directions[direction].isCutThrough
-        #expect(isCutThrough && harness.session.injections == nil)
+        let isCutThrough = harness.session.isCutThrough(direction)
+        #expect(isCutThrough && harness.session.isInjecting == false)
         #expect(harness.told(code: "store-and-forward").isEmpty)
     }
 
@@ -74,7 +74,7 @@ import XMPPCore
                 == "<message><body>a</body></message><presence/><message><body>b</body></message>"
         )
         #expect(harness.injected.map(\.outcome) == [.sent])
-        let isCutThrough = harness.session.directions.send.isCutThrough
+        let isCutThrough = harness.session.isCutThrough(.send)
         #expect(isCutThrough)
     }
 
@@ -133,8 +133,8 @@ import XMPPCore
         let record = try #require(harness.told.first { $0.record.action != nil }?.record)
         let request = try #require(harness.told.first { $0.record.origin == .tap }?.record)
         #expect(record.action == "dropped" && record.answers == request.sequence && record.roundTrip == 6_000_000)
-        let isCutThrough = harness.session.directions.recv.isCutThrough
-        #expect(isCutThrough && harness.session.injections == nil)
+        let isCutThrough = harness.session.isCutThrough(.recv)
+        #expect(isCutThrough && harness.session.isInjecting == false)
     }
 
     @Test func `requests and answers of others with the same id pass`() {
@@ -161,16 +161,16 @@ import XMPPCore
         let before = harness.toClient.count
         harness.recv("<iq type='result' id='xt-1'/><presence/>")
         #expect(String(decoding: harness.toClient[before...], as: UTF8.self) == "<presence/>")
-        #expect(harness.injected.count == 2 && harness.session.injections == nil)
+        #expect(harness.injected.count == 2 && harness.session.isInjecting == false)
     }
 
     @Test func `a request that is never answered is forgotten after a while`() {
         var harness = Self.harness()
         harness.inject(Self.injection(Self.ping, swallowsAnswer: true))
         harness.wait(10_000_000_000)
-        #expect(harness.session.injections != nil && !harness.session.directions.recv.isCutThrough)
+        #expect(harness.session.isInjecting && !harness.session.isCutThrough(.recv))
         harness.wait(Injections.lateness)
-        #expect(harness.session.injections == nil && harness.session.directions.recv.isCutThrough)
+        #expect(harness.session.isInjecting == false && harness.session.isCutThrough(.recv))
         #expect(harness.session.nextDeadline == nil)
     }
 
@@ -207,7 +207,7 @@ import XMPPCore
             harness.inject(Self.injection(item, to: leg))
             #expect(harness.injected.map(\.outcome) == [.failed(fault)])
             #expect(harness.toServer.count == before.0 && harness.toClient.count == before.1)
-            #expect(harness.told.count == before.2 && harness.session.injections == nil)
+            #expect(harness.told.count == before.2 && harness.session.isInjecting == false)
         }
     }
 
@@ -393,8 +393,8 @@ import XMPPCore
         let before = harness.toServer.count
         harness.send("dy/></message>")
         #expect(String(decoding: harness.toServer[before...], as: UTF8.self) == "dy/></message>")
-        let isCutThrough = harness.session.directions.send.isCutThrough
-        #expect(isCutThrough && harness.session.injections == nil)
+        let isCutThrough = harness.session.isCutThrough(.send)
+        #expect(isCutThrough && harness.session.isInjecting == false)
     }
 
     @Test func `before the session is open nothing is injected`() {
@@ -433,7 +433,7 @@ import XMPPCore
         harness.end(.client)
         #expect(harness.injected.map(\.number).sorted() == [1, 1, 2])
         #expect(harness.injected.count(where: { $0.outcome == .failed(.ended) }) == 2)
-        #expect(harness.session.injections == nil)
+        #expect(harness.session.isInjecting == false)
     }
 
     @Test func `if a stream cannot be decoded, the end of an item is unknown`() {
@@ -681,7 +681,7 @@ private struct CheckedInjections: ~Copyable {
         #expect(sent == all.count && answered == asked.count && dropped == asked.count, "seed \(seed), \(manner)")
         let isRecorded = recorded.sorted() == all.map { String(decoding: $0, as: UTF8.self) }.sorted()
         #expect(isRecorded, "seed \(seed), \(manner)")
-        #expect(session.injections == nil, "seed \(seed), \(manner)")
+        #expect(session.isInjecting == false, "seed \(seed), \(manner)")
     }
 
     /// Checks that the output is all received data, with injections only between two items.

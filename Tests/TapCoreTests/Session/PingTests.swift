@@ -115,7 +115,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.wait(1, &harness).hasPrefix("<r "))
         #expect(Self.wait(10, &harness).isEmpty)
         #expect(harness.told(code: "ping-timeout").count == 1)
-        let isCutThrough = harness.session.directions.send.isCutThrough
+        let isCutThrough = harness.session.isCutThrough(.send)
         #expect(isCutThrough && !harness.session.hasDiverged)
     }
 

@@ -78,7 +78,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.recv("<a \(sm) h='6'/>", &second) == "<a \(sm) h='5'/>")
         #expect(Self.send("<a \(sm) h='5'/>", &second) == "<a \(sm) h='3'/>")
         let (isCutThrough, isFine) = (
-            second.session.directions.send.isCutThrough, second.told(code: "wrong-acknowledgement").isEmpty
+            second.session.isCutThrough(.send), second.told(code: "wrong-acknowledgement").isEmpty
         )
         #expect(!isCutThrough && isFine)
         // And once more.
@@ -98,7 +98,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.send(resume, &second) == resume)
         let resumed = "<resumed \(sm) h='1' previd='i1'/>"
         #expect(Self.recv(resumed, &second) == resumed)
-        let isCutThrough = second.session.directions.send.isCutThrough
+        let isCutThrough = second.session.isCutThrough(.send)
         #expect(isCutThrough)
         // The auditor has the stanzas sent on the earlier connection.
         second.send(Self.message(2))
@@ -402,8 +402,8 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         )
         // It continues like any other session.
         second.say(Array(Conversations.plainLogin[8..<10]))
-        let isCutThrough = second.session.directions.send.isCutThrough
-        #expect(isCutThrough && second.session.streamManagement == nil)
+        let isCutThrough = second.session.isCutThrough(.send)
+        #expect(isCutThrough && second.session.ledgers == nil)
     }
 
     @Test func `with SASL2, the counts are translated inside the login`() {

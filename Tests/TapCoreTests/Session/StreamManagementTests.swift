@@ -51,7 +51,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
 
         func isCutThrough() -> Bool {
             let (send, recv) = (
-                harness.session.directions.send.isCutThrough, harness.session.directions.recv.isCutThrough
+                harness.session.isCutThrough(.send), harness.session.isCutThrough(.recv)
             )
             return send && recv
         }
@@ -170,7 +170,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         scene.inject("<presence/>", to: .server)
         _ = scene.recv(Self.message(1))
         let (send, recv) = (
-            scene.harness.session.directions.send.isStoring, scene.harness.session.directions.recv.isStoring
+            scene.harness.session.isStoring(.send), scene.harness.session.isStoring(.recv)
         )
         #expect(send && recv)
         #expect(scene.harness.told(code: "store-and-forward").count == 2)
@@ -181,8 +181,8 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         harness.inject(Injection(Array("<presence/>".utf8), to: .server))
         harness.send("<presence/>")
-        let isCutThrough = harness.session.directions.send.isCutThrough
-        #expect(isCutThrough && harness.session.streamManagement == nil)
+        let isCutThrough = harness.session.isCutThrough(.send)
+        #expect(isCutThrough && harness.session.ledgers == nil)
     }
 
     @Test func `an item beyond the limit passes as it would without, and counts`() {

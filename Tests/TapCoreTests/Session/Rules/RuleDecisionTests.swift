@@ -105,7 +105,8 @@ private let typing =
         let out = scene.send("<iq type='get' id='q1' to='romeo@example.net'><ping xmlns='urn:xmpp:ping'/></iq>")
         #expect(out.server.isEmpty)
         #expect(out.client.contains("<not-allowed") && out.client.contains("id='q1'"))
-        let ledgers = try #require(scene.harness.session.streamManagement?.translator.ledgers)
+        let counts = scene.harness.session.ledgers
+        let ledgers = try #require(counts)
         #expect(ledgers.send.sent == 1 && ledgers.send.delivered == 0)
         #expect(ledgers.recv.sent == 0 && ledgers.recv.delivered == 1)
         let injected = scene.harness.told.filter { $0.record.origin == .tap && $0.record.kind == .stanza }
@@ -210,7 +211,7 @@ private let typing =
         #expect(scene.told("rule-hit").map(\.record.rule) == ["test.pfw:4"])
         _ = scene.send(body)
         #expect(scene.told("rule-log").last?.record.message.map { "\($0)" } == "any")
-        #expect(scene.harness.session.rules?.set.rulesWithHits.map(\.hits) == [1, 1, 0])
+        #expect(scene.harness.session.ruleHits.map(\.hits) == [1, 1, 0])
     }
 
     @Test func `the record of an injected stanza can be left out, or the content at a path`() throws {

@@ -71,7 +71,8 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         }
         let edited = "<message id='other'/>"
         #expect(scene.handle(.release(3, .replace(Array(edited.utf8)))).server == edited + "<presence/>")
-        let ledgers = try #require(scene.harness.session.streamManagement?.translator.ledgers)
+        let counts = scene.harness.session.ledgers
+        let ledgers = try #require(counts)
         #expect(ledgers.send.sent == 4 && ledgers.send.delivered == 3)
         #expect(scene.harness.session.heldItems.isEmpty)
     }
@@ -87,7 +88,8 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.send(message(3) + message(4)).server == message(3))
         #expect(scene.handle(.release(2, .pass)).server == message(4))
         #expect(scene.send(message(5) + message(6)).server == message(5) + message(6))
-        let ledgers = try #require(scene.harness.session.streamManagement?.translator.ledgers)
+        let counts = scene.harness.session.ledgers
+        let ledgers = try #require(counts)
         #expect(ledgers.send.sent == 7 && ledgers.send.delivered == 6)
     }
 
@@ -103,7 +105,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(harness.session.heldItems.map(\.bytes) == [Array("<message id='2'/>".utf8)])
         harness.handle(.release(1, .replace(Array("<message id='hand'/>".utf8))))
         #expect(sent() == "<message id='1'/><message id='hand'/><message id='3'/>")
-        let isCutThrough = harness.session.directions[.send].isCutThrough
+        let isCutThrough = harness.session.isCutThrough(.send)
         #expect(isCutThrough)
         harness.handle(.pause(try StanzaPause(.send, count: 1000)))
         harness.handle(.pause(nil))
@@ -214,7 +216,8 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
 
     @Test func `a held stanza beyond the receiver's limit can be made smaller`() throws {
         var scene = try RuleScene("::recv\n\nKIND: message\nPAUSE.")
-        scene.harness.session.directions.recv.receiverBytes = 20
+        let limits = "<limits xmlns='urn:xmpp:stream-limits:0'><max-bytes>20</max-bytes></limits>"
+        scene.harness.send("<bidi xmlns='urn:xmpp:bidi'>\(limits)</bidi>")
         #expect(scene.recv(message(1)).client.isEmpty)
         let larger = "<message id='12345678901234567890123456789012345678901234567890'/>"
         #expect(scene.harness.session.problem(with: .replace(Array(larger.utf8)), of: 1)?.contains("XEP-0478") == true)
@@ -274,7 +277,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(out == "<message id='m1' type='chat'/><presence/>")
         let edited = scene.harness.told.first { $0.record.action == "edited" }
         #expect(edited?.xml == "<message id='m1'/>" && edited?.record.rule == "test.pfw:3")
-        #expect(scene.harness.session.streamManagement?.translator.ledgers.send.sent == 1)
+        #expect(scene.harness.session.ledgers?.send.sent == 1)
         #expect(scene.harness.session.releaseDeadline == nil)
     }
 

@@ -70,5 +70,5 @@ struct RuleScene: ~Copyable {
     func told(_ code: String) -> [SessionHarness.Told] { harness.told(code: code) }
 
     /// Whether bytes pass as they come.
-    func passes(_ direction: Direction) -> Bool { harness.session.directions[direction].isCutThrough }
+    func passes(_ direction: Direction) -> Bool { harness.session.isCutThrough(direction) }
 }

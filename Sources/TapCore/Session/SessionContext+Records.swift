@@ -1,8 +1,9 @@
+internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
 // Makes records from events.
-extension Session {
+extension SessionContext {
     /// Records an item that needs only its head.
     mutating func recordItem(
         _ event: StreamEvent,
@@ -18,7 +19,7 @@ extension Session {
     /// The only path of a record to the sinks: through the redactor.
     mutating func emit(_ record: consuming Record) {
         guard record.level <= options.level, rules == nil || !isLeftOut(record) else { return }
-        enqueue(record)
+        outlet.record(record, by: tools.redactor, at: options.redaction == .metadata ? info.domain : nil)
     }
 
     /// Makes a record of this session without content.
@@ -79,7 +80,7 @@ extension Session {
         }
         // Without a log, the rest of the record has no reader.
         guard options.level > .off else { return }
-        contentSource = direction == .send ? .send : .recv
+        outlet.show(direction)
         guard !event.isTruncated else {
             record.digest = takeDigest(direction)
             return Self.note(tools.redactor.disclose(event.head), in: &record)
@@ -88,11 +89,17 @@ extension Session {
         Self.note(event.head, in: &record)
         if let rules, case let paths = hiddenPaths(event), !paths.isEmpty {
             composeHidden(item(direction), paths, direction, rules, in: &record)
-            contentSource = .composed
-        } else if event.head.mayHoldSecret || options.redaction.hidesTexts || Self.needsComposing(event.head),
-            Self.compose(event, of: directions[direction].decoder, tools.redactor, into: &composed, &record)
-        {
-            contentSource = .composed
+        } else if event.head.mayHoldSecret || options.redaction.hidesTexts || Self.needsComposing(event.head) {
+            var texts = outlet.takeComposed()
+            let isShown = Self.compose(
+                event,
+                of: directions[direction].decoder,
+                tools.redactor,
+                always: false,
+                into: &texts,
+                &record
+            )
+            outlet.setComposed(texts, isShown: isShown)
         }
         if isToldBySummary(event.head, record.kind), record.level <= options.level {
             summarise(event, direction, in: &record, answering: request)
@@ -143,11 +150,11 @@ extension Session {
     ) {
         guard let xml = record.xml else { return }
         let context = Summary.Context(direction: direction, request: request?.summary)
-        let content = contentSource == .composed ? composed.span : directions.bytes(direction)
+        let content = outlet.source == .composed ? outlet.composed.span : directions.bytes(direction)
         let isShort = xml.count <= Self.longestRead
         var words: String?
         // The head refers to the original item; if that is not shown, read the shown content.
-        if contentSource != .composed {
+        if outlet.source != .composed {
             words = Summary.words(of: event.head, content, context)
             if words == nil, isShort {
                 words = Summary.words(of: event.head, directions[direction].decoder, by: &tools.summary)
@@ -169,7 +176,7 @@ extension Session {
 
     /// Reads the shown content of the last event's item as an element, using the scanner's outline if it is unchanged.
     private func read(_ shown: Span<UInt8>, _ direction: Direction) -> Element? {
-        if contentSource != .composed { return tools.elements.read(directions[direction].decoder) }
+        if outlet.source != .composed { return tools.elements.read(directions[direction].decoder) }
         return tools.elements.read(shown, in: directions[direction].decoder)
     }
 
@@ -189,13 +196,20 @@ extension Session {
             || head.from?.needsDecoding ?? false || head.to?.needsDecoding ?? false
     }
 
+    /// Sets a record's content to an item, without its secrets.
+    private mutating func compose(_ event: StreamEvent, of decoder: borrowing StreamDecoder, in record: inout Record) {
+        var texts = outlet.takeComposed()
+        let isShown = Self.compose(event, of: decoder, tools.redactor, always: true, into: &texts, &record)
+        outlet.setComposed(texts, isShown: isShown)
+    }
+
     /// Replaces a record's content if the item's bytes must not be shown, or if they differ from its head; returns
     /// false if neither holds, unless `always` is set.
-    static func compose(
+    private static func compose(
         _ event: StreamEvent,
         of decoder: borrowing StreamDecoder,
         _ redactor: Redactor,
-        always: Bool = false,
+        always: Bool,
         into content: inout [UInt8],
         _ record: inout Record
     ) -> Bool {
@@ -233,5 +247,179 @@ extension Session {
         AttributeValue.decode(content.span.slice(attribute.range), into: &decoded)
         content += decoded
         return ByteRange(start, content.count)
+    }
+
+    // MARK: Records other than those of items
+
+    mutating func note(
+        _ kind: Record.Kind = .note,
+        _ level: Level = .warn,
+        code: String,
+        _ message: Prose,
+        condition: StreamErrorCondition? = nil,
+        direction: Direction? = nil,
+        part: Part = .session,
+        details: Attributes? = nil,
+        remedy: Remedy? = nil
+    ) {
+        guard level <= options.level else { return }
+        var record = makeRecord(kind, level, part: part)
+        record.code = code
+        record.message = advised(message, remedy)
+        record.details = details
+        record.condition = condition?.rawValue
+        record.direction = direction
+        record.leg = direction?.source
+        emit(consume record)
+    }
+
+    /// Appends the advice for a remedy to a message, if the options provide advice.
+    func advised(_ message: Prose, _ remedy: Remedy?) -> Prose {
+        guard let remedy, !options.isObserved, let advice = options.advice else { return message }
+        return "\(message); \(advice(remedy))"
+    }
+
+    // MARK: Items of xmpptap
+
+    /// An item that xmpptap sends.
+    typealias Said = (kind: Record.Kind, bytes: [UInt8])
+
+    /// Records items that xmpptap sent.
+    mutating func noteSaid(
+        _ items: [Said],
+        _ condition: StreamErrorCondition? = nil,
+        to leg: Leg,
+        part: Part = .session
+    ) {
+        for item in items {
+            let range = outlet.compose(item.bytes.span, behind: directions)
+            let isMarginal = item.kind == .declaration || item.kind == .whitespace
+            var record = makeRecord(item.kind, isMarginal ? .verbose : .info, part: part)
+            record.origin = .tap
+            record.direction = leg.inbound.opposite
+            record.leg = leg
+            record.length = UInt64(item.bytes.count)
+            // The header's `from` is the domain that the client requested.
+            let isShown = item.kind != .streamOpen || tools.redactor.shows(address: info.domain)
+            record.xml = isShown ? range : nil
+            if item.kind == .element {
+                record.name = outlet.elementName(in: range)
+                record.condition = condition?.rawValue
+            }
+            emit(consume record)
+        }
+    }
+
+    /// Appends an item to the composed texts, redacted; nil if it must not be shown.
+    mutating func compose(_ item: [UInt8]) -> ByteRange? {
+        switch tools.redactor.disclose(item: item.span) {
+        case .verbatim: outlet.compose(item.span, behind: directions)
+        case .redacted(let redaction): outlet.compose(redaction.bytes.span, behind: directions)
+        case .withheld: nil
+        }
+    }
+
+    /// Sets the texts of an injected item's record to those of the item.
+    ///
+    /// - Parameter paths: What rules redact in it.
+    mutating func compose(
+        _ event: StreamEvent,
+        of item: InjectedItem,
+        _ direction: Direction,
+        without paths: [StanzaPath],
+        in record: inout Record
+    ) {
+        guard let rules, !paths.isEmpty else { return compose(event, of: item.decoder, in: &record) }
+        composeHidden(item.bytes, paths, direction, rules, in: &record)
+    }
+
+    // MARK: Digests of bytes that records do not show
+
+    /// Returns the digest in hexadecimal and clears it; nil if there is none.
+    mutating func takeDigest(_ direction: Direction) -> String? {
+        defer { directions[direction].digest = nil }
+        return directions[direction].digest.flatMap { Self.hexadecimal($0) }
+    }
+
+    /// A digest's value in hexadecimal; nil if it cannot be computed.
+    static func hexadecimal(_ digest: any Digest) -> String? {
+        guard let bytes = try? digest.finalize() else { return nil }
+        let digits = Array("0123456789abcdef".utf8)
+        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+
+    /// Updates the digest with bytes of an item that is not stored.
+    mutating func digest(_ direction: Direction, isFirst: Bool) {
+        if isFirst { directions[direction].digest = run.makeByteDigest() }
+        guard let digest = directions[direction].digest else { return }
+        digest.update(directions.bytes(direction))
+    }
+
+    // MARK: What rules redact
+
+    /// The paths that records of the current item redact. If rules were not evaluated for it, these are the paths of
+    /// all rules.
+    func hiddenPaths(_ event: StreamEvent) -> [StanzaPath] {
+        guard let rules, event.item == .element else { return [] }
+        return rules.ruling?.redacted ?? (rules.isJudged ? [] : rules.set.redactions)
+    }
+
+    /// Whether a rule excludes a record's item from the log.
+    func isLeftOut(_ record: borrowing Record) -> Bool {
+        guard let ruling = rules?.ruling, !ruling.isRecorded, record.origin == ruling.origin else { return false }
+        switch record.kind {
+        case .stanza, .element: return true
+        default: return record.code == Record.Code.ruleHit
+        }
+    }
+
+    /// Sets a record's item without the redacted parts; omits the whole item if those cannot be found in it.
+    mutating func composeHidden(
+        _ item: [UInt8],
+        _ paths: [StanzaPath],
+        _ direction: Direction,
+        _ rules: SessionRules,
+        in record: inout Record
+    ) {
+        guard let hidden = hide(paths, in: item.span, direction, rules),
+            let (event, _) = rules.checker.scan(hidden, content: ruleContent(direction))
+        else {
+            outlet.setComposed([])
+            return record.forgetItem()
+        }
+        compose(event, of: rules.checker.decoder, in: &record)
+    }
+
+    /// Returns an item without the redacted parts, in the context of its stream; nil if the item cannot be read.
+    func hide(_ paths: [StanzaPath], in item: Span<UInt8>, _ direction: Direction, _ rules: SessionRules) -> [UInt8]? {
+        let content = ruleContent(direction)
+        var bytes: [UInt8] = []
+        bytes.append(item)
+        guard var element = tools.elements.read(bytes.span, in: directions[direction].decoder) else { return nil }
+        for path in paths {
+            var writer = XMLWriter()
+            var edit = PathEdit(change: .hide, mostBytes: .max)
+            edit.write(element, path, path.steps[...], inheriting: content.uri.description, to: &writer)
+            guard edit.isChanged else { continue }
+            bytes = writer.take()
+            guard let (_, hidden) = rules.checker.scan(bytes, content: content) else { return nil }
+            element = hidden
+        }
+        return bytes
+    }
+
+    /// The namespace in which rules see the items of a direction.
+    func ruleContent(_ direction: Direction) -> Namespace {
+        let content = directions[direction].decoder.contentNamespace
+        return content.isContent ? content : .client
+    }
+}
+
+extension Record {
+    /// Removes all texts of the item.
+    fileprivate mutating func forgetItem() {
+        xml = nil
+        (name, id, type, from, to, payloadName, payloadURI) = (nil, nil, nil, nil, nil, nil, nil)
+        payloadNamespace = .none
     }
 }

@@ -1,0 +1,241 @@
+internal import TapRecord
+import XMPPCore
+
+/// The only way out of a session: its commands in order, the bytes that it composes, and the counts of stream management.
+///
+/// ``pass(_:of:by:)``, ``replace(_:of:with:by:)``, ``drop(_:of:by:)``, ``answer(_:to:)``, ``inject(_:_:)`` and ``end(_:)``,
+/// each with its variants, are the only functions by which bytes leave a session or a stanza is counted (XEP-0198 §4).
+struct Outlet: ~Copyable {
+    /// The buffer with the texts of a record, or with the bytes to forward.
+    enum Source {
+        case none, send, recv, composed
+
+        init(_ direction: Direction) { self = direction == .send ? .send : .recv }
+    }
+
+    private var queue = CommandQueue()
+    /// The buffer of the current event's records.
+    private(set) var source = Source.none
+    /// The buffer of the last command.
+    private(set) var shown = Source.none
+    /// The texts of records that differ from the items received.
+    private(set) var composed: [UInt8] = []
+    /// The counts of stream management; nil if it was not requested.
+    private(set) var streamManagement: StreamManagement?
+
+    // MARK: Items of the peers
+
+    /// Forwards an item, or the end of one that was partly forwarded, and counts it if it is a stanza.
+    ///
+    /// - Parameter rule: The answers of the rules, if their decision must be repeated when the stanza is sent again.
+    mutating func pass(_ event: StreamEvent, of relay: inout DirectionRelay, by rule: UInt32? = nil) {
+        switch relay.pass(event) {
+        case .nothing: break
+        case .item: queue.append(forwarding: relay.direction)
+        case .rest(let bytes): queue.append(.send(relay.direction.destination, bytes))
+        }
+        guard let streamManagement, event.isStanza else { return }
+        if let rule {
+            streamManagement.pass(relay.direction, Self.mark(event, relay, rule))
+        } else {
+            streamManagement.pass(relay.direction)
+        }
+    }
+
+    /// Counts a stanza that was forwarded on arrival.
+    @inline(__always)
+    func passedOnArrival(_ direction: Direction) { streamManagement?.pass(direction) }
+
+    /// Forwards the received part of an incomplete item.
+    mutating func passRest(of relay: inout DirectionRelay) {
+        if let rest = relay.takeRest() { queue.append(.send(relay.direction.destination, rest)) }
+    }
+
+    /// Forwards the buffered items of a direction.
+    mutating func passBuffered(of relay: inout DirectionRelay) {
+        if let items = relay.takeBuffered() { queue.append(.send(relay.direction.destination, items)) }
+    }
+
+    /// Forwards bytes that were received before their direction began to relay.
+    mutating func pass(_ bytes: [UInt8], _ direction: Direction) { queue.append(.send(direction.destination, bytes)) }
+
+    /// Forwards other bytes instead of an item, and counts it if it is a stanza.
+    mutating func replace(
+        _ event: StreamEvent,
+        of relay: inout DirectionRelay,
+        with bytes: [UInt8],
+        by rule: UInt32
+    ) {
+        relay.skip(event)
+        queue.append(.send(relay.direction.destination, bytes))
+        if let streamManagement, event.isStanza {
+            streamManagement.pass(relay.direction, Self.mark(event, relay, rule))
+        }
+    }
+
+    /// Forwards nothing of an item, and counts it if it is a stanza.
+    mutating func drop(_ event: StreamEvent, of relay: inout DirectionRelay, by rule: UInt32) {
+        relay.skip(event)
+        if let streamManagement, event.isStanza {
+            streamManagement.drop(relay.direction, Self.mark(event, relay, rule))
+        }
+    }
+
+    private static func mark(
+        _ event: StreamEvent,
+        _ relay: borrowing DirectionRelay,
+        _ rule: UInt32
+    ) -> StreamManagementLedger.Mark {
+        StreamManagementLedger.Mark(
+            fingerprint: StreamManagementLedger.fingerprint(event.head, relay.decoder.bytes),
+            rule: rule
+        )
+    }
+
+    /// Forwards the first bytes of an item, before the connection is broken.
+    mutating func pass(first count: Int, of event: StreamEvent, of relay: inout DirectionRelay) {
+        var bytes: [UInt8] = []
+        bytes.append(relay.decoder.bytes)
+        relay.skip(event)
+        queue.append(.send(relay.direction.destination, Array(bytes.prefix(count))))
+    }
+
+    // MARK: Items of xmpptap
+
+    /// Sends an item to a peer in place of the other one; it is not a stanza.
+    mutating func answer(_ bytes: [UInt8], to leg: Leg) { queue.append(.send(leg, bytes)) }
+
+    /// Sends an item between those of the peer, and counts its stanzas.
+    mutating func inject(_ item: InjectedItem, _ direction: Direction) {
+        queue.append(.send(direction.destination, item.bytes))
+        streamManagement?.inject(item, direction)
+    }
+
+    // MARK: Ends
+
+    /// Sends no more to a peer, after all earlier bytes.
+    mutating func end(_ leg: Leg) { queue.append(.finish(leg)) }
+
+    /// Ends both legs, after all earlier bytes.
+    mutating func end(reset: Bool) { queue.append(.close(reset: reset)) }
+
+    // MARK: Stream management
+
+    /// Starts, replaces or ends the counting.
+    mutating func count(in streamManagement: StreamManagement?) { self.streamManagement = streamManagement }
+
+    // MARK: Commands that send nothing
+
+    /// Requests something of the driver that sends no bytes of a stream.
+    mutating func request(_ request: DriverRequest) { queue.append(request.command) }
+
+    /// Passes a record to the sinks, redacted.
+    ///
+    /// - Parameter domain: The domain of user names without one.
+    @inline(__always)
+    mutating func record(_ record: consuming Record, by redactor: Redactor, at domain: String?) {
+        queue.append(record, by: redactor, at: domain)
+    }
+
+    // MARK: The texts of records
+
+    /// Uses the last item of a direction as the texts of the next records.
+    @inline(__always)
+    mutating func show(_ direction: Direction) { source = Source(direction) }
+
+    /// Uses no texts for the next records.
+    mutating func showNothing() {
+        source = .none
+        // Few items need it after the login; an idle session keeps little memory.
+        if composed.capacity > 256 { composed = [] }
+    }
+
+    /// Removes and returns the composed texts, to compose others in their memory.
+    mutating func takeComposed() -> [UInt8] {
+        defer { composed = [] }
+        return composed
+    }
+
+    /// Stores composed texts.
+    ///
+    /// - Parameter isShown: Whether the next records use them.
+    mutating func setComposed(_ texts: consuming [UInt8], isShown: Bool = true) {
+        composed = texts
+        if isShown { source = .composed }
+    }
+
+    /// Appends a text to the composed ones, behind those of the pending records; returns its range.
+    mutating func compose(_ text: Span<UInt8>, behind directions: borrowing Directions) -> ByteRange {
+        if source != .composed {
+            composed.removeAll(keepingCapacity: true)
+            if source == .send { composed.append(directions.bytes(.send)) }
+            if source == .recv { composed.append(directions.bytes(.recv)) }
+            source = .composed
+        }
+        let start = composed.count
+        composed.append(text)
+        return ByteRange(start, composed.count)
+    }
+
+    /// The name of the element whose text is in this range.
+    func elementName(in range: ByteRange) -> ByteRange {
+        let name = composed[Int(range.start)..<Int(range.end)].dropFirst().prefix { ![0x20, 0x2F, 0x3E].contains($0) }
+        return ByteRange(name.startIndex, name.endIndex)
+    }
+
+    // MARK: Taking commands
+
+    var isEmpty: Bool { queue.isEmpty }
+
+    /// The pending records.
+    var records: WaitingRecords { queue.records }
+
+    /// Advances to the next command; there must be one. The caller then removes a record from ``records``, or calls
+    /// ``takeCommand()``.
+    @inline(__always)
+    mutating func advance() -> CommandQueue.Kind {
+        let kind = queue.advance()
+        // Forwarded bytes are the received ones, even if a record shows them redacted.
+        shown =
+            switch kind {
+            case .send: .send
+            case .recv: .recv
+            case .record, .other: source
+            }
+        return kind
+    }
+
+    /// Removes and returns the next command.
+    mutating func takeCommand() -> Command { queue.takeCommand() }
+}
+
+/// A command of a session that sends no bytes of its streams.
+enum DriverRequest {
+    case tls(TLSCommand)
+    case compute(SlowStep)
+    case addToJournal([UInt8])
+    case searchJournal([[UInt8]])
+    case injected(UInt64, InjectionOutcome)
+    case displace(UInt64)
+    case read(Leg, Bool)
+    case shape(Leg, LinkShape?)
+
+    fileprivate var command: Command {
+        switch self {
+        case .tls(let command): .tls(command)
+        case .compute(let step): .compute(step)
+        case .addToJournal(let mark): .addToJournal(mark)
+        case .searchJournal(let marks): .searchJournal(marks)
+        case .injected(let number, let outcome): .injected(number, outcome)
+        case .displace(let session): .displace(session)
+        case .read(let leg, let isRead): .read(leg, isRead)
+        case .shape(let leg, let shape): .shape(leg, shape)
+        }
+    }
+}
+
+extension StreamEvent {
+    /// Whether the item is a whole stanza of its stream.
+    @inline(__always)
+    var isStanza: Bool { item == .element && head.kind != .nonza }
+}

@@ -1,0 +1,79 @@
+internal import TapRecord
+import XMPPCore
+
+/// What the components of a session share: its identity, the clock, the facts gathered so far, the streams, and the way
+/// out. A component gets it for the time of a call and keeps nothing of it.
+///
+/// Components read the streams; only ``Session`` and ``Outlet`` change how bytes are forwarded.
+struct SessionContext: ~Copyable {
+    /// Number within the run.
+    let number: UInt64
+    let run: Run
+    let tools: SessionTools
+    /// The client's address, `HOST:PORT`.
+    let remote: String?
+    var options: SessionOptions
+    var now: Run.Instant
+    /// The facts known so far.
+    var info: SessionInfo
+    var counters = SessionCounters()
+    var directions: Directions
+    var outlet = Outlet()
+    /// The rules; nil if none are loaded.
+    var rules: SessionRules?
+    /// The action on the current item, for its record; nil if it was forwarded unchanged.
+    var action: String?
+    /// The replacement of the current item.
+    var edited: EditedItem?
+
+    init(run: Run, options: SessionOptions, tools: SessionTools, remote: String?, number: UInt64, at now: Run.Instant) {
+        self.run = run
+        self.options = options
+        self.tools = tools
+        self.remote = remote
+        self.number = number
+        self.now = now
+        info = SessionInfo(began: now)
+        directions = Directions(
+            limits: options.unauthenticatedLimits,
+            outline: options.level >= .info || options.rules != nil ? tools.outline : nil
+        )
+    }
+
+    // MARK: The current item
+
+    /// The last event's element as a tree; nil if libxml2 rejects it, which is recorded.
+    mutating func parse(_ direction: Direction) -> Element? {
+        do {
+            return try tools.parser.parse(directions[direction].decoder)
+        } catch {
+            note(
+                .error,
+                .warn,
+                code: "parser-disagreement",
+                error.code == 0
+                    ? "the item cannot be parsed: \(error.message)"
+                    : "libxml2 refuses what the scanner accepts: \(error.message) (\(error.code))",
+                direction: direction
+            )
+            return nil
+        }
+    }
+
+    /// Whether the last event's element has this local name.
+    func isNamed(_ name: StaticString, _ event: StreamEvent, _ direction: Direction) -> Bool {
+        directions.bytes(direction).slice(event.head.name).equals(name)
+    }
+
+    /// The decoded value of an attribute of the last event; nil if it is absent.
+    func text(_ attribute: StanzaHead.Attribute?, _ direction: Direction) -> String? {
+        attribute?.text(in: directions.bytes(direction))
+    }
+
+    /// A copy of the last event's item.
+    func item(_ direction: Direction) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.append(directions.bytes(direction))
+        return bytes
+    }
+}
