@@ -23,7 +23,7 @@ extension Route {
                 let leg = try body.leg()
                 let timeout = try body.timeout()
                 let (injection, outcomes) = try await sessions.inject(into: number) { session, place in
-                    let ping = session.ping(leg, id: session.injectedID(place))
+                    let ping = session.info.ping(leg, id: session.injectedID(place))
                     return Injection(ping, to: leg, number: place, swallowsAnswer: true, timeout: timeout)
                 }
                 let result = try await result(of: injection, outcomes)
@@ -139,7 +139,7 @@ private struct InjectCommand: Sendable {
             switch item {
             case .stanza(let bytes): bytes
             case .message(let body, let peer, let from):
-                session.message(body, to: leg, peer: peer, from: from, id: session.injectedID(number))
+                session.info.message(body, to: leg, peer: peer, from: from, id: session.injectedID(number))
             }
         let awaits = awaitsAnswer ?? (!isRaw && StanzaFacts(bytes)?.isRequest == true)
         return Injection(bytes, to: leg, number: number, isRaw: isRaw, swallowsAnswer: awaits, timeout: timeout)

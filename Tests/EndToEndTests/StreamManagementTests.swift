@@ -109,9 +109,11 @@ import Testing
         }
         func count(_ xml: String?) -> Int? { xml?.firstMatch(of: #/ h=["'](\d+)/#).flatMap { Int($0.1) } }
         let told = try #require(count(stream[last].xml))
-        let passedOn = try #require(count(stream[last].edited))
+        // Its count is unchanged if as many of his stanzas were dropped as were injected for her.
+        let passedOn = try #require(count(stream[last].edited ?? stream[last].xml))
         #expect((sent(request)...sent(last)).contains(passedOn), "\(passedOn), not \(sent(request)) to \(sent(last))")
-        #expect(told <= handled && told != passedOn)
+        #expect(told <= handled)
+        #expect(stream.contains { $0.name == "a" && $0.direction == "send" && $0.edited != nil })
     }
 
     /// The number behind the last of these words.

@@ -129,4 +129,45 @@ struct IQTracker {
         case .recv: recv.take(id: id, address: from, asker: to, jid: nil, domain: nil)
         }
     }
+
+    // MARK: Items of a session
+
+    /// Stores a request with the texts of its item. Ids and addresses with character references are compared as
+    /// written: each peer writes its own the same way.
+    mutating func note(
+        _ head: StanzaHead,
+        _ item: Span<UInt8>,
+        _ direction: Direction,
+        _ record: borrowing Record,
+        _ purpose: Purpose,
+        _ info: borrowing SessionInfo
+    ) {
+        note(
+            direction,
+            id: item.slice(head.id?.range ?? .empty),
+            to: item.slice(head.to?.range ?? .empty),
+            from: info.hasManyUsers ? item.slice(head.from?.range ?? .empty) : Span(),
+            sequence: record.sequence,
+            at: record.monotonic,
+            purpose: purpose,
+            summary: record.summary
+        )
+    }
+
+    /// Removes and returns the request that an item answers; nil if there is none.
+    mutating func answer(
+        _ head: StanzaHead,
+        _ item: Span<UInt8>,
+        _ direction: Direction,
+        _ info: borrowing SessionInfo
+    ) -> Request? {
+        answer(
+            direction,
+            id: item.slice(head.id?.range ?? .empty),
+            from: item.slice(head.from?.range ?? .empty),
+            to: info.hasManyUsers ? item.slice(head.to?.range ?? .empty) : Span(),
+            jid: info.jid,
+            domain: info.domain
+        )
+    }
 }

@@ -146,6 +146,9 @@ final class InjectedItem {
     /// Whether it is an iq request.
     let isRequest: Bool
 
+    /// The purpose of the request.
+    var purpose: IQTracker.Purpose { event?.head.payloadNamespace.namespace == .ping ? .ping : .ordinary }
+
     /// Whether a rule injected it.
     var isOfRule: Bool { number == Injection.ruleNumber || number == Injection.copyNumber }
 

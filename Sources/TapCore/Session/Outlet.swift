@@ -124,6 +124,10 @@ struct Outlet: ~Copyable {
     /// Starts, replaces or ends the counting.
     mutating func count(in streamManagement: StreamManagement?) { self.streamManagement = streamManagement }
 
+    /// Whether the ends have ever counted differently. From then on, items are forwarded only after they were decided
+    /// on.
+    var hasDiverged: Bool { streamManagement?.hasDiverged == true }
+
     // MARK: Commands that send nothing
 
     /// Requests something of the driver that sends no bytes of a stream.

@@ -85,8 +85,7 @@ extension Session {
         if let identifier, Address(identifier).resource != nil { info.jid = identifier }
         if isBound != nil { becomeOpen(event, "bound") }
         for enabled in (isBound?.children ?? []) + success.children {
-            noteResumable(enabled)
-            noteOtherPlace(enabled)
+            noteEnabled(enabled)
         }
         if isBound == nil, let isResumed { resume(isResumed, event, identifier: identifier) }
     }

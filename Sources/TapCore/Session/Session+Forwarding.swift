@@ -34,6 +34,9 @@ extension Session {
     /// Whether injected stanzas wait, or answers to them are expected.
     var isInjecting: Bool { injections != nil }
 
+    /// Whether the last whole roster was not read so far.
+    var hasUnreadRoster: Bool { roster.hasUnread }
+
     /// The rules that have matched an item of any session.
     var ruleHits: [(place: RulePlace, hits: UInt64)] { rules?.set.rulesWithHits ?? [] }
 
@@ -64,6 +67,12 @@ extension Session {
     var edited: EditedItem? {
         @inline(__always) _read { yield context.edited }
         @inline(__always) _modify { yield &context.edited }
+    }
+
+    var hasDiverged: Bool { context.outlet.hasDiverged }
+
+    mutating func say(_ items: [Said], _ condition: StreamErrorCondition? = nil, to leg: Leg, part: Part = .session) {
+        context.answer(items, condition, to: leg, part: part)
     }
 
     var streamManagement: StreamManagement? { context.outlet.streamManagement }

@@ -38,7 +38,7 @@ extension Session {
 
     /// Whether a stanza that was not sent on this connection is kept for the next one of the session.
     private func keeps(_ item: [UInt8], _ direction: Direction) -> Bool {
-        resumption != nil && streamManagement?.keep(lost: item, direction) == true
+        resumption.isResumable && streamManagement?.keep(lost: item, direction) == true
     }
 
     /// Refuses a user's stanza with an invalid address, or with one for which the server would end the session. Servers
@@ -92,7 +92,7 @@ extension Session {
                     report(.failed(obstacle), of: number, direction)
                 }
             } else if injections.isWaiting(direction) {
-                if mayInsert(direction) { return send(injections.takeFirst(direction), direction, injections) }
+                if context.mayInsert(direction) { return send(injections.takeFirst(direction), direction, injections) }
                 store(direction, injections)
             }
             guard !injections.isWaiting(direction), !injections.expects(direction),
@@ -118,7 +118,7 @@ extension Session {
         _ direction: Direction
     ) {
         switch number {
-        case Injection.pingNumber: endPing(outcome)
+        case Injection.pingNumber: pings.end(outcome, &context)
         case Injection.repeatedNumber:
             guard case .failed(let fault) = outcome else { return }
             note(
@@ -185,13 +185,13 @@ extension Session {
         context.compose(event, of: item, direction, without: redacted, in: &record)
         if options.level >= .info { context.summarise(event, direction, in: &record, answering: nil) }
         guard item.isRequest else { return }
+        let stanza = item.stanza
         if item.swallowsAnswer {
             store(direction.opposite, injections)
             injections.await(item, record.sequence, by: direction.opposite)
-            Self.note(event, of: item, record, direction, hasManyUsers: hasManyUsers, in: &injections.requests)
+            injections.requests.note(event.head, stanza.span, direction, record, item.purpose, context.info)
         } else if requests.expectsAnswers(on: info.kind) {
-            let hasManyUsers = hasManyUsers
-            Self.note(event, of: item, record, direction, hasManyUsers: hasManyUsers, in: &requests)
+            requests.note(event.head, stanza.span, direction, record, item.purpose, context.info)
         }
     }
 
@@ -207,29 +207,6 @@ extension Session {
         }
     }
 
-    private static func note(
-        _ event: StreamEvent,
-        of item: InjectedItem,
-        _ record: borrowing Record,
-        _ direction: Direction,
-        hasManyUsers: Bool,
-        in requests: inout IQTracker
-    ) {
-        let head = event.head
-        let stanza = item.stanza
-        let bytes = stanza.span
-        requests.note(
-            direction,
-            id: bytes.slice(head.id?.range ?? .empty),
-            to: bytes.slice(head.to?.range ?? .empty),
-            from: hasManyUsers ? bytes.slice(head.from?.range ?? .empty) : Span(),
-            sequence: record.sequence,
-            at: record.monotonic,
-            purpose: head.payloadNamespace.namespace == .ping ? .ping : .ordinary,
-            summary: record.summary
-        )
-    }
-
     // MARK: Answers
 
     /// The answer to an injected request, which is for the code that injected it.
@@ -243,14 +220,7 @@ extension Session {
         else { return nil }
         let bytes = context.directions.bytes(direction)
         guard bytes.slice(type.range).equals("result") || bytes.slice(type.range).equals("error"),
-            let request = injections.requests.answer(
-                direction,
-                id: bytes.slice(event.head.id?.range ?? .empty),
-                from: bytes.slice(event.head.from?.range ?? .empty),
-                to: hasManyUsers ? bytes.slice(event.head.to?.range ?? .empty) : Span(),
-                jid: info.jid,
-                domain: info.domain
-            )
+            let request = injections.requests.answer(event.head, bytes, direction, context.info)
         else { return nil }
         reading = .injected(request)
         return .drop

@@ -198,7 +198,7 @@ extension Session {
         guard !negotiation.isFinished else { return nil }
         if let answerDeadline { return answerDeadline }
         var next = min(loginDeadline ?? .max, idleDeadline ?? .max, injections?.deadline ?? .max)
-        next = min(next, pinger?.deadline ?? .max, rules?.deadline ?? .max, streamManagement?.deadline ?? .max)
+        next = min(next, pings.deadline ?? .max, rules?.deadline ?? .max, streamManagement?.deadline ?? .max)
         return next == .max ? nil : next
     }
 
@@ -229,7 +229,7 @@ extension Session {
         }
         if let answerDeadline, context.now.monotonic >= answerDeadline { finish(reset: false) }
         if let injections { expire(injections) }
-        if pinger != nil { advancePinger() }
+        if let ping = pings.advance(isOver: negotiation.isFinished, &context) { inject(ping) }
         streamManagement?.expire(at: context.now.monotonic)
     }
 

@@ -26,7 +26,7 @@ extension Session {
     mutating func cutThrough(_ direction: Direction) {
         guard !context.directions[direction].isCutThrough, !context.directions[direction].isOpaque else { return }
         if context.directions[direction].isHeld { release(direction) }
-        guard !options.storesAlways, !hasDiverged, !rulesAlter(direction),
+        guard !options.storesAlways, !context.outlet.hasDiverged, !rulesAlter(direction),
             !context.directions[direction].isDelayed, !context.directions[direction].isHeld
         else { return }
         context.directions[direction].enterCutThrough()
@@ -71,7 +71,7 @@ extension Session {
         // Like an item that a rule delays, it has a separate record.
         if direction == .send, endWaiting(why) { return }
         // The roster must be read in its stream, which is no longer decoded.
-        if direction == .recv { readRoster() }
+        if direction == .recv { roster.read(context) }
         let position = context.directions[direction].decoder.position
         if why != .tls {
             let (sent, received) = (context.directions.send.received, context.directions.recv.received)
@@ -139,7 +139,7 @@ extension Session {
         tls = nil
         guard negotiation.finish() else { return }
         // Relaying has ended: the session that resumes this one need not wait for its connections.
-        endResumption()
+        resumption.end(&roster, injections, &context)
         context.outlet.end(reset: reset)
     }
 }

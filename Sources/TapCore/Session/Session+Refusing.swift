@@ -10,9 +10,15 @@ extension Session {
         if negotiation.isConnected {
             info.ending = .tap(condition: condition.rawValue)
             if !context.directions.recv.isOpaque, !context.directions.send.isOpaque {
-                if mayInsert(.recv) { sayError(fault == .send ? condition : .internalServerError, text, to: .client) }
-                if mayInsert(.send), serverHasStream {
-                    if fault == .recv { sayError(condition, text, to: .server) } else { say([Self.end], to: .server) }
+                if context.mayInsert(.recv) {
+                    sayError(fault == .send ? condition : .internalServerError, text, to: .client)
+                }
+                if context.mayInsert(.send), serverHasStream {
+                    if fault == .recv {
+                        sayError(condition, text, to: .server)
+                    } else {
+                        context.answer([Self.end], to: .server)
+                    }
                 }
             }
             finishLegs()
@@ -50,12 +56,6 @@ extension Session {
         }
     }
 
-    /// Whether the forwarded bytes end with a whole item that is not the last, so that another may follow.
-    func mayInsert(_ direction: Direction) -> Bool {
-        guard !context.directions[direction].hasClosedStream, rules?[direction].isStalled != true else { return false }
-        return context.directions[direction].isStoring || context.directions[direction].decoder.isBetweenItems
-    }
-
     /// Answers the header of a refused client.
     mutating func answerRefused() {
         guard case .refusing(let condition, let text) = negotiation else { return }
@@ -72,7 +72,7 @@ extension Session {
     /// Sends a stream error and the end of the stream; opens a stream first if the peer has none yet.
     mutating func sayError(_ condition: StreamErrorCondition, _ text: String, to leg: Leg) {
         let hasStream = leg == .client ? clientHasStream : context.directions.send.decoder.epoch > 0
-        say(
+        context.answer(
             (hasStream ? [] : header()) + [(.element, Self.streamError(condition, text)), Self.end],
             condition,
             to: leg
@@ -81,13 +81,10 @@ extension Session {
 
     /// Declines the TLS that the client requested, which ends its stream (RFC 6120 §5.4.2.2).
     mutating func sayFailure() {
-        say([(.element, Array("<failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>".utf8)), Self.end], to: .client)
-    }
-
-    /// Sends xmpptap's items to a peer, and records them as injected.
-    mutating func say(_ items: [Said], _ condition: StreamErrorCondition? = nil, to leg: Leg, part: Part = .session) {
-        context.outlet.answer(items.flatMap(\.bytes), to: leg)
-        context.noteSaid(items, condition, to: leg, part: part)
+        context.answer(
+            [(.element, Array("<failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>".utf8)), Self.end],
+            to: .client
+        )
     }
 
     private static let errorName: StaticString = "stream:error"

@@ -126,9 +126,8 @@ extension Session {
         endTimeline()
         for direction in Direction.allCases { recordOpaqueBytes(direction) }
         noteDiagnosis()
-        watchReconnects()
-        watchFailedLogins()
-        endResumption()
+        reconnects.observeEnd(&context)
+        resumption.end(&roster, injections, &context)
         let level = recording?.ending?.level ?? info.endingLevel
         guard level <= options.level else { return }
         var record = context.makeRecord(.session, level, part: .session)

@@ -113,7 +113,7 @@ extension Session {
         for direction in Direction.allCases {
             if rules.injecting & 1 << direction.rawValue != 0 {
                 // In cut-through, all received input must have been decoded.
-                if let injections, injections.isWaiting(direction), mayInsert(direction),
+                if let injections, injections.isWaiting(direction), context.mayInsert(direction),
                     context.directions[direction].isStoring || !context.directions[direction].hasInput
                 {
                     send(injections.takeFirst(direction), direction, injections)
@@ -142,9 +142,9 @@ extension Session {
         }
         if negotiation.bridged == nil, context.isNamed("response", event, .send) {
             rules?.swallowsFailure = true
-            say([(.element, XMLWriter.bytes { $0.element("abort", namespace) })], to: .server, part: .sasl)
+            context.answer([(.element, XMLWriter.bytes { $0.element("abort", namespace) })], to: .server, part: .sasl)
         }
-        say([(.element, failure)], to: .client, part: .sasl)
+        context.answer([(.element, failure)], to: .client, part: .sasl)
         info.authentication = .failed(condition: condition)
         negotiation.failAuthentication()
         let step: LoginStep.Name = namespace.isSASL2 ? .sasl2 : .sasl

@@ -12,7 +12,7 @@ extension Session {
     mutating func replaceRules(by set: RuleSet?) {
         guard recording == nil, !options.isObserved else { return }
         if let rules {
-            rules.replace(by: set ?? RuleSet(), resumption == nil ? nil : streamManagement?.ledgers)
+            rules.replace(by: set ?? RuleSet(), resumption.isResumable ? streamManagement?.ledgers : nil)
         } else if let set {
             rules = SessionRules(set, session: number, remote: remote, localTime: options.rules?.localTime)
         }
@@ -226,7 +226,7 @@ extension Session {
         facts.localTime = rules.localTime(at: now.time)
         facts.mostBytes = options.limits.itemBytes
         facts.receiverBytes = (context.directions.send.receiverBytes, context.directions.recv.receiverBytes)
-        if set.asksRoster { facts.roster = roster }
+        if set.asksRoster { facts.roster = roster.current }
         return facts
     }
 
@@ -239,14 +239,7 @@ extension Session {
         guard bytes.slice(type.range).equals("result") || bytes.slice(type.range).equals("error") else { return nil }
         // A copy: the request stays pending until its answer is recorded.
         var requests = requests
-        let request = requests.answer(
-            direction,
-            id: bytes.slice(event.head.id?.range ?? .empty),
-            from: bytes.slice(event.head.from?.range ?? .empty),
-            to: hasManyUsers ? bytes.slice(event.head.to?.range ?? .empty) : Span(),
-            jid: info.jid,
-            domain: info.domain
-        )
+        let request = requests.answer(event.head, bytes, direction, context.info)
         return request.map { context.now.monotonic - $0.monotonic }
     }
 }

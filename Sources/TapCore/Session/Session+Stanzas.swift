@@ -6,7 +6,7 @@ extension Session {
     mutating func handleStanza(_ event: StreamEvent, _ direction: Direction) {
         let head = event.head
         info.count(head.kind, direction)
-        if direction == .send { pinger?.heard(at: context.now.monotonic) }
+        if direction == .send { pings.heard(at: context.now.monotonic) }
         let type = type(of: head, direction)
         switch type {
         case .error where !event.isTruncated: handleErrorStanza(event, direction)
@@ -17,12 +17,12 @@ extension Session {
             note(request, in: &record)
             context.emit(consume record)
             if let request { handleResult(event, direction, request) }
-            noteRoster(event, direction, isPush: false)
+            roster.observe(event, direction, isPush: false, &context)
         default:
             context.recordItem(event, direction, .stanza, level: .info)
-            if head.kind == .presence, head.type != nil { noteSubscription(event, direction) }
+            if head.kind == .presence, head.type != nil { roster.observePresence(event, direction, &context) }
         }
-        if direction == .send { noteSoftware(event, isResult: type == .result) }
+        if direction == .send { software.observe(event, isResult: type == .result, &context) }
     }
 
     private enum StanzaType { case request, result, error, other }
@@ -39,47 +39,14 @@ extension Session {
         var record = context.makeRecord(event, direction, .stanza, level: .info)
         let purpose = purpose(event, direction, &record)
         guard requests.expectsAnswers(on: info.kind) else { return context.emit(consume record) }
-        addRequest(event, direction, record, purpose)
+        requests.note(event.head, context.directions.bytes(direction), direction, record, purpose, context.info)
         context.emit(consume record)
-        noteRoster(event, direction, isPush: true)
-    }
-
-    private mutating func addRequest(
-        _ event: StreamEvent,
-        _ direction: Direction,
-        _ record: borrowing Record,
-        _ purpose: IQTracker.Purpose
-    ) {
-        let hasManyUsers = hasManyUsers
-        let bytes = context.directions.bytes(direction)
-        // Ids and addresses with character references are compared as written: each peer writes its own the same way.
-        requests.note(
-            direction,
-            id: bytes.slice(event.head.id?.range ?? .empty),
-            to: bytes.slice(event.head.to?.range ?? .empty),
-            from: hasManyUsers ? bytes.slice(event.head.from?.range ?? .empty) : Span(),
-            sequence: record.sequence,
-            at: record.monotonic,
-            purpose: purpose,
-            summary: record.summary
-        )
+        roster.observe(event, direction, isPush: true, &context)
     }
 
     private mutating func takeRequest(_ event: StreamEvent, _ direction: Direction) -> IQTracker.Request? {
-        let (jid, domain, hasManyUsers) = (info.jid, info.domain, hasManyUsers)
-        let bytes = context.directions.bytes(direction)
-        return requests.answer(
-            direction,
-            id: bytes.slice(event.head.id?.range ?? .empty),
-            from: bytes.slice(event.head.from?.range ?? .empty),
-            to: hasManyUsers ? bytes.slice(event.head.to?.range ?? .empty) : Span(),
-            jid: jid,
-            domain: domain
-        )
+        requests.answer(event.head, context.directions.bytes(direction), direction, context.info)
     }
-
-    /// Whether both ends send for many users, each of whom chooses ids.
-    var hasManyUsers: Bool { info.kind == .server || info.kind == .component }
 
     private func note(_ request: IQTracker.Request?, in record: inout Record) {
         guard let request else { return }

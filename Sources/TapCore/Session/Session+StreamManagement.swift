@@ -3,18 +3,47 @@ import XMPPCore
 
 // Stream management: stanzas are counted for both ends, and acknowledgements translated if the counts have diverged.
 extension Session {
-    /// Whether the ends have ever counted differently. From then on, items are forwarded only after they were decided
-    /// on.
-    var hasDiverged: Bool { streamManagement?.hasDiverged == true }
-
     /// The difference between the counts of the two ends, in both directions together.
     public var divergence: UInt64 { streamManagement?.divergence ?? 0 }
+
+    /// The server has enabled stream management.
+    mutating func noteEnabled(_ enabled: Element) {
+        resumption.enable(enabled, reconnects.client, &context)
+        resumption.observeLocation(enabled, &context)
+    }
+
+    /// The server has resumed an earlier session: this one continues it with its address.
+    ///
+    /// - Parameter identifier: The address in the SASL2 success, if any.
+    mutating func resume(_ resumed: Element?, _ event: StreamEvent, identifier: String? = nil) {
+        let earlier = resumption.resume(resumed, identifier: identifier, &context)
+        if let earlier {
+            info.jid = earlier.jid
+            reconnects.resume(earlier.client)
+            if let legacy = earlier.legacy {
+                roster.replace(by: legacy.roster)
+                if let rules, let memory = legacy.rules { rules.resume(memory) }
+            }
+        }
+        let description =
+            earlier.map { "resumed session \($0.session)" } ?? "resumed a session that xmpptap has no record of"
+        becomeOpen(event, description, resumes: earlier?.session)
+    }
+
+    /// Ends this session, whose connections still exist, because the given session resumes it.
+    mutating func giveUp(to session: UInt64) {
+        if info.ending == nil {
+            info.ending = .unclean(leg: .client, .finished)
+            info.reason = "resumed as session \(session)"
+        }
+        finish(reset: true)
+    }
 
     /// Once the counts have diverged, acknowledgements must be decided on before they are forwarded, until the session
     /// ends. A partly forwarded one is still correct: it counts earlier stanzas.
     mutating func followDivergence() {
         guard let streamManagement, streamManagement.takeDivergence() else { return }
-        if let resumption { noteDivergence(resumption) }
+        resumption.diverge(&context)
         for direction in Direction.allCases { storeAndForward(direction) }
         guard streamManagement.namesOtherPlace else { return }
         note(
@@ -30,10 +59,10 @@ extension Session {
     /// Requests an acknowledgement if many stanzas are stored until one arrives.
     mutating func requestAcknowledgement(_ direction: Direction, _ streamManagement: StreamManagement) {
         guard streamManagement.wantsRequest(direction), context.directions[direction].isStoring,
-            mayInsert(direction), !negotiation.isFinished,
+            context.mayInsert(direction), !negotiation.isFinished,
             let request = streamManagement.makeRequest(direction)
         else { return }
-        say([(.element, request)], to: direction.destination)
+        context.answer([(.element, request)], to: direction.destination)
     }
 
     // MARK: Elements
@@ -75,7 +104,7 @@ extension Session {
     /// Decides on a redirect (RFC 6120 §4.9.3.19) of a client that needs xmpptap until its session ends: it receives a
     /// reset instead.
     private func interceptRedirect(_ direction: Direction) -> ItemDecision? {
-        guard direction == .recv, hasDiverged, options.translatesCounts,
+        guard direction == .recv, context.outlet.hasDiverged, options.translatesCounts,
             let bytes = StreamManagementTranslator.withoutRedirect(context.directions.recv.decoder)
         else { return nil }
         return .replace(EditedItem(bytes: bytes, words: "reset instead of see-other-host"))
@@ -98,7 +127,7 @@ extension Session {
         }
         let isInJournal = streamManagement.takeJournalAnswer()
         let mayWait = context.directions.send.isStoring && !negotiation.isRefusing
-        switch claimResumption(direction, user: user) {
+        switch Resumption.claim(user: user, context) {
         case .unknown: return .unknown
         case .ready(let ledgers): return .known(ledgers)
         case .connected(let session):
@@ -142,7 +171,7 @@ extension Session {
         if translation.bytes != nil { counters.count(.translated) }
         if let finding = translation.finding { report(finding, direction) }
         if let answer = translation.answer {
-            say([(.element, answer)], to: direction.source)
+            context.answer([(.element, answer)], to: direction.source)
             finish(.resume, .failed(condition: "item-not-found", "xmpptap no longer has this session's counts"))
         }
         guard let streamManagement, direction == .recv, info.opened != nil else { return }
@@ -156,7 +185,7 @@ extension Session {
     /// A peer ends its stream because an acknowledgement is too high (XEP-0198 §6): it sends its own counts, which the
     /// other end does not know if the counts have diverged.
     mutating func noteHandledCount(_ error: Element, _ direction: Direction) {
-        guard hasDiverged, let ledger = streamManagement?.ledgers[direction],
+        guard context.outlet.hasDiverged, let ledger = streamManagement?.ledgers[direction],
             let told = error.firstChild(where: { $0.isNamed("handled-count-too-high") }),
             let h = told.attribute("h").flatMap({ UInt32($0) }),
             let sent = told.attribute("send-count").flatMap({ UInt32($0) })

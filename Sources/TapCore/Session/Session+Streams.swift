@@ -114,7 +114,7 @@ extension Session {
             context.recordItem(event, direction, .element, level: .info)
         case .clientState where direction == .send:
             let isInactive = context.isNamed("inactive", event, .send)
-            pinger?.setInactive(isInactive, at: context.now.monotonic)
+            pings.setInactive(isInactive, at: context.now.monotonic)
             context.recordItem(event, direction, .element, level: .info)
         default: context.recordItem(event, direction, .element, level: .info)
         }
@@ -145,7 +145,7 @@ extension Session {
             return liveness.observe(.asked(direction), at: context.now.monotonic)
         }
         if context.isNamed("a", event, direction) {
-            if direction == .send { pinger?.acknowledged(at: context.now.monotonic) }
+            if direction == .send { pings.acknowledged(at: context.now.monotonic) }
             return liveness.observe(.acknowledged(direction), at: context.now.monotonic)
         }
         if direction == .send, context.isNamed("resume", event, direction) { return begin(.resume, awaits: .server) }
@@ -158,8 +158,7 @@ extension Session {
         if context.isNamed("enabled", event, direction), let enabled = context.parse(direction) {
             info.enableFault = nil
             login?.observe(.established)
-            noteResumable(enabled)
-            noteOtherPlace(enabled)
+            noteEnabled(enabled)
         }
         guard context.isNamed("resumed", event, direction), info.opened == nil else { return }
         finish(.resume, .ok)
@@ -186,13 +185,13 @@ extension Session {
     mutating func becomeOpen(_ event: StreamEvent, _ words: String, resumes earlier: UInt64? = nil) {
         guard negotiation.open() else { return }
         info.opened = now
-        identifyClient()
+        reconnects.identify(login, context)
         login = nil
         for direction in Direction.allCases {
             context.directions[direction].limits = options.limits
             cutThrough(direction)
         }
-        beginPinging()
+        pings.begin(context)
         becameReady()
         noteReady(words, resumes: earlier)
     }

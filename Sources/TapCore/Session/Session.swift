@@ -1,3 +1,4 @@
+public import TapDiagnosis
 public import TapRecord
 import XMPPCore
 
@@ -19,22 +20,14 @@ public struct Session: ~Copyable {
     var sasl: SASLDecoder
     /// The domain that the client requested, if the server was chosen by it.
     var chosenDomain: String?
-    /// Identifies the client within its account, to detect reconnect loops.
-    var client: ReconnectWatch.Key?
-    /// The key by which the session can be resumed.
-    var resumption: ResumptionTable.Key?
-    /// The counts of the sessions that it continues; nil if there are none.
-    var earlierCounts: EarlierCounts?
-    /// The place for the state of the session that it continues; nil if that is already taken.
-    var inheritance: Inheritance?
     /// When to give up a refused session whose client opens no stream.
     var answerDeadline: Int64?
     /// Injected stanzas in progress.
     var injections: Injections?
     /// Number of injected stanzas that were sent.
     public internal(set) var injected: UInt64 = 0
-    /// Pings a silent client; nil unless configured, and before the session is open.
-    var pinger: Pinger?
+    var pings = ClientPings()
+    var resumption = Resumption()
     /// The facts of a recorded session (``SessionOptions/isRecorded``).
     var recording: Recording?
 
@@ -44,15 +37,11 @@ public struct Session: ~Copyable {
     /// Progress of the login.
     public internal(set) var timeline: LoginTimeline
     var requests = IQTracker()
-    /// The known contacts, without those in ``unreadRoster``.
-    var roster = Roster()
-    /// The last whole roster, if its contents were not needed so far: see ``readRoster()``. Nil if its changes are
-    /// logged.
-    var unreadRoster: [UInt8]?
+    var roster = RosterObserver()
+    var software = SoftwareObserver()
+    var reconnects = ReconnectObserver()
     var liveness: Liveness
     var differential = ParserDifferential()
-    /// Number of stanzas that may still be searched for the client's software name.
-    var softwareStanzas = Session.mostSoftwareStanzas
     /// Collects the facts of the login until the session is ready.
     var login: LoginObserver? = LoginObserver()
     /// The parameters of TLS that was decrypted outside xmpptap; nil if there is none.
@@ -128,7 +117,7 @@ public struct Session: ~Copyable {
                 beginTLSBehindConsent()
                 continue
             }
-            if let inheritance { take(inheritance) }
+            if let legacy = resumption.takeInheritance(context) { roster.inherit(legacy.roster, context) }
             if let injections { advance(injections) }
             tellReading()
             if context.outlet.isEmpty { return nil }
@@ -149,6 +138,14 @@ public struct Session: ~Copyable {
         context.outlet.request(.read(leg, isRead))
         if !isRead, isFull(leg) { counters.count(.limitHit(.waiting)) }
     }
+
+    /// The known software of the client, whose ClientHello was sent by `library`.
+    public func clientSoftware(_ library: ClientSoftware.Library?) -> ClientSoftware {
+        ClientSoftware(names: remote.map { run.software.names(at: RuleContext.host($0)) } ?? [], library: library)
+    }
+
+    /// The id of a stanza to inject, which peers do not use: `number` is that of the injection.
+    public func injectedID(_ number: UInt64) -> String { "\(run.idPrefix)-\(self.number)-i\(number)" }
 
     /// Calls `body` with ``content``: for an object that contains the session and cannot return a span.
     public func withContent<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(content) }

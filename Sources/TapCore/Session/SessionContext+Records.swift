@@ -284,6 +284,17 @@ extension SessionContext {
     /// An item that xmpptap sends.
     typealias Said = (kind: Record.Kind, bytes: [UInt8])
 
+    /// Sends xmpptap's items to a peer, and records them as injected.
+    mutating func answer(
+        _ items: [Said],
+        _ condition: StreamErrorCondition? = nil,
+        to leg: Leg,
+        part: Part = .session
+    ) {
+        outlet.answer(items.flatMap(\.bytes), to: leg)
+        noteSaid(items, condition, to: leg, part: part)
+    }
+
     /// Records items that xmpptap sent.
     mutating func noteSaid(
         _ items: [Said],

@@ -76,4 +76,10 @@ struct SessionContext: ~Copyable {
         bytes.append(directions.bytes(direction))
         return bytes
     }
+
+    /// Whether the forwarded bytes end with a whole item that is not the last, so that another may follow.
+    func mayInsert(_ direction: Direction) -> Bool {
+        guard !directions[direction].hasClosedStream, rules?[direction].isStalled != true else { return false }
+        return directions[direction].isStoring || directions[direction].decoder.isBetweenItems
+    }
 }

@@ -67,7 +67,7 @@ extension Session {
         var shown = info
         shown.jid = info.jid.map { tools.redactor.disclose(address: $0) }
         shown.user = info.user.map { tools.redactor.disclose(user: $0, at: info.domain) }
-        let counts = allCounts
+        let counts = resumption.allCounts(info)
         (shown.sent, shown.received) = (counts.sent, counts.received)
         return SessionSnapshot(
             number: number,
@@ -78,7 +78,7 @@ extension Session {
             pendingRequests: requests.count,
             injected: injected,
             held: heldItems.count,
-            rewrites: hasDiverged
+            rewrites: context.outlet.hasDiverged
         )
     }
 
@@ -90,7 +90,7 @@ extension Session {
 
     /// The known contacts of the account's roster: at most `limit`.
     public func contacts(limit: Int) -> [(contact: String, state: SubscriptionState)] {
-        knownRoster.contacts.prefix(limit).map { (tools.redactor.disclose(address: $0.key), $0.value.state) }
+        roster.known(context).contacts.prefix(limit).map { (tools.redactor.disclose(address: $0.key), $0.value.state) }
     }
 
     /// Unanswered iq requests, the oldest of each direction first: at most `limit` of each direction.

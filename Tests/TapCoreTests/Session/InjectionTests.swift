@@ -285,8 +285,8 @@ import XMPPCore
         )
         for leg in Leg.allCases {
             let peer = try JID(parsing: "a@capulet.example")
-            fine.inject(Injection(fine.session.ping(leg, id: "p"), to: leg))
-            fine.inject(Injection(fine.session.message("hello", to: leg, peer: peer, id: "m"), to: leg))
+            fine.inject(Injection(fine.session.info.ping(leg, id: "p"), to: leg))
+            fine.inject(Injection(fine.session.info.message("hello", to: leg, peer: peer, id: "m"), to: leg))
         }
         #expect(fine.injected.suffix(4).map(\.outcome) == Array(repeating: .sent, count: 4))
     }

@@ -35,7 +35,7 @@ import XMPPCore
     @Test func `pings are counted by the leg, with their round trips`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
-        let ping = harness.session.ping(.client, id: "xt-1")
+        let ping = harness.session.info.ping(.client, id: "xt-1")
         harness.inject(Injection(ping, to: .client, swallowsAnswer: true))
         harness.wait(3 * Self.second)
         harness.send("<iq type='result' id='xt-1' to='example.org'/>")

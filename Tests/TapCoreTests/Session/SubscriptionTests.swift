@@ -140,7 +140,7 @@ import TapRecord
             seen.append(known + Self.changes(harness))
             var other = SessionHarness(options: SessionOptions(level: level))
             other.say(Array(Conversations.plainLogin.prefix(10)) + lines)
-            #expect((other.session.unreadRoster != nil) == (level == .info))
+            #expect(other.session.hasUnreadRoster == (level == .info))
             #expect(Self.changes(other) == Self.changes(harness))
             #expect(
                 other.session.contacts(limit: 10).map { "\($0.contact) \($0.state)" }.sorted().joined() == known.last
@@ -301,9 +301,9 @@ import TapRecord
         let records = harness.told.count
         let items = (0..<1000).map { "<item jid='\($0)@example.net' subscription='both'/>" }.joined()
         harness.recv("<iq type='set' id='p'><query xmlns='jabber:iq:roster'>\(items)</query></iq>")
-        #expect(harness.told(code: Record.Code.subscription).count == Session.mostPushedChanges)
+        #expect(harness.told(code: Record.Code.subscription).count == RosterObserver.mostPushedChanges)
         #expect(harness.told(code: "roster-push-items").count == 1)
-        #expect(harness.told.count == records + Session.mostPushedChanges + 2)
+        #expect(harness.told.count == records + RosterObserver.mostPushedChanges + 2)
         // All of them are known, also those that were not logged.
         harness.send("<presence type='unsubscribed' to='999@example.net'/>")
         #expect(harness.told.last?.record.words == "999@example.net: both → to")

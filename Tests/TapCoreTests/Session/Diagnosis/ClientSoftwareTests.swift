@@ -49,7 +49,7 @@ import Testing
 
     @Test func `it is said once, and few stanzas are looked at`() {
         let said = "<presence><c xmlns='\(Self.caps)' node='urn:a'/></presence>"
-        let silent = [String](repeating: "<presence/>", count: Int(Session.mostSoftwareStanzas))
+        let silent = [String](repeating: "<presence/>", count: Int(SoftwareObserver.mostStanzas))
         #expect(Self.names(after: silent + [said]).isEmpty)
         #expect(Self.names(after: silent.dropLast() + [said]) == ["urn:a"])
     }

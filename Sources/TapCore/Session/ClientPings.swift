@@ -104,50 +104,103 @@ struct Pinger {
     }
 }
 
-// Pings of silent clients.
-extension Session {
-    /// Starts pinging the client of an open session.
-    mutating func beginPinging() {
-        guard let options = options.ping, info.kind == .client, recording == nil else { return }
-        pinger = Pinger(options, prefix: "\(run.idPrefix)-\(number)", at: context.now.monotonic)
-    }
+/// Pings the client of an open session when it is silent.
+struct ClientPings {
+    /// Nil unless configured, and before the session is open.
+    private var pinger: Pinger?
 
-    /// Pings the client if it is time, or gives up an acknowledgement.
-    mutating func advancePinger() {
-        guard let deadline = pinger?.deadline, context.now.monotonic >= deadline, let method = pinger?.options.method
-        else {
+    /// Starts pinging.
+    mutating func begin(_ context: borrowing SessionContext) {
+        guard let options = context.options.ping, context.info.kind == .client, !context.options.isRecorded else {
             return
         }
-        if pinger?.isOverdue(at: context.now.monotonic) == true { return endPing(.failed(.noAnswer)) }
-        guard !negotiation.isFinished, !context.directions.recv.isOpaque, !context.directions.recv.hasClosedStream
-        else {
+        let prefix = "\(context.run.idPrefix)-\(context.number)"
+        pinger = Pinger(options, prefix: prefix, at: context.now.monotonic)
+    }
+
+    /// The time of the next action; nil if there is none.
+    var deadline: Int64? { pinger?.deadline }
+
+    /// The client has sent a stanza.
+    @inline(__always)
+    mutating func heard(at now: Int64) { pinger?.heard(at: now) }
+
+    /// The client has sent its state (XEP-0352).
+    mutating func setInactive(_ isInactive: Bool, at now: Int64) { pinger?.setInactive(isInactive, at: now) }
+
+    /// The client has sent an acknowledgement.
+    mutating func acknowledged(at now: Int64) { pinger?.acknowledged(at: now) }
+
+    /// Pings the client if it is time, or gives up an acknowledgement; returns a ping to inject.
+    ///
+    /// - Parameter isOver: Whether the session relays nothing any more.
+    mutating func advance(isOver: Bool, _ context: inout SessionContext) -> Injection? {
+        let now = context.now.monotonic
+        guard let deadline = pinger?.deadline, now >= deadline, let method = pinger?.options.method else { return nil }
+        if pinger?.isOverdue(at: now) == true {
+            end(.failed(.noAnswer), &context)
+            return nil
+        }
+        guard !isOver, !context.directions.recv.isOpaque, !context.directions.recv.hasClosedStream else {
             pinger = nil
-            return
+            return nil
         }
-        if method == .iq || method == .sm && streamManagement?.isOn != true { return sendPing() }
-        guard mayInsert(.recv) else {
-            pinger?.postpone(at: context.now.monotonic)
-            return
+        if method == .iq || method == .sm && context.outlet.streamManagement?.isOn != true { return ping(context) }
+        guard context.mayInsert(.recv) else {
+            pinger?.postpone(at: now)
+            return nil
         }
-        if method == .sm, let request = streamManagement?.makeRequest(.recv) {
-            pinger?.request(at: context.now.monotonic)
-            say([(.element, request)], to: .client, part: .inject)
+        if method == .sm, let request = context.outlet.streamManagement?.makeRequest(.recv) {
+            pinger?.request(at: now)
+            context.answer([(.element, request)], to: .client, part: .inject)
         } else {
-            pinger?.end(at: context.now.monotonic)
-            say([(.whitespace, [0x20])], to: .client, part: .inject)
+            pinger?.end(at: now)
+            context.answer([(.whitespace, [0x20])], to: .client, part: .inject)
         }
+        return nil
     }
 
-    private mutating func sendPing() {
-        guard let id = pinger?.ping(), let timeout = pinger?.options.timeout else { return }
-        let ping = ping(.client, id: id)
-        inject(Injection(ping, to: .client, number: Injection.pingNumber, swallowsAnswer: true, timeout: timeout))
+    private mutating func ping(_ context: borrowing SessionContext) -> Injection? {
+        guard let id = pinger?.ping(), let timeout = pinger?.options.timeout else { return nil }
+        return Injection(
+            context.info.ping(.client, id: id),
+            to: .client,
+            number: Injection.pingNumber,
+            swallowsAnswer: true,
+            timeout: timeout
+        )
     }
+
+    /// Handles the outcome of a ping.
+    mutating func end(_ outcome: InjectionOutcome, _ context: inout SessionContext) {
+        let now = context.now.monotonic
+        switch outcome {
+        case .sent: break
+        case .answered: pinger?.end(at: now)
+        case .failed(.noBoundary): pinger?.postpone(at: now)
+        case .failed(.noAnswer):
+            guard let timeout = pinger?.options.timeout else { return }
+            pinger?.end(at: now)
+            context.note(
+                code: "ping-timeout",
+                "the client did not answer xmpptap's ping within \(Session.words(timeout))",
+                direction: .send,
+                part: .inject
+            )
+        case .failed: pinger = nil
+        }
+    }
+}
+
+// Stanzas that xmpptap creates.
+extension SessionInfo {
+    /// Whether both ends send for many users, each of whom chooses ids.
+    var hasManyUsers: Bool { kind == .server || kind == .component }
 
     /// A ping (XEP-0199): to the client as its server would send it, to the server as the client would.
     public func ping(_ leg: Leg, id: String) -> [UInt8] {
         // Servers and components name both ends; for a client the server adds the sender.
-        let (from, to) = leg == .client ? (info.domain, info.jid) : (hasManyUsers ? info.jid : nil, info.domain)
+        let (from, to) = leg == .client ? (domain, jid) : (hasManyUsers ? jid : nil, domain)
         return XMLWriter.bytes {
             $0.element("iq", ["type": "get", "id": id, "from": from, "to": to]) { $0.element("ping", .ping) }
         }
@@ -160,37 +213,15 @@ extension Session {
     ///   - from: The sender, instead of the peer or the client; on a server's or component's stream, instead of its
     ///     domain.
     public func message(_ body: String, to leg: Leg, peer: JID, from: JID? = nil, id: String) -> [UInt8] {
-        let own = hasManyUsers ? info.jid : nil
+        let own = hasManyUsers ? jid : nil
         let sender = leg == .client ? (from ?? peer).description : from?.description ?? own
-        let addressee = leg == .client ? info.jid : peer.description
+        let addressee = leg == .client ? jid : peer.description
         return XMLWriter.bytes {
             $0.element("message", ["type": "chat", "id": id, "from": sender, "to": addressee]) {
                 $0.element("body", text: body)
                 $0.element("origin-id", .stanzaID, ["id": id])
                 $0.element("no-store", .hints)
             }
-        }
-    }
-
-    /// The id of a stanza to inject, which peers do not use: `number` is that of the injection.
-    public func injectedID(_ number: UInt64) -> String { "\(run.idPrefix)-\(self.number)-i\(number)" }
-
-    /// Handles the outcome of a ping.
-    mutating func endPing(_ outcome: InjectionOutcome) {
-        switch outcome {
-        case .sent: break
-        case .answered: pinger?.end(at: context.now.monotonic)
-        case .failed(.noBoundary): pinger?.postpone(at: context.now.monotonic)
-        case .failed(.noAnswer):
-            guard let timeout = pinger?.options.timeout else { return }
-            pinger?.end(at: context.now.monotonic)
-            note(
-                code: "ping-timeout",
-                "the client did not answer xmpptap's ping within \(Self.words(timeout))",
-                direction: .send,
-                part: .inject
-            )
-        case .failed: pinger = nil
         }
     }
 }

@@ -1,0 +1,126 @@
+import Foundation
+import TapRecord
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCore
+
+/// The only way out of a session.
+@Suite struct OutletTests {
+    /// A client or server that counts as XEP-0198 §4 demands, and reads its input with a decoder.
+    private struct Peer: ~Copyable {
+        var sent: UInt32 = 0
+        private(set) var received: UInt32 = 0
+        /// The counts of the acknowledgements that it got.
+        private(set) var acknowledged: [UInt32] = []
+        private var decoder = StreamDecoder()
+        private var readCount: Int
+
+        init(after count: Int) {
+            readCount = count
+            let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
+            let bytes = Array(header.utf8)
+            decoder.append(bytes.span)
+            _ = decoder.next()
+        }
+
+        mutating func read(_ input: [UInt8]) {
+            let bytes = Array(input[readCount...])
+            decoder.append(bytes.span)
+            readCount = input.count
+            while let event = decoder.next() {
+                guard event.item == .element else { continue }
+                if event.head.kind != .nonza { received += 1 }
+                let text = decoder.bytes.string()
+                guard text.hasPrefix("<a "), let match = text.firstMatch(of: #/h='(\d+)'/#) else { continue }
+                acknowledged.append(UInt32(match.1) ?? .max)
+            }
+        }
+    }
+
+    private static let rules = """
+        ::both
+
+        PAYLOAD: urn:example:drop
+        DROP.
+
+        PAYLOAD: urn:example:edit
+        STRIP=x urn:example:edit
+
+        PAYLOAD: urn:example:twice
+        DUPLICATE.
+
+        PAYLOAD: urn:example:bounce
+        BOUNCE=service-unavailable
+        """
+
+    /// Each stanza that leaves a session, or does not, is counted for both peers: whatever rules and users do, a peer
+    /// whose stanzas were all handled is acknowledged the number that it has sent.
+    @Test(arguments: 0..<60)
+    func `each peer is acknowledged its own count, whatever is dropped, edited, answered or injected`(seed: Int) throws
+    {
+        var random = SeededGenerator(seed: UInt64(seed))
+        var options = SessionOptions(level: .info)
+        options.rules = LiveRules(try RuleFileTests.load(Self.rules)) { _ in RuleLocalTime() }
+        var harness = SessionHarness(options: options)
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        harness.send("<enable xmlns='urn:xmpp:sm:3'/>")
+        harness.recv("<enabled xmlns='urn:xmpp:sm:3'/>")
+        var client = Peer(after: harness.toClient.count)
+        var server = Peer(after: harness.toServer.count)
+        for number in 0..<80 {
+            let isSend = Bool.random(using: &random)
+            switch Int.random(in: 0..<8, using: &random) {
+            case 0: harness.send("<a xmlns='urn:xmpp:sm:3' h='\(client.received)'/>")
+            case 1: harness.recv("<a xmlns='urn:xmpp:sm:3' h='\(server.received)'/>")
+            case 2:
+                let item = "<message id='i\(number)'><body>injected</body></message>"
+                harness.inject(Injection(Array(item.utf8), to: isSend ? .server : .client, number: 1))
+            default:
+                let payload = ["plain", "drop", "edit", "twice", "bounce"].randomElement(using: &random) ?? ""
+                let child = "<x xmlns='urn:example:\(payload)'/>"
+                let stanza = "<iq type='get' id='q\(number)'>\(child)</iq>"
+                if isSend { client.sent += 1 } else { server.sent += 1 }
+                if isSend { harness.send(stanza) } else { harness.recv(stanza) }
+            }
+            let before = (client.acknowledged.count, server.acknowledged.count)
+            client.read(harness.toClient)
+            server.read(harness.toServer)
+            // All that was delivered has been acknowledged, and the rest is handled by xmpptap.
+            for count in client.acknowledged[before.0...] { #expect(count == client.sent, "step \(number)") }
+            for count in server.acknowledged[before.1...] { #expect(count == server.sent, "step \(number)") }
+            let counts = harness.session.ledgers
+            #expect(counts?.send.delivered == UInt64(server.received), "step \(number)")
+            #expect(counts?.recv.delivered == UInt64(client.received), "step \(number)")
+        }
+        #expect(!client.acknowledged.isEmpty && !server.acknowledged.isEmpty)
+        #expect(harness.told(code: "wrong-acknowledgement").isEmpty)
+    }
+
+    /// The walls of the outlet that the language does not build: other files of the target neither append commands nor
+    /// count stanzas.
+    @Test func `no other file sends bytes or counts stanzas`() throws {
+        let tests = URL(filePath: #filePath).deletingLastPathComponent()
+        let sources = tests.appending(path: "../../../Sources/TapCore").standardized
+        let files = try #require(FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil))
+        // The outlet, the queue inside it, and the counts that it feeds.
+        let allowed: Set = ["Outlet.swift", "Command.swift", "StreamManagement.swift", "StreamManagementLedger.swift"]
+        let sending = #/Command\.(send|forward|finish|close)\b|\.append\(forwarding:|CommandQueue\(\)/#
+        let counting =
+            #/(ledgers?(\[\w+\]|\.send|\.recv)?|[sS]treamManagement\??|translator)\.(pass|drop|inject)\(/#
+        var read = 0
+        for case let file as URL in files where file.pathExtension == "swift" {
+            read += 1
+            guard !allowed.contains(file.lastPathComponent) else { continue }
+            for (number, line) in try String(contentsOf: file, encoding: .utf8).split(
+                separator: "\n",
+                omittingEmptySubsequences: false
+            ).enumerated() where !line.contains("///") {
+                let isClean = line.firstMatch(of: sending) == nil && line.firstMatch(of: counting) == nil
+                #expect(isClean, "\(file.lastPathComponent):\(number + 1): \(line)")
+            }
+        }
+        #expect(read > 100)
+    }
+}
