@@ -56,6 +56,7 @@ public struct SessionHarness: ~Copyable {
     /// Marks that the session has added to the journal, each with the bytes that had been passed on to the client by then.
     public private(set) var added: [(mark: [UInt8], toClient: Int)] = []
     private let journal: (any ResumptionJournal)?
+    private var shared: SharedState
     /// The time given with the next event.
     public var now = Run.Instant(time: Timestamp(nanoseconds: 1_700_000_000_000_000_000), monotonic: 0)
 
@@ -72,6 +73,7 @@ public struct SessionHarness: ~Copyable {
         var options = options
         options.advice = Self.advice
         journal = run.journal
+        shared = SharedState(run)
         session = Session(
             run: run,
             options: options,
@@ -159,8 +161,11 @@ public struct SessionHarness: ~Copyable {
     }
 
     private mutating func drain() {
+        if let inherited = shared.takeInheritance() { session.handle(.shared(inherited), at: now) }
         while let command = session.next() {
             switch command {
+            case .shared(let request):
+                if let answer = shared.perform(request) { session.handle(.shared(answer), at: now) }
             case .forward(let direction):
                 var bytes: [UInt8] = []
                 bytes.append(session.content)

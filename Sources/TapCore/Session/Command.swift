@@ -26,6 +26,9 @@ public enum Command: Sendable {
     /// ``SessionInput/displaced(by:)``; when that is done, or if the session no longer exists, it sends this one
     /// ``SessionInput/displaces``.
     case displace(UInt64)
+    /// A request about state that sessions share: perform it by ``SharedState/perform(_:)``, and pass the answer to
+    /// ``SessionInput/shared(_:)`` before any other input.
+    indirect case shared(SharedRequest)
     /// Whether to read the leg from now on; sent when it changes. Initially both legs are read.
     case read(Leg, Bool)
     /// Applies traffic shaping to later writes of the leg, and to its end, in order; nil ends the shaping after the

@@ -221,6 +221,7 @@ enum DriverRequest {
     case searchJournal([[UInt8]])
     case injected(UInt64, InjectionOutcome)
     case displace(UInt64)
+    case shared(SharedRequest)
     case read(Leg, Bool)
     case shape(Leg, LinkShape?)
 
@@ -232,6 +233,7 @@ enum DriverRequest {
         case .searchJournal(let marks): .searchJournal(marks)
         case .injected(let number, let outcome): .injected(number, outcome)
         case .displace(let session): .displace(session)
+        case .shared(let request): .shared(request)
         case .read(let leg, let isRead): .read(leg, isRead)
         case .shape(let leg, let shape): .shape(leg, shape)
         }

@@ -8,8 +8,6 @@ struct Resumption {
     private var key: ResumptionTable.Key?
     /// The counts of the sessions that it continues; nil if there are none.
     private var earlierCounts: EarlierCounts?
-    /// The place for the state of the session that it continues; nil if that is already taken.
-    private var inheritance: Inheritance?
 
     /// Whether the session can be resumed.
     var isResumable: Bool { key != nil }
@@ -27,26 +25,22 @@ struct Resumption {
         guard enabled.matches("enabled", .streamManagement) || enabled.matches("enabled", .streamManagement2),
             let id = enabled.attribute("id"), !id.isEmpty, let jid = context.info.jid
         else { return }
-        let table = context.run.resumptions
-        if let key { table.end(key, of: context.number) }
-        let owner =
-            Self.account(context.info.user, context.info) ?? Self.domain(context.info)
-            ?? Address(jid).comparableBare
-        let key = table.key(id: id, account: owner)
-        self.key = key
-        table.enable(
-            key,
-            ResumptionTable.Suspended(jid: jid, session: context.number, client: client),
-            seconds: enabled.attribute("max").flatMap { Int64($0) }
+        let owner = Self.account(context.info.user, context.info) ?? Self.domain(context.info)
+        let key = context.run.resumptionKey(id: id, account: owner ?? Address(jid).comparableBare)
+        context.ask(
+            .enable(
+                key,
+                ResumptionTable.Suspended(jid: jid, session: context.number, client: client),
+                seconds: enabled.attribute("max").flatMap { Int64($0) },
+                instead: self.key
+            )
         )
+        self.key = key
         if context.outlet.hasDiverged { diverge(&context) }
     }
 
     /// The ends begin to count differently: after a restart of xmpptap the session cannot be resumed.
-    func diverge(_ context: inout SessionContext) {
-        guard let key, let mark = context.run.resumptions.diverge(key, of: context.number) else { return }
-        context.outlet.request(.addToJournal(mark))
-    }
+    func diverge(_ context: inout SessionContext) { if let key { context.ask(.diverge(key)) } }
 
     /// Warns if the server names another host for resumption (XEP-0198 §3, XEP-0397 §5): the client would bypass
     /// xmpptap. The record omits the host, which can be a secret.
@@ -76,77 +70,54 @@ struct Resumption {
     ) {
         guard let key else { return }
         self.key = nil
-        let table = context.run.resumptions
-        let counts = allCounts(context.info)
-        if let inheritance = table.inheritance(key, of: context.number) {
-            return inheritance.leave(SessionLegacy(roster: roster.read(context), counts: counts, rules: nil))
-        }
-        if case .clean? = context.info.ending { return table.end(key, of: context.number) }
-        for direction in Direction.allCases {
+        let isClosed = if case .clean? = context.info.ending { true } else { false }
+        if !isClosed {
             let streamManagement = context.outlet.streamManagement
-            injections?.removeUnsent(direction) { streamManagement?.keep(lost: $0, direction) == true }
+            for direction in Direction.allCases {
+                injections?.removeUnsent(direction) { streamManagement?.keep(lost: $0, direction) == true }
+            }
         }
         let ledgers = context.outlet.streamManagement?.legacy
-        let memory = context.rules?.memory(ledgers)
-        let legacy = SessionLegacy(roster: roster.read(context), counts: counts, rules: memory)
-        table.suspend(key, of: context.number, at: context.now.monotonic, leaving: ledgers, legacy: legacy)
+        let legacy = SessionLegacy(
+            // Reading a deferred roster costs more than it is worth to a session that has ended in order.
+            roster: isClosed ? roster.current : roster.read(context),
+            counts: allCounts(context.info),
+            rules: context.rules?.memory(ledgers)
+        )
+        context.ask(.end(key, isClosed: isClosed, ledgers, legacy))
     }
 
     // MARK: The session that it continues
 
-    /// The server has resumed an earlier session: takes the state of that, without what it still owns; nil if it is
-    /// unknown.
+    /// The keys of the session that has this resumption id; `user` is the client's user name.
     ///
     /// - Parameter identifier: The address in the SASL2 success, if any.
+    static func keys(
+        _ id: String?,
+        user: String?,
+        identifier: String? = nil,
+        _ context: borrowing SessionContext
+    ) -> [ResumptionTable.Key] {
+        guard let id else { return [] }
+        let owner = account(user, context.info) ?? identifier.map { Address($0).comparableBare }
+        return [owner, domain(context.info)].compactMap { owner in
+            owner.map { context.run.resumptionKey(id: id, account: $0) }
+        }
+    }
+
+    /// This session continues an earlier one.
     mutating func resume(
-        _ resumed: Element?,
-        identifier: String?,
+        _ earlier: ResumptionTable.Suspended,
+        by key: ResumptionTable.Key,
         _ context: inout SessionContext
-    ) -> ResumptionTable.Suspended? {
-        guard let id = resumed?.attribute("previd") else { return nil }
-        let account = Self.account(context.info.user, context.info)
-        for case let owner? in [account ?? identifier.map { Address($0).comparableBare }, Self.domain(context.info)] {
-            let table = context.run.resumptions
-            let key = table.key(id: id, account: owner)
-            guard let earlier = table.resume(key, by: context.number, at: context.now.monotonic) else { continue }
-            self.key = key
-            if context.outlet.hasDiverged { diverge(&context) }
-            inheritance = earlier.inheritance
-            if let legacy = earlier.legacy { earlierCounts = legacy.counts }
-            return earlier
-        }
-        return nil
+    ) {
+        self.key = key
+        if context.outlet.hasDiverged { diverge(&context) }
+        if let legacy = earlier.legacy { earlierCounts = legacy.counts }
     }
 
-    /// Takes the state of the session that this one continues, if it has been left since.
-    mutating func takeInheritance(_ context: borrowing SessionContext) -> SessionLegacy? {
-        guard let inheritance else { return nil }
-        context.run.awaitTurn()
-        guard let legacy = inheritance.take() else { return nil }
-        earlierCounts = legacy.counts
-        self.inheritance = nil
-        return legacy
-    }
-
-    /// Returns the counts of the session that the client's last item requests to resume.
-    ///
-    /// - Parameter user: The client's user name.
-    static func claim(user: String?, _ context: borrowing SessionContext) -> ResumptionTable.Claim {
-        guard let id = StreamManagementTranslator.resumedID(context.directions.send.decoder) else { return .unknown }
-        var unlisted: [[UInt8]] = []
-        for case let owner? in [account(user, context.info), domain(context.info)] {
-            let table = context.run.resumptions
-            let key = table.key(id: id, account: owner)
-            switch table.claim(key, by: context.number, at: context.now.monotonic) {
-            case .unknown: continue
-            case .unlisted(let marks): unlisted += marks
-            case .ready(let ledgers): return .ready(ledgers)
-            case .connected(let session): return .connected(session: session)
-            case .lost: return .lost
-            }
-        }
-        return unlisted.isEmpty ? .unknown : .unlisted(marks: unlisted)
-    }
+    /// The session that this one continues has ended, and leaves these counts.
+    mutating func inherit(_ counts: EarlierCounts) { earlierCounts = counts }
 
     /// Returns the bare account of `user` in its form for comparison; nil for a login without a name.
     private static func account(_ user: String?, _ info: SessionInfo) -> String? {

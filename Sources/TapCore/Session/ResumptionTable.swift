@@ -195,6 +195,21 @@ final class ResumptionTable: Sendable {
         }
     }
 
+    /// The same for a session that may have one of these keys.
+    func claim(_ keys: [Key], by number: UInt64, at monotonic: Int64) -> Claim {
+        var unlisted: [[UInt8]] = []
+        for key in keys {
+            switch claim(key, by: number, at: monotonic) {
+            case .unknown: continue
+            case .unlisted(let marks): unlisted += marks
+            case .ready(let ledgers): return .ready(ledgers)
+            case .connected(let session): return .connected(session: session)
+            case .lost: return .lost
+            }
+        }
+        return unlisted.isEmpty ? .unknown : .unlisted(marks: unlisted)
+    }
+
     /// Removes a session that can no longer be resumed. Does nothing if another session has resumed it.
     func end(_ key: Key, of session: UInt64) {
         table.withLock { table in

@@ -1,4 +1,5 @@
 internal import Synchronization
+public import TapDiagnosis
 public import TapRecord
 public import XMPPCore
 
@@ -111,6 +112,21 @@ public final class Run: Sendable {
         shared = run.shared
         journal = run.journal
         self.turn = turn
+    }
+
+    /// Returns the key of a resumption id: see ``ResumptionTable/key(id:account:)``.
+    func resumptionKey(id: String, account: String) -> ResumptionTable.Key {
+        shared.resumptions.key(id: id, account: account)
+    }
+
+    /// The software of a session's client, whose ClientHello was sent by `library`, as sessions from its address have
+    /// shown it.
+    public func clientSoftware(
+        of session: borrowing Session,
+        _ library: ClientSoftware.Library?
+    ) -> ClientSoftware {
+        let host = session.remote.map { RuleContext.host($0) }
+        return ClientSoftware(names: host.map { software.names(at: $0) } ?? [], library: library)
     }
 
     /// Orders access to state shared between sessions.

@@ -83,10 +83,10 @@ extension Session {
             begin(.features, awaits: .server)
         }
         if let identifier, Address(identifier).resource != nil { info.jid = identifier }
-        if isBound != nil { becomeOpen(event, "bound") }
+        if isBound != nil { becomeOpen("bound") }
         for enabled in (isBound?.children ?? []) + success.children {
             noteEnabled(enabled)
         }
-        if isBound == nil, let isResumed { resume(isResumed, event, identifier: identifier) }
+        if isBound == nil, let isResumed { resume(isResumed, identifier: identifier) }
     }
 }

@@ -172,7 +172,15 @@ extension DirectionRelay {
 // The forecast of channel binding, before the login ends (RFC 5802 §6).
 extension Session {
     /// TLS is intercepted on both legs: from now on each login has a channel-binding forecast.
-    mutating func bind(_ legs: BindingForecast.Legs) { login?.observe(.secured(legs)) }
+    mutating func bind(_ legs: BindingForecast.Legs) {
+        login?.observe(.secured(legs))
+        askAboutBindings()
+    }
+
+    /// Asks which logins with channel binding a server of the domain has accepted, for the forecast.
+    mutating func askAboutBindings() {
+        if let domain = info.domain, login?.legs != nil { context.ask(.bindings(domain: domain)) }
+    }
 
     /// Updates the forecast from the messages so far, and logs it if it changed.
     mutating func forecastBinding() {
@@ -198,7 +206,7 @@ extension Session {
             negotiation.bridged?.bridge.isEnding == true ? .accounts : legs.strategy
         )
         guard forecast != login.bindingForecast else { return }
-        let seen = info.domain.flatMap { domain in forecast.cause.flatMap { run.bindings.seen(domain, $0) } }
+        let seen = forecast.cause.flatMap { login.bindingHistory[$0] }
         login.observe(.forecast(forecast, seen: seen))
         // Before the client has chosen, it may not matter.
         guard let attempt, attempt.bindingFlag != nil || !attempt.isSCRAM,
@@ -216,7 +224,8 @@ extension Session {
         guard let login, let domain = info.domain, let cause = login.bindingForecast?.cause,
             let attempt = login.attempts.last, !attempt.isOwn, accepted || attempt.isRefusedForBinding
         else { return }
-        run.bindings.note(domain, cause, accepted: accepted)
+        login.observe(.history(login.bindingHistory.merging([cause: accepted]) { $1 }))
+        context.ask(.bindingOutcome(domain: domain, cause, accepted: accepted))
     }
 
     private static func flag(of attempt: LoginObserver.Attempt) -> BindingForecast.Flag? {

@@ -36,7 +36,7 @@ extension Session {
         info.authentication = .succeeded
         info.jid = info.domain
         finish(.handshake, .ok)
-        becomeOpen(event, "component accepted")
+        becomeOpen("component accepted")
     }
 
     // MARK: Servers
@@ -44,7 +44,7 @@ extension Session {
     /// A server's stream is open when its certificate is accepted; dialback may still be used for other domains.
     mutating func openServerStream(_ event: StreamEvent) {
         info.jid = info.from
-        becomeOpen(event, "server authenticated")
+        becomeOpen("server authenticated")
     }
 
     /// One of the two requests of dialback, or an answer to it.
@@ -110,7 +110,7 @@ extension Session {
             }
             info.authentication = .succeeded
             info.jid = step.to
-            becomeOpen(event, "dialback succeeded")
+            becomeOpen("dialback succeeded")
         case .refused:
             finish(loginStep, key: step.key, .failed(condition: step.condition, step.words))
             guard !step.isVerification, direction == .recv, info.opened == nil else { return }

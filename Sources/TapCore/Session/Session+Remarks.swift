@@ -126,7 +126,11 @@ extension Session {
         endTimeline()
         for direction in Direction.allCases { recordOpaqueBytes(direction) }
         noteDiagnosis()
-        reconnects.observeEnd(&context)
+        if !reconnects.askAboutLoop(&context) { recordEnd() }
+    }
+
+    /// Records the end of the session, its last record.
+    private mutating func recordEnd() {
         resumption.end(&roster, injections, &context)
         let level = recording?.ending?.level ?? info.endingLevel
         guard level <= options.level else { return }
@@ -138,5 +142,22 @@ extension Session {
         record.roundTrip = context.now.monotonic - info.began.monotonic
         record.details = info.summary
         context.emit(consume record)
+    }
+
+    /// Handles the answer about state that sessions share.
+    mutating func handle(_ answer: SharedAnswer) {
+        switch answer.kind {
+        case .loop(let count, let span):
+            reconnects.recordLoop(count, span, &context)
+            recordEnd()
+        case .noLoop: recordEnd()
+        case .bindings(let accepted): login?.observe(.history(accepted))
+        case .mark(let mark): context.outlet.request(.addToJournal(mark))
+        case .claim(let claim): streamManagement?.endWaiting(by: claim)
+        case .resumed(let earlier, let key): resumed(earlier, by: key)
+        case .inherited(let legacy):
+            roster.inherit(legacy.roster, context)
+            resumption.inherit(legacy.counts)
+        }
     }
 }

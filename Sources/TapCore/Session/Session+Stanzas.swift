@@ -111,12 +111,12 @@ extension Session {
             guard let jid = context.parse(direction)?.child("bind", .bind)?.childText("jid", .bind) else { return }
             info.jid = jid
             finish(.bind, .ok)
-            becomeOpen(event, "bound")
+            becomeOpen("bound")
         case .legacyAuthentication(let jid):
             info.jid = jid
             info.authentication = .succeeded
             finish(.legacyAuthentication, .ok)
-            becomeOpen(event, "logged in by legacy authentication")
+            becomeOpen("logged in by legacy authentication")
         }
     }
 

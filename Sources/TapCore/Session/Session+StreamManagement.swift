@@ -15,9 +15,16 @@ extension Session {
     /// The server has resumed an earlier session: this one continues it with its address.
     ///
     /// - Parameter identifier: The address in the SASL2 success, if any.
-    mutating func resume(_ resumed: Element?, _ event: StreamEvent, identifier: String? = nil) {
-        let earlier = resumption.resume(resumed, identifier: identifier, &context)
-        if let earlier {
+    mutating func resume(_ resumed: Element?, identifier: String? = nil) {
+        let id = resumed?.attribute("previd")
+        let keys = Resumption.keys(id, user: info.user, identifier: identifier, context)
+        if keys.isEmpty { self.resumed(nil, by: nil) } else { context.ask(.resume(keys)) }
+    }
+
+    /// What is known of the session that this one continues has arrived.
+    mutating func resumed(_ earlier: ResumptionTable.Suspended?, by key: ResumptionTable.Key?) {
+        if let earlier, let key {
+            resumption.resume(earlier, by: key, &context)
             info.jid = earlier.jid
             reconnects.resume(earlier.client)
             if let legacy = earlier.legacy {
@@ -27,7 +34,8 @@ extension Session {
         }
         let description =
             earlier.map { "resumed session \($0.session)" } ?? "resumed a session that xmpptap has no record of"
-        becomeOpen(event, description, resumes: earlier?.session)
+        becomeOpen(description, resumes: earlier?.session)
+        injectLost()
     }
 
     /// Ends this session, whose connections still exist, because the given session resumes it.
@@ -125,24 +133,29 @@ extension Session {
             _ = login.decode(element, .send)
             user = login.user
         }
-        let isInJournal = streamManagement.takeJournalAnswer()
+        if let isInJournal = streamManagement.takeJournalAnswer() { return isInJournal ? .lost : .unknown }
         let mayWait = context.directions.send.isStoring && !negotiation.isRefusing
-        switch Resumption.claim(user: user, context) {
+        guard let claim = streamManagement.takeClaim() else {
+            let id = StreamManagementTranslator.resumedID(context.directions.send.decoder)
+            let keys = Resumption.keys(id, user: user, context)
+            guard mayWait, !keys.isEmpty else { return .unknown }
+            context.ask(.claim(keys))
+            streamManagement.wait(with: event, for: .claim, at: context.now.monotonic)
+            return nil
+        }
+        switch claim {
         case .unknown: return .unknown
         case .ready(let ledgers): return .known(ledgers)
-        case .connected(let session):
-            guard !streamManagement.hasWaited, mayWait else { return .lost }
-            streamManagement.wait(with: event, at: context.now.monotonic)
-            context.outlet.request(.displace(session))
-            return nil
-        case .unlisted(let marks):
-            if let isInJournal { return isInJournal ? .lost : .unknown }
-            guard mayWait else { return .unknown }
-            streamManagement.wait(with: event, searching: marks, at: context.now.monotonic)
-            context.outlet.request(.searchJournal(marks))
-            return nil
         case .lost: return .lost
+        case .connected(let session):
+            guard !streamManagement.hasWaited else { return .lost }
+            context.outlet.request(.displace(session))
+            streamManagement.wait(with: event, for: .displacement, at: context.now.monotonic)
+        case .unlisted(let marks):
+            context.outlet.request(.searchJournal(marks))
+            streamManagement.wait(with: event, for: .journal(marks), at: context.now.monotonic)
         }
+        return nil
     }
 
     /// Ends the wait of a request to resume, since its direction is not decoded after it; returns false if none waits.
@@ -174,7 +187,12 @@ extension Session {
             context.answer([(.element, answer)], to: direction.source)
             finish(.resume, .failed(condition: "item-not-found", "xmpptap no longer has this session's counts"))
         }
-        guard let streamManagement, direction == .recv, info.opened != nil else { return }
+        if direction == .recv { injectLost() }
+    }
+
+    /// Injects stanzas again that were lost with an earlier connection, once the session is open.
+    private mutating func injectLost() {
+        guard let streamManagement, info.opened != nil else { return }
         for direction in Direction.allCases {
             for item in streamManagement.takeLost(direction) {
                 inject(Injection(item, to: direction.destination, number: Injection.repeatedNumber))

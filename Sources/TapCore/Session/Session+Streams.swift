@@ -10,6 +10,7 @@ extension Session {
         case .send:
             info.version = context.text(head.version, direction)
             if let to = context.text(head.to, direction) { info.domain = to }
+            askAboutBindings()
             // Stream management belongs to a stream: a new stream has none.
             if event.epoch > 1, info.opened == nil, streamManagement?.isWaiting != true {
                 context.outlet.count(in: nil)
@@ -162,7 +163,7 @@ extension Session {
         }
         guard context.isNamed("resumed", event, direction), info.opened == nil else { return }
         finish(.resume, .ok)
-        resume(context.parse(direction), event)
+        resume(context.parse(direction))
     }
 
     /// Warns of a request for stream management that was sent too early or not offered (XEP-0198 §3).
@@ -182,7 +183,7 @@ extension Session {
     /// Opens the session: stanzas flow, in cut-through, under the limits of an authenticated session.
     ///
     /// - Parameter earlier: The session that this one continues.
-    mutating func becomeOpen(_ event: StreamEvent, _ words: String, resumes earlier: UInt64? = nil) {
+    mutating func becomeOpen(_ words: String, resumes earlier: UInt64? = nil) {
         guard negotiation.open() else { return }
         info.opened = now
         reconnects.identify(login, context)

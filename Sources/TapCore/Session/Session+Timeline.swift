@@ -137,7 +137,7 @@ extension Session {
             if loginStep == .sasl2 {
                 if let agent = element.child("user-agent", element.namespace) {
                     login?.observe(.userAgent(agent))
-                    software.observe(agent.childText("software", element.namespace), context)
+                    software.observe(agent.childText("software", element.namespace), &context)
                 }
                 beginInline(element)
             }

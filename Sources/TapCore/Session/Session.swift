@@ -1,4 +1,3 @@
-public import TapDiagnosis
 public import TapRecord
 import XMPPCore
 
@@ -117,7 +116,6 @@ public struct Session: ~Copyable {
                 beginTLSBehindConsent()
                 continue
             }
-            if let legacy = resumption.takeInheritance(context) { roster.inherit(legacy.roster, context) }
             if let injections { advance(injections) }
             tellReading()
             if context.outlet.isEmpty { return nil }
@@ -137,11 +135,6 @@ public struct Session: ~Copyable {
     private mutating func tellReading(_ leg: Leg, _ isRead: Bool) {
         context.outlet.request(.read(leg, isRead))
         if !isRead, isFull(leg) { counters.count(.limitHit(.waiting)) }
-    }
-
-    /// The known software of the client, whose ClientHello was sent by `library`.
-    public func clientSoftware(_ library: ClientSoftware.Library?) -> ClientSoftware {
-        ClientSoftware(names: remote.map { run.software.names(at: RuleContext.host($0)) } ?? [], library: library)
     }
 
     /// The id of a stanza to inject, which peers do not use: `number` is that of the injection.

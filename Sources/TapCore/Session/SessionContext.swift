@@ -77,6 +77,15 @@ struct SessionContext: ~Copyable {
         return bytes
     }
 
+    // MARK: Other sessions
+
+    /// Requests something of the state that sessions share.
+    mutating func ask(_ kind: SharedRequest.Kind) {
+        outlet.request(.shared(SharedRequest(kind: kind, session: number, monotonic: now.monotonic)))
+    }
+
+    // MARK: Insertion
+
     /// Whether the forwarded bytes end with a whole item that is not the last, so that another may follow.
     func mayInsert(_ direction: Direction) -> Bool {
         guard !directions[direction].hasClosedStream, rules?[direction].isStalled != true else { return false }

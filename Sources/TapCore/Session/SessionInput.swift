@@ -58,6 +58,8 @@ public enum SessionInput: Sendable {
     case displaces
     /// The answer to ``Command/searchJournal(_:)`` for these marks: whether one of them is in the journal.
     case searchedJournal([[UInt8]], isFound: Bool)
+    /// The answer to ``Command/shared(_:)``, or the state of the session that this one continues.
+    case shared(SharedAnswer)
     /// Time has passed: ends a session that exceeds a time limit, and gives up expired waits. Required at
     /// ``Session/nextDeadline``, harmless at any other time.
     case tick

@@ -6,14 +6,23 @@ import XMPPCore
 /// A class, allocated only if stream management was requested: other sessions store one empty reference. Only
 /// ``Outlet`` counts stanzas.
 final class StreamManagement {
-    /// A request to resume a session that another connection still owns, or that the journal may contain.
+    /// What a request to resume waits for.
+    enum Reason: Equatable {
+        /// What is known of the session.
+        case claim
+        /// The counts of the session, which another connection still owns.
+        case displacement
+        /// The journal's answer about these marks.
+        case journal([[UInt8]])
+    }
+
+    /// A request to resume that waits.
     struct Waiting {
         /// The largest delay in nanoseconds.
         static let limit: Int64 = 5_000_000_000
 
         let event: StreamEvent
-        /// The marks that are searched in the journal; empty while another session's counts are awaited.
-        let marks: [[UInt8]]
+        let reason: Reason
         let deadline: Int64
         /// Whether the wait has ended.
         fileprivate(set) var isOver = false
@@ -26,6 +35,8 @@ final class StreamManagement {
     private var waiting: Waiting?
     /// A request has waited for another session's counts: it does not wait again.
     private(set) var hasWaited = false
+    /// What is known of the session, until the request is decided on.
+    private var claim: ResumptionTable.Claim?
     /// The journal's answer to the waiting request, until that request is decided on.
     private var isInJournal: Bool?
     /// The server has named another host for resumption, and the client received it.
@@ -132,16 +143,23 @@ final class StreamManagement {
     /// When the wait ends at the latest, in nanoseconds of the run; nil without one.
     var deadline: Int64? { waiting?.deadline }
 
-    /// Makes a request wait: for another session's counts, or for the journal's answer about these marks.
-    func wait(with event: StreamEvent, searching marks: [[UInt8]] = [], at now: Int64) {
-        waiting = Waiting(event: event, marks: marks, deadline: now &+ Waiting.limit)
+    /// Makes a request wait.
+    func wait(with event: StreamEvent, for reason: Reason, at now: Int64) {
+        waiting = Waiting(event: event, reason: reason, deadline: now &+ Waiting.limit)
     }
 
-    /// Ends the wait of a request to resume: the journal was searched for these marks, or, without marks, another
-    /// session has left its counts. Late answers are ignored.
-    func endWaiting(for marks: [[UInt8]], isInJournal: Bool? = nil) {
-        guard let waiting, waiting.marks == marks else { return }
-        self.waiting?.isOver = true
+    /// What is known of the session has arrived.
+    func endWaiting(by claim: ResumptionTable.Claim) {
+        guard waiting?.reason == .claim else { return }
+        waiting?.isOver = true
+        self.claim = claim
+    }
+
+    /// Ends the wait for another session's counts, or for the journal's answer about these marks. Late answers are
+    /// ignored.
+    func endWaiting(for reason: Reason, isInJournal: Bool? = nil) {
+        guard waiting?.reason == reason else { return }
+        waiting?.isOver = true
         self.isInJournal = isInJournal
     }
 
@@ -160,14 +178,17 @@ final class StreamManagement {
     func takeWaiting() -> Waiting? {
         guard let waiting, waiting.isOver else { return nil }
         self.waiting = nil
-        if waiting.marks.isEmpty {
-            hasWaited = true
-        } else if isInJournal == nil {
-            // A journal that does not answer in time counts as one that cannot be read.
-            isInJournal = false
+        switch waiting.reason {
+        case .claim: break
+        case .displacement: hasWaited = true
+        // A journal that does not answer in time counts as one that cannot be read.
+        case .journal: isInJournal = isInJournal ?? false
         }
         return waiting
     }
+
+    /// Removes and returns what is known of the session; nil if that was not asked.
+    func takeClaim() -> ResumptionTable.Claim? { claim.take() }
 
     /// Removes and returns the journal's answer; nil if it was not asked.
     func takeJournalAnswer() -> Bool? { isInJournal.take() }

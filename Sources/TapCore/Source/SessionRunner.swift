@@ -10,10 +10,14 @@ public final class SessionRunner {
 
     /// Every access is made within this file after a check of ``use``.
     private var storage: Session
+    private var shared: SharedState
     private var use = Use.nobody
 
     /// Runs a session.
-    public init(_ session: consuming Session) { storage = session }
+    public init(_ session: consuming Session) {
+        shared = SharedState(session.run)
+        storage = session
+    }
 
     /// The session.
     ///
@@ -81,14 +85,21 @@ public final class SessionRunner {
     public func run(by performer: inout some CommandPerformer) {
         precondition(use == .nobody, "commands are carried out while the session's memory is in use")
         let records = storage.records
+        if let inherited = shared.takeInheritance() { storage.handle(.shared(inherited), at: storage.now) }
         while let kind = storage.advance() {
             switch kind {
             case .record: lendContent { performer.take(records, content: $0) }
             case .send: lendContent { performer.forward(.send, $0) }
             case .recv: lendContent { performer.forward(.recv, $0) }
             case .other:
-                performer.perform(storage.takeCommand())
-                if performer.isPaused { return }
+                let command = storage.takeCommand()
+                if case .shared(let request) = command {
+                    let answer = shared.perform(request)
+                    if let answer { storage.handle(.shared(answer), at: storage.now) }
+                } else {
+                    performer.perform(command)
+                    if performer.isPaused { return }
+                }
             }
         }
     }

@@ -122,7 +122,7 @@ extension SessionDriver {
         )
         trust.missing = missing
         trust.isUnconfirmed = isUnconfirmed
-        trust.client = session.clientSoftware(client.tls?.engine.clientLibrary)
+        trust.client = loop.context.run.clientSoftware(of: session, client.tls?.engine.clientLibrary)
         return .trustAuthority(trust)
     }
 }

@@ -366,6 +366,8 @@ extension SessionDriver: CommandPerformer {
         case .compute(let step): compute(step)
         case .injected(let number, let outcome): loop.context.sessions.report(outcome, of: number, in: session.number)
         case .displace(let session): displace(session)
+        // The runner performs them.
+        case .shared: break
         case .addToJournal(let mark): addToJournal(mark)
         case .searchJournal(let marks): searchJournal(marks)
         case .shape(let leg, let shape): handler(leg).shape(shape)

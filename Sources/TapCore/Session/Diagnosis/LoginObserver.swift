@@ -124,6 +124,8 @@ final class LoginObserver {
         case secured(BindingForecast.Legs)
         /// `seen` is how this server treated such logins; nil if unknown.
         case forecast(BindingForecast, seen: Bool?)
+        /// Whether servers of the domain have accepted logins with these faults of channel binding.
+        case history([LoginCause: Bool])
         /// The client's account is not among those of `--accounts`, and its login cannot pass.
         case missedAccount
         /// xmpptap gave up its own login; `isServerUnproven` if the server did not authenticate itself.
@@ -165,6 +167,7 @@ final class LoginObserver {
     private(set) var blamed: LoginDiagnosis?
     private(set) var legs: BindingForecast.Legs?
     private(set) var bindingForecast: BindingForecast?
+    private(set) var bindingHistory: [LoginCause: Bool] = [:]
     private(set) var bindingSeen: Bool?
     private(set) var ownFailure: Prose?
     private(set) var isServerUnproven = false
@@ -238,6 +241,7 @@ final class LoginObserver {
         case .userAgent(let agent): self.agent = Self.key(of: agent)
         case .verifiedKey: hasVerified = true
         case .secured(let legs): self.legs = legs
+        case .history(let accepted): bindingHistory = accepted
         case .forecast(let forecast, let seen): (bindingForecast, bindingSeen) = (forecast, seen)
         case .missedAccount: hasMissedAccount = true
         case .ownFailure(let words, let isUnproven): (ownFailure, isServerUnproven) = (words, isUnproven)

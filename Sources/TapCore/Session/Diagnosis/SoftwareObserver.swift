@@ -18,17 +18,17 @@ struct SoftwareObserver {
         case .presence where event.head.type == nil:
             remaining -= 1
             guard context.directions.bytes(.send).contains(Self.capabilities.span) else { return }
-            observe(context.parse(.send)?.child("c", .capabilities)?.attribute("node"), context)
+            observe(context.parse(.send)?.child("c", .capabilities)?.attribute("node"), &context)
         case .iq where isResult:
             switch event.head.payloadNamespace.namespace {
             case .version:
                 remaining -= 1
-                observe(context.parse(.send)?.child("query", .version)?.childText("name", .version), context)
+                observe(context.parse(.send)?.child("query", .version)?.childText("name", .version), &context)
             case .discoInfo:
                 remaining -= 1
                 let query = context.parse(.send)?.child("query", .discoInfo)
                 let identity = query?.children("identity", .discoInfo).first { $0.attribute("category") == "client" }
-                observe(identity?.attribute("name"), context)
+                observe(identity?.attribute("name"), &context)
             default: break
             }
         default: break
@@ -36,9 +36,9 @@ struct SoftwareObserver {
     }
 
     /// Stores the software name that the client sent; nil if it sent none.
-    mutating func observe(_ name: String?, _ context: borrowing SessionContext) {
+    mutating func observe(_ name: String?, _ context: inout SessionContext) {
         guard let name, !name.isEmpty, let remote = context.remote, !context.options.isRecorded else { return }
         remaining = 0
-        context.run.software.note(name, at: RuleContext.host(remote))
+        context.ask(.software(name, host: RuleContext.host(remote)))
     }
 }

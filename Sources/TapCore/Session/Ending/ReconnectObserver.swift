@@ -20,40 +20,37 @@ struct ReconnectObserver {
     /// The session continues one of this client.
     mutating func resume(_ client: ReconnectWatch.Key?) { self.client = client }
 
-    /// Counts an ended session that failed to log in, or was dropped soon after its login; records a loop.
-    func observeEnd(_ context: inout SessionContext) {
-        observeDrop(&context)
-        observeFailedLogin(&context)
-    }
-
-    private func observeFailedLogin(_ context: inout SessionContext) {
-        let info = context.info
-        guard info.opened == nil, case .failed(let condition) = info.authentication, let user = info.user else {
-            return
+    /// Asks whether an ended session that failed to log in, or was dropped soon after its login, is part of a loop;
+    /// returns false if there is nothing to ask.
+    func askAboutLoop(_ context: inout SessionContext) -> Bool {
+        if let opened = context.info.opened {
+            guard let client, context.info.isDropped,
+                context.now.monotonic - opened.monotonic <= ReconnectWatch.soon
+            else { return false }
+            context.ask(.dropped(client))
+        } else {
+            guard case .failed = context.info.authentication, let user = context.info.user else { return false }
+            let account = user.contains("@") ? user : "\(user)@\(context.info.domain ?? "")"
+            context.ask(.loginFailed(ReconnectWatch.Client(account: account, remote: context.remote).key))
         }
-        let client = ReconnectWatch.Client(
-            account: user.contains("@") ? user : "\(user)@\(info.domain ?? "")",
-            remote: context.remote
-        )
-        guard let loop = context.run.failedLogins.noteDrop(of: client.key, at: context.now.monotonic) else { return }
-        context.note(
-            code: Record.Code.loginLoop,
-            "login loop: \(loop.count) logins of this account from this address failed in \(Self.format(loop.span)); the "
-                + "last condition: \(condition)",
-            part: .sasl
-        )
+        return true
     }
 
-    private func observeDrop(_ context: inout SessionContext) {
-        guard let client, let opened = context.info.opened, context.info.isDropped,
-            context.now.monotonic - opened.monotonic <= ReconnectWatch.soon,
-            let loop = context.run.reconnects.noteDrop(of: client, at: context.now.monotonic)
-        else { return }
+    /// Records a loop of `count` ends within `span` nanoseconds.
+    func recordLoop(_ count: Int, _ span: Int64, _ context: inout SessionContext) {
+        if case .failed(let condition) = context.info.authentication, context.info.opened == nil {
+            return context.note(
+                code: Record.Code.loginLoop,
+                "login loop: \(count) logins of this account from this address failed in \(Self.format(span)); the "
+                    + "last condition: \(condition)",
+                part: .sasl
+            )
+        }
         let advice = context.info.closeReason == .conflict ? "; configure a different resource for each client" : ""
         context.note(
             code: Record.Code.reconnectLoop,
-            "reconnect loop: \(loop.count) sessions of this client dropped within \(ReconnectWatch.soon / 1_000_000_000) s of "
-                + "login, in \(Self.format(loop.span)); the last one: \(context.info.endingWords)\(advice)"
+            "reconnect loop: \(count) sessions of this client dropped within \(ReconnectWatch.soon / 1_000_000_000) s of "
+                + "login, in \(Self.format(span)); the last one: \(context.info.endingWords)\(advice)"
         )
     }
 

@@ -5,6 +5,7 @@ import XMPPCore
 /// A session that is fed by hand, its records handed on.
 struct DrivenSession: ~Copyable {
     private var session: Session
+    private var shared: SharedState
     private var now: Run.Instant
     private(set) var recordCount = 0
 
@@ -16,6 +17,7 @@ struct DrivenSession: ~Copyable {
             precondition(set != nil, "a sample rule is invalid")
             options.rules = LiveRules(set) { _ in RuleLocalTime() }
         }
+        shared = SharedState(run)
         session = Session(
             run: run,
             options: options,
@@ -51,6 +53,8 @@ struct DrivenSession: ~Copyable {
             case .record(let record):
                 recordCount += 1
                 write(record.record, session.content)
+            case .shared(let request):
+                if let answer = shared.perform(request) { session.handle(.shared(answer), at: now) }
             default: break
             }
         }

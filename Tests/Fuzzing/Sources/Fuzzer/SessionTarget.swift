@@ -44,6 +44,7 @@ enum SessionTarget {
 /// The session, and the data that it has forwarded.
 private struct SessionSubject: ~Copyable {
     private var session: Session
+    private var shared: SharedState
     private let passes: Bool
     private let isObserved: Bool
     private var now = Run.Instant(time: Timestamp(nanoseconds: 1_700_000_000_000_000_000), monotonic: 0)
@@ -159,6 +160,7 @@ private struct SessionSubject: ~Copyable {
         // What alters nothing, and puts nothing in between.
         passes = mode & (2 | 4 | 8 | 16 | 64) == 0
         let run = Run()
+        shared = SharedState(run)
         session = Session(
             run: run,
             options: options,
@@ -254,6 +256,8 @@ private struct SessionSubject: ~Copyable {
                 step.perform()
                 session.handle(.computed(step), at: now)
             case .close: isOver = true
+            case .shared(let request):
+                if let answer = shared.perform(request) { session.handle(.shared(answer), at: now) }
             case .searchJournal(let marks): session.handle(.searchedJournal(marks, isFound: false), at: now)
             case .addToJournal, .tls, .injected, .displace, .read, .shape, .finish: break
             }
