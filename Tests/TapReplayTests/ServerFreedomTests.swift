@@ -399,4 +399,30 @@ import XMPPCore
         }
         #expect(steps == order, "\(peer.log)")
     }
+
+    @Test func `presence that looks like an earlier one of the same client does not show an order`() throws {
+        let text = """
+            1 1 ready juliet@capulet.example/0
+            1 2 ready romeo@capulet.example/1
+            1 3 ready nurse@capulet.example/2
+            30 2 send <presence/>
+            31 1 send <presence><priority>1</priority></presence>
+            32 2 send <presence><show>away</show></presence>
+            33 3 recv <presence from='romeo@capulet.example/1'/>
+            34 3 recv <presence from='juliet@capulet.example/0'><priority>1</priority></presence>
+            35 3 recv <presence from='romeo@capulet.example/1'><show>away</show></presence>
+            90 1 send <iq type='get' id='e1'/>
+            91 2 send <iq type='get' id='e2'/>
+            92 3 send <iq type='get' id='e3'/>
+            """
+        let accounts = ["juliet", "romeo", "nurse"].map { ("\($0)@capulet.example", "\($0)@live.example") }
+        var peer = try ReplayPeer(text, accounts) { client, text in
+            guard text.contains("<presence") else { return [(client, "<iq type='result' id='ID'/>")] }
+            let from = client == 0 ? "juliet@live.example/0" : "romeo@live.example/1"
+            return [(2, text.replacing("<presence", with: "<presence from='\(from)'"))]
+        }
+        try peer.run()
+        let sent = peer.log.filter { $0.contains("<presence") }.map { $0.prefix(1) }
+        #expect(sent == ["1", "0", "1"], "\(peer.log)")
+    }
 }

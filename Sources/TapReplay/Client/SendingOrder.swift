@@ -69,7 +69,7 @@ extension ReplayScript.Maker {
                 guard items[item].atServer() != nil else { break }
                 var stanza = sent.stanza(items[item], of: client, at: number)
                 for earlier in sent.earlier(than: stanza).sorted(by: { $0.place > $1.place })
-                where !sent.isAmbiguous(earlier) && isHandled(stanza, before: earlier) {
+                where !sent.isAmbiguous(earlier) && !sent.isAmbiguous(stanza) && isHandled(stanza, before: earlier) {
                     guard !places[earlier.place..<stanza.place].contains(where: { $0.step.client == client }) else {
                         break
                     }
