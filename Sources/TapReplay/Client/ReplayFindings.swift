@@ -13,6 +13,14 @@ struct ReplayFindings: Sendable {
     /// Stanzas that were not sent, with the divergence that explains it.
     private var unsent: [Unsent: Int] = [:]
 
+    /// Errors of the preparation.
+    var failures: [String] = []
+    var hasFailed: Bool { !failures.isEmpty }
+    /// The first error of the preparation, with the number of others; nil if there is none.
+    var failure: String? {
+        failures.first.map { "\($0)\(failures.count > 1 ? " (and \(failures.count - 1) more)" : "")" }
+    }
+
     /// Adds a divergence, below its cause if it has one.
     ///
     /// - Returns: The index of the divergence, or of its cause.

@@ -34,12 +34,17 @@ struct ReplayPlayer<Stanza: Expectable> {
     var lastReceived: Int64 = .min
     /// Whether the server left a request unanswered, and has sent nothing since.
     var isSilent = false
+    /// Number of bytes of its next item that have arrived; nil if none have.
+    var incompleteCount: Int?
     /// Whether another client resumes its session.
     var isSuperseded = false
     /// The divergence that explains missing items, and the step from which on it explains them.
     var cause: (divergence: Int, step: Int)?
 
     init(options: OptionalStanzas) { self.options = options }
+
+    /// Notes an item.
+    mutating func noteReceived(at now: Int64) { (lastReceived, isSilent, incompleteCount) = (now, false, nil) }
 
     /// Notes an event of a node.
     ///

@@ -27,9 +27,7 @@ public struct Replayer {
     /// The divergences so far, in the order in which they were found; sorted by recording order after the end.
     public var divergences: [Divergence] { findings.divergences }
     /// Why the preparation failed, so that nothing was played; nil if it succeeded.
-    public var failure: String? {
-        refusals.first.map { "\($0)\(refusals.count > 1 ? " (and \(refusals.count - 1) more)" : "")" }
-    }
+    public var failure: String? { findings.failure }
     /// The figures so far.
     public private(set) var progress = Progress()
     /// Appended to each id, so that a server that has seen the recorded ids treats them as new.
@@ -44,25 +42,19 @@ public struct Replayer {
     /// The recorded time of the last item that was sent, or that arrived.
     private var lastTime: Int64 = 0
     private var began: Int64?
-    /// Time of the last sent or received item.
-    private var lastActivity: Int64 = 0
-    /// Time at which the replay began to wait for items before the next step, or received the last of them.
-    private var waitingSince: Int64?
-    /// The longest wait for an item that arrived, in nanoseconds.
-    private var longestWait: Int64 = 0
+    private var waits: ReplayWaits
     /// Time at which the server last sent something to another copy of the script: a busy server answers this copy
     /// later. Set it before other calls.
-    public var othersServed: Int64 = .min
-    /// Time at which the replay began to wait for silence.
-    private var quietSince: Int64?
+    public var othersServed: Int64 {
+        get { waits.othersServed }
+        set { waits.othersServed = newValue }
+    }
     /// The steps whose items have arrived in another form.
     private var changed: Set<Int> = []
     /// Indices of the steps that must complete before the next step.
     private var gating: Set<Int> = []
     /// Requests that must be answered before the next step.
     private var settling = Settlements()
-    /// Errors of the preparation.
-    private var refusals: [String] = []
     /// Unanswered requests, by their index in the sendings.
     private var requests: [SentRequest?]
     /// Times at which messages and presence for another client were sent, by the numbers of their ids.
@@ -77,8 +69,6 @@ public struct Replayer {
     private var pendingAnswers: [Int: Int] = [:]
     /// Whether an expected item can no longer arrive.
     private var isAnythingLost = false
-    /// Whether the replay gave up waiting for an item.
-    private var hasGivenUp = false
     /// The expectation number of each step.
     private var numbers: StepNumbers
     private var isFinished = false
@@ -103,6 +93,7 @@ public struct Replayer {
         self.script = script
         lookup = ScriptLookup(script)
         self.options = options
+        waits = ReplayWaits(options)
         actions = ReplayActions(writeSize: options.writeSize)
         let sendings = sendings ?? script.sendings(options, rules: rules)
         self.sendings = sendings
@@ -198,10 +189,18 @@ public struct Replayer {
     ///
     /// - Parameter lag: The time up to `now`, in nanoseconds.
     public mutating func excuse(_ lag: Int64, at now: Int64) {
-        waitingSince = waitingSince.map { min($0 + lag, now) }
-        quietSince = quietSince.map { min($0 + lag, now) }
-        lastActivity = min(lastActivity + lag, now)
+        waits.excuse(lag, at: now)
         actions.excuse(lag, at: now)
+    }
+
+    /// Notes how much of the next item of a client has arrived: a server that keeps sending gets more time.
+    ///
+    /// - Parameters:
+    ///   - count: The number of bytes; 0 if none have arrived.
+    ///   - time: When the last of them arrived.
+    public mutating func noteIncomplete(_ count: Int, client: Int, at time: Int64) {
+        players[client].incompleteCount = count > 0 ? count : nil
+        if count > 0 { waits.noteBytes(at: time) }
     }
 
     /// Stops before the end of the script: differences found so far are reported, items that have not arrived are not.
@@ -218,7 +217,7 @@ public struct Replayer {
     public mutating func handle(_ event: Event, client: Int, at now: Int64) {
         self.now = now
         if case .stalled = event { return actions.stall(client, at: now) }
-        lastActivity = now
+        waits.noteActivity(at: now)
         switch event {
         case .stalled: break
         case .writable: actions.release(client)
@@ -351,14 +350,14 @@ public struct Replayer {
 
     private mutating func refuse(_ client: Int, _ reason: String) {
         let account = script.clients[client].account.description
-        refusals.append("\(bindings.live(for: account, .account) ?? account): preparation failed: \(reason)")
+        findings.failures.append("\(bindings.live(for: account, .account) ?? account): preparation failed: \(reason)")
     }
 
     // MARK: Received items
 
     private mutating func received(_ bytes: [UInt8], _ element: Element, _ client: Int) {
         let live = StanzaForm(element)
-        (players[client].lastReceived, players[client].isSilent) = (now, false)
+        players[client].noteReceived(at: now)
         // The server sends it again in the session that resumes this one.
         guard !players[client].isSuperseded else { return }
         if live.kind == .nonza, noteManagement(element, client) { return }
@@ -448,9 +447,7 @@ public struct Replayer {
         if case .expect(let client, _) = script.steps[step] {
             players[client].lastArrival = max(players[client].lastArrival, step)
         }
-        guard gating.remove(step) != nil, let since = waitingSince else { return }
-        longestWait = max(longestWait, now - since)
-        waitingSince = now
+        if gating.remove(step) != nil { waits.noteArrival(at: now) }
     }
 
     /// Handles an element of stream management (XEP-0198) in the live session.
@@ -495,7 +492,7 @@ public struct Replayer {
         guard !isFinished else { return }
         if began == nil {
             began = now
-            lastActivity = now
+            waits.noteActivity(at: now)
         }
         isPaused = false
         defer { actions.flush() }
@@ -507,8 +504,8 @@ public struct Replayer {
             let step = script.steps[cursor]
             switch step {
             case .send(let client, let item) where waitsForNothing:
-                waitingSince = nil
-                lastActivity = now
+                waits.end()
+                waits.noteActivity(at: now)
                 send(item, client, cursor)
             case .expect:
                 if isMissing(cursor), !changed.contains(cursor), lost(at: cursor) == nil { gating.insert(cursor) }
@@ -518,8 +515,8 @@ public struct Replayer {
                 perform(step)
             case .connect, .send, .prepare, .settle, .close, .drop:
                 guard isDue(step) else { return }
-                guard refusals.isEmpty || script.clients[step.client].role == .preparation else { return finish() }
-                lastActivity = now
+                guard !findings.hasFailed || script.clients[step.client].role == .preparation else { return finish() }
+                waits.noteActivity(at: now)
                 perform(step)
             }
             cursor += 1
@@ -536,7 +533,7 @@ public struct Replayer {
     /// Whether an item can be sent without checking what came before it.
     private var waitsForNothing: Bool {
         guard case .causal = options.pace else { return false }
-        return connecting == 0 && gating.isEmpty && settling.isEmpty && refusals.isEmpty
+        return connecting == 0 && gating.isEmpty && settling.isEmpty && !findings.hasFailed
     }
 
     private mutating func finish() {
@@ -564,16 +561,17 @@ public struct Replayer {
     /// Returns whether everything that came earlier in the recording has arrived or was given up.
     private mutating func isGateOpen() -> Bool {
         guard !gating.isEmpty || !settling.isEmpty else {
-            waitingSince = nil
+            waits.end()
             return true
         }
-        if waitingSince == nil { waitingSince = now }
+        waits.begin(at: now)
         guard let deadline = gateDeadline, now >= deadline else { return false }
+        endIncomplete()
         for step in gating.sorted() {
             switch script.steps[step] {
             case .expect(let client, let item):
                 players[client].expectations.close(step)
-                let isSilent = players[client].lastReceived <= waitingSince ?? now
+                let isSilent = players[client].lastReceived <= waits.since ?? now
                 players[client].isSilent = isSilent && (script.items[item].isAnswer || players[client].isSilent)
             case .end(let client):
                 let message = "the server did not end the session, as it did in the recording"
@@ -585,27 +583,32 @@ public struct Replayer {
         for client in settling.removeAll() where script.clients[client].role != .recorded && progress.sent == 0 {
             refuse(client, "the server did not answer for \(LineBuffer.duration(options.wait))")
         }
-        hasGivenUp = hasGivenUp || !gating.isEmpty
+        waits.end(hasGivenUp: !gating.isEmpty)
         gating = []
-        waitingSince = nil
         return true
     }
 
-    /// When the replay gives up on missing items; nil if it waits for none.
-    ///
-    /// After the first missing item, the wait for items other than answers ends after the quiet time, or after twice
-    /// the longest wait so far, so that slow or busy servers get enough time.
-    private var gateDeadline: Int64? {
-        guard var since = waitingSince, !gating.isEmpty || !settling.isEmpty else { return nil }
-        // A server cannot answer bytes that a stalled connection has not sent.
-        for stall in actions.stalled { since = max(since, stall.since) }
-        let last = min(max(since, othersServed) + options.wait, since + ReplayOptions.mostWaits * options.wait)
-        let isAnswerDue = gating.contains { step in
-            guard case .expect(let client, let item) = script.steps[step] else { return false }
-            return script.items[item].isAnswer && !players[client].isSilent
+    /// Ends the sessions that wait for an item of which only a part has arrived.
+    private mutating func endIncomplete() {
+        for client in Set(gating.map { script.steps[$0].client }).sorted() {
+            guard let count = players[client].incompleteCount, let since = waits.since else { continue }
+            let bytes = "\(count) \(count == 1 ? "byte" : "bytes")"
+            let reason = "the server sent \(bytes) of an incomplete item in \(LineBuffer.duration(now - since))"
+            ended(client, reason, from: gating.filter { script.steps[$0].client == client }.min())
+            actions.append(.drop(client))
         }
-        return isAnswerDue || !settling.isEmpty || !hasGivenUp
-            ? last : min(last, max(lastActivity, othersServed) + max(options.quiet, 2 * longestWait))
+    }
+
+    /// When the replay gives up on missing items; nil if it waits for none.
+    private var gateDeadline: Int64? {
+        guard !gating.isEmpty || !settling.isEmpty else { return nil }
+        return waits.deadline(stalls: actions.stalled.map(\.since)) {
+            !settling.isEmpty
+                || gating.contains { step in
+                    guard case .expect(let client, let item) = script.steps[step] else { return false }
+                    return script.items[item].isAnswer && !players[client].isSilent
+                }
+        }
     }
 
     /// End of the wait for unexpected items, before a played client leaves and at the end; nil if the next step needs
@@ -613,22 +616,19 @@ public struct Replayer {
     private var quietDeadline: Int64? {
         guard gating.isEmpty, settling.isEmpty, !isFinished else { return nil }
         guard cursor < script.steps.count else {
-            return actions.stalled.isEmpty && players.contains { $0.state == .open } ? quietEnd : nil
+            return actions.stalled.isEmpty && players.contains { $0.state == .open } ? waits.quietEnd(at: now) : nil
         }
         guard case .close(let client) = script.steps[cursor], players[client].state == .open,
             script.clients[client].role == .recorded
         else { return nil }
-        return quietEnd
+        return waits.quietEnd(at: now)
     }
-
-    /// The end of the silence; bounded, for servers that keep sending.
-    private var quietEnd: Int64 { min(lastActivity + options.quiet, (quietSince ?? now) + options.wait) }
 
     private mutating func isQuiet() -> Bool {
         guard let deadline = quietDeadline else { return true }
-        if quietSince == nil { quietSince = now }
+        waits.beginQuiet(at: now)
         guard now >= deadline else { return false }
-        quietSince = nil
+        waits.endQuiet()
         return true
     }
 

@@ -55,7 +55,9 @@ struct ReplayResult {
 
     /// Prints the report.
     func tell() {
-        if progress.count > 1 { for line in failureLines { Console.print(line) } }
+        for line in progress.count > 1 ? failureLines : report.errors.map({ LineBuffer.escaped($0) }) {
+            Console.print(line)
+        }
         for line in report.lines(coloured: Paint.forOutput().isOn) { Console.print(line) }
         if let placeholder { Console.show(AdviceTable.missingValue(placeholder)) }
         Console.show("\(progress.map(\.sent).reduce(0, +)) stanzas sent")
@@ -149,7 +151,7 @@ extension ExitStatus {
         self =
             switch code {
             case .unreachable: .network
-            case .untrusted, .silent, .notAuthorized, .other: .preparation
+            case .untrusted, .silent, .incomplete, .notAuthorized, .other: .preparation
             case .interrupted: .checkFailed
             }
     }
