@@ -28,6 +28,8 @@ public struct ReplayRun: Sendable {
         public var failure: Failure?
         /// The differences, in the order of the recording.
         public var divergences: [Divergence]
+        /// Number of further differences, because there are too many, by class.
+        public var omitted: [Divergence.Class: Int]
         /// The optional elements that only one of two equal stanzas had, with their numbers.
         public var optionalElements: [OptionalElement: Int]
         /// Figures.
@@ -409,6 +411,7 @@ private final class ReplayDriver {
         let outcome = ReplayRun.Outcome(
             failure: failure,
             divergences: replayer.divergences,
+            omitted: replayer.omitted,
             optionalElements: replayer.optionalElements,
             progress: replayer.progress,
             bindings: replayer.bindings

@@ -26,6 +26,8 @@ public struct Replayer {
     private var findings = ReplayFindings()
     /// The divergences so far, in the order in which they were found; sorted by recording order after the end.
     public var divergences: [Divergence] { findings.divergences }
+    /// Number of unexpected items that are not among the divergences, because there are too many, by class.
+    public var omitted: [Divergence.Class: Int] { findings.omitted }
     /// Why the preparation failed, so that nothing was played; nil if it succeeded.
     public var failure: String? { findings.failure }
     /// The figures so far.
@@ -55,10 +57,7 @@ public struct Replayer {
     private var gating: Set<Int> = []
     /// Requests that must be answered before the next step.
     private var settling = Settlements()
-    /// Unanswered requests, by their index in the sendings.
-    private var requests: [SentRequest?]
-    /// Times at which messages and presence for another client were sent, by the numbers of their ids.
-    private var deliveries: [Int64?]
+    private var sent: SentTimes
     /// The steps whose stanzas the server may leave out, with the reason.
     private var optional: [Int: StanzaOption] = [:]
     /// The numbers of the unexpected events of items that may be older than the replay.
@@ -97,9 +96,8 @@ public struct Replayer {
         actions = ReplayActions(writeSize: options.writeSize)
         let sendings = sendings ?? script.sendings(options, rules: rules)
         self.sendings = sendings
-        requests = [SentRequest?](repeating: nil, count: sendings.requests.count)
+        sent = SentTimes(sendings)
         substitution = ValueSubstitution(.toLive, sendings.templates)
-        deliveries = [Int64?](repeating: nil, count: sendings.templates.ids.count)
         numbers = StepNumbers(count: script.steps.count)
         players = script.clients.map { _ in ReplayPlayer<Stanza>(options: OptionalStanzas(rules: rules)) }
         suffix = "-" + String(UInt32.random(in: 0x1000_0000...UInt32.max, using: &generator), radix: 16)
@@ -207,8 +205,7 @@ public struct Replayer {
     public mutating func stop() {
         guard !isFinished else { return }
         for client in players.indices {
-            let findings = players[client].expectations.finish()
-            report(findings.filter { if case .missing = $0 { false } else { true } }, client)
+            report(client) { if case .missing = $0 { false } else { true } }
         }
         finish()
     }
@@ -373,7 +370,8 @@ public struct Replayer {
         guard live.id != ReplayScript.inlineID else { return }
         let trip = noteAnswer(live, client)
         received += 1
-        let stanza = Stanza(live: live, context, tag: .live(bytes, number: received, at: now, after: lastTime))
+        let tag = ReplayTag.live(bytes, number: received, at: now, after: lastTime)
+        let stanza = Stanza(live: live, bytes, parser: parser, context, tag: tag)
         let option = players[client].options.option(live, script.roles(bindings))
         let published = script.publication(of: live)
         let isRepeated = published.map { players[client].hasReceived(element, of: $0.node) } == true
@@ -407,10 +405,7 @@ public struct Replayer {
     }
 
     private mutating func noteDelivery(_ live: StanzaForm) {
-        guard live.kind == .message || live.kind == .presence, live.type != "error",
-            let id = live.id.flatMap({ context.bindings.number(ofLive: $0) }),
-            let sent = deliveries[id]
-        else { return }
+        guard let sent = sent.time(of: live, bindings) else { return }
         progress.note(now - sent, of: "\(live.kind)", at: now)
     }
 
@@ -466,11 +461,7 @@ public struct Replayer {
     /// - Returns: How long the answer to a request took, in nanoseconds, and the step that sent the request; nil if it
     ///   answers none.
     private mutating func noteAnswer(_ live: StanzaForm, _ client: Int) -> (took: Int64, step: Int)? {
-        guard live.type == "result" || live.type == "error",
-            let id = live.id.flatMap({ context.bindings.number(ofLive: $0) }),
-            let number = sendings.requests[.init(client: client, id: id)], let request = requests[number]
-        else { return nil }
-        requests[number] = nil
+        guard let request = sent.request(answeredBy: live, client, sendings, bindings) else { return nil }
         if case .send(_, let item) = script.steps[request.step] {
             progress.note(now - request.at, of: script.items[item].requestKind, at: now)
         }
@@ -526,7 +517,7 @@ public struct Replayer {
             return
         }
         guard connecting == 0, actions.stalled.isEmpty, isGateOpen(), isQuiet() else { return }
-        for client in players.indices { report(players[client].expectations.finish(), client) }
+        for client in players.indices { report(client) { _ in true } }
         finish()
     }
 
@@ -686,8 +677,7 @@ public struct Replayer {
         progress.sent += 1
         lastTime = max(lastTime, script.times[step])
         if let id = sending.id { context.bindings.standIn(for: Int(id)) }
-        if let request = sending.request { requests[Int(request)] = SentRequest(at: now, step: step) }
-        if sending.isDelivery, let id = sending.id { deliveries[Int(id)] = now }
+        sent.note(sending, step, at: now)
         actions.beginItem(step, of: client)
         let (item, rules) = (script.items[number], context.rules)
         substitution.fill(item, sending, options, from: context.bindings, rules: rules, into: &actions.gathered)
@@ -710,12 +700,13 @@ public struct Replayer {
         findings.add(divergence, of: client, below: cause)
     }
 
-    private mutating func report(_ findings: [ExpectationSet<Stanza>.Finding], _ client: Int) {
+    private mutating func report(_ client: Int, if isReported: (ExpectationSet<Stanza>.Finding) -> Bool) {
+        findings.omit(players[client].expectations.omitted, .behaviour)
         /// The divergences of changed answers, by live id.
         var answers: [String: Int] = [:]
         /// The divergence of the answer with which the server fell silent.
         var silence: Int?
-        for finding in findings {
+        for finding in players[client].expectations.finish() where isReported(finding) {
             switch finding {
             case .missing(let recorded):
                 let number = diverge(.missing, client, recorded, nil, silence)

@@ -40,6 +40,7 @@ struct ReplayResult {
         for outcome in outcomes {
             report.add(times: outcome.progress.latencies, timeline: outcome.progress.timeline)
             report.add(outcome.optionalElements)
+            report.omit(outcome.omitted)
         }
         let unsent = outcomes.lazy.flatMap(\.divergences).first { $0.code == .undecided && $0.live == nil }?.recorded
         placeholder = unsent.flatMap { Placeholder.all(in: Array($0.text.utf8).span).first }
@@ -95,6 +96,7 @@ struct ReplayResult {
         }
         all.compared += report.compared
         all.undecided += report.undecided
+        all.omit(report.omitted, mayFail: report.omittedMayFail)
         all.addFigures(of: report)
         all.errors += report.errors.map { "\(file): \($0)" }
     }
