@@ -65,6 +65,20 @@ struct ReplayMisbehaviourTests {
             said: ["missing (behaviour) RECV", "#4 <iq id='a'", "1 missing", "3 stanzas sent"]
         ),
         Case(
+            testDescription: "stops within an answer",
+            answers: [(well[1].to, "<iq id='ID' type=")],
+            arguments: ["--wait", "10s"],
+            exit: 1,
+            said: ["the session ended: the server sent ", " bytes of an incomplete item in ", "1 stanza not sent"]
+        ),
+        Case(
+            testDescription: "stops within the login",
+            login: .refused("<succ"),
+            arguments: ["--wait", "10s"],
+            exit: 5,
+            said: ["login failed at login: no complete answer in time: 5 bytes of it arrived", "; give a slow server"]
+        ),
+        Case(
             testDescription: "closes the connection",
             answers: [(well[1].to, "CLOSE")],
             exit: 1,
@@ -126,6 +140,8 @@ struct ReplayMisbehaviourTests {
         let (ending, output, error) = try await peer.replay(capture, in: folder, one.arguments)
         #expect(ending == .exited(one.exit), "\(output.prefix(2000))\(error)")
         for text in one.said { #expect((output + error).contains(text), "\(text): \(output.prefix(2000))\(error)") }
+        // The first line names the reason.
+        if one.exit > 1 { #expect(output.hasPrefix("juliet@localhost: login failed at "), "\(output)") }
         // The line of progress is for terminals.
         #expect(!error.contains("\r"))
     }

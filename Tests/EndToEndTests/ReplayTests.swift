@@ -103,6 +103,7 @@ import Testing
         let junit = scene.folder.path(of: "gone.xml")
         let gone = try await scene.replay(to: server.port, ["--junit", junit])
         #expect(gone.ending == .exited(4) && gone.error.contains("refused"), "\(gone)")
+        #expect(gone.output.prefix { $0 != "\n" }.contains("refused"), "\(gone)")
         #expect(gone.output.contains("0 items compared: not played to the end"), "\(gone)")
         #expect(scene.folder.read("gone.xml").contains("failures=\"0\" errors=\"1\""))
     }

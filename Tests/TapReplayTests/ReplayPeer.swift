@@ -18,6 +18,8 @@ struct ReplayPeer {
     var resumes: (Int) -> Bool = { _ in true }
     /// The answer that the first client receives that many nanoseconds after an unanswered request.
     var delayed: (after: Int64, answer: String)?
+    /// The first client's next item, of which a byte arrives before each deadline; complete after that many bytes.
+    var dripping: (item: String, bytes: Int)?
     private let parser = StanzaParser()
     private let reply: (Int, String) -> [(Int, String)]
 
@@ -64,6 +66,7 @@ struct ReplayPeer {
                 continue
             }
             now = max(now, deadline)
+            try drip()
             replayer.tick(at: now)
         }
         try #require(isFinished, "the replay does not end")
@@ -98,6 +101,16 @@ struct ReplayPeer {
             replayer.handle(.ended(nil), client: client, at: now)
         case .drop(let client): log.append("drop \(client)")
         case .finish: isFinished = true
+        }
+    }
+
+    private mutating func drip() throws {
+        guard let (item, bytes) = dripping, let request = log.last(where: { $0.contains("<iq") }) else { return }
+        dripping = bytes > 1 ? (item, bytes - 1) : nil
+        if bytes > 1 {
+            replayer.noteIncomplete(100 - bytes, client: 0, at: now - 1)
+        } else {
+            try receive(0, item, to: request)
         }
     }
 

@@ -84,4 +84,24 @@ import XMPPCore
         #expect(replayer.divergences.map(\.code) == [.missing])
         #expect(replayer.divergences.first?.recorded?.sequence == 4)
     }
+
+    @Test func `a server whose bytes keep arriving gets more time, up to a bound`() throws {
+        func played(_ bytes: Int) throws -> ReplayPeer {
+            var peer = try ReplayPeer(ReplayPeer.roster) { client, text in
+                text.contains("jabber:iq:roster") ? [] : ReplayPeer.answer(client, text)
+            }
+            let roster = try #require(ReplayPeer.answer(0, "<iq><query xmlns='jabber:iq:roster'/></iq>").first)
+            peer.dripping = (roster.1, bytes)
+            try peer.run()
+            return peer
+        }
+        let slow = try played(5)
+        #expect(slow.found.isEmpty && slow.now > 40_000_000_000, "\(slow.found) \(slow.now)")
+        let slower = try played(50)
+        #expect(slower.found == ["behaviour session 0"] && slower.now < 70_000_000_000, "\(slower.now)")
+        let message = try #require(slower.replayer.divergences.first?.message)
+        #expect(message.contains("the server sent 56 bytes of an incomplete item in 60 s"), "\(message)")
+        #expect(message.hasSuffix("; 1 stanza not sent") && slower.log.last == "drop 0", "\(message) \(slower.log)")
+        #expect(slower.followed(0).first == "behaviour missing 3", "\(slower.followed(0))")
+    }
 }

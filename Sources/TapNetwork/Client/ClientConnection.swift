@@ -219,6 +219,8 @@ struct ClientFault: Error, Sendable, Hashable {
         case broken
         /// No answer came.
         case silent
+        /// Only a part of an answer came.
+        case incomplete
     }
 
     let step: Step

@@ -150,11 +150,16 @@ struct ClientSession: ~Copyable {
         queue.append(.failed(fault))
     }
 
+    /// Number of bytes received of the next item, which is incomplete.
+    var pendingCount: Int { decoder.pendingCount }
+
     /// No answer has come in time.
     mutating func expired() {
         guard !isOver else { return }
         if case .closing = state { return finish() }
-        fail(fault(.silent, "no answer"))
+        guard pendingCount > 0 else { return fail(fault(.silent, "no answer")) }
+        let bytes = "\(pendingCount) \(pendingCount == 1 ? "byte" : "bytes")"
+        fail(fault(.incomplete, "no complete answer in time: \(bytes) of it arrived"))
     }
 
     /// Ends the stream, and waits for the server's end.

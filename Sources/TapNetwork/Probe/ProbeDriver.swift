@@ -384,7 +384,7 @@ extension ProbeDriver {
             report.add(.downgrade, .failed, [fault.reason])
         case .unproven: watch.blame(.serverNotProven, at: .sasl, fault.reason)
         case .given: watch.blame(.clientAborted, at: .sasl, fault.reason)
-        case .refused, .broken, .silent: break
+        case .refused, .broken, .silent, .incomplete: break
         }
         fail(.login, "\(choice.map { "\($0.words): " } ?? "")\(fault.reason)")
     }

@@ -33,6 +33,11 @@ final class LiveClient: ClientOwner {
     /// How often the server got more time for the current step.
     private var extensions = 0
     private static let mostExtensions = 5
+    /// Number of bytes received, and when the last of them arrived.
+    private var received = (count: 0, at: Int64.min)
+    /// The value of ``received`` when the wait for the current step began.
+    private var receivedBefore = 0
+    private var isClosing = false
     private var hasRegistered = false
     /// Whether it has created its account (XEP-0077).
     private(set) var hasCreatedAccount = false
@@ -76,8 +81,10 @@ final class LiveClient: ClientOwner {
     /// Whether the server is busy with other clients, which may delay the answer to this one.
     var isServerAtWork: () -> Bool = { false }
 
+    /// Gives more time to a server that is at work, or whose bytes keep arriving.
     private func extends() -> Bool {
-        guard tell != nil, extensions < Self.mostExtensions, isServerAtWork() else { return false }
+        let isReceiving = received.count > receivedBefore && !isClosing
+        guard tell != nil, extensions < Self.mostExtensions, isServerAtWork() || isReceiving else { return false }
         extensions += 1
         return true
     }
@@ -112,6 +119,7 @@ final class LiveClient: ClientOwner {
     func close() {
         guard let connection else { return end(.closed) }
         flush()
+        isClosing = true
         connection.session.close()
         connection.perform()
         arm(.seconds(5))
@@ -182,6 +190,7 @@ final class LiveClient: ClientOwner {
 
     private func wait(_ time: TimeAmount) {
         expiry?.cancel()
+        receivedBefore = received.count
         expiry = loop.assumeIsolated().scheduleTask(in: time) { [self] in
             guard !extends() else { return wait(time) }
             connection?.session.expired()
@@ -254,7 +263,13 @@ final class LiveClient: ClientOwner {
         if case .untrusted = fault.code { end(.untrusted(fault.words(peer: "\(server.endpoint)"))) }
     }
     func tlsBegins(directly: Bool) {}
-    func passes(_ direction: Direction, _ bytes: Span<UInt8>) {}
+    func passes(_ direction: Direction, _ bytes: Span<UInt8>) {
+        guard direction == .recv else { return }
+        received = (received.count + bytes.count, Int64(clamping: NIODeadline.now().uptimeNanoseconds))
+    }
+
+    /// Number of bytes received of the next item, and when bytes last arrived, in nanoseconds of NIO's clock.
+    var incomplete: (count: Int, at: Int64) { (connection?.session.pendingCount ?? 0, received.at) }
 
     func writable() { onWritable?() }
 

@@ -28,6 +28,8 @@ public struct ReplayRun: Sendable {
         public var failure: Failure?
         /// The differences, in the order of the recording.
         public var divergences: [Divergence]
+        /// Number of further differences, because there are too many, by class.
+        public var omitted: [Divergence.Class: Int]
         /// The optional elements that only one of two equal stanzas had, with their numbers.
         public var optionalElements: [OptionalElement: Int]
         /// Figures.
@@ -46,6 +48,8 @@ public struct ReplayRun: Sendable {
             case untrusted
             /// It did not answer.
             case silent
+            /// It sent only a part of an answer.
+            case incomplete
             /// It refused the user name or the password.
             case notAuthorized
             /// Another failure of a login, or of the preparation.
@@ -196,6 +200,8 @@ private final class ReplayDriver {
     private var closing: [EventLoopFuture<Void>] = []
     private var timer: Scheduled<Void>?
     private var timerDeadline: Int64?
+    /// When the replayer must be called at the latest.
+    private var deadline = Int64.max
     private var isPerforming = false
     private var isOver = false
 
@@ -235,6 +241,7 @@ private final class ReplayDriver {
         guard !isOver else { return }
         let matched = replayer.progress.matched
         replayer.othersServed = activity.last
+        noteIncomplete()
         body(&replayer)
         if replayer.progress.matched > matched { activity.last = Self.now }
         guard !isPerforming else { return }
@@ -243,7 +250,17 @@ private final class ReplayDriver {
         isPerforming = false
         guard !isOver else { return }
         tell?(replayer.progress)
+        deadline = replayer.nextDeadline ?? .max
         arm()
+    }
+
+    /// Tells the replayer, before it gives up waiting, of items that are still arriving.
+    private func noteIncomplete() {
+        guard Self.now >= deadline else { return }
+        for (index, client) in clients {
+            let (count, time) = client.incomplete
+            replayer.noteIncomplete(count, client: index, at: time)
+        }
     }
 
     private func perform(_ action: Replayer.Action) {
@@ -352,6 +369,7 @@ private final class ReplayDriver {
         switch fault.code {
         case .refused("not-authorized"): .notAuthorized
         case .silent: .silent
+        case .incomplete: .incomplete
         case .refused, .altered, .unproven, .given, .broken: .other
         }
     }
@@ -365,7 +383,7 @@ private final class ReplayDriver {
 
     /// The timer is only moved when it fires, or to an earlier time.
     private func arm() {
-        guard let deadline = replayer.nextDeadline else { return }
+        guard deadline < .max else { return }
         if let timerDeadline, timerDeadline <= deadline { return }
         timer?.cancel()
         timerDeadline = deadline
@@ -393,6 +411,7 @@ private final class ReplayDriver {
         let outcome = ReplayRun.Outcome(
             failure: failure,
             divergences: replayer.divergences,
+            omitted: replayer.omitted,
             optionalElements: replayer.optionalElements,
             progress: replayer.progress,
             bindings: replayer.bindings

@@ -8,16 +8,38 @@ struct ReplayFindings: Sendable {
         let id: String
     }
 
+    /// Number of unexpected items that are reported.
+    static let mostUnexpected = 10_000
+
     /// The divergences in the order in which they were found; sorted by recording order after ``sort()``.
     private(set) var divergences: [Divergence] = []
+    /// Number of unexpected items so far.
+    private var unexpected = 0
+    /// Number of unexpected items that are not reported, by class.
+    private(set) var omitted: [Divergence.Class: Int] = [:]
     /// Stanzas that were not sent, with the divergence that explains it.
     private var unsent: [Unsent: Int] = [:]
 
+    /// Errors of the preparation.
+    var failures: [String] = []
+    var hasFailed: Bool { !failures.isEmpty }
+    /// The first error of the preparation, with the number of others; nil if there is none.
+    var failure: String? {
+        failures.first.map { "\($0)\(failures.count > 1 ? " (and \(failures.count - 1) more)" : "")" }
+    }
+
     /// Adds a divergence, below its cause if it has one.
     ///
-    /// - Returns: The index of the divergence, or of its cause.
+    /// - Returns: The index of the divergence, or of its cause; of the last divergence if it is not reported.
     @discardableResult
     mutating func add(_ divergence: Divergence, of client: Int, below cause: Int? = nil) -> Int {
+        if divergence.code == .unexpected {
+            unexpected += 1
+            guard unexpected <= Self.mostUnexpected else {
+                omit(1, divergence.divergenceClass)
+                return cause ?? divergences.count - 1
+            }
+        }
         var divergence = divergence
         divergence.client = client
         guard let cause else {
@@ -27,6 +49,11 @@ struct ReplayFindings: Sendable {
         if divergences[cause].divergenceClass == .redacted { divergence.divergenceClass = .redacted }
         divergences[cause].followed.append(divergence)
         return cause
+    }
+
+    /// Counts divergences that are not reported.
+    mutating func omit(_ count: Int, _ divergenceClass: Divergence.Class) {
+        if count > 0 { omitted[divergenceClass, default: 0] += count }
     }
 
     /// Records that an account did not send a stanza because of a divergence.

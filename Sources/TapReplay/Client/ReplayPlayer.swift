@@ -15,7 +15,7 @@ struct ReplayPlayer<Stanza: Expectable> {
     }
 
     var state = State.idle
-    var expectations = ExpectationSet<Stanza>()
+    var expectations = ExpectationSet<Stanza>(mostUnexpected: ReplayFindings.mostUnexpected)
     var options: OptionalStanzas
     /// The events that it received of nodes to which clients publish.
     private var events: [String: Set<UInt64>] = [:]
@@ -34,12 +34,17 @@ struct ReplayPlayer<Stanza: Expectable> {
     var lastReceived: Int64 = .min
     /// Whether the server left a request unanswered, and has sent nothing since.
     var isSilent = false
+    /// Number of bytes of its next item that have arrived; nil if none have.
+    var incompleteCount: Int?
     /// Whether another client resumes its session.
     var isSuperseded = false
     /// The divergence that explains missing items, and the step from which on it explains them.
     var cause: (divergence: Int, step: Int)?
 
     init(options: OptionalStanzas) { self.options = options }
+
+    /// Notes an item.
+    mutating func noteReceived(at now: Int64) { (lastReceived, isSilent, incompleteCount) = (now, false, nil) }
 
     /// Notes an event of a node.
     ///
@@ -116,8 +121,47 @@ enum ReplayTag {
     indirect case live([UInt8], number: UInt64, at: Int64, after: Int64)
 }
 
-/// A request that was sent and not answered yet.
-struct SentRequest {
-    let at: Int64
-    let step: Int
+/// The times at which stanzas were sent, in nanoseconds.
+struct SentTimes {
+    /// A request that was sent and not answered yet.
+    struct Request {
+        let at: Int64
+        let step: Int
+    }
+
+    /// Unanswered requests, by their index in the sendings.
+    private var requests: [Request?]
+    /// Times of messages and presence for another client, by the numbers of their ids.
+    private var deliveries: [Int64?]
+
+    init(_ sendings: ReplayScript.Sendings) {
+        requests = [Request?](repeating: nil, count: sendings.requests.count)
+        deliveries = [Int64?](repeating: nil, count: sendings.templates.ids.count)
+    }
+
+    /// Notes that the item of a step was sent.
+    mutating func note(_ sending: ReplayScript.Sendings.Sending, _ step: Int, at now: Int64) {
+        if let request = sending.request { requests[Int(request)] = Request(at: now, step: step) }
+        if sending.isDelivery, let id = sending.id { deliveries[Int(id)] = now }
+    }
+
+    /// Removes and returns the request that a received stanza answers; nil if it answers none.
+    mutating func request(
+        answeredBy live: StanzaForm,
+        _ client: Int,
+        _ sendings: ReplayScript.Sendings,
+        _ bindings: ValueBindings
+    ) -> Request? {
+        guard live.type == "result" || live.type == "error", let id = live.id.flatMap({ bindings.number(ofLive: $0) }),
+            let number = sendings.requests[.init(client: client, id: id)]
+        else { return nil }
+        defer { requests[number] = nil }
+        return requests[number]
+    }
+
+    /// Returns when another client sent a received message or presence; nil if none did.
+    func time(of live: StanzaForm, _ bindings: ValueBindings) -> Int64? {
+        guard live.kind == .message || live.kind == .presence, live.type != "error" else { return nil }
+        return live.id.flatMap { bindings.number(ofLive: $0) }.flatMap { deliveries[$0] }
+    }
 }

@@ -26,10 +26,10 @@ public struct Replayer {
     private var findings = ReplayFindings()
     /// The divergences so far, in the order in which they were found; sorted by recording order after the end.
     public var divergences: [Divergence] { findings.divergences }
+    /// Number of unexpected items that are not among the divergences, because there are too many, by class.
+    public var omitted: [Divergence.Class: Int] { findings.omitted }
     /// Why the preparation failed, so that nothing was played; nil if it succeeded.
-    public var failure: String? {
-        refusals.first.map { "\($0)\(refusals.count > 1 ? " (and \(refusals.count - 1) more)" : "")" }
-    }
+    public var failure: String? { findings.failure }
     /// The figures so far.
     public private(set) var progress = Progress()
     /// Appended to each id, so that a server that has seen the recorded ids treats them as new.
@@ -44,29 +44,20 @@ public struct Replayer {
     /// The recorded time of the last item that was sent, or that arrived.
     private var lastTime: Int64 = 0
     private var began: Int64?
-    /// Time of the last sent or received item.
-    private var lastActivity: Int64 = 0
-    /// Time at which the replay began to wait for items before the next step, or received the last of them.
-    private var waitingSince: Int64?
-    /// The longest wait for an item that arrived, in nanoseconds.
-    private var longestWait: Int64 = 0
+    private var waits: ReplayWaits
     /// Time at which the server last sent something to another copy of the script: a busy server answers this copy
     /// later. Set it before other calls.
-    public var othersServed: Int64 = .min
-    /// Time at which the replay began to wait for silence.
-    private var quietSince: Int64?
+    public var othersServed: Int64 {
+        get { waits.othersServed }
+        set { waits.othersServed = newValue }
+    }
     /// The steps whose items have arrived in another form.
     private var changed: Set<Int> = []
     /// Indices of the steps that must complete before the next step.
     private var gating: Set<Int> = []
     /// Requests that must be answered before the next step.
     private var settling = Settlements()
-    /// Errors of the preparation.
-    private var refusals: [String] = []
-    /// Unanswered requests, by their index in the sendings.
-    private var requests: [SentRequest?]
-    /// Times at which messages and presence for another client were sent, by the numbers of their ids.
-    private var deliveries: [Int64?]
+    private var sent: SentTimes
     /// The steps whose stanzas the server may leave out, with the reason.
     private var optional: [Int: StanzaOption] = [:]
     /// The numbers of the unexpected events of items that may be older than the replay.
@@ -77,8 +68,6 @@ public struct Replayer {
     private var pendingAnswers: [Int: Int] = [:]
     /// Whether an expected item can no longer arrive.
     private var isAnythingLost = false
-    /// Whether the replay gave up waiting for an item.
-    private var hasGivenUp = false
     /// The expectation number of each step.
     private var numbers: StepNumbers
     private var isFinished = false
@@ -103,12 +92,12 @@ public struct Replayer {
         self.script = script
         lookup = ScriptLookup(script)
         self.options = options
+        waits = ReplayWaits(options)
         actions = ReplayActions(writeSize: options.writeSize)
         let sendings = sendings ?? script.sendings(options, rules: rules)
         self.sendings = sendings
-        requests = [SentRequest?](repeating: nil, count: sendings.requests.count)
+        sent = SentTimes(sendings)
         substitution = ValueSubstitution(.toLive, sendings.templates)
-        deliveries = [Int64?](repeating: nil, count: sendings.templates.ids.count)
         numbers = StepNumbers(count: script.steps.count)
         players = script.clients.map { _ in ReplayPlayer<Stanza>(options: OptionalStanzas(rules: rules)) }
         suffix = "-" + String(UInt32.random(in: 0x1000_0000...UInt32.max, using: &generator), radix: 16)
@@ -198,18 +187,25 @@ public struct Replayer {
     ///
     /// - Parameter lag: The time up to `now`, in nanoseconds.
     public mutating func excuse(_ lag: Int64, at now: Int64) {
-        waitingSince = waitingSince.map { min($0 + lag, now) }
-        quietSince = quietSince.map { min($0 + lag, now) }
-        lastActivity = min(lastActivity + lag, now)
+        waits.excuse(lag, at: now)
         actions.excuse(lag, at: now)
+    }
+
+    /// Notes how much of the next item of a client has arrived: a server that keeps sending gets more time.
+    ///
+    /// - Parameters:
+    ///   - count: The number of bytes; 0 if none have arrived.
+    ///   - time: When the last of them arrived.
+    public mutating func noteIncomplete(_ count: Int, client: Int, at time: Int64) {
+        players[client].incompleteCount = count > 0 ? count : nil
+        if count > 0 { waits.noteBytes(at: time) }
     }
 
     /// Stops before the end of the script: differences found so far are reported, items that have not arrived are not.
     public mutating func stop() {
         guard !isFinished else { return }
         for client in players.indices {
-            let findings = players[client].expectations.finish()
-            report(findings.filter { if case .missing = $0 { false } else { true } }, client)
+            report(client) { if case .missing = $0 { false } else { true } }
         }
         finish()
     }
@@ -218,7 +214,7 @@ public struct Replayer {
     public mutating func handle(_ event: Event, client: Int, at now: Int64) {
         self.now = now
         if case .stalled = event { return actions.stall(client, at: now) }
-        lastActivity = now
+        waits.noteActivity(at: now)
         switch event {
         case .stalled: break
         case .writable: actions.release(client)
@@ -351,14 +347,14 @@ public struct Replayer {
 
     private mutating func refuse(_ client: Int, _ reason: String) {
         let account = script.clients[client].account.description
-        refusals.append("\(bindings.live(for: account, .account) ?? account): preparation failed: \(reason)")
+        findings.failures.append("\(bindings.live(for: account, .account) ?? account): preparation failed: \(reason)")
     }
 
     // MARK: Received items
 
     private mutating func received(_ bytes: [UInt8], _ element: Element, _ client: Int) {
         let live = StanzaForm(element)
-        (players[client].lastReceived, players[client].isSilent) = (now, false)
+        players[client].noteReceived(at: now)
         // The server sends it again in the session that resumes this one.
         guard !players[client].isSuperseded else { return }
         if live.kind == .nonza, noteManagement(element, client) { return }
@@ -374,7 +370,8 @@ public struct Replayer {
         guard live.id != ReplayScript.inlineID else { return }
         let trip = noteAnswer(live, client)
         received += 1
-        let stanza = Stanza(live: live, context, tag: .live(bytes, number: received, at: now, after: lastTime))
+        let tag = ReplayTag.live(bytes, number: received, at: now, after: lastTime)
+        let stanza = Stanza(live: live, bytes, parser: parser, context, tag: tag)
         let option = players[client].options.option(live, script.roles(bindings))
         let published = script.publication(of: live)
         let isRepeated = published.map { players[client].hasReceived(element, of: $0.node) } == true
@@ -408,10 +405,7 @@ public struct Replayer {
     }
 
     private mutating func noteDelivery(_ live: StanzaForm) {
-        guard live.kind == .message || live.kind == .presence, live.type != "error",
-            let id = live.id.flatMap({ context.bindings.number(ofLive: $0) }),
-            let sent = deliveries[id]
-        else { return }
+        guard let sent = sent.time(of: live, bindings) else { return }
         progress.note(now - sent, of: "\(live.kind)", at: now)
     }
 
@@ -448,9 +442,7 @@ public struct Replayer {
         if case .expect(let client, _) = script.steps[step] {
             players[client].lastArrival = max(players[client].lastArrival, step)
         }
-        guard gating.remove(step) != nil, let since = waitingSince else { return }
-        longestWait = max(longestWait, now - since)
-        waitingSince = now
+        if gating.remove(step) != nil { waits.noteArrival(at: now) }
     }
 
     /// Handles an element of stream management (XEP-0198) in the live session.
@@ -469,11 +461,7 @@ public struct Replayer {
     /// - Returns: How long the answer to a request took, in nanoseconds, and the step that sent the request; nil if it
     ///   answers none.
     private mutating func noteAnswer(_ live: StanzaForm, _ client: Int) -> (took: Int64, step: Int)? {
-        guard live.type == "result" || live.type == "error",
-            let id = live.id.flatMap({ context.bindings.number(ofLive: $0) }),
-            let number = sendings.requests[.init(client: client, id: id)], let request = requests[number]
-        else { return nil }
-        requests[number] = nil
+        guard let request = sent.request(answeredBy: live, client, sendings, bindings) else { return nil }
         if case .send(_, let item) = script.steps[request.step] {
             progress.note(now - request.at, of: script.items[item].requestKind, at: now)
         }
@@ -495,7 +483,7 @@ public struct Replayer {
         guard !isFinished else { return }
         if began == nil {
             began = now
-            lastActivity = now
+            waits.noteActivity(at: now)
         }
         isPaused = false
         defer { actions.flush() }
@@ -507,8 +495,8 @@ public struct Replayer {
             let step = script.steps[cursor]
             switch step {
             case .send(let client, let item) where waitsForNothing:
-                waitingSince = nil
-                lastActivity = now
+                waits.end()
+                waits.noteActivity(at: now)
                 send(item, client, cursor)
             case .expect:
                 if isMissing(cursor), !changed.contains(cursor), lost(at: cursor) == nil { gating.insert(cursor) }
@@ -518,8 +506,8 @@ public struct Replayer {
                 perform(step)
             case .connect, .send, .prepare, .settle, .close, .drop:
                 guard isDue(step) else { return }
-                guard refusals.isEmpty || script.clients[step.client].role == .preparation else { return finish() }
-                lastActivity = now
+                guard !findings.hasFailed || script.clients[step.client].role == .preparation else { return finish() }
+                waits.noteActivity(at: now)
                 perform(step)
             }
             cursor += 1
@@ -529,14 +517,14 @@ public struct Replayer {
             return
         }
         guard connecting == 0, actions.stalled.isEmpty, isGateOpen(), isQuiet() else { return }
-        for client in players.indices { report(players[client].expectations.finish(), client) }
+        for client in players.indices { report(client) { _ in true } }
         finish()
     }
 
     /// Whether an item can be sent without checking what came before it.
     private var waitsForNothing: Bool {
         guard case .causal = options.pace else { return false }
-        return connecting == 0 && gating.isEmpty && settling.isEmpty && refusals.isEmpty
+        return connecting == 0 && gating.isEmpty && settling.isEmpty && !findings.hasFailed
     }
 
     private mutating func finish() {
@@ -564,16 +552,17 @@ public struct Replayer {
     /// Returns whether everything that came earlier in the recording has arrived or was given up.
     private mutating func isGateOpen() -> Bool {
         guard !gating.isEmpty || !settling.isEmpty else {
-            waitingSince = nil
+            waits.end()
             return true
         }
-        if waitingSince == nil { waitingSince = now }
+        waits.begin(at: now)
         guard let deadline = gateDeadline, now >= deadline else { return false }
+        endIncomplete()
         for step in gating.sorted() {
             switch script.steps[step] {
             case .expect(let client, let item):
                 players[client].expectations.close(step)
-                let isSilent = players[client].lastReceived <= waitingSince ?? now
+                let isSilent = players[client].lastReceived <= waits.since ?? now
                 players[client].isSilent = isSilent && (script.items[item].isAnswer || players[client].isSilent)
             case .end(let client):
                 let message = "the server did not end the session, as it did in the recording"
@@ -585,27 +574,32 @@ public struct Replayer {
         for client in settling.removeAll() where script.clients[client].role != .recorded && progress.sent == 0 {
             refuse(client, "the server did not answer for \(LineBuffer.duration(options.wait))")
         }
-        hasGivenUp = hasGivenUp || !gating.isEmpty
+        waits.end(hasGivenUp: !gating.isEmpty)
         gating = []
-        waitingSince = nil
         return true
     }
 
-    /// When the replay gives up on missing items; nil if it waits for none.
-    ///
-    /// After the first missing item, the wait for items other than answers ends after the quiet time, or after twice
-    /// the longest wait so far, so that slow or busy servers get enough time.
-    private var gateDeadline: Int64? {
-        guard var since = waitingSince, !gating.isEmpty || !settling.isEmpty else { return nil }
-        // A server cannot answer bytes that a stalled connection has not sent.
-        for stall in actions.stalled { since = max(since, stall.since) }
-        let last = min(max(since, othersServed) + options.wait, since + ReplayOptions.mostWaits * options.wait)
-        let isAnswerDue = gating.contains { step in
-            guard case .expect(let client, let item) = script.steps[step] else { return false }
-            return script.items[item].isAnswer && !players[client].isSilent
+    /// Ends the sessions that wait for an item of which only a part has arrived.
+    private mutating func endIncomplete() {
+        for client in Set(gating.map { script.steps[$0].client }).sorted() {
+            guard let count = players[client].incompleteCount, let since = waits.since else { continue }
+            let bytes = "\(count) \(count == 1 ? "byte" : "bytes")"
+            let reason = "the server sent \(bytes) of an incomplete item in \(LineBuffer.duration(now - since))"
+            ended(client, reason, from: gating.filter { script.steps[$0].client == client }.min())
+            actions.append(.drop(client))
         }
-        return isAnswerDue || !settling.isEmpty || !hasGivenUp
-            ? last : min(last, max(lastActivity, othersServed) + max(options.quiet, 2 * longestWait))
+    }
+
+    /// When the replay gives up on missing items; nil if it waits for none.
+    private var gateDeadline: Int64? {
+        guard !gating.isEmpty || !settling.isEmpty else { return nil }
+        return waits.deadline(stalls: actions.stalled.map(\.since)) {
+            !settling.isEmpty
+                || gating.contains { step in
+                    guard case .expect(let client, let item) = script.steps[step] else { return false }
+                    return script.items[item].isAnswer && !players[client].isSilent
+                }
+        }
     }
 
     /// End of the wait for unexpected items, before a played client leaves and at the end; nil if the next step needs
@@ -613,22 +607,19 @@ public struct Replayer {
     private var quietDeadline: Int64? {
         guard gating.isEmpty, settling.isEmpty, !isFinished else { return nil }
         guard cursor < script.steps.count else {
-            return actions.stalled.isEmpty && players.contains { $0.state == .open } ? quietEnd : nil
+            return actions.stalled.isEmpty && players.contains { $0.state == .open } ? waits.quietEnd(at: now) : nil
         }
         guard case .close(let client) = script.steps[cursor], players[client].state == .open,
             script.clients[client].role == .recorded
         else { return nil }
-        return quietEnd
+        return waits.quietEnd(at: now)
     }
-
-    /// The end of the silence; bounded, for servers that keep sending.
-    private var quietEnd: Int64 { min(lastActivity + options.quiet, (quietSince ?? now) + options.wait) }
 
     private mutating func isQuiet() -> Bool {
         guard let deadline = quietDeadline else { return true }
-        if quietSince == nil { quietSince = now }
+        waits.beginQuiet(at: now)
         guard now >= deadline else { return false }
-        quietSince = nil
+        waits.endQuiet()
         return true
     }
 
@@ -686,8 +677,7 @@ public struct Replayer {
         progress.sent += 1
         lastTime = max(lastTime, script.times[step])
         if let id = sending.id { context.bindings.standIn(for: Int(id)) }
-        if let request = sending.request { requests[Int(request)] = SentRequest(at: now, step: step) }
-        if sending.isDelivery, let id = sending.id { deliveries[Int(id)] = now }
+        sent.note(sending, step, at: now)
         actions.beginItem(step, of: client)
         let (item, rules) = (script.items[number], context.rules)
         substitution.fill(item, sending, options, from: context.bindings, rules: rules, into: &actions.gathered)
@@ -710,12 +700,13 @@ public struct Replayer {
         findings.add(divergence, of: client, below: cause)
     }
 
-    private mutating func report(_ findings: [ExpectationSet<Stanza>.Finding], _ client: Int) {
+    private mutating func report(_ client: Int, if isReported: (ExpectationSet<Stanza>.Finding) -> Bool) {
+        findings.omit(players[client].expectations.omitted, .behaviour)
         /// The divergences of changed answers, by live id.
         var answers: [String: Int] = [:]
         /// The divergence of the answer with which the server fell silent.
         var silence: Int?
-        for finding in findings {
+        for finding in players[client].expectations.finish() where isReported(finding) {
             switch finding {
             case .missing(let recorded):
                 let number = diverge(.missing, client, recorded, nil, silence)

@@ -25,15 +25,17 @@ public struct ComparedStanza<Tag>: Expectable {
     /// The content of a stanza.
     private enum Content {
         case parsed(StanzaForm)
+        /// A received stanza, with its bytes. Kept elsewhere in memory: there are few.
+        indirect case live(StanzaForm, [UInt8], StanzaParser)
         /// Parsed when it is needed: a long script has many expected stanzas.
         case bytes([UInt8], root: [UInt8], StanzaParser)
     }
 
-    private let content: Content
+    private var content: Content
     /// The stanza; nil if its bytes cannot be parsed any more.
     public var form: StanzaForm? {
         switch content {
-        case .parsed(let form): form
+        case .parsed(let form), .live(let form, _, _): form
         case .bytes(let bytes, let root, let parser): StanzaForm(bytes, parser: parser, root: root)
         }
     }
@@ -61,6 +63,15 @@ public struct ComparedStanza<Tag>: Expectable {
         self.init(form, .parsed(form), isRecorded: true, context, id: form.id, tag)
     }
 
+    /// The stanza without its parsed form, if its bytes mean the same outside its stream.
+    public var compact: Self {
+        guard case .live(_, let bytes, let parser) = content, StanzaForm(bytes, parser: parser) != nil
+        else { return self }
+        var stanza = self
+        stanza.content = .bytes(bytes, root: StanzaForm.clientDeclarations, parser)
+        return stanza
+    }
+
     /// Creates a recorded stanza that keeps its bytes instead of the parsed form.
     ///
     /// - Parameter parser: Parses the bytes again when they are compared.
@@ -70,9 +81,13 @@ public struct ComparedStanza<Tag>: Expectable {
     }
 
     /// Creates a live stanza.
-    public init(live form: StanzaForm, _ context: Context, tag: Tag) {
+    ///
+    /// - Parameters:
+    ///   - bytes: The bytes of the stanza.
+    ///   - parser: Parses the bytes again if ``compact`` has replaced the form.
+    init(live form: StanzaForm, _ bytes: [UInt8], parser: StanzaParser, _ context: Context, tag: Tag) {
         let id = form.id.map { context.bindings.recorded(for: $0, .stanzaID) ?? $0 }
-        self.init(form, .parsed(form), isRecorded: false, context, id: id, tag)
+        self.init(form, .live(form, bytes, parser), isRecorded: false, context, id: id, tag)
     }
 
     private init(

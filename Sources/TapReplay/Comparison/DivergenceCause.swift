@@ -45,6 +45,8 @@ public struct DivergenceCause: Sendable {
         let order = all.indices.sorted { (all[$0].divergence.position, $0) < (all[$1].divergence.position, $1) }
         var causes: [DivergenceCause] = []
         var places: [Key: Int] = [:]
+        /// Indices of the causes that explain others.
+        var explaining: [Int] = []
         for (divergence, session) in order.lazy.map({ all[$0] }) {
             let title = divergence.title
             let key = Key(
@@ -55,10 +57,11 @@ public struct DivergenceCause: Sendable {
             )
             if let place = places[key] {
                 causes[place].add(divergence, in: session)
-            } else if let place = causes.firstIndex(where: { $0.explains(divergence) }) {
+            } else if let place = explaining.first(where: { causes[$0].explains(divergence) }) {
                 causes[place].follow(divergence)
             } else {
                 places[key] = causes.count
+                if divergence.subject?.lost.isEmpty == false { explaining.append(causes.count) }
                 causes.append(DivergenceCause(divergence, in: session))
             }
         }
@@ -79,7 +82,7 @@ public struct DivergenceCause: Sendable {
     }
 
     private func explains(_ divergence: Divergence) -> Bool {
-        !lost.isEmpty && divergence.subject?.mentioned.contains(where: lost.contains) == true
+        divergence.subject?.mentioned.contains(where: lost.contains) == true
     }
 }
 

@@ -83,9 +83,9 @@ public struct DivergenceReport: Sendable {
     /// Number of items that cannot be compared: redacted, or recorded without XML.
     public var undecided = 0
     /// Number of divergences that are not in ``cases`` because there are too many.
-    public var omitted = 0
+    public private(set) var omitted = 0
     /// Whether an omitted divergence may be of a class that makes the comparison fail.
-    public var omittedMayFail = false
+    public private(set) var omittedMayFail = false
     /// Why something could not be played, one line each for people; the comparison has failed if there is one.
     public var errors: [String] = []
     /// The classes that make the comparison fail.
@@ -108,6 +108,21 @@ public struct DivergenceReport: Sendable {
     public mutating func add(times: [String: [Int64]], timeline: [Int64: [Int64]] = [:]) {
         self.times.merge(times, uniquingKeysWith: +)
         self.timeline.merge(timeline, uniquingKeysWith: +)
+    }
+
+    /// Adds divergences that are not in ``cases``, by class.
+    public mutating func omit(_ counts: [Divergence.Class: Int]) {
+        for (divergenceClass, count) in counts where count > 0 {
+            omit(count, mayFail: failingClasses.contains(divergenceClass))
+        }
+    }
+
+    /// Adds divergences that are not in ``cases``.
+    ///
+    /// - Parameter mayFail: Whether one may be of a class that makes the comparison fail.
+    public mutating func omit(_ count: Int, mayFail: Bool) {
+        omitted += count
+        omittedMayFail = omittedMayFail || mayFail
     }
 
     /// Adds the latencies and the optional elements of another report.

@@ -9,6 +9,8 @@ public protocol Expectable {
     var preference: UInt64 { get }
     /// Keys by which an unexpected item is paired with a missing one as changed, the finest first.
     var likeness: [UInt64] { get }
+    /// The item as it is kept until the end, in less memory.
+    var compact: Self { get }
 
     /// Returns whether a live item means the same as the recorded one. If so, `context` has learned from both;
     /// otherwise it is unchanged.
@@ -22,6 +24,8 @@ public protocol Expectable {
 extension Expectable {
     /// No preference.
     public var preference: UInt64 { 0 }
+    /// The item itself.
+    public var compact: Self { self }
 
     /// More than all values of an item with equal text can add up to.
     static var literallyDifferent: Int { 1 << 16 }
@@ -126,6 +130,8 @@ public struct ExpectationSet<Item: Expectable> {
     /// Whether the expected items are sorted by window, so that those of a window are next to each other.
     private var isSorted = true
     private var unexpected: [(item: Item, lane: Lane, arrival: Int)] = []
+    /// Number of unexpected items that are not kept, because there are too many.
+    private(set) var omitted = 0
     /// Number of live items received.
     private var arrivals = 0
     private var findings: [Finding] = []
@@ -134,9 +140,13 @@ public struct ExpectationSet<Item: Expectable> {
     private let mostCandidates = 64
     /// Maximum number of expected items searched for a live item.
     private let mostLooks = 4096
+    /// Number of unexpected items that are kept beyond the number of expected ones, which they may be in another form.
+    private let mostUnexpected: Int
 
     /// Creates an empty set.
-    public init() {}
+    ///
+    /// - Parameter mostUnexpected: The number of unexpected items to keep, in addition to the number of expected items.
+    public init(mostUnexpected: Int = .max) { self.mostUnexpected = mostUnexpected }
 
     /// Reserves memory for a number of expected items.
     mutating func reserve(_ count: Int) { expected.reserveCapacity(count) }
@@ -191,7 +201,12 @@ public struct ExpectationSet<Item: Expectable> {
     public mutating func receive(_ item: Item, _ lane: Lane, _ context: inout Item.Context) -> Outcome {
         arrivals += 1
         let outcome = match(item, lane, arrival: arrivals, &context)
-        if outcome == .unexpected { unexpected.append((item, lane, arrivals)) }
+        guard outcome == .unexpected else { return outcome }
+        if unexpected.count - expected.count < mostUnexpected {
+            unexpected.append((item.compact, lane, arrivals))
+        } else {
+            omitted += 1
+        }
         return outcome
     }
 
@@ -307,7 +322,7 @@ public struct ExpectationSet<Item: Expectable> {
         answers[key]?.first = first
         guard Item.agree(recorded: expected[number].item, live: item, &context) else {
             take(number)
-            findings.append(.changed(recorded: expected[number].item, live: item))
+            findings.append(.changed(recorded: expected[number].item, live: item.compact))
             return .changed(number)
         }
         return came(number, as: item)
@@ -321,11 +336,11 @@ public struct ExpectationSet<Item: Expectable> {
         take(number)
         let recorded = expected[number].item
         if isReordered {
-            findings.append(.reordered(recorded: recorded, live: live))
+            findings.append(.reordered(recorded: recorded, live: live.compact))
             return .reordered(number)
         }
         guard expected[number].isOverdue else { return .matched(number) }
-        findings.append(.late(recorded: recorded, live: live))
+        findings.append(.late(recorded: recorded, live: live.compact))
         return .late(number)
     }
 
@@ -400,7 +415,7 @@ public struct ExpectationSet<Item: Expectable> {
         }
         for number in missing { body(.missing(expected[number].item)) }
         for (item, _, _) in unexpected { body(.unexpected(item)) }
-        self = ExpectationSet()
+        self = ExpectationSet(mostUnexpected: mostUnexpected)
     }
 
     private mutating func pair(_ missing: inout [Int], _ body: (Finding) -> Void, _ key: (Item, Lane) -> UInt64?) {

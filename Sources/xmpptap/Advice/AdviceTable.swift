@@ -242,6 +242,7 @@ extension AdviceTable {
         case .unreachable: "check --to, and that the server runs"
         case .untrusted: "name the certificate of its CA with --upstream-ca FILE, or its own with --pin SHA256"
         case .silent: "check that --to is a port for clients that begin without TLS"
+        case .incomplete: "give a slow server more time with --wait"
         case .notAuthorized: "check its password file, or create the account with --register"
         case .other, .interrupted: nil
         }

@@ -116,11 +116,10 @@ struct DiffRun: Sendable {
         report.compared = difference.compared
         report.undecided = difference.undecided
         let omitted = difference.omitted
-        report.omitted = omitted.all
         let omittedClasses: [Divergence.Class] =
             (omitted.slower > 0 ? [.timing] : [])
             + (omitted.all > omitted.slower ? [.behaviour, .state, .redacted] : [])
-        report.omittedMayFail = omittedClasses.contains { failingClasses.contains($0) }
+        report.omit(omitted.all, mayFail: omittedClasses.contains { failingClasses.contains($0) })
         if difference.compared == 0 {
             Console.complain("nothing was compared: no stanzas in \(recorded.name) and \(live.name)")
         }

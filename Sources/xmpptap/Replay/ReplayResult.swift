@@ -40,6 +40,7 @@ struct ReplayResult {
         for outcome in outcomes {
             report.add(times: outcome.progress.latencies, timeline: outcome.progress.timeline)
             report.add(outcome.optionalElements)
+            report.omit(outcome.omitted)
         }
         let unsent = outcomes.lazy.flatMap(\.divergences).first { $0.code == .undecided && $0.live == nil }?.recorded
         placeholder = unsent.flatMap { Placeholder.all(in: Array($0.text.utf8).span).first }
@@ -55,7 +56,9 @@ struct ReplayResult {
 
     /// Prints the report.
     func tell() {
-        if progress.count > 1 { for line in failureLines { Console.print(line) } }
+        for line in progress.count > 1 ? failureLines : report.errors.map({ LineBuffer.escaped($0) }) {
+            Console.print(line)
+        }
         for line in report.lines(coloured: Paint.forOutput().isOn) { Console.print(line) }
         if let placeholder { Console.show(AdviceTable.missingValue(placeholder)) }
         Console.show("\(progress.map(\.sent).reduce(0, +)) stanzas sent")
@@ -93,6 +96,7 @@ struct ReplayResult {
         }
         all.compared += report.compared
         all.undecided += report.undecided
+        all.omit(report.omitted, mayFail: report.omittedMayFail)
         all.addFigures(of: report)
         all.errors += report.errors.map { "\(file): \($0)" }
     }
@@ -149,7 +153,7 @@ extension ExitStatus {
         self =
             switch code {
             case .unreachable: .network
-            case .untrusted, .silent, .notAuthorized, .other: .preparation
+            case .untrusted, .silent, .incomplete, .notAuthorized, .other: .preparation
             case .interrupted: .checkFailed
             }
     }

@@ -1,10 +1,46 @@
 import Testing
+import XMPPCore
 
 @testable import TapReplay
 
 @Suite struct ExpectationSetTests {
     private typealias Stanza = ComparedStanza<Int>
     private typealias Findings = [String]
+
+    private static func live(_ form: StanzaForm, _ context: Stanza.Context, tag: Int) -> Stanza {
+        Stanza(live: form, form.canonical, parser: StanzaParser(), context, tag: tag)
+    }
+
+    @Test func `unexpected items beyond a maximum are counted, unless they may be expected ones in another form`()
+        throws
+    {
+        var context = Stanza.Context()
+        var set = ExpectationSet<Stanza>(mostUnexpected: 2)
+        let recorded = Stanza(recorded: try form("<message from='a@x'><body>0</body></message>"), context, tag: 0)
+        set.expect(recorded, recorded.lane)
+        for number in 1...5 {
+            let live = try form("<message from='a@x'><subject>\(number)</subject></message>")
+            let stanza = Self.live(live, context, tag: number)
+            #expect(set.receive(stanza, stanza.lane, &context) == .unexpected)
+        }
+        #expect(set.omitted == 2)
+        let findings = set.finish()
+        guard case .changed(_, let live) = findings.first else {
+            Issue.record("\(findings)")
+            return
+        }
+        #expect(findings.count == 3 && live.form?.element.child("subject", .client)?.text == "1", "\(findings)")
+    }
+
+    @Test func `unexpected items beyond the maximum of a replay are counted by their class`() {
+        var findings = ReplayFindings()
+        for number in 0..<(ReplayFindings.mostUnexpected + 3) {
+            findings.add(Divergence(number.isMultiple(of: 2) ? .state : .behaviour, .unexpected), of: 0)
+        }
+        findings.add(Divergence(.behaviour, .missing), of: 0)
+        #expect(findings.divergences.count == ReplayFindings.mostUnexpected + 1)
+        #expect(findings.omitted == [.state: 2, .behaviour: 1])
+    }
 
     /// Returns the findings for live stanzas, compared with recorded ones in one window.
     private func run(_ recorded: [String], _ live: [String], closing: Bool = false) throws -> [String] {
@@ -16,7 +52,7 @@ import Testing
         }
         if closing { set.close(0) }
         for (number, xml) in live.enumerated() {
-            let stanza = Stanza(live: try form(xml), context, tag: number)
+            let stanza = Self.live(try form(xml), context, tag: number)
             _ = set.receive(stanza, stanza.lane, &context)
         }
         return set.finish().map {
@@ -58,7 +94,7 @@ import Testing
         )
         set.expect(first, first.lane)
         for form in [two, one] {
-            let live = Stanza(live: form, context, tag: 0)
+            let live = Self.live(form, context, tag: 0)
             _ = set.receive(live, live.lane, &context)
         }
         set.compact()
@@ -130,7 +166,7 @@ import Testing
             set.expect(stanza, stanza.lane)
         }
         try context.bindings.bind("a@x/2", to: "a@x/b", .resource)
-        let live = Stanza(live: try form(presence("b")), context, tag: 0)
+        let live = Self.live(try form(presence("b")), context, tag: 0)
         #expect(set.receive(live, live.lane, &context) == .matched(1))
     }
 
@@ -141,7 +177,7 @@ import Testing
             let stanza = Stanza(recorded: try form("<presence from='a@x/\(number)'/>"), context, tag: number)
             set.expect(stanza, stanza.lane)
         }
-        let live = Stanza(live: try form("<presence from='a@x/2'/>"), context, tag: 0)
+        let live = Self.live(try form("<presence from='a@x/2'/>"), context, tag: 0)
         #expect(set.receive(live, live.lane, &context) == .matched(1))
     }
 
