@@ -181,7 +181,7 @@ struct Outlet: ~Copyable {
         return ByteRange(start, composed.count)
     }
 
-    /// The name of the element whose text is in this range.
+    /// The name of the element in this range of the composed texts.
     func elementName(in range: ByteRange) -> ByteRange {
         let name = composed[Int(range.start)..<Int(range.end)].dropFirst().prefix { ![0x20, 0x2F, 0x3E].contains($0) }
         return ByteRange(name.startIndex, name.endIndex)

@@ -1,8 +1,7 @@
 internal import TapRecord
 import XMPPCore
 
-/// The place of a session among those that can be resumed (XEP-0198 §5): its own, and what it has from the session that
-/// it continues.
+/// The key by which a session can be resumed (XEP-0198 §5), and the counts of the session that it continues.
 struct Resumption {
     /// The key by which the session can be resumed.
     private var key: ResumptionTable.Key?

@@ -21,7 +21,7 @@ extension Session {
         if keys.isEmpty { self.resumed(nil, by: nil) } else { context.ask(.resume(keys)) }
     }
 
-    /// What is known of the session that this one continues has arrived.
+    /// Handles the answer about the session that this one continues.
     mutating func resumed(_ earlier: ResumptionTable.Suspended?, by key: ResumptionTable.Key?) {
         if let earlier, let key {
             resumption.resume(earlier, by: key, &context)

@@ -12,7 +12,7 @@ import XMPPCore
 /// Bytes are always forwarded verbatim. Undecodable bytes are forwarded too: the direction turns *opaque*, and a record
 /// gives the position and the reason.
 public struct Session: ~Copyable {
-    /// What the components share.
+    /// The state that components share.
     var context: SessionContext
     var negotiation: Negotiation
     /// Decodes the client's login.

@@ -1,8 +1,8 @@
 internal import TapRecord
 import XMPPCore
 
-/// What the components of a session share: its identity, the clock, the facts gathered so far, the streams, and the way
-/// out. A component gets it for the time of a call and keeps nothing of it.
+/// The state that the components of a session share: its identity, the clock, the facts gathered so far, the streams,
+/// and the outlet. A component gets it for the time of a call and keeps nothing of it.
 ///
 /// Components read the streams; only ``Session`` and ``Outlet`` change how bytes are forwarded.
 struct SessionContext: ~Copyable {

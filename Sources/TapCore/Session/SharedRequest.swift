@@ -1,6 +1,6 @@
 internal import TapDiagnosis
 
-/// What a session asks of, or reports to, the state that the sessions of a run share: resumable sessions, repeated
+/// A question or report of a session about state that the sessions of a run share: resumable sessions, repeated
 /// reconnects, servers' behaviour with channel binding, and the software of clients.
 ///
 /// A session has no access to that state. ``SharedState/perform(_:)`` carries out a request.
@@ -39,8 +39,9 @@ public struct SharedRequest: Sendable {
 /// The answer to a ``SharedRequest``, for ``SessionInput/shared(_:)``.
 public struct SharedAnswer: Sendable {
     enum Kind: Sendable {
-        /// The client has dropped or failed this often within these nanoseconds; nil if that is no loop.
+        /// The client has dropped or failed this often within these nanoseconds.
         case loop(count: Int, span: Int64)
+        /// It has dropped or failed less often.
         case noLoop
         /// Whether logins with these faults were accepted; those that are missing are unknown.
         case bindings([LoginCause: Bool])

@@ -6,9 +6,9 @@ import XMPPCore
 /// A class, allocated only if stream management was requested: other sessions store one empty reference. Only
 /// ``Outlet`` counts stanzas.
 final class StreamManagement {
-    /// What a request to resume waits for.
+    /// The event that ends the wait of a request to resume.
     enum Reason: Equatable {
-        /// What is known of the session.
+        /// The answer to ``SharedRequest/Kind/claim(_:)``.
         case claim
         /// The counts of the session, which another connection still owns.
         case displacement
@@ -35,7 +35,7 @@ final class StreamManagement {
     private var waiting: Waiting?
     /// A request has waited for another session's counts: it does not wait again.
     private(set) var hasWaited = false
-    /// What is known of the session, until the request is decided on.
+    /// The answer about the session, until the request is decided on.
     private var claim: ResumptionTable.Claim?
     /// The journal's answer to the waiting request, until that request is decided on.
     private var isInJournal: Bool?
@@ -148,7 +148,7 @@ final class StreamManagement {
         waiting = Waiting(event: event, reason: reason, deadline: now &+ Waiting.limit)
     }
 
-    /// What is known of the session has arrived.
+    /// Ends the wait for the answer about the session.
     func endWaiting(by claim: ResumptionTable.Claim) {
         guard waiting?.reason == .claim else { return }
         waiting?.isOver = true
@@ -171,10 +171,10 @@ final class StreamManagement {
         return true
     }
 
-    /// Ends a wait whose time is over.
+    /// Ends a wait at its deadline.
     func expire(at now: Int64) { if let waiting, now >= waiting.deadline { self.waiting?.isOver = true } }
 
-    /// Removes and returns the request whose wait has ended; nil if there is none.
+    /// Removes and returns the request after its wait; nil if there is none, or if it still waits.
     func takeWaiting() -> Waiting? {
         guard let waiting, waiting.isOver else { return nil }
         self.waiting = nil
@@ -187,7 +187,7 @@ final class StreamManagement {
         return waiting
     }
 
-    /// Removes and returns what is known of the session; nil if that was not asked.
+    /// Removes and returns the answer about the session; nil if it was not asked.
     func takeClaim() -> ResumptionTable.Claim? { claim.take() }
 
     /// Removes and returns the journal's answer; nil if it was not asked.
