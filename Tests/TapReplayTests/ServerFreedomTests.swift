@@ -357,6 +357,33 @@ import XMPPCore
         #expect(peer.log.contains { $0.contains("<after>live-id</after>") }, "\(peer.log)")
     }
 
+    @Test(arguments: [(["p", "p"], ["x", "y"]), (["p", "q"], ["x", "x"]), (["p", "p"], ["x", "x"])])
+    func `each push is answered with its own id, although a server uses ids again`(
+        _ recorded: [String],
+        _ live: [String]
+    ) throws {
+        func push(_ number: Int, _ id: String) -> String {
+            "<iq type='set' id='\(id)' to='juliet@capulet.example/a'><block xmlns='urn:xmpp:blocking'><item jid='u\(number)@x'/></block></iq>"
+        }
+        let text = """
+            1 1 ready juliet@capulet.example/a
+            2 1 send <presence/>
+            3 1 recv \(push(0, recorded[0]))
+            4 1 recv \(push(1, recorded[1]))
+            5 1 send <iq type='result' id='\(recorded[0])'/>
+            6 1 send <iq type='result' id='\(recorded[1])'/>
+            """
+        var peer = try ReplayPeer(text) { _, text in
+            guard text == "<presence/>" else { return [] }
+            return (0...1).map { (0, push($0, live[$0]).replacing("capulet.example/a", with: "live.example/0")) }
+        }
+        try peer.run()
+        let answers = peer.log.filter { $0.contains("<iq") }.map {
+            $0.contains("'x'") ? "x" : $0.contains("'y'") ? "y" : $0
+        }
+        #expect(answers == live && peer.found.isEmpty, "\(peer.log) \(peer.found)")
+    }
+
     // MARK: The order of different clients
 
     @Test(arguments: [
@@ -398,6 +425,26 @@ import XMPPCore
                 ? "\(line.prefix(1)) left" : line.contains("<ping") ? "\(line.prefix(1)) ping" : nil
         }
         #expect(steps == order, "\(peer.log)")
+    }
+
+    @Test func `a ping of the replay that is not answered is a note`() throws {
+        let text = """
+            1 1 ready juliet@capulet.example/a
+            1 2 ready romeo@capulet.example/b
+            30 1 send <presence to='hall@c.capulet.example/J' type='unavailable'/>
+            40 2 send <presence to='hall@c.capulet.example/R' type='unavailable'/>
+            90 1 send <iq type='get' id='e1'/>
+            91 1 recv <iq type='result' id='e1'/>
+            """
+        var peer = try ReplayPeer(text, ReplayPeer.both) { client, text in
+            text.contains("id='e1") ? [(client, "<iq type='result' id='ID'/>")] : []
+        }
+        try peer.run()
+        #expect(peer.log.contains { $0.contains("<ping") }, "\(peer.log)")
+        #expect(peer.found == ["optional missing 0"], "\(peer.found)")
+        var learner = NoiseLearner()
+        for divergence in peer.replayer.divergences { learner.learn(divergence) }
+        #expect(learner.rules.isEmpty && learner.unlearned.isEmpty)
     }
 
     @Test func `presence that looks like an earlier one of the same client does not show an order`() throws {

@@ -90,6 +90,13 @@ struct Settlements {
 
     var isEmpty: Bool { clients.isEmpty }
 
+    /// The note for a request of a recorded client that was not answered.
+    static var unanswered: Divergence {
+        var note = Divergence(.optional, .missing, message: "another client's next stanza may have been handled first")
+        note.subject = DivergenceSubject("the server did not answer a ping that keeps the order of clients")
+        return note
+    }
+
     /// Returns a request to send; a server that does not know it answers with an error.
     mutating func request(_ client: Int, id: String) -> [UInt8] {
         clients[id] = client

@@ -62,8 +62,8 @@ public struct Replayer {
     private var optional: [Int: StanzaOption] = [:]
     /// The numbers of the unexpected events of items that may be older than the replay.
     private var earlierEvents: Set<UInt64> = []
-    /// Indices of the recorded requests that have arrived.
-    private var arrivedRequests: Set<Int> = []
+    /// The live ids of the recorded requests that have arrived, by their indices.
+    private var arrivedRequests: [Int: String] = [:]
     /// The steps of answers that were passed before their requests arrived, by the indices of the requests.
     private var pendingAnswers: [Int: Int] = [:]
     /// Whether an expected item can no longer arrive.
@@ -380,11 +380,11 @@ public struct Replayer {
         case .matched(let number), .reordered(let number), .late(let number):
             progress.matched += 1
             if isRepeated { earlierEvents.insert(received) }
-            came(number, client)
+            came(number, client, live)
             noteDelivery(live)
             if let trip { noteTime(trip, number, stanza, client) }
         case .changed(let number):
-            came(number, client)
+            came(number, client, live)
             players[client].expectations.item(number).bindValues(of: stanza, &context)
         case .unexpected:
             let free = script.lateEcho(live, client, bindings, at: cursor) ?? option
@@ -409,13 +409,13 @@ public struct Replayer {
         progress.note(now - sent, of: "\(live.kind)", at: now)
     }
 
-    private mutating func came(_ number: Int, _ client: Int) {
+    private mutating func came(_ number: Int, _ client: Int, _ live: StanzaForm) {
         guard case .step(let step) = players[client].expectations.item(number).tag else { return }
         noteArrival(step)
         guard case .expect(_, let item) = script.steps[step] else { return }
         lastTime = max(lastTime, script.times[step])
         guard script.answers.answers[item] != nil else { return }
-        arrivedRequests.insert(item)
+        arrivedRequests[item] = live.id ?? ""
         if let step = pendingAnswers.removeValue(forKey: item), case .send(_, let answer) = script.steps[step] {
             send(answer, client, step)
         }
@@ -571,8 +571,12 @@ public struct Replayer {
             case .connect, .send, .prepare, .settle, .close, .drop: break
             }
         }
-        for client in settling.removeAll() where script.clients[client].role != .recorded && progress.sent == 0 {
-            refuse(client, "the server did not answer for \(LineBuffer.duration(options.wait))")
+        for client in settling.removeAll() {
+            if script.clients[client].role == .recorded {
+                add(Settlements.unanswered, client)
+            } else if progress.sent == 0 {
+                refuse(client, "the server did not answer for \(LineBuffer.duration(options.wait))")
+            }
         }
         waits.end(hasGivenUp: !gating.isEmpty)
         gating = []
@@ -668,9 +672,10 @@ public struct Replayer {
     /// Sends an item for a step. An answer waits for its request, which an optional one may never do.
     private mutating func send(_ number: Int, _ client: Int, _ step: Int) {
         guard players[client].state == .open else { return }
-        if let request = script.answers.requests[number], !arrivedRequests.contains(request) {
-            pendingAnswers[request] = step
-            return
+        var request: String?
+        if let number = script.answers.requests[number] {
+            request = arrivedRequests[number]
+            guard request != nil else { return pendingAnswers[number] = step }
         }
         guard let sending = sendings.sendings[number] else { return reportLack(script.items[number], client) }
         if script.items[number].kind == .presence { players[client].presences += 1 }
@@ -680,7 +685,12 @@ public struct Replayer {
         sent.note(sending, step, at: now)
         actions.beginItem(step, of: client)
         let (item, rules) = (script.items[number], context.rules)
+        let start = actions.gathered.count
         substitution.fill(item, sending, options, from: context.bindings, rules: rules, into: &actions.gathered)
+        // Some servers use the ids of their requests again.
+        if let request, let id = item.id, bindings.live(for: id, .stanzaID) != request {
+            actions.gathered.replaceSubrange(start..., with: item.answer(actions.gathered[start...], request, parser))
+        }
         actions.endItem()
     }
 

@@ -23,6 +23,16 @@ extension Element {
     }
 }
 
+extension RecordedItem {
+    /// Returns the bytes of this answer with another id; unchanged if they cannot be parsed.
+    func answer(_ bytes: ArraySlice<UInt8>, _ id: String, _ parser: StanzaParser) -> [UInt8] {
+        guard let element = StanzaForm(Array(bytes), parser: parser, root: root)?.element else { return Array(bytes) }
+        return XMLWriter.bytes {
+            $0.element(element, inheriting: Namespace.client.uri.description, setting: ["id": id])
+        }
+    }
+}
+
 /// The requests that recorded clients received, with the answers that they sent, by indices of items.
 struct RecordedAnswers: Sendable {
     /// The answer to each request.
@@ -37,14 +47,16 @@ struct RecordedAnswers: Sendable {
             let client: Int
             let id: String
         }
-        var open: [Key: Int] = [:]
+        /// The unanswered requests of each id: some servers use ids again.
+        var open: [Key: [Int]] = [:]
         for step in steps {
             switch step {
             case .expect(let client, let item) where items[item].kind == .iq && !items[item].isAnswer:
-                if let id = items[item].id { open[Key(client: client, id: id)] = item }
+                if let id = items[item].id { open[Key(client: client, id: id), default: []].append(item) }
             case .send(let client, let item) where items[item].isAnswer:
-                guard let id = items[item].id, let request = open.removeValue(forKey: Key(client: client, id: id))
+                guard let key = items[item].id.map({ Key(client: client, id: $0) }), let request = open[key]?.first
                 else { continue }
+                open[key]?.removeFirst()
                 answers[request] = item
                 requests[item] = request
             default: continue

@@ -223,7 +223,10 @@ struct StanzaHeads {
             return hash
         }
         var type: UInt64 = 0
-        element.withAttribute("type") { type = Hash.of($0, seed: 3) }
+        element.withAttribute("type") { value in
+            let isDefault = AttributeDefaults.isDefault("type".utf8Span.span, value, of: element)
+            if !isDefault { type = Hash.of(value, seed: 3) }
+        }
         let name = element.withName { Hash.of($0, seed: 1) }
         // A subscription request is never a changed ordinary presence.
         let kind = Hash.mix(name, type != 0 && Self.isSubscription(element) ? Hash.mix(type, 7) : 7)

@@ -19,6 +19,8 @@ public struct NoiseLearner: Sendable {
             }
             let learned = divergence.differences.map { learn($0) }
             if learned.contains(false) { unlearned.append(divergence) }
+        // The answer to a request of the replay itself.
+        case .missing where divergence.recorded == nil: break
         case .missing, .unexpected:
             guard let locator = divergence.subject?.locator.flatMap({ try? Locator($0) }) else {
                 return unlearned.append(divergence)

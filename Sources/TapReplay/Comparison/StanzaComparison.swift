@@ -157,20 +157,22 @@ public struct StanzaComparison {
         _ nickname: StaticString?
     ) {
         var others: [[String]: Element.Attribute] = [:]
-        // A stanza may omit an address that is implied on the other side.
+        // A stanza may omit an address that is implied on the other side, and any element a default value.
         let isStanza = recordedPath.count == 1
         let implied = isStanza ? (recorded.impliedAddresses, live.impliedAddresses) : (.init(), .init())
-        func isImplied(_ attribute: Element.Attribute, by addresses: ImpliedAddresses) -> Bool {
-            attribute.namespaceURI.isEmpty && addresses.contain(attribute.name.utf8Span.span)
+        func isImplied(_ attribute: Element.Attribute, by addresses: ImpliedAddresses, _ element: Element) -> Bool {
+            let (name, value) = (attribute.name.utf8Span.span, attribute.value.utf8Span.span)
+            return attribute.namespaceURI.isEmpty
+                && (addresses.contain(name) || AttributeDefaults.isDefault(name, value, of: element))
         }
         for attribute in live.attributes { others[[attribute.namespaceURI, attribute.name]] = attribute }
         for attribute in recorded.attributes.sorted(by: { ($0.namespaceURI, $0.name) < ($1.namespaceURI, $1.name) }) {
             let other = others.removeValue(forKey: [attribute.namespaceURI, attribute.name])
-            if other == nil, isImplied(attribute, by: implied.0) { continue }
+            if other == nil, isImplied(attribute, by: implied.0, recorded) { continue }
             compareAttribute(attribute, attribute.value, other?.value, place, nickname)
         }
         for attribute in others.values.sorted(by: { ($0.namespaceURI, $0.name) < ($1.namespaceURI, $1.name) })
-        where !isImplied(attribute, by: implied.1) {
+        where !isImplied(attribute, by: implied.1, live) {
             compareAttribute(attribute, nil, attribute.value, place, nickname)
         }
     }

@@ -158,7 +158,7 @@ struct StanzaDigester {
         var sum: UInt64 = 0
         let first = values.count
         element.forEachAttribute { name, uri, value in
-            if uri.isEmpty, implied.contain(name) { return }
+            if uri.isEmpty, implied.contain(name) || AttributeDefaults.isDefault(name, value, of: element) { return }
             let key = NoiseRules.key(name, uri)
             let count = values.count
             if let hash = attribute(name, uri, value, key, nickname) { sum &+= Hash.mix(key, hash) }

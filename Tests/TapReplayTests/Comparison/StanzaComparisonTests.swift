@@ -277,6 +277,41 @@ import Testing
         let deep = "<iq>" + String(repeating: "<a>", count: 200) + String(repeating: "</a>", count: 200) + "</iq>"
         #expect(try differences(deep, deep) == [])
     }
+
+    @Test(arguments: [
+        ("<message/>", "<message type='normal'/>"),
+        (
+            "<iq><fin xmlns='urn:xmpp:mam:2'/></iq>",
+            "<iq><fin xmlns='urn:xmpp:mam:2' complete='false' stable='true'/></iq>"
+        ),
+        (
+            "<iq><x xmlns='jabber:x:data'><field var='a'/></x></iq>",
+            "<iq><x xmlns='jabber:x:data'><field type='text-single' var='a'/></x></iq>"
+        ),
+        ("<enabled xmlns='urn:xmpp:sm:3'/>", "<enabled xmlns='urn:xmpp:sm:3' resume='false'/>"),
+        (
+            "<message><conference xmlns='urn:xmpp:bookmarks:1'/></message>",
+            "<message><conference xmlns='urn:xmpp:bookmarks:1' autojoin='false'/></message>"
+        ),
+    ]) func `an absent attribute means the same as its default`(_ absent: String, _ present: String) throws {
+        #expect(try differences(absent, present).isEmpty && differences(present, absent).isEmpty)
+        let rules = NoiseRules(), names = AddressNames()
+        var digester = StanzaDigester(rules: rules, names: names)
+        let shapes = try [absent, present].map { digester.digest(try form($0).element).shape }
+        #expect(shapes.first == shapes.last)
+        let heads = try [absent, present].map { StanzaHeads(try form($0).element, names, SenderNumbers(), rules).whole }
+        #expect(heads.first == heads.last)
+    }
+
+    @Test func `an attribute with another value than its default differs from an absent one`() throws {
+        let found = try differences(
+            "<iq><fin xmlns='urn:xmpp:mam:2'/></iq>",
+            "<iq><fin xmlns='urn:xmpp:mam:2' complete='true'/></iq>"
+        )
+        #expect(found == ["iq/{urn:xmpp:mam:2}fin/@complete unexpected - true"])
+        #expect(try differences("<message/>", "<message type='chat'/>").count == 1)
+        #expect(try differences("<presence/>", "<presence type='normal'/>").count == 1)
+    }
 }
 
 private func info(_ children: String) -> String {

@@ -1,0 +1,54 @@
+internal import XMPPCore
+
+/// Attributes with a default value: a server may write it, or leave the attribute out.
+enum AttributeDefaults {
+    private struct Entry {
+        /// Nil for the namespace of the stream's content.
+        let namespace: StaticString?
+        let element: StaticString
+        let attribute: StaticString
+        let value: StaticString
+    }
+
+    private static let table: [Entry] = [
+        // RFC 6121 §5.2.2
+        Entry(namespace: nil, element: "message", attribute: "type", value: "normal"),
+        // XEP-0004 §3.3
+        Entry(namespace: "jabber:x:data", element: "field", attribute: "type", value: "text-single"),
+        // XEP-0048, schema
+        Entry(namespace: "storage:bookmarks", element: "conference", attribute: "autojoin", value: "false"),
+        // XEP-0198 §3
+        Entry(namespace: "urn:xmpp:sm:3", element: "enabled", attribute: "resume", value: "false"),
+        // XEP-0313: a server either omits the attribute, or gives it this value.
+        Entry(namespace: "urn:xmpp:mam:1", element: "fin", attribute: "complete", value: "false"),
+        Entry(namespace: "urn:xmpp:mam:1", element: "fin", attribute: "stable", value: "true"),
+        Entry(namespace: "urn:xmpp:mam:2", element: "fin", attribute: "complete", value: "false"),
+        Entry(namespace: "urn:xmpp:mam:2", element: "fin", attribute: "stable", value: "true"),
+        // XEP-0402, schema
+        Entry(namespace: "urn:xmpp:bookmarks:1", element: "conference", attribute: "autojoin", value: "false"),
+    ]
+
+    /// The hashes of the attributes' names and of their values, as bits: most attributes are in neither.
+    private static let bits = table.reduce((names: UInt64(0), values: UInt64(0))) { bits, entry in
+        (
+            bits.names | 1 << bit(entry.attribute.utf8CodeUnitCount, entry.attribute.utf8Start[0]),
+            bits.values | 1 << bit(entry.value.utf8CodeUnitCount, entry.value.utf8Start[0])
+        )
+    }
+
+    private static func bit(_ count: Int, _ first: UInt8) -> UInt64 { UInt64(count &+ Int(first) &* 7) & 63 }
+
+    /// Returns whether an attribute without a namespace has the value that it has if it is absent.
+    static func isDefault(_ name: Span<UInt8>, _ value: Span<UInt8>, of element: Element) -> Bool {
+        guard !name.isEmpty, !value.isEmpty, bits.names & 1 << bit(name.count, name[0]) != 0,
+            bits.values & 1 << bit(value.count, value[0]) != 0
+        else { return false }
+        return table.contains { entry in
+            guard name.equals(entry.attribute), value.equals(entry.value), element.isNamed(entry.element) else {
+                return false
+            }
+            guard let namespace = entry.namespace else { return element.isContent }
+            return element.withNamespaceURI { $0.equals(namespace) }
+        }
+    }
+}
