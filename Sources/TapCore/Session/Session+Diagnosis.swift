@@ -171,9 +171,6 @@ extension DirectionRelay {
 
 // The forecast of channel binding, before the login ends (RFC 5802 §6).
 extension Session {
-    /// TLS is intercepted on both legs: from now on each login has a channel-binding forecast.
-    mutating func bind(_ legs: BindingForecast.Legs) { login?.observe(.secured(legs)) }
-
     /// Updates the forecast from the messages so far, and logs it if it changed.
     mutating func forecastBinding() {
         guard let login, let legs = login.legs, !info.mechanisms.isEmpty else { return }

@@ -284,6 +284,9 @@ extension SessionContext {
     /// An item that xmpptap sends.
     typealias Said = (kind: Record.Kind, bytes: [UInt8])
 
+    /// The end of a stream.
+    static let streamEnd: Said = (.streamClose, Array("</stream:stream>".utf8))
+
     /// Records items that xmpptap sent.
     mutating func noteSaid(
         _ items: [Said],
