@@ -135,6 +135,10 @@ enum Negotiation {
     /// Whether the client has requested TLS, and the server has not answered.
     var isConsentAwaited: Bool { isStartingTLS && isClear }
 
+    /// Whether a request for TLS is answered: false before the connection to the server, and once authentication has
+    /// succeeded (RFC 6120 §5.3.1).
+    var mayRequestTLS: Bool { login != nil && !isAwaitingServer }
+
     /// Whether the initiator may open a new stream: after success, or in advance while authentication is in progress.
     func mayRestart(_ direction: Direction, sendEpoch: Int, recvEpoch: Int) -> Bool {
         switch self {
@@ -156,14 +160,10 @@ enum Negotiation {
         }
     }
 
-    /// The initiator requests TLS; returns false if no answer is expected, since authentication has succeeded (RFC 6120
-    /// §5.3.1).
+    /// The initiator requests TLS; returns false if no answer is expected.
     mutating func requestTLS() -> Bool {
-        switch self {
-        case .opening(let login), .startingTLS(let login), .authenticating(let login): self = .startingTLS(login)
-        case .awaitingServer, .restarting, .binding, .open, .closing, .opaque, .refusing, .finished, .closed:
-            return false
-        }
+        guard mayRequestTLS, let login else { return false }
+        self = .startingTLS(login)
         return true
     }
 

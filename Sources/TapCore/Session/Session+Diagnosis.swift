@@ -171,12 +171,6 @@ extension DirectionRelay {
 
 // The forecast of channel binding, before the login ends (RFC 5802 §6).
 extension Session {
-    /// TLS is intercepted on both legs: from now on each login has a channel-binding forecast.
-    mutating func bind(_ legs: BindingForecast.Legs) {
-        login?.observe(.secured(legs))
-        askAboutBindings()
-    }
-
     /// Asks which logins with channel binding a server of the domain has accepted, for the forecast.
     mutating func askAboutBindings() {
         if let domain = info.domain, login?.legs != nil { context.ask(.bindings(domain: domain)) }

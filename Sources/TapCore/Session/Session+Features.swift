@@ -3,11 +3,6 @@ import XMPPCore
 
 // The server's features: forwarded unchanged or edited.
 extension Session {
-    /// Whether the server's last item is stream features.
-    func isFeatures(_ event: StreamEvent) -> Bool {
-        event.head.namespace.namespace == .streams && !event.isTruncated && context.isNamed("features", event, .recv)
-    }
-
     /// Returns the edit of features before they are forwarded: none by default. Called for each features element with
     /// its contents; all edits are decided here.
     func wantedEdit(_ offer: StreamFeatures) -> FeaturesEdit {
@@ -25,11 +20,11 @@ extension Session {
         _ direction: Direction,
         _ reading: inout ItemReading
     ) -> ItemDecision? {
-        guard event.item == .element, direction == .recv, isFeatures(event) else { return nil }
+        guard event.item == .element, direction == .recv, context.isFeatures(event) else { return nil }
         let offer = context.parse(.recv).flatMap { StreamFeatures($0) }
         reading = .features(offer)
         guard let offer else { return nil }
-        if let refusal = refusal(of: offer) { return .refuse(refusal) }
+        if let refusal = TLSPolicy.refusal(of: offer, negotiation, options) { return .refuse(refusal) }
         let edit = wantedEdit(offer)
         guard !edit.isEmpty else { return nil }
         do throws(FeaturesEdit.NoFeatures) {
@@ -62,7 +57,7 @@ extension Session {
         // Each stream announces its own limits: they grow when the client has authenticated.
         context.directions.send.receiverBytes = offer.itemBytes ?? .max
         negotiation.takeFeatures()
-        warnOfClearLogin(offer)
+        TLSPolicy.warnOfClearLogin(offer, negotiation, &context)
         let isAnswerDue = [LoginStep.Name.startTLS, .sasl, .sasl2].contains {
             timeline.isUnderWay($0, awaits: .server)
         }

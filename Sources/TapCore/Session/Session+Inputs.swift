@@ -11,13 +11,13 @@ extension Session {
         case .attempted(let step): made(step)
         case .chose(let domain): chosenDomain = domain
         case .connected(let address, let since, let beginsWithTLS):
-            if beginsWithTLS { serverBeginsWithTLS() }
+            if beginsWithTLS { negotiation.asymmetric?.serverBeginsWithTLS() }
             connected(address, since)
         case .connectionFailed(let reason, let fault): connectionFailed(reason, fault)
         case .took(let step, let outcome): took(step, outcome, at: now)
         case .computed(let step): computed(step)
         case .ended(let leg, let end, let failure):
-            if tls != nil { negotiateTLS(failure.map { .ended(leg, $0) } ?? .stopped(nil)) }
+            perform(termination.handle(failure.map { .ended(leg, $0) } ?? .stopped(nil), negotiation, &context))
             ended(leg, end)
         case .joined(let inTLS): join(inTLS)
         case .decrypts(let details, let consentFollows): decrypts(details, consentFollows)
@@ -26,9 +26,10 @@ extension Session {
             note(code: code, words, direction: direction, part: .tls)
         case .missed(let direction, let count, let isSkipped): missed(direction, count, isSkipped)
         case .incomplete: login?.observe(.gap)
-        case .tls(let leg, let event): handle(event, leg)
-        case .identityFound(let isServersOwn): negotiateTLS(.found(isServersOwn: isServersOwn))
-        case .identityNotFound(let failure): negotiateTLS(.notFound(failure))
+        case .tls(let leg, let event): perform(termination.handle(event, leg, negotiation, &context))
+        case .identityFound(let isServersOwn):
+            perform(termination.handle(.found(isServersOwn: isServersOwn), negotiation, &context))
+        case .identityNotFound(let failure): perform(termination.handle(.notFound(failure), negotiation, &context))
         case .inject(let injection): inject(injection)
         case .displaced(let session): giveUp(to: session)
         case .displaces: streamManagement?.endWaiting(for: .displacement)
@@ -64,8 +65,9 @@ extension Session {
 
     private mutating func abort(_ condition: StreamErrorCondition, _ text: String, _ code: String) {
         guard !negotiation.isFinished, !negotiation.isRefusing else { return }
-        if tls != nil {
-            return negotiateTLS(.stopped(TLSFailure(code: "tls-timeout", "\(Prose(text).clause)")))
+        if termination.isNegotiating {
+            let failure = TLSFailure(code: "tls-timeout", "\(Prose(text).clause)")
+            return perform(termination.handle(.stopped(failure), negotiation, &context))
         }
         login?.observe(.refused(Prose(text)))
         note(.error, .error, code: code, Prose(text), condition: condition, part: .session)
@@ -76,7 +78,11 @@ extension Session {
     public mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Disposition {
         self.now = now
         guard !bytes.isEmpty, !negotiation.isFinished else { return .keep }
-        if tls != nil || context.directions[direction].received == 0, negotiatesTLS(direction, bytes) { return .keep }
+        if termination.isNegotiating || context.directions[direction].received == 0,
+            performs(termination.receive(direction, bytes, negotiation, &context))
+        {
+            return .keep
+        }
         if options.level >= .trace { traceChunk(direction, bytes) }
         let isFirst = context.directions[direction].count(bytes.count)
         liveness.observe(.received, at: context.now.monotonic)
@@ -121,12 +127,7 @@ extension Session {
     }
 
     private mutating func decrypts(_ details: Attributes, _ consentFollows: Bool) {
-        decryptedTLS = details
-        var record = context.makeRecord(.tls, .info, part: .tls)
-        record.code = "tls-decrypted"
-        record.message = "TLS, decrypted with its secrets"
-        record.tls = details
-        context.emit(consume record)
+        startTLS.decrypt(details, &context)
         if isJoined {
             // A login begins, regardless of the state before.
             isJoined = false
@@ -263,7 +264,7 @@ extension Session {
 
     /// Whether the leg may be read: false while its bytes must wait. Reported by ``Command/read(_:_:)``.
     func wantsBytes(from leg: Leg) -> Bool {
-        if let tls { return tls.reads(leg) }
+        if let tls = termination.negotiation { return tls.reads(leg) }
         let direction = leg.inbound
         guard context.directions[direction].isStoring else { return true }
         let isWaiting =
@@ -275,7 +276,8 @@ extension Session {
 
     /// Whether the buffer for a leg is full.
     func isFull(_ leg: Leg) -> Bool {
-        let waiting = tls.map { $0.kept(leg.inbound).count } ?? context.directions[leg.inbound].waiting
+        let waiting =
+            termination.negotiation.map { $0.kept(leg.inbound).count } ?? context.directions[leg.inbound].waiting
         return waiting >= options.waitingBytes
     }
 }

@@ -57,7 +57,8 @@ extension Session {
         case (.buffer(until: .counts), _): rules?.ruling = nil
         case (.refuse, _), (.fault, _): break
         case (_, .none): understand(event, kind, direction)
-        case (_, .asymmetricTLS(let offer)): advanceAsymmetricTLS(event, kind, direction, offer)
+        case (_, .asymmetricTLS(let offer)):
+            perform(negotiation.asymmetric?.advance(event, kind, direction, offer, &context) ?? [])
         case (_, .features(let offer)): handleFeatures(event, offer)
         case (_, .login(let element, let acts, let wasLoggingIn, let translation)):
             if let rules { noteHits(event, direction, rules) }
@@ -108,7 +109,7 @@ extension Session {
         // Not one expression: the compiler accepts no longer chain of them.
         if let decision = interceptOversize(event, direction) { return decision }
         if let decision = interceptOtherDomain(event, direction) { return decision }
-        if let decision = interceptClear(event, direction) { return decision }
+        if let decision = TLSPolicy.interceptClear(event, direction, negotiation, context) { return decision }
         if mayAct, let decision = interceptAsymmetricTLS(event, direction, &reading) { return decision }
         if let decision = interceptFeatures(event, direction, &reading) { return decision }
         let translated = interceptStreamManagement(event, direction, &reading)
@@ -116,7 +117,7 @@ extension Session {
         if mayAct, let decision = interceptLogin(event, direction, translated, &reading) { return decision }
         if let translated { return translated }
         if mayAct, let decision = interceptInjected(event, direction, &reading) { return decision }
-        if let decision = interceptConsent(event, direction) { return decision }
+        if let decision = TLSPolicy.interceptConsent(event, direction, negotiation, context) { return decision }
         if let decision = interceptWhitespace(event, direction) { return decision }
         return nil
     }
@@ -138,7 +139,7 @@ extension Session {
         case .buffer(.serverTLS):
             context.directions[direction].buffer(event)
             hold(direction)
-            awaitTLS()
+            termination.awaitConsent(options)
         case .buffer(.features): context.directions[direction].buffer(event)
         case .buffer(.counts): context.directions[direction].keep()
         case .buffer(.restart), .drop, .answer:
@@ -235,7 +236,7 @@ extension Session {
     }
 
     private mutating func handleFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {
-        if direction == .recv, refusesEarlyBytesOfServer() { return }
+        if direction == .recv, performs(negotiation.asymmetric?.refuseEarlyBytes(context)) { return }
         let isForeign = context.directions[direction].decoder.epoch == 0 && fault.code == .notXML
         // An acknowledgement or a presence that crosses the end of the stream belongs to an ordinary logout.
         let isLate = fault.code == .afterStreamEnd && info.opened != nil

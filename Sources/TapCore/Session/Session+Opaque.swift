@@ -5,7 +5,7 @@ import XMPPCore
 extension Session {
     /// Checks the first bytes of a leg for TLS.
     mutating func lookAtFirstBytes(_ direction: Direction, _ bytes: Span<UInt8>) {
-        guard direction == .send, bytes[0] == 0x16, !refusesDirectTLS() else { return }
+        guard direction == .send, bytes[0] == 0x16, !performs(TLSPolicy.refuseDirectTLS(&context)) else { return }
         guard case .refusing(let condition, _) = negotiation else { return beginTLS(directly: true) }
         beginTLS(directly: true)
         lookIntoOpaque(direction, bytes)

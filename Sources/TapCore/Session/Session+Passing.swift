@@ -124,6 +124,13 @@ extension Session {
                 && (context.directions[other].hasClosedStream || context.directions[other].isOpaque)
     }
 
+    /// Whether an undecodable session is closed: if TLS is required, undecoded bytes could be a login in clear; if both
+    /// ends count differently, a wrong count; if rules alter items, an unaltered item.
+    var refusesUnread: Bool {
+        options.onUnparsable == .close || negotiation.isRefusing || TLSPolicy.legDueTLS(negotiation, options) != nil
+            || hasDiverged || rulesAlter(.send) || rulesAlter(.recv)
+    }
+
     /// Whether bytes after the end of a stream are dropped: if undecoded bytes must not be forwarded.
     func drops(_ why: DirectionRelay.Opacity) -> Bool { why == .ended && refusesUnread }
 
@@ -136,7 +143,7 @@ extension Session {
 
     /// Ends both legs after all queued writes.
     mutating func finish(reset: Bool) {
-        tls = nil
+        termination.end()
         guard negotiation.finish() else { return }
         // Relaying has ended: the session that resumes this one need not wait for its connections.
         resumption.end(&roster, injections, &context)

@@ -90,7 +90,7 @@ extension Session {
     private static let errorName: StaticString = "stream:error"
     private static let declaration = "<?xml version='1.0'?>"
 
-    static let end: Said = (.streamClose, Array("</stream:stream>".utf8))
+    static let end = SessionContext.streamEnd
 
     /// The opening of a stream to the client.
     func header() -> [Said] {

@@ -99,7 +99,7 @@ extension Session {
         guard !event.isTruncated else { return context.recordItem(event, direction, .element, level: .info) }
         switch event.head.namespace.namespace {
         case .streams: handleStreamElement(event, direction)
-        case .tls: handleTLS(event, direction)
+        case .tls: perform(startTLS.handle(event, direction, negotiation, &context))
         case .sasl, .sasl2, .sasl2Legacy: handleSASL(event, direction)
         case .compression: handleCompression(event, direction)
         case .streamManagement, .streamManagement2: handleStreamManagement(event, direction)

@@ -43,15 +43,13 @@ public struct Session: ~Copyable {
     var differential = ParserDifferential()
     /// Collects the facts of the login until the session is ready.
     var login: LoginObserver? = LoginObserver()
-    /// The parameters of TLS that was decrypted outside xmpptap; nil if there is none.
-    var decryptedTLS: Attributes?
     /// Dialback has verified more than one domain of the server that began the stream (XEP-0220 §2.4).
     var hasFurtherDomains = false
     /// Whether the session had begun before it was first observed: its stream headers are not login steps.
     var isJoined = false
 
-    /// The TLS negotiation of the legs; nil before and after.
-    public internal(set) var tls: TLSNegotiation?
+    var termination = TLSTermination()
+    var startTLS = StartTLS()
 
     /// The direction to decode first: the one whose bytes arrived first, since they may have caused the others.
     var leading = Direction.recv
@@ -87,7 +85,7 @@ public struct Session: ~Copyable {
         timeline = LoginTimeline(at: context.now.monotonic)
         beginRules()
         noteBeginning(beginning ?? Record.Beginning(client: remote, relay: relay, upstream: upstream))
-        noteClearLegs()
+        TLSPolicy.noteClearLegs(&context)
     }
 
     // MARK: Commands
@@ -112,8 +110,8 @@ public struct Session: ~Copyable {
             if let rules, attend(to: rules) { continue }
             if step(leading) || step(leading.opposite) { continue }
             leading = .recv
-            if tls?.awaitsConsent == true {
-                beginTLSBehindConsent()
+            if termination.awaitsConsent {
+                perform(termination.begin(negotiation, &context))
                 continue
             }
             if let injections { advance(injections) }
@@ -173,7 +171,11 @@ public struct Session: ~Copyable {
         if context.directions[direction].isWaiting && !passesWhileHeld(direction)
             || direction == .send && negotiation.isAwaitingServer
         {
-            if direction == .send, refusesEarlyBytes() || goesOnResuming() { return true }
+            if direction == .send,
+                performs(termination.refuseEarlyBytes(negotiation, &context)) || goesOnResuming()
+            {
+                return true
+            }
             // Keep holding items, unless both peers are gone.
             guard context.directions[direction].isGone || isStalledForNobody(direction) else { return false }
             passEnd(direction)

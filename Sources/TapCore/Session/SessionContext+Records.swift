@@ -295,6 +295,9 @@ extension SessionContext {
         noteSaid(items, condition, to: leg, part: part)
     }
 
+    /// The end of a stream.
+    static let streamEnd: Said = (.streamClose, Array("</stream:stream>".utf8))
+
     /// Records items that xmpptap sent.
     mutating func noteSaid(
         _ items: [Said],

@@ -65,6 +65,11 @@ struct SessionContext: ~Copyable {
         directions.bytes(direction).slice(event.head.name).equals(name)
     }
 
+    /// Whether the server's last item is stream features.
+    func isFeatures(_ event: StreamEvent) -> Bool {
+        event.head.namespace.namespace == .streams && !event.isTruncated && isNamed("features", event, .recv)
+    }
+
     /// The decoded value of an attribute of the last event; nil if it is absent.
     func text(_ attribute: StanzaHead.Attribute?, _ direction: Direction) -> String? {
         attribute?.text(in: directions.bytes(direction))

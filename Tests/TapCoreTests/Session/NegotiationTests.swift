@@ -85,11 +85,10 @@ import TapRecord
 
     @Test func `Asymmetric TLS lasts until TLS is up`() {
         var negotiation = Negotiation(Self.options(.off), isConnected: false)
-        negotiation.asymmetric?.isOpen = true
         negotiation.connected()
+        negotiation.asymmetric?.serverBeginsWithTLS()
         negotiation.beginHandshake()
-        negotiation.asymmetric?.hasAsked = true
-        #expect(negotiation.asymmetric?.isOpen == true && negotiation.asymmetric?.hasAsked == true)
+        #expect(negotiation.asymmetric?.precedesClient == true)
         negotiation.enterTLS()
         #expect(negotiation.asymmetric == nil)
     }

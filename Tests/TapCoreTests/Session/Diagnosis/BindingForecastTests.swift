@@ -167,7 +167,8 @@ import TapRecord
         mechanism: String? = nil
     ) -> SessionHarness {
         var harness = SessionHarness(run: run)
-        harness.session.bind(BindingForecast.Legs(strategy: strategy, clientTLS: 0x0304, serverTLS: 0x0304))
+        let legs = BindingForecast.Legs(strategy: strategy, clientTLS: 0x0304, serverTLS: 0x0304)
+        harness.session.perform([.observe(.secured(legs))])
         harness.send(L.header)
         harness.recv(
             L.answer

@@ -1,0 +1,77 @@
+internal import TapRecord
+import XMPPCore
+
+/// Follows STARTTLS (RFC 6120 §5) between the peers, before TLS begins.
+struct StartTLS {
+    /// The parameters of TLS that was decrypted outside xmpptap; nil if there is none.
+    private var decrypted: Attributes?
+
+    /// Records that the bytes of TLS are decrypted outside xmpptap.
+    mutating func decrypt(_ details: Attributes, _ context: inout SessionContext) {
+        decrypted = details
+        var record = context.makeRecord(.tls, .info, part: .tls)
+        record.code = "tls-decrypted"
+        record.message = "TLS, decrypted with its secrets"
+        record.tls = details
+        context.emit(consume record)
+    }
+
+    /// Handles an element of STARTTLS that was forwarded, or is held.
+    func handle(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ negotiation: Negotiation,
+        _ context: inout SessionContext
+    ) -> [TLSEffect] {
+        context.recordItem(event, direction, .element, level: .info, part: .tls)
+        switch direction {
+        case .send where context.isNamed("starttls", event, direction):
+            return negotiation.mayRequestTLS ? request(context) : []
+        case .recv where context.isNamed("proceed", event, direction):
+            return [.finish(.startTLS, .ok)] + proceed(context)
+        case .recv:
+            var effects: [TLSEffect] = []
+            if negotiation.isStartingTLS {
+                effects = [.declineTLS, .finish(.startTLS, .failed("the server answered <failure/>"))]
+            }
+            if context.directions.send.isHeld { effects.append(.release(.send)) }
+            return effects
+        case .send: return []
+        }
+    }
+
+    private func request(_ context: borrowing SessionContext) -> [TLSEffect] {
+        let effects: [TLSEffect] = [.requestTLS, .begin(.startTLS, awaits: .server), .cancel(.mechanism)]
+        // Later bytes belong to TLS or, if the server declines, to this stream: they wait for the answer, unless there
+        // can be none, or the client is half-closed and TLS cannot begin.
+        let isAwaited = !context.directions.recv.hasPassedEnd && context.directions.send.end == nil
+        return isAwaited ? effects + [.hold(.send)] : effects
+    }
+
+    private func proceed(_ context: borrowing SessionContext) -> [TLSEffect] {
+        // Held bytes are released when TLS is established on the server's leg; a recording contains the items after it.
+        if context.directions.recv.buffered != nil || context.options.isRecorded { return [] }
+        if context.options.isDecoded || decrypted != nil { return enter(context) }
+        return noteEarlyBytes(context) + [.passThrough]
+    }
+
+    /// The streams restart inside TLS, which the log does not show.
+    private func enter(_ context: borrowing SessionContext) -> [TLSEffect] {
+        let finished: TLSEffect =
+            if let decrypted {
+                .finish(.tls, .ok, decrypted)
+            } else {
+                .finish(.tls, .skipped("not recorded; the log contains the decrypted streams"))
+            }
+        let effects = [finished, .enterTLS, .expectRestart]
+        return context.directions.send.isHeld ? effects + [.release(.send)] : effects
+    }
+
+    /// Reports plaintext that the client sent between `<starttls/>` and `<proceed/>`.
+    private func noteEarlyBytes(_ context: borrowing SessionContext) -> [TLSEffect] {
+        let count = context.directions.send.waiting
+        guard count > 0, context.directions.pending(.send)[0] != 0x16 else { return [] }
+        let words: Prose = "\(count) bytes of plaintext between <starttls/> and <proceed/>"
+        return [.warn(code: "starttls-injection", words, .send)]
+    }
+}

@@ -1,0 +1,112 @@
+internal import TapDiagnosis
+internal import TapRecord
+import XMPPCore
+
+/// An effect of a TLS component on another part of the session. ``Session/perform(_:)`` carries them out in order.
+enum TLSEffect {
+    // The negotiation.
+
+    /// TLS was requested of the server, or of xmpptap by the client.
+    case requestTLS
+    /// The server declines TLS.
+    case declineTLS
+    /// The handshake on a leg begins.
+    case beginHandshake
+    /// TLS is established: the login restarts inside it.
+    case enterTLS
+    /// Discards data received in clear, which could have been forged.
+    case forgetClear
+    /// No other domain may be requested in the session from now on.
+    case choose(domain: String)
+    /// The channel bindings of a leg, for logins that xmpptap performs.
+    case secured(Leg, SecuredLeg?)
+    /// TLS begins after the stored consent, when all other work is done.
+    case awaitConsent
+    /// A step of ``AsymmetricTLS``: TLS is established on the server's leg only.
+    case openInside
+    /// The end of ``AsymmetricTLS``: no TLS follows on the server's leg, and both legs continue in clear.
+    case relayInClear
+
+    // The steps of the login, and its observer.
+
+    case begin(LoginStep.Name, leg: Leg? = nil, awaits: Leg, Attributes = [:])
+    case finish(LoginStep.Name, leg: Leg? = nil, LoginStep.Outcome, Attributes = [:])
+    case cancel(LoginStep.Name)
+    case observe(LoginObserver.Event)
+    case blame(LoginCause, TLSFailure)
+
+    // The directions.
+
+    case hold(Direction)
+    case release(Direction)
+    /// Releases the client's items, if it need not wait for the features that a login by xmpptap requires.
+    case releaseClient
+    /// Replaces the stored items of a direction; nil removes them.
+    case buffer([UInt8]?, Direction)
+    /// Restarts decoding: later bytes are the plaintext of TLS.
+    case enterStream(Direction)
+    /// A new stream is expected in both directions.
+    case expectRestart
+    /// Bytes of TLS are forwarded without decoding from now on.
+    case passThrough
+
+    // Items and bytes.
+
+    /// Handles a stream header, stream end or features that are not forwarded.
+    case handle(StreamEvent, Direction, StreamFeatures? = nil)
+    /// Bytes of a leg that arrived during the negotiation.
+    case receive([UInt8], Direction)
+    case pass([UInt8], Direction)
+    /// Sends items of xmpptap to a peer, after a new stream header for the client if `opensStream` is set.
+    case say([SessionContext.Said], to: Leg, opensStream: Bool = false)
+    case request(TLSCommand)
+
+    // Records.
+
+    case record(TLSReport)
+    case warn(code: String, Prose, Direction)
+
+    // Ends.
+
+    /// A leg has ended.
+    case ended(Leg, LegEnd)
+    case refuse(Refusal)
+    /// Ends the session with a stream error.
+    case close(StreamErrorCondition, String)
+    case end(Farewell)
+    /// Ends the session without sending anything to either end.
+    case stop
+
+    /// The last bytes for the client of a session that ends.
+    enum Farewell {
+        case nothing
+        /// A stream error.
+        case error(StreamErrorCondition, String)
+        /// The `<failure/>` of STARTTLS, which ends the client's stream (RFC 6120 §5.4.2.2).
+        case failure
+        case alert(HandshakeAlert)
+    }
+}
+
+/// A record about TLS on a leg.
+struct TLSReport {
+    var kind = Record.Kind.note
+    var level: Level
+    var leg: Leg
+    var code: String
+    var message: Prose
+    var remedy: Remedy?
+    /// The parameters of TLS, or of a certificate.
+    var details: Attributes?
+}
+
+extension SessionContext {
+    mutating func record(_ report: TLSReport) {
+        var record = makeRecord(report.kind, report.level, part: .tls)
+        record.leg = report.leg
+        record.code = report.code
+        record.message = advised(report.message, report.remedy)
+        record.tls = report.details
+        emit(consume record)
+    }
+}

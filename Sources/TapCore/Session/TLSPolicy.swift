@@ -1,0 +1,166 @@
+internal import TapDiagnosis
+internal import TapRecord
+import XMPPCore
+
+/// Decides on sessions without required TLS, and on requests for TLS on a leg without it, if xmpptap terminates TLS.
+enum TLSPolicy {
+    // MARK: Legs in clear
+
+    /// Reports a leg without TLS, as configured.
+    static func noteClearLegs(_ context: inout SessionContext) {
+        guard context.options.holdsProceed else { return }
+        if context.options.clientTLS == .off {
+            let words: Prose = "no TLS on the client leg"
+            context.note(.note, .info, code: "client-tls-off", words, part: .tls, remedy: .changeClientTLS)
+        }
+        if context.options.serverTLS == .off {
+            let words: Prose = "no TLS on the server leg, not even for the login"
+            context.note(code: "server-tls-off", words, part: .tls, remedy: .changeServerTLS)
+        }
+    }
+
+    /// Warns of a login without TLS.
+    static func warnOfClearLogin(_ offer: StreamFeatures, _ negotiation: Negotiation, _ context: inout SessionContext) {
+        guard context.options.holdsProceed, negotiation.isClear, negotiation.isOpening, offer.startTLS == .absent,
+            !context.info.mechanisms.isEmpty
+        else { return }
+        context.note(
+            code: "no-tls",
+            "the server offers no TLS; the session continues in clear text, including the login",
+            direction: .recv,
+            part: .tls
+        )
+    }
+
+    // MARK: Required TLS
+
+    /// The leg that requires TLS and has none yet; nil if there is none.
+    static func legDueTLS(_ negotiation: Negotiation, _ options: SessionOptions) -> Leg? {
+        guard options.holdsProceed, negotiation.isClear else { return nil }
+        return options.clientTLS == .required ? .client : options.serverTLS == .required ? .server : nil
+    }
+
+    /// Refuses a stream or element in clear if TLS is required first, or a misplaced request for TLS. Data from a
+    /// server in clear can be forged: it could make the login seem complete, or decoding stop, so that the client
+    /// continues in clear.
+    static func interceptClear(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ negotiation: Negotiation,
+        _ context: borrowing SessionContext
+    ) -> ItemDecision? {
+        guard context.options.holdsProceed, negotiation.isClear else { return nil }
+        if event.item == .header, direction == .send, context.options.clientTLS == .direct {
+            return .refuse(clearRefusal(.client, "the client does not begin with TLS", context.options))
+        }
+        guard event.item == .element else { return nil }
+        let namespace = event.head.namespace.namespace
+        if direction == .send {
+            guard negotiation.asymmetric == nil else { return nil }
+            if namespace == .tls, context.isNamed("starttls", event, .send) {
+                guard context.options.clientTLS == .off, negotiation.isOpening else { return nil }
+                return .refuse(requestRefusal)
+            }
+        }
+        guard let leg = legDueTLS(negotiation, context.options), namespace != .streams,
+            direction == .send || namespace != .tls
+        else { return nil }
+        let words = "the \(direction.source.name) continued without TLS"
+        return .refuse(clearRefusal(leg, words, itemPart: .session, context.options))
+    }
+
+    /// Buffers the server's `<proceed/>` until TLS is up on the server's leg. Refuses an unexpected one (without a request, or
+    /// inside TLS): the client would start TLS and misread the stream error.
+    static func interceptConsent(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ negotiation: Negotiation,
+        _ context: borrowing SessionContext
+    ) -> ItemDecision? {
+        guard context.options.holdsProceed, event.item == .element, direction == .recv,
+            event.head.namespace.namespace == .tls, !event.isTruncated, !negotiation.isRefusing,
+            context.isNamed("proceed", event, .recv)
+        else { return nil }
+        if negotiation.isConsentAwaited { return .buffer(until: .serverTLS) }
+        return .refuse(
+            Refusal(
+                answer: .streamError(.policyViolation, "Unexpected <proceed/>.", fault: .recv),
+                code: "starttls-unexpected",
+                message: "unexpected <proceed/>: no STARTTLS request was pending",
+                condition: .policyViolation,
+                direction: .recv,
+                part: .tls,
+                itemPart: .tls
+            )
+        )
+    }
+
+    /// The refusal of a session whose server offers no TLS although one leg requires it; nil if the session continues.
+    static func refusal(
+        of offer: StreamFeatures,
+        _ negotiation: Negotiation,
+        _ options: SessionOptions
+    ) -> Refusal? {
+        guard options.holdsProceed, negotiation.isClear, negotiation.isOpening, offer.startTLS == .absent,
+            options.clientTLS == .required || options.serverTLS == .required
+        else { return nil }
+        let leg = options.serverTLS == .required ? Leg.server : .client
+        return clearRefusal(leg, "the server does not offer TLS", itemPart: .session, options)
+    }
+
+    /// Refuses direct TLS if the client leg has no TLS; nil if it may have.
+    static func refuseDirectTLS(_ context: inout SessionContext) -> [TLSEffect]? {
+        guard context.options.holdsProceed, context.options.clientTLS == .off else { return nil }
+        let words: Prose = "client sent a TLS ClientHello, but the client leg has no TLS"
+        let remedy = Remedy.usual(.legWithTLS)
+        context.note(.error, .error, code: "tls-off", words, direction: .send, part: .tls, remedy: remedy)
+        context.info.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
+        return [.observe(.refused(words, .legWithTLS)), .end(.alert(.protocolVersion))]
+    }
+
+    // MARK: Refusals
+
+    /// The refusal of a session without required TLS.
+    static func clearRefusal(
+        _ leg: Leg,
+        _ words: String,
+        itemPart: Part? = nil,
+        _ options: SessionOptions
+    ) -> Refusal {
+        // xmpptap answers the <starttls/> of its clients, which is mandatory.
+        let isOfServer = leg == .client && options.clientTLS == .auto
+        let words =
+            "\(words), but \(isOfServer ? "TLS on the server leg requires it of clients" : "the \(leg.name) leg requires it")"
+        return Refusal(
+            answer: .streamError(
+                .policyViolation,
+                leg == .client ? "TLS is required." : "The server does not offer TLS, which is required."
+            ),
+            code: "tls-required",
+            message: "\(words); session closed",
+            condition: .policyViolation,
+            direction: leg.inbound,
+            part: .tls,
+            diagnosis: Prose(words),
+            cause: .legWithoutTLS,
+            remedy: isOfServer ? .allowClearClients : .usual(.legWithoutTLS),
+            itemPart: itemPart
+        )
+    }
+
+    /// The client sent `<starttls/>`, which was not offered.
+    private static var requestRefusal: Refusal {
+        let words: Prose = "client sent <starttls/>, but the client leg has no TLS"
+        return Refusal(
+            answer: .tlsFailure,
+            code: "tls-off",
+            message: words,
+            direction: .send,
+            part: .tls,
+            diagnosis: words,
+            cause: .legWithTLS,
+            remedy: .usual(.legWithTLS),
+            itemPart: .tls
+        )
+    }
+}

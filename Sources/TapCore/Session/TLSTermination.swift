@@ -1,0 +1,339 @@
+internal import TapDiagnosis
+internal import TapRecord
+import XMPPCore
+
+/// TLS that xmpptap terminates: the server's leg first, then the client's, then both streams restart (RFC 6120 §5.4).
+struct TLSTermination {
+    /// The negotiation of the legs; nil before and after.
+    private(set) var negotiation: TLSNegotiation?
+
+    // MARK: State
+
+    /// Whether the bytes of the legs belong to the negotiation.
+    var isNegotiating: Bool { negotiation != nil }
+
+    /// Whether TLS may begin after the stored consent.
+    var awaitsConsent: Bool { negotiation?.awaitsConsent == true }
+
+    /// Makes TLS begin after the stored consent. xmpptap's own client begins it on its side.
+    mutating func awaitConsent(_ options: SessionOptions) {
+        if !options.isOwnClient { negotiation = TLSNegotiation(options) }
+    }
+
+    /// The session ends.
+    mutating func end() { negotiation = nil }
+
+    // MARK: Events
+
+    /// Handles a TLS event of a leg.
+    mutating func handle(
+        _ event: TLSEvent,
+        _ leg: Leg,
+        _ login: Negotiation,
+        _ context: inout SessionContext
+    ) -> [TLSEffect] {
+        switch event {
+        case .started(let directly): return start(leg, directly: directly, login, &context)
+        case .notStarted(let failure): return handle(.notStarted(failure), login, &context)
+        case .opened(let agreement):
+            guard isNegotiating || context.options.isOwnClient else { return [] }
+            return open(leg, agreement, login, &context) + handle(.agreed(leg, agreement), login, &context)
+        case .failed(let failure):
+            if isNegotiating { return handle(.failed(leg, failure), login, &context) }
+            guard context.options.isOwnClient else { return [.ended(leg, .failed("TLS: \(failure.words)"))] }
+            return Self.fail(leg, failure, login, &context)
+        case .message(let name, let length, let isReceived):
+            if !login.isClosed { Self.trace(leg, name, length: length, isReceived: isReceived, &context) }
+        case .truncated:
+            let words: Prose = "the \(leg.name)'s connection ended without close_notify: its last data may be missing"
+            context.record(TLSReport(level: .verbose, leg: leg, code: "tls-truncated", message: words))
+        case .remark(let level, let code, let words):
+            context.record(TLSReport(level: level, leg: leg, code: code, message: Prose(words)))
+        }
+        return []
+    }
+
+    /// Takes bytes during the negotiation, or at its beginning; returns nil if they belong to a stream.
+    mutating func receive(
+        _ direction: Direction,
+        _ bytes: Span<UInt8>,
+        _ login: Negotiation,
+        _ context: inout SessionContext
+    ) -> [TLSEffect]? {
+        if negotiation == nil {
+            guard direction == .send, context.options.holdsProceed, !context.options.isOwnClient, login.isConnected
+            else { return nil }
+            negotiation = TLSNegotiation(context.options, first: bytes[0])
+            if negotiation == nil { return nil }
+        }
+        var received: [UInt8] = []
+        received.append(bytes)
+        return handle(.received(direction.source, received), login, &context)
+    }
+
+    /// Begins TLS after the consent, if permitted.
+    mutating func begin(_ login: Negotiation, _ context: inout SessionContext) -> [TLSEffect] {
+        if let obstacle = Self.obstacle(login, context) {
+            negotiation = nil
+            return Self.fail(obstacle, login, &context)
+        }
+        let domain = context.info.domain
+        // The certificates are verified and issued for this domain: the stream inside must use the same.
+        let effects = domain.map { [TLSEffect.choose(domain: $0)] } ?? []
+        // TLS on the server's leg can begin with its first byte, independent of the client.
+        let isDirect = context.options.serverTLS == .direct || login.asymmetric?.precedesClient == true
+        let direct = context.info.kind == .server ? "xmpp-server" : "xmpp-client"
+        let input = TLSNegotiation.Input.consented(domain: domain, directProtocol: isDirect ? direct : nil)
+        return effects + handle(input, login, &context)
+    }
+
+    /// Passes an input to the negotiation; nothing happens without one.
+    mutating func handle(
+        _ input: TLSNegotiation.Input,
+        _ login: Negotiation,
+        _ context: inout SessionContext
+    ) -> [TLSEffect] {
+        switch negotiation?.handle(input) {
+        case nil: return []
+        case .perform(.startClient(let version, let protocols, isDirect: false, _)):
+            let consent = context.directions.recv.buffered ?? []
+            return [
+                .request(.startClient(maximumVersion: version, protocols: protocols, isDirect: false, first: consent))
+            ]
+        case .perform(let command): return [.request(command)]
+        case .release(let server, let client):
+            (context.info.serverTLS, context.info.clientTLS) = (server?.version, client?.version)
+            return compareVersions(server?.version, client?.version, context.options) + takeKept()
+        case .abandon: return takeKept()
+        case .fail(let leg, let failure):
+            negotiation = nil
+            return Self.fail(leg, failure, login, &context)
+        }
+    }
+
+    /// Ends the negotiation. Bytes received meanwhile belong to the streams.
+    private mutating func takeKept() -> [TLSEffect] {
+        guard let ended = negotiation.take() else { return [] }
+        return Direction.allCases.map { .receive(ended.kept($0), $0) }
+    }
+
+    /// Logs the effect of different versions, and makes the channel-binding forecast; the client may have no TLS.
+    private func compareVersions(
+        _ server: UInt16?,
+        _ client: UInt16?,
+        _ options: SessionOptions
+    ) -> [TLSEffect] {
+        guard let server else { return [] }
+        var effects: [TLSEffect] = []
+        if let client, server != client {
+            let words: Prose =
+                "\(ClientHello.name(ofVersion: client)) with the client and \(ClientHello.name(ofVersion: server)) with the "
+                + "server: if the server signs the version (XEP-0515), the client must abort the login"
+            let report = TLSReport(level: .warn, leg: .client, code: "tls-version-skew", message: words)
+            effects.append(.record(report))
+        }
+        let isOwn = negotiation?.showsServersOwn == true
+        let strategy: BindingForecast.Strategy =
+            options.stripsBinding ? .strip : client == nil ? .clear : isOwn ? .serverCertificate : .minted
+        let legs = BindingForecast.Legs(
+            strategy: strategy,
+            clientTLS: client,
+            serverTLS: server,
+            hasSameCertificate: strategy == .serverCertificate
+        )
+        return effects + [.observe(.secured(legs))]
+    }
+
+    // MARK: Handshakes
+
+    /// The handshake on a leg begins. The client has received the consent, the server's or xmpptap's.
+    private func start(
+        _ leg: Leg,
+        directly: Bool,
+        _ login: Negotiation,
+        _ context: inout SessionContext
+    ) -> [TLSEffect] {
+        guard !login.isFinished else { return [] }
+        if context.options.isOwnClient, !directly, let obstacle = Self.obstacle(login, context) {
+            return Self.fail(obstacle, login, &context)
+        }
+        var effects: [TLSEffect] = []
+        if leg == .client, let consent = context.directions.recv.buffered {
+            if login.asymmetric != nil { context.noteSaid([(.element, consent)], to: .client) }
+            effects = [.buffer(nil, .recv)]
+        }
+        let details: Attributes = [
+            "leg": .string(leg.name.description), "begins": directly ? "directly" : "starttls",
+        ]
+        return effects + [.beginHandshake, .begin(.tls, leg: leg, awaits: leg, details)]
+    }
+
+    /// The handshake on a leg has succeeded. After the client's, or if the client has none (see
+    /// ``SessionOptions/isOwnClient``), both streams restart.
+    private func open(
+        _ leg: Leg,
+        _ agreement: TLSAgreement,
+        _ login: Negotiation,
+        _ context: inout SessionContext
+    ) -> [TLSEffect] {
+        guard !login.isFinished else { return [] }
+        let overlooked = agreement.overlooked
+        if overlooked != nil { context.info.isUnverified = true }
+        let report = TLSReport(
+            kind: .tls,
+            level: overlooked == nil ? .info : .warn,
+            leg: leg,
+            code: Record.Code.tlsOpened,
+            message: Prose(overlooked.map { "\(agreement.words); NOT VERIFIED: \($0)" } ?? agreement.words),
+            details: agreement.details
+        )
+        var effects: [TLSEffect] = [
+            .finish(.tls, leg: leg, .ok), .record(report), .secured(leg, agreement.secured),
+        ]
+        if leg == .client {
+            context.info.hasClientTLS = true
+            if let trust = agreement.trust { effects.append(.observe(.presented(trust))) }
+        }
+        if leg == .client || context.options.isOwnClient {
+            context.info.version = nil
+            return effects + [.enterTLS, .forgetClear] + Direction.allCases.map { .enterStream($0) }
+        }
+        return context.options.clientTLS == .off ? effects + [.openInside] : effects
+    }
+
+    // MARK: Failures
+
+    /// TLS has failed on a leg: ends the session. The client gets the answer that it expects in its state: a
+    /// `<failure/>` (RFC 6120 §5.4.2.2), or the failure's TLS alert.
+    private static func fail(
+        _ leg: Leg,
+        _ failure: TLSFailure,
+        _ login: Negotiation,
+        _ context: inout SessionContext
+    ) -> [TLSEffect] {
+        guard !login.isFinished else { return [] }
+        var effects: [TLSEffect] = []
+        if let cause = failure.cause { effects.append(.blame(cause, failure)) }
+        // The timeline does not know the leg of TLS that has not begun.
+        var details: Attributes = ["leg": .string(leg.name.description)]
+        details[LoginStep.alertDetail] = failure.peerAlert.map { .string($0) }
+        let outcome = LoginStep.Outcome.failed(condition: failure.code, Prose(failure.words))
+        effects.append(.finish(.tls, leg: leg, outcome, details))
+        effects.append(
+            .record(
+                TLSReport(
+                    kind: .error,
+                    level: .error,
+                    leg: leg,
+                    code: failure.code,
+                    message: Prose(failure.words),
+                    remedy: failure.remedy,
+                    details: failure.certificate
+                )
+            )
+        )
+        if context.info.ending == nil { context.info.ending = .tls(leg: leg, failure.words) }
+        if context.options.clientTLS == .off {
+            // The client did not request TLS, and may have no stream yet.
+            return effects + [.end(.error(.remoteConnectionFailed, "TLS with the server failed."))]
+        }
+        if context.directions.recv.buffered != nil || login.isConsentAwaited {
+            return effects + [.buffer(nil, .recv), .end(.failure)]
+        }
+        return effects + [.end(failure.alert.map { .alert($0) } ?? .nothing)]
+    }
+
+    /// Fails because of an obstacle.
+    private static func fail(
+        _ obstacle: Obstacle,
+        _ login: Negotiation,
+        _ context: inout SessionContext
+    ) -> [TLSEffect] {
+        switch obstacle {
+        case .noConsent: return []
+        case .plaintext(.send):
+            let words =
+                "\(context.directions.send.waiting) bytes of plaintext after <starttls/>: injected, or sent by a client that does not "
+                + "wait"
+            return fail(.client, TLSFailure(code: "starttls-injection", words), login, &context)
+        case .plaintext(.recv):
+            let words = "\(context.directions.recv.waiting) bytes of plaintext after <proceed/>: injected"
+            return fail(.server, TLSFailure(code: "starttls-injection", words), login, &context)
+        }
+    }
+
+    // MARK: Plaintext received instead of TLS
+
+    /// Why TLS may not begin.
+    private enum Obstacle {
+        /// The session ends, or its consent was withdrawn.
+        case noConsent
+        /// A side has sent bytes that would count as TLS plaintext (CVE-2011-0411 and similar).
+        case plaintext(Direction)
+    }
+
+    /// Why TLS may not begin after the stored `<proceed/>`; nil if it may: neither side has sent bytes after it, or after
+    /// the request.
+    private static func obstacle(_ login: Negotiation, _ context: borrowing SessionContext) -> Obstacle? {
+        guard !login.isFinished, context.directions.recv.buffered != nil else { return .noConsent }
+        // If the client has no TLS, its bytes continue inside the server's.
+        if hasText(.recv, context) { return .plaintext(.recv) }
+        return context.options.clientTLS != .off && hasText(.send, context) ? .plaintext(.send) : nil
+    }
+
+    /// Whether bytes other than white space are pending: go-sendxmpp ends its request with a line feed.
+    private static func hasText(_ direction: Direction, _ context: borrowing SessionContext) -> Bool {
+        let pending = context.directions.pending(direction)
+        for index in pending.indices where ![0x20, 0x09, 0x0A, 0x0D].contains(pending[index]) { return true }
+        return false
+    }
+
+    /// Ends a session whose client continues in clear after its request for TLS; nil if it does not.
+    func refuseEarlyBytes(_ login: Negotiation, _ context: inout SessionContext) -> [TLSEffect]? {
+        guard context.options.holdsProceed, context.options.clientTLS != .off, login.isStartingTLS,
+            context.directions.send.isHeld, Self.hasText(.send, context)
+        else { return nil }
+        return Self.fail(.plaintext(.send), login, &context)
+    }
+
+    // MARK: Records
+
+    private static func trace(
+        _ leg: Leg,
+        _ name: String,
+        length: Int,
+        isReceived: Bool,
+        _ context: inout SessionContext
+    ) {
+        guard context.options.level >= .trace else { return }
+        var record = context.makeRecord(.tls, .trace, part: .tls)
+        record.leg = leg
+        record.direction = isReceived ? leg.inbound : leg.inbound.opposite
+        record.length = UInt64(clamping: length)
+        record.code = "tls-message"
+        record.message = "\(name) \(isReceived ? "from" : "to") the \(leg.name), \(length) bytes"
+        context.emit(consume record)
+    }
+}
+
+extension TLSNegotiation {
+    /// Creates the negotiation for a client that may receive the consent to TLS;
+    /// ``Input/consented(domain:directProtocol:)`` begins it.
+    init(_ options: SessionOptions) { self.init(options, isDirect: false) }
+
+    /// Creates the negotiation for a client that begins with TLS; nil if its first byte or the options of its leg rule
+    /// that out.
+    init?(_ options: SessionOptions, first: UInt8) {
+        guard first == 0x16, options.clientTLS != .off else { return nil }
+        self.init(options, isDirect: true)
+    }
+
+    private init(_ options: SessionOptions, isDirect: Bool) {
+        self.init(
+            isDirect: isDirect,
+            hasClientTLS: options.clientTLS != .off,
+            hasServerTLS: options.serverTLS != .off,
+            limit: options.waitingBytes
+        )
+    }
+}

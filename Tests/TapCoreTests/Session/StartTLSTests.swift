@@ -1,0 +1,150 @@
+import TapDiagnosis
+import TapRecord
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCore
+
+private typealias Scene = TLSScene
+
+/// STARTTLS between the peers, and required TLS, without a session.
+@Suite struct StartTLSTests {
+    /// The effects of an element after the header.
+    private static func effects(
+        _ scene: inout Scene,
+        _ direction: Direction,
+        _ text: String,
+        _ startTLS: StartTLS = StartTLS()
+    ) -> [String] {
+        let event = scene.item(direction, Scene.header + text)
+        return Scene.names(startTLS.handle(event, direction, scene.negotiation, &scene.context))
+    }
+
+    @Test func `The client's later bytes wait for the answer to its request`() {
+        var scene = Scene(SessionOptions(level: .trace))
+        #expect(
+            Self.effects(&scene, .send, Scene.request) == [
+                "requestTLS", "begin starttls, awaits server", "cancel mechanism", "hold send",
+            ]
+        )
+    }
+
+    @Test func `A half-closed client does not wait for the answer to its request`() {
+        var scene = Scene(SessionOptions(level: .trace))
+        scene.context.directions.send.end = .finished
+        #expect(Self.effects(&scene, .send, Scene.request).last == "cancel mechanism")
+    }
+
+    @Test func `A request after the login is not answered`() {
+        var scene = Scene(SessionOptions(level: .trace))
+        scene.negotiation.authenticate(isSASL2: true)
+        #expect(Self.effects(&scene, .send, Scene.request) == [])
+    }
+
+    @Test func `Without termination, TLS is passed through, and plaintext before the consent is reported`() {
+        var scene = Scene(SessionOptions(level: .trace))
+        _ = scene.item(.send, Scene.header + Scene.request)
+        scene.receive(.send, "<iq/>")
+        #expect(
+            Self.effects(&scene, .recv, Scene.consent) == [
+                "finish starttls, ok", "warn starttls-injection send", "passThrough",
+            ]
+        )
+    }
+
+    @Test func `Streams decrypted outside restart after the consent`() {
+        var scene = Scene(SessionOptions(level: .trace))
+        var startTLS = StartTLS()
+        startTLS.decrypt(["version": "TLS 1.3"], &scene.context)
+        scene.context.directions.send.hold()
+        #expect(
+            Self.effects(&scene, .recv, Scene.consent, startTLS) == [
+                "finish starttls, ok", "finish tls, ok", "enterTLS", "expectRestart", "release send",
+            ]
+        )
+    }
+
+    @Test func `A held consent has no effect before TLS on the server's leg`() {
+        var scene = Scene(Scene.options())
+        scene.context.directions.recv.setBuffered(Array(Scene.consent.utf8))
+        #expect(Self.effects(&scene, .recv, Scene.consent) == ["finish starttls, ok"])
+    }
+
+    @Test func `A client continues in clear after the server declines TLS`() {
+        var scene = Scene(SessionOptions(level: .trace))
+        _ = scene.negotiation.requestTLS()
+        scene.context.directions.send.hold()
+        #expect(
+            Self.effects(&scene, .recv, Scene.refusal) == ["declineTLS", "finish starttls, failed", "release send"]
+        )
+    }
+
+    // MARK: Required TLS
+
+    @Test func `A consent is held if it was requested, and refused otherwise`() throws {
+        var scene = Scene(Scene.options())
+        let event = scene.item(.recv, Scene.header + Scene.consent)
+        var decision = TLSPolicy.interceptConsent(event, .recv, scene.negotiation, scene.context)
+        guard case .refuse(let refusal) = decision else {
+            Issue.record("an unexpected consent is not refused")
+            return
+        }
+        #expect(refusal.code == "starttls-unexpected")
+        _ = scene.negotiation.requestTLS()
+        decision = TLSPolicy.interceptConsent(event, .recv, scene.negotiation, scene.context)
+        guard case .buffer(until: .serverTLS) = decision else {
+            Issue.record("the consent is not held")
+            return
+        }
+    }
+
+    @Test(arguments: [
+        (LegTLS.required, LegTLS.auto, Leg.client), (.auto, .required, .server), (.required, .required, .server),
+    ])
+    func `A server without TLS is refused if a leg requires it`(client: LegTLS, server: LegTLS, leg: Leg) throws {
+        var scene = Scene(Scene.options(client, server))
+        _ = scene.item(.recv, Scene.header + "<stream:features/>")
+        let features = try #require(scene.context.parse(.recv).flatMap { StreamFeatures($0) })
+        let refusal = TLSPolicy.refusal(of: features, scene.negotiation, scene.context.options)
+        #expect(refusal?.code == "tls-required" && refusal?.direction == leg.inbound)
+    }
+
+    @Test func `A server without TLS passes if no leg requires it`() throws {
+        var scene = Scene(Scene.options())
+        _ = scene.item(.recv, Scene.header + "<stream:features/>")
+        let features = try #require(scene.context.parse(.recv).flatMap { StreamFeatures($0) })
+        #expect(TLSPolicy.refusal(of: features, scene.negotiation, scene.context.options) == nil)
+    }
+
+    @Test(arguments: [
+        (LegTLS.required, LegTLS.auto, Scene.auth, "tls-required"), (.auto, .required, Scene.auth, "tls-required"),
+        (.off, .off, Scene.request, "tls-off"), (.auto, .auto, Scene.auth, ""),
+    ])
+    func `An element in clear is refused if TLS is required`(
+        client: LegTLS,
+        server: LegTLS,
+        text: String,
+        code: String
+    ) {
+        var scene = Scene(Scene.options(client, server))
+        let event = scene.item(.send, Scene.header + text)
+        let decision = TLSPolicy.interceptClear(event, .send, scene.negotiation, scene.context)
+        if case .refuse(let refusal) = decision {
+            #expect(refusal.code == code)
+        } else {
+            #expect(code.isEmpty)
+        }
+    }
+
+    @Test func `A client that begins with TLS receives an alert if its leg has none`() {
+        var scene = Scene(Scene.options(.off, .required))
+        #expect(
+            Scene.names(TLSPolicy.refuseDirectTLS(&scene.context)) == [
+                "observe refusal", "end with alert \(HandshakeAlert.protocolVersion.rawValue)",
+            ]
+        )
+        scene.context.options.clientTLS = .auto
+        #expect(TLSPolicy.refuseDirectTLS(&scene.context) == nil)
+    }
+}

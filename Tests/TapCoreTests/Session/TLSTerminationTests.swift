@@ -1,0 +1,201 @@
+import TapDiagnosis
+import TapRecord
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCore
+
+private typealias Scene = TLSScene
+
+private let tls13 = TLSAgreement(version: 0x0304, details: [:], words: "TLS 1.3")
+private let tls12 = TLSAgreement(version: 0x0303, details: [:], words: "TLS 1.2")
+private let fault = TLSFailure(code: "tls-fault", "it failed")
+
+/// TLS that xmpptap terminates, without a session.
+@Suite struct TLSTerminationTests {
+    /// A scene after the client's request for TLS; the server's consent is held.
+    private static func consented(_ options: SessionOptions) -> Scene {
+        var scene = Scene(options)
+        _ = scene.negotiation.requestTLS()
+        let event = scene.item(.recv, Scene.header + Scene.consent)
+        scene.context.directions.recv.buffer(event)
+        return scene
+    }
+
+    /// The server's leg has TLS.
+    private static func secured(_ scene: inout Scene, _ termination: inout TLSTermination) {
+        termination.awaitConsent(scene.context.options)
+        _ = termination.begin(scene.negotiation, &scene.context)
+        scene.negotiation.beginHandshake()
+        _ = termination.handle(.opened(tls13), .server, scene.negotiation, &scene.context)
+    }
+
+    @Test func `The consent is held until the server's leg has TLS and the client's certificate is found`() {
+        var scene = Self.consented(Scene.options())
+        var termination = TLSTermination()
+        termination.awaitConsent(scene.context.options)
+        #expect(termination.awaitsConsent && termination.isNegotiating)
+        #expect(
+            Scene.names(termination.begin(scene.negotiation, &scene.context)) == [
+                "choose example.org", "start server example.org",
+            ]
+        )
+        #expect(
+            Scene.names(termination.handle(.started(directly: false), .server, scene.negotiation, &scene.context)) == [
+                "beginHandshake", "begin tls server, awaits server",
+            ]
+        )
+        scene.negotiation.beginHandshake()
+        #expect(
+            Scene.names(termination.handle(.opened(tls13), .server, scene.negotiation, &scene.context)) == [
+                "finish tls server, ok", "record tls-opened server", "secured server", "find identity example.org",
+            ]
+        )
+        #expect(
+            Scene.names(termination.handle(.found(isServersOwn: false), scene.negotiation, &scene.context)) == [
+                "start client \(Scene.consent)"
+            ]
+        )
+        #expect(
+            Scene.names(termination.handle(.started(directly: false), .client, scene.negotiation, &scene.context)) == [
+                "buffer recv nothing", "beginHandshake", "begin tls client, awaits client",
+            ]
+        )
+    }
+
+    @Test func `The streams restart when the client's leg has TLS, with the bytes received meanwhile`() {
+        var scene = Self.consented(Scene.options())
+        var termination = TLSTermination()
+        Self.secured(&scene, &termination)
+        _ = termination.handle(.found(isServersOwn: false), scene.negotiation, &scene.context)
+        let early = Array("early".utf8)
+        let effects = termination.receive(.recv, early.span, scene.negotiation, &scene.context)
+        #expect(effects?.isEmpty == true)
+        scene.context.info.version = "1.0"
+        #expect(
+            Scene.names(termination.handle(.opened(tls12), .client, scene.negotiation, &scene.context)) == [
+                "finish tls client, ok", "record tls-opened client", "secured client", "enterTLS", "forgetClear",
+                "enter send", "enter recv", "record tls-version-skew client", "observe binding minted",
+                "receive send ", "receive recv early",
+            ]
+        )
+        #expect(!termination.isNegotiating)
+        let info = scene.context.info
+        #expect(info.hasClientTLS && info.serverTLS == 0x0304 && info.clientTLS == 0x0303 && info.version == nil)
+    }
+
+    @Test(arguments: [Direction.send, .recv])
+    func `Plaintext after the request or the consent ends the session`(direction: Direction) {
+        var scene = Self.consented(Scene.options())
+        var termination = TLSTermination()
+        termination.awaitConsent(scene.context.options)
+        scene.receive(direction, "<iq/>")
+        #expect(
+            Scene.names(termination.begin(scene.negotiation, &scene.context)) == [
+                "finish tls \(direction.source.name), failed", "record starttls-injection \(direction.source.name)",
+                "buffer recv nothing", "end with failure",
+            ]
+        )
+        #expect(!termination.isNegotiating)
+    }
+
+    @Test func `A client that does not wait for the consent is refused, except for white space`() {
+        var scene = Scene(Scene.options())
+        let termination = TLSTermination()
+        _ = scene.item(.send, Scene.header + Scene.request)
+        _ = scene.negotiation.requestTLS()
+        scene.context.directions.send.hold()
+        scene.receive(.send, "\r\n")
+        #expect(termination.refuseEarlyBytes(scene.negotiation, &scene.context) == nil)
+        scene.receive(.send, "<iq/>")
+        #expect(
+            Scene.names(termination.refuseEarlyBytes(scene.negotiation, &scene.context)) == [
+                "finish tls client, failed", "record starttls-injection client", "buffer recv nothing",
+                "end with failure",
+            ]
+        )
+    }
+
+    @Test func `A withdrawn consent ends the negotiation without a failure`() {
+        var scene = Scene(Scene.options())
+        var termination = TLSTermination()
+        termination.awaitConsent(scene.context.options)
+        #expect(termination.begin(scene.negotiation, &scene.context).isEmpty)
+        #expect(!termination.isNegotiating && scene.context.info.ending == nil)
+    }
+
+    @Test func `A failed handshake with the server declines the client's request`() {
+        var scene = Self.consented(Scene.options())
+        var termination = TLSTermination()
+        termination.awaitConsent(scene.context.options)
+        _ = termination.begin(scene.negotiation, &scene.context)
+        scene.negotiation.beginHandshake()
+        var failure = fault
+        failure.cause = .certificateExpired
+        #expect(
+            Scene.names(termination.handle(.failed(failure), .server, scene.negotiation, &scene.context)) == [
+                "blame \(LoginCause.certificateExpired.rawValue)", "finish tls server, failed",
+                "record tls-fault server", "buffer recv nothing", "end with failure",
+            ]
+        )
+        #expect(scene.context.info.ending == .tls(leg: .server, "it failed"))
+    }
+
+    @Test func `A failed handshake with the client ends the session without a word in clear`() {
+        var scene = Self.consented(Scene.options())
+        var termination = TLSTermination()
+        Self.secured(&scene, &termination)
+        _ = termination.handle(.found(isServersOwn: false), scene.negotiation, &scene.context)
+        scene.context.directions.recv.setBuffered(nil)
+        #expect(
+            Scene.names(termination.handle(.failed(fault), .client, scene.negotiation, &scene.context)) == [
+                "finish tls client, failed", "record tls-fault client", "end",
+            ]
+        )
+    }
+
+    @Test func `A client that began with TLS receives an alert if the server's handshake fails`() {
+        var scene = Scene(Scene.options())
+        var termination = TLSTermination()
+        let hello = RecordedHello.modern
+        let begun = termination.receive(.send, hello.span, scene.negotiation, &scene.context)
+        #expect(Scene.names(begun).first?.hasPrefix("start server") == true)
+        scene.negotiation.beginHandshake()
+        #expect(
+            Scene.names(termination.handle(.failed(fault), .server, scene.negotiation, &scene.context)) == [
+                "finish tls server, failed", "record tls-fault server",
+                "end with alert \(HandshakeAlert.internalError.rawValue)",
+            ]
+        )
+    }
+
+    @Test func `A client without TLS receives a stream error if the server's handshake fails`() {
+        var scene = Self.consented(Scene.options(.off, .required))
+        var termination = TLSTermination()
+        termination.awaitConsent(scene.context.options)
+        _ = termination.begin(scene.negotiation, &scene.context)
+        #expect(
+            Scene.names(termination.handle(.failed(fault), .server, scene.negotiation, &scene.context)).last
+                == "end with remote-connection-failed"
+        )
+    }
+
+    @Test func `First bytes other than TLS belong to the stream`() {
+        var scene = Scene(Scene.options())
+        var termination = TLSTermination()
+        let header = Array(Scene.header.utf8)
+        let effects = termination.receive(.send, header.span, scene.negotiation, &scene.context)
+        #expect(effects == nil && !termination.isNegotiating)
+    }
+
+    @Test func `A TLS failure without a negotiation ends its leg`() {
+        var scene = Scene(Scene.options())
+        var termination = TLSTermination()
+        #expect(
+            Scene.names(termination.handle(.failed(fault), .client, scene.negotiation, &scene.context)) == [
+                "ended client"
+            ]
+        )
+    }
+}
