@@ -262,11 +262,15 @@ extension DivergenceReport {
             )
             return "\u{1B}[\(colour)m\(LineBuffer.escaped(head))\(text)\u{1B}[0m"
         }
+        func append(_ item: Divergence.Item, _ head: String, _ marks: DifferenceMarks, _ colour: Int) {
+            lines.append(paint(item, head, marks, colour))
+            if !coloured, let carets = Self.carets(item, head, marks) { lines.append(carets) }
+        }
         if let item = divergence.recorded, !item.text.isEmpty {
-            lines.append(paint(item, "    - \(item.label("expected:")) ", divergence.recordedMarks, 31))
+            append(item, "    - \(item.label("expected:")) ", divergence.recordedMarks, 31)
         }
         if let item = divergence.live, !item.text.isEmpty {
-            lines.append(paint(item, "    + \(item.label("received:")) ", divergence.liveMarks, 32))
+            append(item, "    + \(item.label("received:")) ", divergence.liveMarks, 32)
         }
         for consequence in cause.followed.prefix(Self.mostFollowed) {
             lines.append(paint("    → \(Self.line(consequence))", 2))
@@ -274,6 +278,23 @@ extension DivergenceReport {
         let more = cause.followed.count - Self.mostFollowed
         if more > 0 { lines.append(paint("    → and \(more) more", 2)) }
     }
+
+    /// Returns a line with carets below the marked parts of an item; nil without marks, and for a line that may be wrapped,
+    /// or has characters of more or less than one column.
+    private static func carets(_ item: Divergence.Item, _ head: String, _ marks: DifferenceMarks) -> String? {
+        let columns = LineBuffer.escaped(head + item.text)
+        guard !marks.ranges.isEmpty, columns.utf8.count <= mostColumns, columns.utf8.allSatisfy({ $0 < 0x7F }) else {
+            return nil
+        }
+        func line(of mark: Character, _ text: String) -> String {
+            String(repeating: mark, count: LineBuffer.escaped(text).utf8.count)
+        }
+        let carets = marks.text(item.text, marked: { line(of: "^", $0) }, plain: { line(of: " ", $0) })
+        return line(of: " ", head) + carets.prefix(through: carets.lastIndex(of: "^") ?? carets.startIndex)
+    }
+
+    /// Maximum length of a line that has carets below it: a longer one is wrapped.
+    private static let mostColumns = 120
 
     /// Returns the line below the title: `changed (behaviour) RECV, 3 times in session 1 romeo@example.org/x and 2 more`.
     static func head(_ cause: DivergenceCause) -> String {

@@ -176,6 +176,36 @@ import XMPPCore
         #expect(json.contains("\"marks\":[\(text)]"), "\(json)")
     }
 
+    @Test(arguments: [
+        (
+            "<message type='chat'/>", "<message type='normal'/>", "    - #1                ^^^^",
+            "    + #1                ^^^^^^"
+        ),
+        // Lines that a terminal wraps, or that have characters of two columns, have the paths alone.
+        (
+            "<message type='chat'><a x='\(String(repeating: "x", count: 100))'/></message>",
+            "<message type='normal'/>", nil, "    + #1                ^^^^^^"
+        ),
+        (
+            "<message type='chat'><body>日本</body></message>", "<message type='normal'/>", nil,
+            "    + #1                ^^^^^^"
+        ),
+    ]) func `plain text marks the changed parts of short lines with carets`(
+        _ recorded: String,
+        _ live: String,
+        _ first: String?,
+        _ second: String
+    ) throws {
+        var changed = try divergence(.changed, at: 1, recorded: recorded, live: live)
+        changed.differences = [ValueDifference(path: "message/@type", recorded: "chat", live: "normal", reason: .value)]
+        var report = DivergenceReport(command: "diff", recorded: "a", live: "b", failingClasses: [.behaviour])
+        report.add(DivergenceReport.Case(name: "one", divergences: [changed]))
+        func blank(_ line: String) -> String { String(line.map { $0 == "^" ? $0 : " " }) }
+        let carets = report.lines(coloured: false).filter { $0.contains("^") }
+        #expect(carets == [first, second].compactMap { $0.map(blank) }, "\(carets)")
+        #expect(!report.lines(coloured: true).contains { $0.contains("^") })
+    }
+
     @Test func `optional differences are notes, and fail nothing`() throws {
         var missing = try divergence(
             .missing,
