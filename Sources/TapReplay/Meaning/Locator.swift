@@ -75,12 +75,16 @@ public struct Locator: Sendable, Hashable {
     }
 
     private static func holds(_ condition: Condition, _ stanza: Element) -> Bool {
-        func value(_ name: [UInt8]) -> String? {
-            stanza.attributes.first { $0.namespaceURI.isEmpty && $0.name.utf8.elementsEqual(name) }?.value
+        func has(_ wanted: [UInt8], _ isMeant: (Span<UInt8>) -> Bool) -> Bool {
+            var found = false
+            stanza.forEachAttribute { name, uri, value in
+                if uri.isEmpty, name.equals(wanted.span) { found = isMeant(value) }
+            }
+            return found
         }
         switch condition {
-        case .attribute(let name, let wanted): return value(name)?.utf8.elementsEqual(wanted) == true
-        case .missingAttribute(let name): return value(name) == nil
+        case .attribute(let name, let wanted): return has(name) { $0.equals(wanted.span) }
+        case .missingAttribute(let name): return !has(name) { _ in true }
         case .child(let space, let name): return stanza.children.contains { matches($0, space, name) }
         }
     }

@@ -119,8 +119,8 @@ public struct NoiseRules: Sendable {
     static let textTarget: UInt64 = 2
     static let occurrenceTarget: UInt64 = 3
 
-    /// Whether elements in a namespace may be optional, by the namespace.
-    private var hasOptional = [Bool](repeating: false, count: 256)
+    /// The names of stanzas, and of elements within stanzas, for which there are occurrence rules.
+    private var (stanzaNames, elementNames) = (NameHashes(), NameHashes())
     /// Whether a rule frees the order of stanzas.
     private(set) var hasAnyOrder = false
     /// Number of rules of noise files; the built-in ones follow.
@@ -139,7 +139,8 @@ public struct NoiseRules: Sendable {
         case (.occurs(let occurrence), .element):
             targets.append(Self.occurrenceTarget)
             if occurrence == .anyOrder, rule.locator.isOfStanza { hasAnyOrder = true }
-            if !rule.locator.isOfStanza { noteOptional(rule.locator.lastNamespace) }
+            stanzaNames.insert(rule.locator)
+            if !rule.locator.isOfStanza { elementNames.insert(rule.locator) }
         case (.occurs, let target): targets.append(Self.occurrenceKey(Self.key(target)))
         case (_, let target): targets.append(Self.key(target))
         }
@@ -164,11 +165,20 @@ public struct NoiseRules: Sendable {
         }
     }
 
-    private mutating func noteOptional(_ space: Locator.Space) {
-        switch space {
-        case .content: hasOptional[Int(Namespace.client.rawValue)] = true
-        case .one(let key): hasOptional[Int(key.namespace.rawValue)] = true
-        case .any: hasOptional = hasOptional.map { _ in true }
+    /// The hashes of the last names of locators: most elements have no such name, and need not be compared with them.
+    private struct NameHashes {
+        private var hashes: [UInt64] = []
+        /// Whether a locator ends with any name.
+        private var hasAny = false
+
+        mutating func insert(_ locator: Locator) {
+            guard case .element(_, .one(let name)) = locator.steps.last else { return hasAny = true }
+            let hash = Hash.of(name.span, seed: Hash.nameSeed)
+            if !hashes.contains(hash) { hashes.append(hash) }
+        }
+
+        func mayHold(_ element: Element) -> Bool {
+            hasAny || hashes.contains(element.withName { Hash.of($0, seed: Hash.nameSeed) })
         }
     }
 
@@ -232,9 +242,10 @@ public struct NoiseRules: Sendable {
     /// Returns the occurrence rules for a stanza. Built-in rules apply only to stanzas of the server itself: those of
     /// other clients are relayed.
     func occurrences(of stanza: Element) -> Occurrences {
+        var occurrences = Occurrences()
+        guard stanzaNames.mayHold(stanza) else { return occurrences }
         var found: [Int] = []
         fill(&found, for: [stanza])
-        var occurrences = Occurrences()
         guard !found.isEmpty else { return occurrences }
         let isOfServer = stanza.isOfServer
         for index in found where targets[index] == Self.occurrenceTarget && (index < ownCount || isOfServer) {
@@ -254,8 +265,7 @@ public struct NoiseRules: Sendable {
     /// - Parameter path: The elements that contain it, from the stanza on.
     func optional(_ element: Element, in path: [Element]) -> Rule? {
         if path.count == 1, Self.isRepeated(element, in: path[0]) { return Self.repeated }
-        let space = element.isContent ? Namespace.client : element.namespace
-        guard hasOptional[Int(space.rawValue)] else { return nil }
+        guard elementNames.mayHold(element) else { return nil }
         var found: [Int] = []
         fill(&found, for: path + [element])
         let place = found.first { targets[$0] == Self.occurrenceTarget }
