@@ -2,58 +2,26 @@ internal import TapRecord
 
 /// The fields of a JSON object in a request. Duplicate and unknown fields are refused.
 struct JSONObject {
-    enum Value {
-        case null
-        case bool(Bool)
-        case integer(Int64)
-        case text(String)
-        case object(JSONObject)
-        /// An array, or a number that is not a 64-bit integer.
-        case other
-    }
-
-    private var fields: [String: Value] = [:]
+    private var fields: [String: JSONValue] = [:]
 
     /// Parses the body of a request; an empty body is an object without fields.
     init(_ bytes: [UInt8]) throws(Problem) {
-        guard !bytes.isEmpty else { return }
-        var reader = JSONReader(bytes.span.bytes)
-        let problem: Problem
-        do {
-            guard case .objectStart = try reader.next() else { throw Problem.bad("the body is not a JSON object") }
-            self = try JSONObject(&reader)
-            _ = try reader.next()
-            return
-        } catch let error as JSONError {
-            problem = .bad("the body is not JSON: \(error.code) at byte \(error.offset)")
+        let body: JSONValue
+        do throws(JSONError) {
+            body = bytes.isEmpty ? .object([]) : try JSONValue(bytes.span.bytes)
         } catch {
-            problem = error as? Problem ?? .bad("the body is not a JSON object")
+            throw .bad("the body is not JSON: \(error.code) at byte \(error.offset)")
         }
-        throw problem
+        guard case .object(let fields) = body else { throw .bad("the body is not a JSON object") }
+        try self.init(fields: fields)
     }
 
-    private init(_ reader: inout JSONReader) throws {
-        while case .name(let slice) = try reader.next() {
-            let name = reader.string(slice)
-            let value: Value =
-                switch try reader.next() {
-                case .null: .null
-                case .bool(let value): .bool(value)
-                case .number(let number): reader.integer(number).map { .integer($0) } ?? .other
-                case .text(let text): .text(reader.string(text))
-                case .objectStart: .object(try JSONObject(&reader))
-                case .arrayStart: try Self.skip(&reader)
-                case .objectEnd, .arrayEnd, .name, .end: .other
-                }
-            guard fields.updateValue(value, forKey: name) == nil else {
-                throw Problem.bad("duplicate field \"\(name)\"")
+    private init(fields list: [JSONValue.Field]) throws(Problem) {
+        for field in list {
+            guard fields.updateValue(field.value, forKey: field.name) == nil else {
+                throw .bad("duplicate field \"\(field.name)\"")
             }
         }
-    }
-
-    private static func skip(_ reader: inout JSONReader) throws -> Value {
-        try reader.skipRest()
-        return .other
     }
 
     /// Refuses fields with other names.
@@ -86,17 +54,17 @@ struct JSONObject {
 
     /// Returns an integer field within bounds; nil if it is absent.
     func integer(_ name: String, in bounds: ClosedRange<Int64>) throws(Problem) -> Int64? {
-        switch fields[name] {
-        case .integer(let value) where bounds.contains(value): return value
-        case nil: return nil
-        default: throw .refused("\"\(name)\" must be an integer from \(bounds.lowerBound) to \(bounds.upperBound)")
+        guard let field = fields[name] else { return nil }
+        guard let value = field.integer, bounds.contains(value) else {
+            throw .refused("\"\(name)\" must be an integer from \(bounds.lowerBound) to \(bounds.upperBound)")
         }
+        return value
     }
 
     /// Returns an object field; nil if it is absent.
     func object(_ name: String) throws(Problem) -> JSONObject? {
         switch fields[name] {
-        case .object(let object): return object
+        case .object(let fields): return try JSONObject(fields: fields)
         case nil: return nil
         default: throw .refused("\"\(name)\" must be an object")
         }

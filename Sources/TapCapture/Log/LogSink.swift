@@ -220,23 +220,7 @@ public final class LogSink: LogOutput {
 
     /// Writes what the log shows of a record.
     public func write(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
-        let shown = levels.shown(of: redacted.record)
-        guard !shown.isEmpty, filter?.matches(redacted.record, content: content) ?? true else { return }
-        guard triggered?.takesNoMore != true else { return }
-        withTools { tools in
-            tools.line.removeAll()
-            if tools.text != nil {
-                tools.text?.append(redacted.record, content: content, shown, to: &tools.line)
-            } else if tools.compact != nil {
-                measure(&tools, at: redacted.record.monotonic)
-                tools.compact?.append(redacted.record, content: content, shown, to: &tools.line)
-            } else {
-                // A non-text part has no separate line: it is part of the record's line.
-                let parts = shown.contains(.xml) || redacted.record.bytes != nil ? parts.union(.content) : parts
-                tools.json.append(redacted.record, content: content, parts, to: &tools.line)
-            }
-            append(tools.line, of: redacted.record, content)
-        }
+        _ = write(redacted.record, content, unknown: [])
     }
 
     /// Writes what the log shows of a record that was read back, in JSON with the fields that this program does not
@@ -245,21 +229,27 @@ public final class LogSink: LogOutput {
     /// - Returns: Whether the log shows anything of it.
     @discardableResult
     public func write(_ stored: borrowing RecordLine) -> Bool {
-        let shown = levels.shown(of: stored.record)
-        guard !shown.isEmpty, filter?.matches(stored.record, content: stored.content.span) ?? true else { return false }
+        write(stored.record, stored.content.span, unknown: stored.unknown)
+    }
+
+    @inline(__always)
+    private func write(_ record: borrowing Record, _ content: Span<UInt8>, unknown: [UInt8]) -> Bool {
+        let shown = levels.shown(of: record)
+        guard !shown.isEmpty, filter?.matches(record, content: content) ?? true else { return false }
         guard triggered?.takesNoMore != true else { return false }
         withTools { tools in
             tools.line.removeAll()
             if tools.text != nil {
-                tools.text?.append(stored.record, content: stored.content.span, shown, to: &tools.line)
+                tools.text?.append(record, content: content, shown, to: &tools.line)
             } else if tools.compact != nil {
-                measure(&tools, at: stored.record.monotonic)
-                tools.compact?.append(stored.record, content: stored.content.span, shown, to: &tools.line)
+                measure(&tools, at: record.monotonic)
+                tools.compact?.append(record, content: content, shown, to: &tools.line)
             } else {
-                let hasContent = shown.contains(.xml) || stored.record.bytes != nil
-                tools.json.append(stored, hasContent ? parts.union(.content) : parts, to: &tools.line)
+                // A non-text part has no separate line: it is part of the record's line.
+                let parts = shown.contains(.xml) || record.bytes != nil ? parts.union(.content) : parts
+                tools.json.append(record, content: content, parts, unknown: unknown, to: &tools.line)
             }
-            append(tools.line, of: stored.record, stored.content.span)
+            append(tools.line, of: record, content)
         }
         return true
     }

@@ -22,113 +22,41 @@ public struct JSONForm: ~Copyable, Sendable {
     }
 
     private var timestamps = TimestampWriter()
-    /// Records with longer texts, in bytes, are written in pieces: no memory is reserved for their worst case.
-    private let longestHead: Int
 
     /// Creates a form.
-    public init() { self.init(longestHead: 64 << 10) }
+    public init() {}
 
-    /// Creates a form that writes longer records in pieces.
-    init(longestHead: Int) { self.longestHead = longestHead }
-
-    /// Appends a record as one line; `content` holds its texts.
+    /// Appends a record as one line; `content` holds its texts, `unknown` further fields as ``RecordLine/unknown`` does.
     public mutating func append(
         _ record: borrowing Record,
         content: Span<UInt8>,
         _ parts: Parts,
+        unknown: [UInt8] = [],
         to line: inout LineBuffer
     ) {
-        append(record, content, parts, to: &line)
-        line.closeObject()
-        line.endLine()
-    }
-
-    private mutating func append(
-        _ record: borrowing Record,
-        _ content: Span<UInt8>,
-        _ parts: Parts,
-        to line: inout LineBuffer
-    ) {
-        let room = Self.headRoom(record, content, parts)
-        if room <= longestHead {
-            line.openObject()
-            let fraction = timestamps.begin(record.time)
-            line.append(atMost: room) { start in
-                var cursor = JSONCursor(start)
-                cursor.literal("\"sequence\":")
-                cursor.decimal(record.sequence)
-                cursor.literal(",\"time\":\"")
-                cursor.time(second: timestamps.beginning, nanoseconds: fraction)
-                Self.writeHead(record, content, parts, to: &cursor)
-                return cursor.count(from: start)
-            }
-        } else {
-            open(record, to: &line)
-            Self.appendHead(record, content, parts, to: &line)
+        line.openObject()
+        let fraction = timestamps.begin(record.time)
+        line.append(atMost: Self.headRoom(record, content, parts)) { start in
+            var cursor = JSONCursor(start)
+            cursor.literal("\"sequence\":")
+            cursor.decimal(record.sequence)
+            cursor.literal(",\"time\":\"")
+            cursor.time(second: timestamps.beginning, nanoseconds: fraction)
+            Self.writeHead(record, content, parts, to: &cursor)
+            return cursor.count(from: start)
         }
         Self.appendRest(record, content, parts, to: &line)
+        if !unknown.isEmpty {
+            line.separate()
+            line.append(bytes: unknown)
+        }
+        line.closeObject()
+        line.endLine()
     }
 
     /// Appends a stored record, with unknown fields after the known ones.
     public mutating func append(_ stored: RecordLine, _ parts: Parts, to line: inout LineBuffer) {
-        append(stored.record, stored.content.span, parts, to: &line)
-        if !stored.unknown.isEmpty {
-            line.separate()
-            line.append(bytes: stored.unknown)
-        }
-        line.closeObject()
-        line.endLine()
-    }
-
-    /// Writes the fields of every record, and its session.
-    private mutating func open(_ record: borrowing Record, to line: inout LineBuffer) {
-        line.openObject()
-        line.field("sequence", record.sequence)
-        line.field("time")
-        line.append(0x22)
-        timestamps.append(record.time, to: &line)
-        line.append(0x22)
-        line.field("monotonic", seconds: record.monotonic)
-        line.field("level", literal: record.level.literal)
-        line.field("part", literal: record.part.literal)
-        line.field("kind", literal: record.kind.literal)
-        if record.session > 0 { line.field("session", record.session) }
-        if let jid = record.jid { line.field("jid", jid) }
-        if let user = record.user { line.field("user", user) }
-        if let domain = record.domain { line.field("domain", domain) }
-        if let remote = record.remote { line.field("remote", remote) }
-        if let direction = record.direction { line.field("direction", literal: direction.name) }
-        if let leg = record.leg { line.field("leg", literal: leg.name) }
-        if record.epoch != 0 { line.field("epoch", record.epoch) }
-        if record.direction != nil || record.offset > 0 { line.field("offset", record.offset) }
-        if record.direction != nil || record.length > 0 { line.field("length", record.length) }
-    }
-
-    private static func appendHead(
-        _ record: borrowing Record,
-        _ content: Span<UInt8>,
-        _ parts: Parts,
-        to line: inout LineBuffer
-    ) {
-        if parts.contains(.chunks), !record.chunks.isEmpty {
-            line.field("chunks")
-            line.openArray()
-            for chunk in record.chunks {
-                line.separate()
-                line.append(decimal: chunk)
-            }
-            line.closeArray()
-        }
-        append("name", record.name, content, to: &line)
-        append("from", record.from, content, to: &line)
-        append("to", record.to, content, to: &line)
-        append("type", record.type, content, to: &line)
-        append("id", record.id, content, to: &line)
-        appendPayload(record, content, to: &line)
-        if let summary = record.summary { line.field("summary", summary.text) }
-        appendAccounts(record, content, to: &line)
-        if let answers = record.answers { line.field("answers", answers) }
-        if let roundTrip = record.roundTrip { line.field("round_trip", seconds: roundTrip) }
+        append(stored.record, content: stored.content.span, parts, unknown: stored.unknown, to: &line)
     }
 
     /// Writes the fields after the head: rare ones, and the item.
@@ -153,7 +81,11 @@ public struct JSONForm: ~Copyable, Sendable {
             line.append(base64: bytes.span.bytes)
             line.append(0x22)
         }
-        append("edited", record.edited, content, to: &line)
+        guard let edited = record.edited else { return }
+        line.field("edited")
+        // The scanner has checked that an item is UTF-8; if it were not, the line would still be JSON.
+        let text = content.slice(edited)
+        if !line.appendJSONString(text.bytes) { line.appendJSONString(text.string()) }
     }
 
     private static func appendRemarks(_ record: borrowing Record, to line: inout LineBuffer) {
@@ -168,60 +100,6 @@ public struct JSONForm: ~Copyable, Sendable {
         if let tls = record.tls { line.field("tls", tls) }
         if let sm = record.sm { line.field("sm", sm) }
         if let details = record.details { line.field("details", details) }
-    }
-
-    private static func append(
-        _ name: StaticString,
-        _ range: ByteRange?,
-        _ content: Span<UInt8>,
-        to line: inout LineBuffer
-    ) {
-        guard let range else { return }
-        line.field(name)
-        append(content.slice(range), to: &line)
-    }
-
-    /// Appends a text of an item. The scanner has checked that it is UTF-8; if it were not, the line would still be
-    /// JSON.
-    private static func append(_ text: Span<UInt8>, to line: inout LineBuffer) {
-        if !line.appendJSONString(text.bytes) { line.appendJSONString(text.string()) }
-    }
-
-    /// Writes `{namespace}name`, or only the name without a namespace.
-    private static func appendPayload(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) {
-        guard let name = record.payloadName else { return }
-        let start = line.count
-        line.field("payload")
-        line.append(0x22)
-        var isValid = true
-        switch record.payloadNamespace {
-        case .none: break
-        case .other:
-            line.append(0x7B)
-            isValid = line.appendJSONContent(content.slice(record.payloadURI ?? .empty).bytes)
-            line.append(0x7D)
-        default:
-            line.append(0x7B)
-            line.append(record.payloadNamespace.uri)
-            line.append(0x7D)
-        }
-        // Names are UTF-8 like the rest of an item; invalid ones are omitted.
-        guard isValid, line.appendJSONContent(content.slice(name).bytes) else { return line.truncate(to: start) }
-        line.append(0x22)
-    }
-
-    private static func appendAccounts(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) {
-        guard record.kind == .stanza, let jid = record.jid, let direction = record.direction else { return }
-        let account = jid.utf8.span.untilSlash
-        line.field("account")
-        append(account, to: &line)
-        line.field("peer")
-        // A stanza without `to` is for the account itself, and one without `from` comes from it.
-        if let peer = direction == .send ? record.to : record.from {
-            append(content.slice(peer).untilSlash, to: &line)
-        } else {
-            append(account, to: &line)
-        }
     }
 }
 

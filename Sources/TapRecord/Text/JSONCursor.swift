@@ -44,13 +44,7 @@ struct JSONCursor {
 
     mutating func decimal(_ value: UInt64) {
         guard value >= 10 else { return byte(0x30 &+ UInt8(truncatingIfNeeded: value)) }
-        var count = 2
-        var power: UInt64 = 100
-        while count < 20, value >= power {
-            power = power &* 10
-            count += 1
-        }
-        digits(value, count)
+        digits(value, value.decimalDigits)
     }
 
     mutating func decimal(_ value: Int) {
@@ -79,7 +73,7 @@ struct JSONCursor {
 
     /// Writes the last `count` digits of a number.
     @inline(__always)
-    private mutating func digits(_ value: UInt64, _ count: Int) {
+    mutating func digits(_ value: UInt64, _ count: Int) {
         var rest = value
         var place = count
         while place > 1 {

@@ -244,6 +244,9 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
     @inline(__always)
     mutating func append(atMost capacity: Int, _ body: (UnsafeMutablePointer<UInt8>) -> Int) {
         reserve(capacity)
-        if let storage { count &+= body(storage + count) }
+        guard let storage else { return }
+        let written = body(storage + count)
+        assert(written <= capacity, "more bytes written than reserved")
+        count &+= written
     }
 }
