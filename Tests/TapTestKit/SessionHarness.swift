@@ -161,6 +161,8 @@ public struct SessionHarness: ~Copyable {
     }
 
     private mutating func drain() {
+        defer { leaveState() }
+        leaveState()
         if let inherited = shared.takeInheritance() { session.handle(.shared(inherited), at: now) }
         while let command = session.next() {
             switch command {
@@ -199,6 +201,8 @@ public struct SessionHarness: ~Copyable {
             }
         }
     }
+
+    private mutating func leaveState() { if let request = session.takeEnding() { _ = shared.perform(request) } }
 
     private mutating func perform(_ command: TLSCommand) {
         switch command {

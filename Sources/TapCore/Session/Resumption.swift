@@ -83,7 +83,7 @@ struct Resumption {
             counts: allCounts(context.info),
             rules: context.rules?.memory(ledgers)
         )
-        context.ask(.end(key, isClosed: isClosed, ledgers, legacy))
+        context.leave(.end(key, isClosed: isClosed, ledgers, legacy))
     }
 
     // MARK: The session that it continues

@@ -114,7 +114,7 @@ extension Session {
         holdClient(wasLoggingIn: wasLoggingIn)
     }
 
-    /// Takes a step of a login that was computed elsewhere, and resumes both context.directions.
+    /// Takes a step of a login that was computed elsewhere, and resumes both directions.
     mutating func computed(_ step: SlowStep) {
         guard let bridged = negotiation.bridged, let uri = bridged.computing else { return }
         bridged.computing = nil

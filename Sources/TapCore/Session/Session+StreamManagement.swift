@@ -170,6 +170,7 @@ extension Session {
         guard let waiting = streamManagement?.takeWaiting() else { return false }
         release(.send)
         handle(waiting.event, .send)
+        streamManagement?.forgetAnswers()
         guard let opacity = waiting.opacity else {
             settleMode(.send)
             return true

@@ -141,6 +141,10 @@ public struct Session: ~Copyable {
     /// Calls `body` with ``content``: for an object that contains the session and cannot return a span.
     public func withContent<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(content) }
 
+    /// Removes and returns the request by which the ended session leaves its state to another one; nil if there is none.
+    /// It is due at once after each input, before other commands.
+    public mutating func takeEnding() -> SharedRequest? { context.takeEnding() }
+
     /// The pending records.
     var records: WaitingRecords { context.outlet.records }
 

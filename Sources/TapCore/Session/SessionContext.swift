@@ -89,6 +89,18 @@ struct SessionContext: ~Copyable {
         outlet.request(.shared(SharedRequest(kind: kind, session: number, monotonic: now.monotonic)))
     }
 
+    /// The request by which an ended session leaves its state, until it is taken. It does not wait for earlier commands:
+    /// the session that resumes this one may need the state while the driver waits for the journal.
+    private var ending: SharedRequest?
+
+    /// Leaves the state of the ended session.
+    mutating func leave(_ kind: SharedRequest.Kind) {
+        ending = SharedRequest(kind: kind, session: number, monotonic: now.monotonic)
+    }
+
+    /// Removes and returns the request to leave the state; nil if there is none.
+    mutating func takeEnding() -> SharedRequest? { ending.take() }
+
     // MARK: Insertion
 
     /// Whether the forwarded bytes end with a whole item that is not the last, so that another may follow.

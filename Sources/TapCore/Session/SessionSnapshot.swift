@@ -35,7 +35,7 @@ public struct SessionSnapshot: Sendable {
     public var server: String?
     /// The age in nanoseconds.
     public let age: Int64
-    /// Unanswered iq requests, in both context.directions.
+    /// Unanswered iq requests, in both directions.
     public let pendingRequests: Int
     /// The number of injected stanzas that were sent.
     public let injected: UInt64

@@ -190,6 +190,9 @@ final class StreamManagement {
     /// Removes and returns the answer about the session; nil if it was not asked.
     func takeClaim() -> ResumptionTable.Claim? { claim.take() }
 
+    /// Forgets answers that the decision on a request did not need.
+    func forgetAnswers() { if waiting == nil { (claim, isInJournal) = (nil, nil) } }
+
     /// Removes and returns the journal's answer; nil if it was not asked.
     func takeJournalAnswer() -> Bool? { isInJournal.take() }
 }

@@ -31,10 +31,16 @@ public final class SessionRunner {
         _modify {
             precondition(use == .nobody, "the session is changed while its memory is in use")
             use = .caller
-            defer { use = .nobody }
+            defer {
+                use = .nobody
+                leaveState()
+            }
             yield &storage
         }
     }
+
+    /// Leaves the state of an ended session, even while the performer is paused.
+    private func leaveState() { if let request = storage.takeEnding() { _ = shared.perform(request) } }
 
     /// Calls `body` with the bytes of the command that is next, which nothing may change meanwhile.
     @inline(__always)
@@ -86,6 +92,7 @@ public final class SessionRunner {
         precondition(use == .nobody, "commands are carried out while the session's memory is in use")
         let records = storage.records
         if let inherited = shared.takeInheritance() { storage.handle(.shared(inherited), at: storage.now) }
+        defer { leaveState() }
         while let kind = storage.advance() {
             switch kind {
             case .record: lendContent { performer.take(records, content: $0) }
