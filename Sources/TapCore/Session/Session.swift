@@ -142,7 +142,7 @@ public struct Session: ~Copyable {
     public func withContent<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(content) }
 
     /// Removes and returns the request by which the ended session leaves its state to another one; nil if there is none.
-    /// It is due at once after each input, before other commands.
+    /// Take it after each input, before other commands.
     public mutating func takeEnding() -> SharedRequest? { context.takeEnding() }
 
     /// The pending records.
