@@ -98,6 +98,8 @@ public struct NoiseRules: Sendable {
             case anywhere
             /// Applies to the stanza itself.
             case stanza
+            /// Applies to the stanza itself if it fulfils the conditions.
+            case conditional
             /// Applies if the path matches.
             case path
         }
@@ -149,8 +151,8 @@ public struct NoiseRules: Sendable {
         if case .element(let space, .one(let bytes)) = rule.locator.steps.last {
             name = Hash.of(bytes.span, seed: Hash.nameSeed)
             switch (space, rule.locator.steps.count) {
+            case (.content, 1): reach = rule.locator.conditions.isEmpty ? .stanza : .conditional
             case _ where !rule.locator.conditions.isEmpty: break
-            case (.content, 1): reach = .stanza
             case (.one(let key), 2)
             where rule.locator.steps[0] == .depth && key.namespace != .other && key.namespace != .client:
                 reach = .anywhere
@@ -226,6 +228,7 @@ public struct NoiseRules: Sendable {
                 switch candidate.reach {
                 case .anywhere: true
                 case .stanza: path.count == 1
+                case .conditional: path.count == 1 && rules[candidate.index].locator.hasConditions(path[0])
                 case .path: rules[candidate.index].locator.matches(path)
                 }
             if isMeant { found.append(candidate.index) }
