@@ -146,6 +146,25 @@ import XMPPCore
         #expect(peer.found == ["state unexpected 0"], "\(peer.replayer.divergences)")
     }
 
+    @Test func `an event of a node that the recording does not have is the server's earlier data, once`() throws {
+        let event =
+            "<message from='juliet@live.example'><event xmlns='http://jabber.org/protocol/pubsub#event'><items node='storage:bookmarks'><item id='current'/></items></event></message>"
+        // An event of another account's node of that name says nothing about this one.
+        let other = "8 1 recv \(event)".replacing("live", with: "capulet").replacing("juliet", with: "romeo")
+        for (count, found) in [(1, ["state unexpected 0"]), (2, ["behaviour unexpected 0", "state unexpected 0"])] {
+            let text = ReplayPeer.roster.replacing("6 1 send", with: "\(other)\n9 1 send").replacing(
+                "7 1",
+                with: "10 1"
+            )
+            var peer = try ReplayPeer(text, ReplayPeer.both) { client, text in
+                let events = [event.replacing("juliet", with: "romeo")] + (0..<count).map { _ in event }
+                return ReplayPeer.answer(client, text) + (text == "<presence/>" ? events.map { (0, $0) } : [])
+            }
+            try peer.run()
+            #expect(peer.found.sorted() == found, "\(peer.replayer.divergences)")
+        }
+    }
+
     @Test func `a contact that was offline is not played because its server said so`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony

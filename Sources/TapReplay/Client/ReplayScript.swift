@@ -88,7 +88,9 @@ public struct ReplayScript: Sendable {
     /// The full JIDs of the clients.
     private let resources: Set<String>
     /// The steps in which clients first publish to each node (XEP-0060 §7.1), for nodes without an earlier event.
-    let publications: [String: Int]
+    private let publications: [String: Int]
+    /// The nodes of which there are recorded events, each behind its bare sender and a space.
+    private let eventNodes: Set<String>
     /// Rooms that the recorded clients created, as bare JIDs.
     private(set) var createdRooms: [JID] = []
     /// The presence and messages to rooms of each client that it had not received itself when it left.
@@ -132,7 +134,7 @@ public struct ReplayScript: Sendable {
         items = maker.items
         answers = RecordedAnswers(steps, items)
         resources = Set(clients.map(\.jid.description))
-        publications = Self.publications(steps, items)
+        (publications, eventNodes) = Self.publications(steps, items)
         stanzas = maker.stanzas
         let first = maker.places.first { $0.run > 0 }?.at ?? 0
         times = maker.places.map { $0.run > 0 ? $0.at - first : 0 }
@@ -310,7 +312,7 @@ public struct ReplayScript: Sendable {
         }
     }
 
-    private static func publications(_ steps: [Step], _ items: [RecordedItem]) -> [String: Int] {
+    private static func publications(_ steps: [Step], _ items: [RecordedItem]) -> ([String: Int], Set<String>) {
         let parser = StanzaParser()
         func node(_ item: RecordedItem, _ name: StaticString) -> String? {
             let stanza = item.sent.flatMap { try? parser.parse($0.span, root: item.root) }
@@ -322,7 +324,7 @@ public struct ReplayScript: Sendable {
             return stanza?.child("query", .privateStorage)?.firstChild?.namespaceURI
         }
         var first: [String: Int] = [:]
-        var hasEvent: Set<String> = []
+        var (eventNodes, earlier) = (Set<String>(), Set<String>())
         for (index, step) in steps.enumerated() {
             switch step {
             case .send(_, let item) where items[item].payloadNamespace == .pubsub && items[item].type == "set":
@@ -334,11 +336,13 @@ public struct ReplayScript: Sendable {
                 // A server may publish bookmarks from private storage (XEP-0411 §2).
                 if let node = privateData(items[item]) { first[node] = first[node] ?? index }
             case .expect(_, let item) where items[item].payloadNamespace == .pubsubEvent:
-                if let node = node(items[item], "items"), first[node] == nil { hasEvent.insert(node) }
+                guard let node = node(items[item], "items") else { continue }
+                eventNodes.insert(Self.eventNode(node, items[item].from))
+                if first[node] == nil { earlier.insert(node) }
             default: break
             }
         }
-        return first.filter { !hasEvent.contains($0.key) }
+        return (first.filter { !earlier.contains($0.key) }, eventNodes)
     }
 
     /// Returns the rooms (XEP-0045) of a conversation as bare JIDs.
@@ -460,13 +464,24 @@ public struct ReplayScript: Sendable {
     /// The message for an event of an item that was published before the replay.
     static let earlierEvent = "an event of an item that was published before the replay"
 
-    /// Returns the node of an event, and the step in which the clients first publish to it; nil if they do not, or if an
-    /// earlier event of the node was recorded.
-    func publication(of live: StanzaForm) -> (node: String, step: Int)? {
-        guard live.kind == .message, !publications.isEmpty,
-            let items = live.element.firstChild(where: { $0.namespace == .pubsubEvent })?.firstChild,
-            let node = items.attribute("node"), let step = publications[node]
+    private static func eventNode(_ node: String, _ from: String?) -> String {
+        "\((from ?? "").prefix { $0 != "/" }) \(node)"
+    }
+
+    /// Returns the node of an event, and the step in which the clients first publish to it, or nil if they do not; nil if
+    /// an earlier event of the node was recorded.
+    ///
+    /// - Parameter address: Returns the recorded address for one of the event.
+    func publication(
+        of event: StanzaForm,
+        _ address: (String) -> String = { $0 }
+    ) -> (node: String, step: Int?)? {
+        guard event.kind == .message,
+            let items = event.element.firstChild(where: { $0.namespace == .pubsubEvent })?.firstChild,
+            let node = items.attribute("node")
         else { return nil }
+        let step = publications[node]
+        if step == nil, eventNodes.contains(Self.eventNode(node, event.from.map(address))) { return nil }
         return (node, step)
     }
 

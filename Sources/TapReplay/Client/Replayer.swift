@@ -373,9 +373,9 @@ public struct Replayer {
         let tag = ReplayTag.live(bytes, number: received, at: now, after: lastTime)
         let stanza = Stanza(live: live, bytes, parser: parser, context, tag: tag)
         let option = players[client].options.option(live, script.roles(bindings))
-        let published = script.publication(of: live)
+        let published = script.publication(of: live) { [bindings] in bindings.jid($0, .toRecorded) }
         let isRepeated = published.map { players[client].hasReceived(element, of: $0.node) } == true
-        let isEarly = published.map { $0.step >= cursor } == true
+        let isEarly = published?.step.map { $0 >= cursor } == true
         switch isEarly ? .unexpected : players[client].expectations.receive(stanza, stanza.lane, &context) {
         case .matched(let number), .reordered(let number), .late(let number):
             progress.matched += 1

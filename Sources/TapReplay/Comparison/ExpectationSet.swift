@@ -443,7 +443,7 @@ public struct ExpectationSet<Item: Expectable> {
 
 extension Range<Int> {
     /// Returns the first index for which the condition is false; it must be true for all before, and false for all after.
-    fileprivate func bisected(_ isBefore: (Int) -> Bool) -> Int {
+    func bisected(_ isBefore: (Int) -> Bool) -> Int {
         var range = self
         while !range.isEmpty {
             let middle = range.lowerBound + range.count / 2

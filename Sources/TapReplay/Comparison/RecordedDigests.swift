@@ -15,20 +15,51 @@ public final class RecordedDigests: @unchecked Sendable {
         let sequence: UInt64
         /// Nanoseconds since the run began.
         let at: Int64
+        // Without padding: a recording may have millions of items.
         /// Index of its first value in the session's values.
         let firstValue: UInt32
-        let valueCount: UInt16
-        let role: Role
         /// A hash of its name, its direction and its sender; of an optional stanza also of its payload.
         let loose: UInt32
         /// A hash of its name, its direction and its payload; of an optional stanza also of its sender.
         let content: UInt32
         /// A hash of its optional elements; 0 if it has none.
         let optional: UInt32
-        let direction: Direction
-        let isUndecided: Bool
         /// Index of the request that it answers; -1 for other items.
         var request: Int32
+        let valueCount: UInt16
+        /// The role in two bits, then the bits of ``direction`` and ``isUndecided``.
+        private let flags: UInt8
+
+        var role: Role { Role(rawValue: flags & 3) ?? .other }
+        var direction: Direction { flags & 4 == 0 ? .send : .recv }
+        var isUndecided: Bool { flags & 8 != 0 }
+
+        init(
+            _ digest: StanzaDigest,
+            _ heads: StanzaHeads,
+            _ record: Record,
+            _ direction: Direction,
+            role: Role,
+            pair: UInt64,
+            request: Int32,
+            values: Range<Int>
+        ) {
+            let side: UInt64 = direction == .send ? 12 : 13
+            shape = Hash.mix(digest.shape, side)
+            likeness = Hash.mix(heads.whole, side)
+            self.pair = pair
+            sequence = record.sequence
+            at = record.monotonic
+            firstValue = UInt32(truncatingIfNeeded: values.lowerBound)
+            let (loose, content) =
+                heads.isOptional ? (heads.contentOfSender, heads.contentOfSender) : (heads.loose, heads.content)
+            self.loose = UInt32(truncatingIfNeeded: Hash.mix(loose, side))
+            self.content = UInt32(truncatingIfNeeded: Hash.mix(content, side))
+            optional = UInt32(truncatingIfNeeded: digest.optional)
+            self.request = request
+            valueCount = UInt16(clamping: values.count)
+            flags = role.rawValue | (direction == .send ? 0 : 4) | (digest.isUndecided ? 8 : 0)
+        }
     }
 
     enum Role: UInt8 {
@@ -164,24 +195,14 @@ public final class RecordedDigests: @unchecked Sendable {
         }
         session.items.append(
             Item(
-                shape: Hash.mix(digest.shape, side),
-                likeness: Hash.mix(heads.whole, side),
-                pair: pair,
-                sequence: record.sequence,
-                at: record.monotonic,
-                firstValue: UInt32(truncatingIfNeeded: session.values.count),
-                valueCount: UInt16(clamping: digester.values.count),
+                digest,
+                heads,
+                record,
+                direction,
                 role: role,
-                loose: UInt32(
-                    truncatingIfNeeded: Hash.mix(heads.isOptional ? heads.contentOfSender : heads.loose, side)
-                ),
-                content: UInt32(
-                    truncatingIfNeeded: Hash.mix(heads.isOptional ? heads.contentOfSender : heads.content, side)
-                ),
-                optional: UInt32(truncatingIfNeeded: digest.optional),
-                direction: direction,
-                isUndecided: digest.isUndecided,
-                request: request
+                pair: pair,
+                request: request,
+                values: session.values.count..<session.values.count + digester.values.count
             )
         )
         session.values += digester.values

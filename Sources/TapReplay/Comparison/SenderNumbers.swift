@@ -5,16 +5,31 @@ internal import XMPPCore
 /// Messages keep their order between two clients (RFC 6120 §10.1), not between two accounts, so a comparison must know
 /// which full JID of one side is which of the other.
 public struct SenderNumbers: Sendable {
-    private var numbers: [UInt64: UInt64] = [:]
+    /// Sorted by the hashes of the JIDs: often there are few clients.
+    private var numbers: [(hash: UInt64, number: UInt64)] = []
 
     /// Creates numbers without clients.
     public init() {}
 
     /// Gives a client a number.
     public mutating func add(_ jid: String, number: Int) {
-        numbers[Hash.of(jid.utf8Span.span, seed: 1)] = UInt64(truncatingIfNeeded: number)
+        let hash = Hash.of(jid.utf8Span.span, seed: 1)
+        let place = place(of: hash)
+        let number = UInt64(truncatingIfNeeded: number)
+        if place < numbers.count, numbers[place].hash == hash {
+            numbers[place].number = number
+        } else {
+            numbers.insert((hash: hash, number: number), at: place)
+        }
     }
 
     /// Returns the number of a client; nil for other addresses.
-    func number(_ jid: Span<UInt8>) -> UInt64? { numbers.isEmpty ? nil : numbers[Hash.of(jid, seed: 1)] }
+    func number(_ jid: Span<UInt8>) -> UInt64? {
+        guard !numbers.isEmpty else { return nil }
+        let hash = Hash.of(jid, seed: 1)
+        let place = place(of: hash)
+        return place < numbers.count && numbers[place].hash == hash ? numbers[place].number : nil
+    }
+
+    private func place(of hash: UInt64) -> Int { numbers.indices.bisected { numbers[$0].hash < hash } }
 }

@@ -40,7 +40,8 @@ enum AttributeDefaults {
 
     /// Returns whether an attribute without a namespace has the value that it has if it is absent.
     static func isDefault(_ name: Span<UInt8>, _ value: Span<UInt8>, of element: Element) -> Bool {
-        guard !name.isEmpty, !value.isEmpty, bits.names & 1 << bit(name.count, name[0]) != 0,
+        // Shorter names, such as those of ids, have no default.
+        guard name.count >= 4, !value.isEmpty, bits.names & 1 << bit(name.count, name[0]) != 0,
             bits.values & 1 << bit(value.count, value[0]) != 0
         else { return false }
         return table.contains { entry in

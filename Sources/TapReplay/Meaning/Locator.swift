@@ -70,9 +70,11 @@ public struct Locator: Sendable, Hashable {
     /// Returns whether `path`, which starts with the stanza, leads to this place.
     func matches(_ path: [Element]) -> Bool {
         guard Self.matches(steps[...], path[...]) else { return false }
-        guard let stanza = path.first, !conditions.isEmpty else { return true }
-        return conditions.allSatisfy { Self.holds($0, stanza) }
+        return path.first.map(hasConditions) ?? true
     }
+
+    /// Returns whether a stanza fulfils the conditions.
+    func hasConditions(_ stanza: Element) -> Bool { conditions.allSatisfy { Self.holds($0, stanza) } }
 
     private static func holds(_ condition: Condition, _ stanza: Element) -> Bool {
         func has(_ wanted: [UInt8], _ isMeant: (Span<UInt8>) -> Bool) -> Bool {

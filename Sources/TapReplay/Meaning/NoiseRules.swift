@@ -90,97 +90,25 @@ public struct NoiseRules: Sendable {
     }
 
     /// The rules in order; the first rule for a place applies.
-    public private(set) var rules: [Rule] = []
-    /// A rule prepared for lookup by hashes, which makes elements without rules cheap.
-    private struct Candidate: BitwiseCopyable {
-        enum Reach: BitwiseCopyable {
-            /// Applies to every element with the name and namespace.
-            case anywhere
-            /// Applies to the stanza itself.
-            case stanza
-            /// Applies if the path matches.
-            case path
-        }
+    public var rules: [Rule] { shared.tables.rules }
+    /// Whether a rule frees the order of stanzas.
+    var hasAnyOrder: Bool { shared.tables.hasAnyOrder }
 
-        let index: Int
-        /// Hash of the element's name; 0 matches any name.
-        let name: UInt64
-        let reach: Reach
+    private final class Shared: Sendable {
+        let tables: NoiseTables
+
+        init(_ own: [Rule]) { tables = NoiseTables(own) }
     }
 
-    /// Candidates by the namespace of the last element; stream content is listed under ``Namespace/client``.
-    private var byNamespace: [[Candidate]] = Array(repeating: [], count: 256)
-    /// Candidates whose last element's namespace is not in the table.
-    private var anywhere: [Candidate] = []
-    /// The target of each rule: an attribute as ``key(_:_:)``, or one of the two constants below.
-    private var targets: [UInt64] = []
+    /// The tables, which copies share: comparisons make many.
+    private let shared: Shared
+
+    /// Creates rules from those of noise files, followed by the built-in ones.
+    public init(_ own: [Rule] = []) { shared = Shared(own) }
 
     static let elementTarget: UInt64 = 1
     static let textTarget: UInt64 = 2
     static let occurrenceTarget: UInt64 = 3
-
-    /// The names of stanzas, and of elements within stanzas, for which there are occurrence rules.
-    private var (stanzaNames, elementNames) = (NameHashes(), NameHashes())
-    /// Whether a rule frees the order of stanzas.
-    private(set) var hasAnyOrder = false
-    /// Number of rules of noise files; the built-in ones follow.
-    private let ownCount: Int
-
-    /// Creates rules from those of noise files, followed by the built-in ones.
-    public init(_ own: [Rule] = []) {
-        ownCount = own.count
-        for rule in own + BuiltInNoise.rules { add(rule) }
-    }
-
-    private mutating func add(_ rule: Rule) {
-        let index = rules.count
-        rules.append(rule)
-        switch (rule.action, rule.locator.target) {
-        case (.occurs(let occurrence), .element):
-            targets.append(Self.occurrenceTarget)
-            if occurrence == .anyOrder, rule.locator.isOfStanza { hasAnyOrder = true }
-            stanzaNames.insert(rule.locator)
-            if !rule.locator.isOfStanza { elementNames.insert(rule.locator) }
-        case (.occurs, let target): targets.append(Self.occurrenceKey(Self.key(target)))
-        case (_, let target): targets.append(Self.key(target))
-        }
-        var name: UInt64 = 0
-        var reach = Candidate.Reach.path
-        if case .element(let space, .one(let bytes)) = rule.locator.steps.last {
-            name = Hash.of(bytes.span, seed: Hash.nameSeed)
-            switch (space, rule.locator.steps.count) {
-            case _ where !rule.locator.conditions.isEmpty: break
-            case (.content, 1): reach = .stanza
-            case (.one(let key), 2)
-            where rule.locator.steps[0] == .depth && key.namespace != .other && key.namespace != .client:
-                reach = .anywhere
-            default: break
-            }
-        }
-        let candidate = Candidate(index: index, name: name, reach: reach)
-        switch rule.locator.lastNamespace {
-        case .content: byNamespace[Int(Namespace.client.rawValue)].append(candidate)
-        case .one(let key) where key.namespace != .other: byNamespace[Int(key.namespace.rawValue)].append(candidate)
-        case .one, .any: anywhere.append(candidate)
-        }
-    }
-
-    /// The hashes of the last names of locators: most elements have no such name, and need not be compared with them.
-    private struct NameHashes {
-        private var hashes: [UInt64] = []
-        /// Whether a locator ends with any name.
-        private var hasAny = false
-
-        mutating func insert(_ locator: Locator) {
-            guard case .element(_, .one(let name)) = locator.steps.last else { return hasAny = true }
-            let hash = Hash.of(name.span, seed: Hash.nameSeed)
-            if !hashes.contains(hash) { hashes.append(hash) }
-        }
-
-        func mayHold(_ element: Element) -> Bool {
-            hasAny || hashes.contains(element.withName { Hash.of($0, seed: Hash.nameSeed) })
-        }
-    }
 
     /// Returns the lookup key of a target.
     static func key(_ target: Locator.Target) -> UInt64 {
@@ -192,7 +120,7 @@ public struct NoiseRules: Sendable {
     }
 
     /// Returns the lookup key of the occurrence of an attribute with a key.
-    private static func occurrenceKey(_ key: UInt64) -> UInt64 { Hash.mix(key, occurrenceTarget) }
+    static func occurrenceKey(_ key: UInt64) -> UInt64 { Hash.mix(key, occurrenceTarget) }
 
     /// Returns the lookup key of an attribute.
     static func key(_ name: Span<UInt8>, _ uri: Span<UInt8>) -> UInt64 {
@@ -207,10 +135,10 @@ public struct NoiseRules: Sendable {
         found.removeAll(keepingCapacity: true)
         guard let element = path.last else { return }
         let space = element.isContent ? Namespace.client : element.namespace
-        add(byNamespace[Int(space.rawValue)], path, name, to: &found)
-        guard !anywhere.isEmpty else { return }
+        add(shared.tables.byNamespace[Int(space.rawValue)].candidates(name), path, to: &found)
+        guard !shared.tables.anywhere.isEmpty else { return }
         let count = found.count
-        add(anywhere, path, name, to: &found)
+        add(shared.tables.anywhere.candidates(name), path, to: &found)
         if count > 0, found.count > count { found.sort() }
     }
 
@@ -220,13 +148,16 @@ public struct NoiseRules: Sendable {
         fill(&found, for: path, name: name ?? 0)
     }
 
-    private func add(_ candidates: [Candidate], _ path: [Element], _ name: UInt64, to found: inout [Int]) {
-        for candidate in candidates where candidate.name == name || candidate.name == 0 {
+    private func add(_ candidates: [NoiseTables.Candidate], _ path: [Element], to found: inout [Int]) {
+        for candidate in candidates {
             let isMeant =
                 switch candidate.reach {
                 case .anywhere: true
+                case .client: path.last?.namespace == .client
                 case .stanza: path.count == 1
-                case .path: rules[candidate.index].locator.matches(path)
+                case .conditional:
+                    path.count == 1 && shared.tables.rules[candidate.index].locator.hasConditions(path[0])
+                case .path: shared.tables.rules[candidate.index].locator.matches(path)
                 }
             if isMeant { found.append(candidate.index) }
         }
@@ -235,7 +166,9 @@ public struct NoiseRules: Sendable {
     /// Returns the first rule, with its index, for an attribute (given as ``key(_:_:)``), the text or the element; nil
     /// if there is none.
     func action(for target: UInt64, _ found: [Int]) -> (Int, Action)? {
-        for index in found where targets[index] == target { return (index, rules[index].action) }
+        for index in found where shared.tables.targets[index] == target {
+            return (index, shared.tables.rules[index].action)
+        }
         return nil
     }
 
@@ -243,19 +176,20 @@ public struct NoiseRules: Sendable {
     /// other clients are relayed.
     func occurrences(of stanza: Element) -> Occurrences {
         var occurrences = Occurrences()
-        guard stanzaNames.mayHold(stanza) else { return occurrences }
+        guard shared.tables.stanzaNames.mayHold(stanza) else { return occurrences }
         var found: [Int] = []
         fill(&found, for: [stanza])
         guard !found.isEmpty else { return occurrences }
         let isOfServer = stanza.isOfServer
-        for index in found where targets[index] == Self.occurrenceTarget && (index < ownCount || isOfServer) {
-            guard case .occurs(let occurrence) = rules[index].action else { continue }
+        for index in found
+        where shared.tables.targets[index] == Self.occurrenceTarget && (index < shared.tables.ownCount || isOfServer) {
+            guard case .occurs(let occurrence) = shared.tables.rules[index].action else { continue }
             switch occurrence {
             case .anyOrder: occurrences.isAnyOrder = true
             case .anyNumber: (occurrences.mayBeAbsent, occurrences.isAnyNumber) = (true, true)
             case .mayBeAbsent: occurrences.mayBeAbsent = true
             }
-            if occurrence != .anyOrder { occurrences.source = occurrences.source ?? rules[index].source }
+            if occurrence != .anyOrder { occurrences.source = occurrences.source ?? shared.tables.rules[index].source }
         }
         return occurrences
     }
@@ -265,12 +199,13 @@ public struct NoiseRules: Sendable {
     /// - Parameter path: The elements that contain it, from the stanza on.
     func optional(_ element: Element, in path: [Element]) -> Rule? {
         if path.count == 1, Self.isRepeated(element, in: path[0]) { return Self.repeated }
-        guard elementNames.mayHold(element) else { return nil }
+        guard shared.tables.elementNames.mayHold(element) else { return nil }
         var found: [Int] = []
         fill(&found, for: path + [element])
-        let place = found.first { targets[$0] == Self.occurrenceTarget }
-        guard let place, case .occurs(let occurrence) = rules[place].action, occurrence != .anyOrder else { return nil }
-        return rules[place]
+        let place = found.first { shared.tables.targets[$0] == Self.occurrenceTarget }
+        guard let place, case .occurs(let occurrence) = shared.tables.rules[place].action, occurrence != .anyOrder
+        else { return nil }
+        return shared.tables.rules[place]
     }
 
     /// Returns the child of a stanza that is compared first, whatever the order of the children: the body of a message,
@@ -302,7 +237,14 @@ public struct NoiseRules: Sendable {
     /// Returns the rule that makes an attribute (given as ``key(_:_:)``) optional; nil if there is none.
     func optional(attribute key: UInt64, _ found: [Int]) -> Rule? {
         guard !found.isEmpty, let (index, _) = action(for: Self.occurrenceKey(key), found) else { return nil }
-        return rules[index]
+        return shared.tables.rules[index]
+    }
+
+    /// Returns whether a rule makes an attribute (given as ``key(_:_:)``) optional.
+    func isOptional(attribute key: UInt64, _ found: [Int]) -> Bool {
+        guard !found.isEmpty else { return false }
+        let target = Self.occurrenceKey(key)
+        return found.contains { shared.tables.targets[$0] == target }
     }
 
     /// Allows the content of a refused stanza to be absent from its error, for all namespaces.

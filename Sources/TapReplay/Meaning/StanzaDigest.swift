@@ -178,7 +178,7 @@ struct StanzaDigester {
     ) -> UInt64? {
         if !found.isEmpty {
             let rule = rules.action(for: key, found)
-            if rules.optional(attribute: key, found) != nil {
+            if rules.isOptional(attribute: key, found) {
                 // A value with a rule differs in each session.
                 optional &+= Hash.mix(key, rule == nil ? literal(value) : 12)
                 return nil
