@@ -5,7 +5,7 @@ import XMPPCore
 /// Otherwise, the client's request is relayed to the server and the server's consent to the client.
 ///
 /// Ends when TLS is established: see ``Negotiation/asymmetric``.
-struct AsymmetricTLS {
+final class AsymmetricTLS {
     private enum Way {
         /// xmpptap answers the client's request for TLS; until then, nothing is sent to the server.
         case answering
@@ -59,7 +59,7 @@ struct AsymmetricTLS {
     var reachesServer: Bool { way == .asking }
 
     /// Service discovery found that the server begins with TLS. Replaces a request for TLS.
-    mutating func serverBeginsWithTLS() { if way == .asking { way = .preceding } }
+    func serverBeginsWithTLS() { if way == .asking { way = .preceding } }
 
     // MARK: Decisions
 
@@ -149,7 +149,7 @@ struct AsymmetricTLS {
     // MARK: Steps
 
     /// Records an item that belongs to TLS, and takes the next step.
-    mutating func advance(
+    func advance(
         _ event: StreamEvent,
         _ kind: StanzaScanner.Item.Kind,
         _ direction: Direction,
@@ -194,7 +194,7 @@ struct AsymmetricTLS {
             .utf8
     )
 
-    private mutating func answerClient(
+    private func answerClient(
         _ event: StreamEvent,
         _ kind: StanzaScanner.Item.Kind,
         _ context: inout SessionContext
@@ -224,7 +224,7 @@ struct AsymmetricTLS {
     // MARK: The server's TLS, begun by xmpptap
 
     /// The client opens its stream: sends that to the server now and again inside TLS, or only inside.
-    private mutating func openForServer(
+    private func openForServer(
         _ event: StreamEvent,
         _ kind: StanzaScanner.Item.Kind,
         _ context: inout SessionContext
@@ -240,12 +240,12 @@ struct AsymmetricTLS {
         return way == .preceding ? effects + [.buffer([], .recv), .awaitConsent] : effects
     }
 
-    private mutating func noteOpening(_ context: borrowing SessionContext) {
+    private func noteOpening(_ context: borrowing SessionContext) {
         if !isOpen { opening.append(context.directions.bytes(.send)) }
     }
 
     /// Handles the server's header, its features with an offer of TLS, or its answer to the request.
-    private mutating func hearServer(
+    private func hearServer(
         _ event: StreamEvent,
         _ kind: StanzaScanner.Item.Kind,
         _ offer: StreamFeatures?,

@@ -88,6 +88,8 @@ struct DirectionRelay: ~Copyable {
     var receiverBytes = Int.max
     /// How the leg's input ended; nil while it is open.
     var end: LegEnd?
+    /// Items are stored because a stanza is to be injected, or an answer to one must not be forwarded.
+    var storesForInjection = false
     /// The end of input was passed on.
     var hasPassedEnd = false
 

@@ -262,11 +262,9 @@ final class Injections {
     static let lateness: Int64 = 300_000_000_000
     /// When that time ends; nil if no answer missed its deadline.
     private var forgetting: Int64?
-    /// Directions that are in store mode only because of injections.
-    var stored: Set<Direction> = []
 
     /// Whether the session has nothing to do for injections.
-    var isIdle: Bool { waiting.isEmpty && awaited.isEmpty && stored.isEmpty && requests.count == 0 }
+    var isIdle: Bool { waiting.isEmpty && awaited.isEmpty && requests.count == 0 }
 
     /// The next time limit, in nanoseconds of the run; nil if there is none.
     var deadline: Int64? { ((waiting + awaited.values).map(\.item.deadline) + [forgetting ?? .max]).min() }

@@ -11,11 +11,11 @@ extension Session {
         recordStep(step, event, direction)
         switch step.kind {
         case .begin:
-            info.authentication = .none
-            negotiation.beginAuthentication()
+            context.info.authentication = .none
+            context.negotiation.beginAuthentication()
         case .failure:
-            info.authentication = .failed(condition: step.condition ?? "undefined-condition")
-            negotiation.failAuthentication()
+            context.info.authentication = .failed(condition: step.condition ?? "undefined-condition")
+            context.negotiation.failAuthentication()
         default: break
         }
         noteTimeline(step, element)
@@ -26,24 +26,24 @@ extension Session {
     private mutating func recordStep(_ step: AuthenticationStep, _ event: StreamEvent, _ direction: Direction) {
         let isFailure = step.kind == .failure
         let level = isFailure ? Level.error : .info
-        guard level <= options.level else { return }
+        guard level <= context.options.level else { return }
         var record = context.makeRecord(event, direction, .element, level: level, part: .sasl)
         record.sasl = step.details
         if isFailure {
             record.condition = step.condition
             record.code = Record.Code.saslFailure
-            record.message = step.text.map { Prose(tools.redactor.disclose(text: $0)) }
+            record.message = step.text.map { Prose(context.tools.redactor.disclose(text: $0)) }
         }
         context.emit(consume record)
     }
 
     /// The server has reported a successful authentication.
     mutating func authenticated(_ element: Element, _ event: StreamEvent) {
-        info.authentication = .succeeded
+        context.info.authentication = .succeeded
         noteBindingOutcome(accepted: true)
         // Unauthenticated clients have lower limits; from now on the session has its own.
-        for direction in Direction.allCases { context.directions[direction].limits = options.limits }
-        negotiation.authenticate(isSASL2: element.namespace.isSASL2)
+        for direction in Direction.allCases { context.directions[direction].limits = context.options.limits }
+        context.negotiation.authenticate(isSASL2: element.namespace.isSASL2)
         if element.namespace.isSASL2 { handleSASL2Success(element, event) }
     }
 
@@ -51,14 +51,14 @@ extension Session {
     mutating func decodeStep(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
         if let user = recording?.sasl?["user"] { sasl.recall(user: user.text) }
         guard var step = sasl.decode(element, direction) else { return nil }
-        if info.mechanism != sasl.mechanism { info.bindingFlag = nil }
-        if let flag = step.details["channel_binding_flag"] { info.bindingFlag = flag.text }
-        info.mechanism = sasl.mechanism
-        if let user = sasl.user { info.user = user }
+        if context.info.mechanism != sasl.mechanism { context.info.bindingFlag = nil }
+        if let flag = step.details["channel_binding_flag"] { context.info.bindingFlag = flag.text }
+        context.info.mechanism = sasl.mechanism
+        if let user = sasl.user { context.info.user = user }
         // For a redacted message, use the recording's details, which were decoded when the message was relayed.
         if step.details["redacted"] != nil, let told = recording?.sasl {
             step.details = told
-            if let user = told["user"] { info.user = user.text }
+            if let user = told["user"] { context.info.user = user.text }
         }
         return step
     }
@@ -71,18 +71,20 @@ extension Session {
         }
         let isResumed = success.firstChild { $0.isNamed("resumed") && $0.namespace == .streamManagement }
         let refusal = success.child("failed", .streamManagement)
-        if refusal != nil || isResumed != nil, timeline.isUnderWay(.resume) {
+        if refusal != nil || isResumed != nil, context.timeline.isUnderWay(.resume) {
             let condition = refusal?.firstChild { $0.namespace == .stanzaErrors }?.name
-            finish(.resume, isResumed == nil ? .failed(condition: condition) : .ok)
+            context.finishStep(.resume, isResumed == nil ? .failed(condition: condition) : .ok)
         }
         // If the earlier session continues, nothing is bound (XEP-0388 with XEP-0198).
-        if isResumed != nil { timeline.cancel(.bind2) }
-        if timeline.isUnderWay(.bind2) { finish(.bind2, isBound == nil ? .failed("nothing was bound") : .ok) }
+        if isResumed != nil { context.timeline.cancel(.bind2) }
+        if context.timeline.isUnderWay(.bind2) {
+            context.finishStep(.bind2, isBound == nil ? .failed("nothing was bound") : .ok)
+        }
         if isBound == nil, isResumed == nil {
             // Features follow at once, as there is no new stream (XEP-0388 §2.4).
-            begin(.features, awaits: .server)
+            context.beginStep(.features, awaits: .server)
         }
-        if let identifier, Address(identifier).resource != nil { info.jid = identifier }
+        if let identifier, Address(identifier).resource != nil { context.info.jid = identifier }
         if isBound != nil { becomeOpen("bound") }
         for enabled in (isBound?.children ?? []) + success.children {
             noteEnabled(enabled)

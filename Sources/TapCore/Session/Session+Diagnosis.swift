@@ -1,36 +1,13 @@
-public import TapDiagnosis
-public import TapRecord
+internal import TapDiagnosis
+internal import TapRecord
 import XMPPCore
 
 // Why a login failed, reported once when the session ends.
 extension Session {
-    /// A cause that the driver knows and the streams do not show: a certificate that was not trusted, an
-    /// alert of TLS. It is reported when the session ends, unless it became ready.
-    ///
-    /// - Parameters:
-    ///   - cause: The cause.
-    ///   - step: The step that failed.
-    ///   - finding: A description for people, as a clause without secrets.
-    ///   - side: The side at fault; nil for the table's side.
-    ///   - condition: The code of the failure, if any.
-    ///   - remedy: The remedy; nil for the usual one of the cause.
-    public mutating func blame(
-        _ cause: LoginCause,
-        at loginStep: LoginStep.Name,
-        _ finding: String,
-        side: LoginCause.Side? = nil,
-        condition: String? = nil,
-        remedy: Remedy? = nil
-    ) {
-        var diagnosis = LoginDiagnosis(cause, at: loginStep, Prose(finding), condition: condition, side: side)
-        if let remedy { diagnosis.remedy = remedy }
-        login?.observe(.blamed(diagnosis))
-    }
-
     /// Warns of a password sent by PLAIN after a stronger mechanism failed: an attacker may have caused that failure.
     mutating func noteDowngrade() {
-        guard info.mechanism == "PLAIN", let earlier = login?.failedSCRAM else { return }
-        note(
+        guard context.info.mechanism == "PLAIN", let earlier = context.login?.failedSCRAM else { return }
+        context.note(
             code: LoginCause.plainDowngrade.rawValue,
             "the client reveals its password by PLAIN after \(earlier.mechanism) failed "
                 + "(\(earlier.condition ?? "aborted"))",
@@ -42,7 +19,7 @@ extension Session {
     /// The diagnosis of an ended session; nil if it became ready, or if it is unknown whether it failed.
     func diagnosis() -> LoginDiagnosis? {
         var diagnosis = judged()
-        if options.isObserved, let found = diagnosis {
+        if context.options.isObserved, let found = diagnosis {
             diagnosis?.isProxyTheCause = nil
             // Such a recording does not show whether xmpptap took part.
             if found.side == .tap { diagnosis?.side = .network }
@@ -54,22 +31,25 @@ extension Session {
             }
         }
         // A recorded diagnosis has its own advice.
-        if let remedy = diagnosis?.remedy, diagnosis?.advice == nil { diagnosis?.advice = options.advice?(remedy) }
+        if let remedy = diagnosis?.remedy, diagnosis?.advice == nil {
+            diagnosis?.advice = context.options.advice?(remedy)
+        }
         return diagnosis
     }
 
     private func judged() -> LoginDiagnosis? {
-        guard info.opened == nil, info.ending != .stopped, let login, !login.hasVerified else { return nil }
+        guard context.info.opened == nil, context.info.ending != .stopped, let login = context.login, !login.hasVerified
+        else { return nil }
         if let blamed = login.blamed { return blamed }
         // A partial recording allows no diagnosis.
         if let recording, recording.isPartial { return nil }
         let judge = LoginDiagnoser(
-            info: info,
-            steps: timeline.steps,
+            info: context.info,
+            steps: context.timeline.steps,
             notes: login,
-            domain: info.domain.map { tools.redactor.disclose(address: $0) },
-            isLog: options.isDecoded,
-            isObserved: options.isObserved
+            domain: context.info.domain.map { context.tools.redactor.disclose(address: $0) },
+            isLog: context.options.isDecoded,
+            isObserved: context.options.isObserved
         )
         let isUnreadable = context.directions.send.isUnreadable || context.directions.recv.isUnreadable
         return judge.diagnosis(isUnreadable: isUnreadable).map { attribute($0, to: login.acted) }
@@ -82,7 +62,7 @@ extension Session {
         var deeds = Direction.allCases.compactMap { acted[$0] }
         if found.condition != nil {
             var received = Direction.send
-            if case .error(_, .send) = info.ending { received = .recv }
+            if case .error(_, .send) = context.info.ending { received = .recv }
             deeds = [acted[received]].compactMap { $0 }.filter(\.isCertain)
         }
         if let deed = deeds.first(where: \.isCertain) {
@@ -105,7 +85,7 @@ extension Session {
 
     /// Stores the action of rules on an item of the login.
     mutating func noteActed(_ ruling: ItemRuling, _ event: StreamEvent, _ direction: Direction) {
-        guard let login, !ruling.isWatched, info.opened == nil else { return }
+        guard let login = context.login, !ruling.isWatched, context.info.opened == nil else { return }
         let verdict = ruling.verdict
         let deed: Prose
         var isCertain = true
@@ -127,11 +107,12 @@ extension Session {
     /// Counts an item of the login, and remembers the last element of the server.
     mutating func noteLoginItem(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction) {
         guard kind == .element || kind == .header else { return }
-        timeline.count(direction)
+        context.timeline.count(direction)
         guard kind == .element, direction == .recv else { return }
-        login?.observe(.answer(Self.shownName(context.directions.bytes(.recv).slice(event.head.name))))
-        if negotiation.isBinding, info.kind == .client, [.message, .presence].contains(event.head.kind) {
-            login?.observe(.established)
+        context.login?.observe(.answer(Self.shownName(context.directions.bytes(.recv).slice(event.head.name))))
+        if context.negotiation.isBinding, context.info.kind == .client, [.message, .presence].contains(event.head.kind)
+        {
+            context.login?.observe(.established)
         }
     }
 
@@ -149,7 +130,7 @@ extension Session {
     }
 
     mutating func noteDiagnosis() {
-        guard options.level >= .error, let diagnosis = diagnosis() else { return }
+        guard context.options.level >= .error, let diagnosis = diagnosis() else { return }
         var record = context.makeRecord(.note, .error, part: diagnosis.loginStep.part)
         record.code = Record.Code.loginFailed
         record.condition = diagnosis.condition
@@ -173,21 +154,22 @@ extension DirectionRelay {
 extension Session {
     /// Asks which logins with channel binding a server of the domain has accepted, for the forecast.
     mutating func askAboutBindings() {
-        if let domain = info.domain, login?.legs != nil { context.ask(.bindings(domain: domain)) }
+        if let domain = context.info.domain, context.login?.legs != nil { context.ask(.bindings(domain: domain)) }
     }
 
     /// Updates the forecast from the messages so far, and logs it if it changed.
     mutating func forecastBinding() {
-        guard let login, let legs = login.legs, !info.mechanisms.isEmpty else { return }
+        guard let login = context.login, let legs = login.legs, !context.info.mechanisms.isEmpty else { return }
         let attempt = login.attempts.last { $0.condition == nil }
         // Before the client has chosen: the forecast for the strongest offered mechanism.
         let strongest =
-            info.mechanisms.first { $0.hasSuffix("-PLUS") } ?? info.mechanisms.first { $0.hasPrefix("SCRAM-") }
+            context.info.mechanisms.first { $0.hasSuffix("-PLUS") }
+            ?? context.info.mechanisms.first { $0.hasPrefix("SCRAM-") }
         guard let mechanism = attempt?.mechanism ?? strongest else { return }
         var subject = BindingForecast.Login(
             mechanism: mechanism,
             flag: attempt.flatMap { Self.flag(of: $0) },
-            offered: info.mechanisms,
+            offered: context.info.mechanisms,
             bindings: login.offer?.bindings,
             clientTLS: legs.clientTLS,
             serverTLS: legs.serverTLS
@@ -197,25 +179,25 @@ extension Session {
         subject.hasSameCertificate = legs.hasSameCertificate
         let forecast = BindingForecast(
             subject,
-            negotiation.bridged?.bridge.isEnding == true ? .accounts : legs.strategy
+            context.negotiation.bridged?.bridge.isEnding == true ? .accounts : legs.strategy
         )
         guard forecast != login.bindingForecast else { return }
         let seen = forecast.cause.flatMap { login.bindingHistory[$0] }
         login.observe(.forecast(forecast, seen: seen))
         // Before the client has chosen, it may not matter.
         guard let attempt, attempt.bindingFlag != nil || !attempt.isSCRAM,
-            let (level, words) = forecast.warning(seen: seen, options.advice)
+            let (level, words) = forecast.warning(seen: seen, context.options.advice)
         else { return }
         let remedy = SASLMechanism(mechanism) == .external ? Remedy.giveClientCertificate : nil
-        note(.note, level, code: Record.Code.channelBinding, words, part: .sasl, remedy: remedy)
+        context.note(.note, level, code: Record.Code.channelBinding, words, part: .sasl, remedy: remedy)
     }
 
     /// The server accepted or refused the login; the result is remembered for the next one.
     mutating func noteBindingOutcome(accepted: Bool) {
-        if let forecast = login?.bindingForecast {
-            counters.count(.predicted(forecast.strategy, verdict: forecast.outcome.name))
+        if let forecast = context.login?.bindingForecast {
+            context.counters.count(.predicted(forecast.strategy, verdict: forecast.outcome.name))
         }
-        guard let login, let domain = info.domain, let cause = login.bindingForecast?.cause,
+        guard let login = context.login, let domain = context.info.domain, let cause = login.bindingForecast?.cause,
             let attempt = login.attempts.last, !attempt.isOwn, accepted || attempt.isRefusedForBinding
         else { return }
         login.observe(.history(login.bindingHistory.merging([cause: accepted]) { $1 }))

@@ -63,7 +63,7 @@ public struct DiscoveryStep: Sendable {
 extension Session {
     /// Records a step of connecting to the server with the code `step`.
     mutating func made(_ step: DiscoveryStep) {
-        guard !negotiation.isClosed else { return }
+        guard !context.negotiation.isClosed else { return }
         note(step)
         var record = context.makeRecord(.note, step.isDetail ? .verbose : .info, part: .net)
         record.code = LoginStep.code
@@ -85,7 +85,7 @@ extension Session {
             case .skipped: .skipped(step.finding)
             case .none, .refused, .failed: .failed(step.finding)
             }
-        _ = timeline.finish(
+        _ = context.timeline.finish(
             step.loginStep,
             outcome,
             since: step.duration.map { context.now.monotonic - $0 },
@@ -104,7 +104,8 @@ extension Session {
 
     /// Refuses a header that names a domain other than the chosen one.
     func interceptOtherDomain(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
-        guard event.item == .header, direction == .send, let chosenDomain, !negotiation.isRefusing,
+        guard event.item == .header, direction == .send, let chosenDomain = context.chosenDomain,
+            !context.negotiation.isRefusing,
             let to = context.text(event.head.to, .send), !Self.isSame(chosenDomain, to)
         else { return nil }
         return .refuse(
@@ -114,7 +115,8 @@ extension Session {
                     "This session is for \(chosenDomain) and cannot change to another domain."
                 ),
                 code: "host-unknown",
-                message: "the session is for \(chosenDomain), a new stream for \(tools.redactor.disclose(address: to))",
+                message:
+                    "the session is for \(chosenDomain), a new stream for \(context.tools.redactor.disclose(address: to))",
                 condition: .hostUnknown,
                 direction: .send,
                 diagnosis: "the session is for \(chosenDomain), but the client requested another domain"
@@ -124,14 +126,15 @@ extension Session {
 
     /// The same for the SNI of a ClientHello, with a TLS alert.
     mutating func refuseOtherName(_ hello: ClientHello) {
-        guard let chosenDomain, !negotiation.isFinished, let name = hello.serverName, !Self.isSame(chosenDomain, name)
+        guard let chosenDomain = context.chosenDomain, !context.negotiation.isFinished, let name = hello.serverName,
+            !Self.isSame(chosenDomain, name)
         else {
             return
         }
-        login?.observe(
+        context.login?.observe(
             .refused("the session is for \(chosenDomain), but the client's ClientHello names another host")
         )
-        note(
+        context.note(
             .error,
             .error,
             code: "host-unknown",
@@ -140,13 +143,7 @@ extension Session {
             direction: .send,
             part: .tls
         )
-        info.ending = .tap(condition: StreamErrorCondition.hostUnknown.rawValue)
-        alert(.unrecognizedName)
-    }
-
-    /// Ends the session of a client that has begun TLS, with a fatal alert.
-    mutating func alert(_ alert: HandshakeAlert) {
-        context.outlet.answer([0x15, 3, 1, 0, 2, 2, alert.rawValue], to: .client)
-        finishLegs()
+        context.info.ending = .tap(condition: StreamErrorCondition.hostUnknown.rawValue)
+        context.alert(.unrecognizedName)
     }
 }

@@ -6,8 +6,8 @@ extension Session {
     /// Returns the edit of features before they are forwarded: none by default. Called for each features element with
     /// its contents; all edits are decided here.
     func wantedEdit(_ offer: StreamFeatures) -> FeaturesEdit {
-        var edit = terminatedOffer(offer)?.edit ?? (options.stripsBinding ? .withoutBinding : FeaturesEdit())
-        if options.holdsProceed, options.clientTLS == .off {
+        var edit = terminatedOffer(offer)?.edit ?? (context.options.stripsBinding ? .withoutBinding : FeaturesEdit())
+        if context.options.holdsProceed, context.options.clientTLS == .off {
             let takesOut = edit.takesOut
             edit.takesOut = { takesOut?($0) == true || $0.place == .stream && $0.namespace == .tls }
         }
@@ -24,7 +24,7 @@ extension Session {
         let offer = context.parse(.recv).flatMap { StreamFeatures($0) }
         reading = .features(offer)
         guard let offer else { return nil }
-        if let refusal = TLSPolicy.refusal(of: offer, negotiation, options) { return .refuse(refusal) }
+        if let refusal = TLSPolicy.refusal(of: offer, context) { return .refuse(refusal) }
         let edit = wantedEdit(offer)
         guard !edit.isEmpty else { return nil }
         do throws(FeaturesEdit.NoFeatures) {
@@ -52,17 +52,17 @@ extension Session {
             return context.recordItem(event, .recv, .element, level: .info)
         }
         let features = StreamFeaturesSummary(offer)
-        info.mechanisms = features.allMechanisms
-        info.features = features.names
+        context.info.mechanisms = features.allMechanisms
+        context.info.features = features.names
         // Each stream announces its own limits: they grow when the client has authenticated.
         context.directions.send.receiverBytes = offer.itemBytes ?? .max
-        negotiation.takeFeatures()
-        TLSPolicy.warnOfClearLogin(offer, negotiation, &context)
+        context.negotiation.takeFeatures()
+        TLSPolicy.warnOfClearLogin(offer, &context)
         let isAnswerDue = [LoginStep.Name.startTLS, .sasl, .sasl2].contains {
-            timeline.isUnderWay($0, awaits: .server)
+            context.timeline.isUnderWay($0, awaits: .server)
         }
-        login?.observe(.features(offer, isRepeated: isAnswerDue))
-        if options.level >= .info {
+        context.login?.observe(.features(offer, isRepeated: isAnswerDue))
+        if context.options.level >= .info {
             var record = context.makeRecord(event, .recv, .element, level: .info)
             record.message = record.message.map { "\(features.words); \($0)" } ?? Prose(features.words)
             record.details = features.details
@@ -70,6 +70,6 @@ extension Session {
         }
         terminate(offer)
         noteTimeline(features, offer)
-        if negotiation.isBinding, info.kind == .server { openServerStream(event) }
+        if context.negotiation.isBinding, context.info.kind == .server { openServerStream(event) }
     }
 }

@@ -1,23 +1,20 @@
-internal import TapDiagnosis
-internal import TapRecord
+public import TapDiagnosis
+public import TapRecord
 import XMPPCore
 
-// The shared facts by their short names.
+// Facts of a session for its driver.
 extension Session {
     /// Number within the run.
     public var number: UInt64 { context.number }
 
     /// The facts known so far.
-    public internal(set) var info: SessionInfo {
-        @inline(__always) _read { yield context.info }
-        @inline(__always) _modify { yield &context.info }
-    }
+    public var info: SessionInfo { context.info }
 
     /// Other counters.
-    public internal(set) var counters: SessionCounters {
-        @inline(__always) _read { yield context.counters }
-        @inline(__always) _modify { yield &context.counters }
-    }
+    public var counters: SessionCounters { context.counters }
+
+    /// Progress of the login.
+    public var timeline: LoginTimeline { context.timeline }
 
     /// Whether a direction forwards bytes on arrival.
     func isCutThrough(_ direction: Direction) -> Bool { context.directions[direction].isCutThrough }
@@ -29,7 +26,7 @@ extension Session {
     func undecodedBytes(_ direction: Direction) -> Int { context.directions[direction].waiting }
 
     /// The counts of stream management; nil without it.
-    var ledgers: StreamManagementLedgers? { streamManagement?.ledgers }
+    var ledgers: StreamManagementLedgers? { context.outlet.streamManagement?.ledgers }
 
     /// Whether injected stanzas wait, or answers to them are expected.
     var isInjecting: Bool { injections != nil }
@@ -38,66 +35,29 @@ extension Session {
     var hasUnreadRoster: Bool { roster.hasUnread }
 
     /// The rules that have matched an item of any session.
-    var ruleHits: [(place: RulePlace, hits: UInt64)] { rules?.set.rulesWithHits ?? [] }
+    var ruleHits: [(place: RulePlace, hits: UInt64)] { context.rules?.set.rulesWithHits ?? [] }
+}
 
-    var run: Run { context.run }
-    var tools: SessionTools { context.tools }
-    var remote: String? { context.remote }
-
-    var options: SessionOptions {
-        @inline(__always) _read { yield context.options }
-        @inline(__always) _modify { yield &context.options }
-    }
-
-    var now: Run.Instant {
-        @inline(__always) get { context.now }
-        @inline(__always) set { context.now = newValue }
-    }
-
-    var rules: SessionRules? {
-        @inline(__always) _read { yield context.rules }
-        @inline(__always) _modify { yield &context.rules }
-    }
-
-    var action: String? {
-        @inline(__always) _read { yield context.action }
-        @inline(__always) _modify { yield &context.action }
-    }
-
-    var edited: EditedItem? {
-        @inline(__always) _read { yield context.edited }
-        @inline(__always) _modify { yield &context.edited }
-    }
-
-    var hasDiverged: Bool { context.outlet.hasDiverged }
-
-    mutating func say(_ items: [Said], _ condition: StreamErrorCondition? = nil, to leg: Leg, part: Part = .session) {
-        context.answer(items, condition, to: leg, part: part)
-    }
-
-    var streamManagement: StreamManagement? { context.outlet.streamManagement }
-
-    mutating func note(
-        _ kind: Record.Kind = .note,
-        _ level: Level = .warn,
-        code: String,
-        _ message: Prose,
-        condition: StreamErrorCondition? = nil,
-        direction: Direction? = nil,
-        part: Part = .session,
-        details: Attributes? = nil,
+// Findings of the driver.
+extension Session {
+    /// A cause that the driver knows and the streams do not show: a certificate that was not trusted, an alert of TLS. It is
+    /// reported when the session ends, unless it became ready.
+    ///
+    /// - Parameters:
+    ///   - cause: The cause.
+    ///   - step: The step that failed.
+    ///   - finding: A description for people, as a clause without secrets.
+    ///   - side: The side at fault; nil for the table's side.
+    ///   - condition: The code of the failure, if any.
+    ///   - remedy: The remedy; nil for the usual one of the cause.
+    public mutating func blame(
+        _ cause: LoginCause,
+        at loginStep: LoginStep.Name,
+        _ finding: String,
+        side: LoginCause.Side? = nil,
+        condition: String? = nil,
         remedy: Remedy? = nil
     ) {
-        context.note(
-            kind,
-            level,
-            code: code,
-            message,
-            condition: condition,
-            direction: direction,
-            part: part,
-            details: details,
-            remedy: remedy
-        )
+        context.blame(cause, at: loginStep, finding, side: side, condition: condition, remedy: remedy)
     }
 }

@@ -5,13 +5,13 @@ import XMPPCore
 extension Session {
     /// Items that a rule holds for the user, the oldest first: at most one in each direction, since later items wait.
     public var heldItems: [HeldItem] {
-        guard let rules else { return [] }
+        guard let rules = context.rules else { return [] }
         return Direction.allCases.compactMap { rules[$0].item?.held }.sorted { $0.number < $1.number }
     }
 
     /// When the next delayed item is released, in nanoseconds of the run: send ``SessionInput/tick`` then, and no
     /// later, to keep the delay. Nil if none is delayed.
-    public var releaseDeadline: Int64? { rules?.deadline }
+    public var releaseDeadline: Int64? { context.rules?.deadline }
 
     /// Delays or holds the last item, if a rule requires it; returns whether it waits.
     mutating func waits(
@@ -77,12 +77,12 @@ extension Session {
 
     /// Holds the next stanzas; nil ends that.
     mutating func pause(_ pause: StanzaPause?) {
-        guard recording == nil, !options.isObserved else { return }
-        if rules == nil, pause != nil {
-            rules = SessionRules(RuleSet(), session: number, remote: remote, localTime: nil)
+        guard recording == nil, !context.options.isObserved else { return }
+        if context.rules == nil, pause != nil {
+            context.rules = SessionRules(RuleSet(), session: number, remote: context.remote, localTime: nil)
         }
-        rules?.pause = pause.map { PendingPause($0, session: number) }
-        for direction in Direction.allCases { settleMode(direction) }
+        context.rules?.pause = pause.map { PendingPause($0, session: number) }
+        for direction in Direction.allCases { context.settleMode(direction) }
     }
 
     /// Why stanzas of a direction cannot be held; nil if they can.
@@ -93,7 +93,7 @@ extension Session {
 
     /// Whether the pause covers a stanza; counts it if so.
     private func isPaused(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) -> Bool {
-        guard let pause = rules.pause, pause.covers(direction), info.opened != nil, event.item == .element,
+        guard let pause = rules.pause, pause.covers(direction), context.info.opened != nil, event.item == .element,
             event.head.kind != .nonza, !event.isTruncated
         else { return false }
         if let set = pause.pause.rules {
@@ -101,7 +101,7 @@ extension Session {
             pause.state.selection.reset()
             let verdict = set.judge(
                 RuleItem(direction, event.head, context.directions.bytes(direction)),
-                tree: { try? tools.parser.parse(context.directions[direction].decoder) },
+                tree: { try? context.tools.parser.parse(context.directions[direction].decoder) },
                 state: &pause.state,
                 context: ruleContext(direction, .open, rules, set)
             )
@@ -119,7 +119,7 @@ extension Session {
         _ rule: RulePlace?,
         _ deadline: Int64
     ) -> HeldItem? {
-        guard let number = rules?.nextHeld() else { return nil }
+        guard let number = context.rules?.nextHeld() else { return nil }
         var bytes: [UInt8] = []
         if case .replace(let edited) = decision {
             bytes = edited.bytes
@@ -128,7 +128,7 @@ extension Session {
         }
         var details: Attributes = ["number": .integer(Int64(clamping: number))]
         if let rule { details["rule"] = .string("\(rule)") }
-        note(
+        context.note(
             .note,
             .info,
             code: "held",
@@ -143,7 +143,7 @@ extension Session {
             direction: direction,
             bytes: bytes,
             rule: rule,
-            since: now,
+            since: context.now,
             deadline: deadline
         )
     }
@@ -152,7 +152,7 @@ extension Session {
     ///
     /// A replacement of a stanza is checked like an injected stanza, and must be of the same kind.
     public func problem(with release: HeldRelease, of number: UInt64) -> String? {
-        guard case .replace(let bytes) = release, let rules,
+        guard case .replace(let bytes) = release, let rules = context.rules,
             let direction = Direction.allCases.first(where: { rules[$0].item?.held?.number == number }),
             let item = rules[direction].item, let held = item.held
         else { return nil }
@@ -161,7 +161,7 @@ extension Session {
             let stanza = try InjectedItem(
                 Injection(bytes, to: direction.destination),
                 in: context.directions[direction].decoder,
-                options.limits,
+                context.options.limits,
                 at: context.now.monotonic
             )
             guard stanza.event?.head.kind == item.event.head.kind else { throw .otherKind(item.event.head.kind) }
@@ -185,12 +185,12 @@ extension Session {
         _ direction: Direction,
         _ rules: SessionRules
     ) -> String? {
-        guard bytes.count <= options.limits.itemBytes else {
-            return InjectionFault.tooLarge(limit: options.limits.itemBytes).description
+        guard bytes.count <= context.options.limits.itemBytes else {
+            return InjectionFault.tooLarge(limit: context.options.limits.itemBytes).description
         }
         do throws(ItemChecker.Problem) {
             let edited = try rules.checker.check(bytes, content: context.directions[direction].decoder.contentNamespace)
-            guard let was = try? tools.parser.parse(context.directions[direction].decoder) else {
+            guard let was = try? context.tools.parser.parse(context.directions[direction].decoder) else {
                 return "the held element cannot be read"
             }
             // Counts of stream management are translated, not replaced.
@@ -205,16 +205,22 @@ extension Session {
 
     /// Releases a held item as the user decided.
     mutating func releaseHeld(_ number: UInt64, _ release: HeldRelease) {
-        let found = Direction.allCases.first { rules?[$0].item?.held?.number == number }
-        guard let rules, let direction = found else {
-            return note(.note, .warn, code: "not-held", "no stanza with the number \(number) is held", part: .rules)
+        let found = Direction.allCases.first { context.rules?[$0].item?.held?.number == number }
+        guard let rules = context.rules, let direction = found else {
+            return context.note(
+                .note,
+                .warn,
+                code: "not-held",
+                "no stanza with the number \(number) is held",
+                part: .rules
+            )
         }
         switch release {
         case .pass: break
         case .drop: rules[direction].item?.decision = .drop
         case .replace(let bytes):
             if let problem = problem(with: release, of: number) {
-                return note(
+                return context.note(
                     .note,
                     .warn,
                     code: "held-edit-refused",
@@ -223,8 +229,8 @@ extension Session {
                     part: .rules
                 )
             }
-            if (try? tools.parser.parse(context.directions[direction].decoder))?.isEncrypted == true {
-                note(
+            if (try? context.tools.parser.parse(context.directions[direction].decoder))?.isEncrypted == true {
+                context.note(
                     .note,
                     .warn,
                     code: Verdict.Remark.opaque.code,
@@ -242,12 +248,12 @@ extension Session {
     mutating func goOn(_ direction: Direction, _ rules: SessionRules) {
         guard let item = rules[direction].takeItem() else { return }
         context.directions[direction].endDelay()
-        counters.addDelay(context.now.monotonic &- item.since)
+        context.counters.addDelay(context.now.monotonic &- item.since)
         // TLS may have begun since.
         guard item.event.position + item.event.length == context.directions[direction].decoder.position else { return }
         rules.ruling = item.ruling
         carryOut(item.decision, item.reading, item.event, .element, direction)
-        if let why = item.opacity { turnOpaque(direction, why) } else { settleMode(direction) }
+        if let why = item.opacity { turnOpaque(direction, why) } else { context.settleMode(direction) }
     }
 
     /// Records items that are still delayed and will not be sent.
@@ -255,7 +261,7 @@ extension Session {
         for direction in Direction.allCases {
             guard let item = rules[direction].takeItem() else { continue }
             let rule = item.ruling?.rule.map { "\($0)" } ?? "a rule"
-            note(
+            context.note(
                 .note,
                 .info,
                 code: "not-sent",

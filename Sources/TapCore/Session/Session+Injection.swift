@@ -16,7 +16,7 @@ extension Session {
             let item = try InjectedItem(
                 injection,
                 in: context.directions[direction].decoder,
-                options.limits,
+                context.options.limits,
                 at: context.now.monotonic
             )
             if !injection.isRaw {
@@ -24,7 +24,7 @@ extension Session {
                 guard item.bytes.count <= limit else { throw .overReceiverLimit(limit, injection.destination) }
                 if injection.number < Injection.copyNumber { try checkAddresses(of: item, direction) }
             }
-            try injections.append(item, direction, byteLimit: options.injectedBytes)
+            try injections.append(item, direction, byteLimit: context.options.injectedBytes)
             self.injections = injections
         } catch {
             if error == .ended, InjectedItem.outlivesConnection(injection.number),
@@ -38,7 +38,7 @@ extension Session {
 
     /// Whether a stanza that was not sent on this connection is kept for the next one of the session.
     private func keeps(_ item: [UInt8], _ direction: Direction) -> Bool {
-        resumption.isResumable && streamManagement?.keep(lost: item, direction) == true
+        resumption.isResumable && context.streamManagement?.keep(lost: item, direction) == true
     }
 
     /// Refuses a user's stanza with an invalid address, or with one for which the server would end the session. Servers
@@ -54,7 +54,7 @@ extension Session {
             }
             let address = Address(value)
             guard let from = address.jid else { throw .notAddress(value, attribute: name) }
-            guard name == "from", direction == .send, let jid = info.jid else { continue }
+            guard name == "from", direction == .send, let jid = context.info.jid else { continue }
             let own = Address(jid)
             if isOfClient {
                 if address != own, address != own.bare { throw .foreignSender(value, jid: jid) }
@@ -71,14 +71,15 @@ extension Session {
 
     /// Why an item cannot be injected into a direction, or answered in it; nil if it can.
     func obstacle(_ direction: Direction, isOfRule: Bool = false) -> InjectionFault? {
-        if negotiation.isFinished || context.directions[direction].hasClosedStream
+        if context.negotiation.isFinished || context.directions[direction].hasClosedStream
             || context.directions[direction].end != nil
         {
             return .ended
         }
         if context.directions[direction].isOpaque { return .notDecoded }
         // A rule answers for a peer, also during a login.
-        return info.opened != nil || isOfRule && context.directions[direction].decoder.epoch > 0 ? nil : .notOpen
+        return context.info.opened != nil || isOfRule && context.directions[direction].decoder.epoch > 0
+            ? nil : .notOpen
     }
 
     /// Sends the first waiting item, if the forwarded bytes end at an item boundary. Called when all received input has
@@ -97,11 +98,13 @@ extension Session {
             }
             guard !injections.isWaiting(direction), !injections.expects(direction),
                 !context.directions[direction].isHeld,
-                injections.stored.remove(direction) != nil
+                context.directions[direction].storesForInjection
             else { continue }
-            cutThrough(direction)
+            context.directions[direction].storesForInjection = false
+            context.cutThrough(direction)
         }
-        if negotiation.isFinished || injections.isIdle { self.injections = nil }
+        let isStoring = context.directions.send.storesForInjection || context.directions.recv.storesForInjection
+        if context.negotiation.isFinished || injections.isIdle && !isStoring { self.injections = nil }
     }
 
     /// Fails the injections past their time limit.
@@ -121,7 +124,7 @@ extension Session {
         case Injection.pingNumber: pings.end(outcome, &context)
         case Injection.repeatedNumber:
             guard case .failed(let fault) = outcome else { return }
-            note(
+            context.note(
                 .note,
                 .warn,
                 code: "injection-lost",
@@ -131,7 +134,7 @@ extension Session {
             )
         case Injection.ruleNumber, Injection.copyNumber:
             guard case .failed(let fault) = outcome, fault != .noAnswer else { return }
-            note(
+            context.note(
                 .note,
                 .warn,
                 code: "rule-injection-failed",
@@ -145,15 +148,15 @@ extension Session {
 
     private mutating func store(_ direction: Direction, _ injections: Injections) {
         guard context.directions[direction].isCutThrough else { return }
-        injections.stored.insert(direction)
-        storeAndForward(direction)
+        context.directions[direction].storesForInjection = true
+        context.storeAndForward(direction)
     }
 
     mutating func send(_ item: InjectedItem?, _ direction: Direction, _ injections: Injections) {
         guard let item else { return }
         context.outlet.inject(item, direction)
         followDivergence()
-        if let rules, let event = item.event { judge(item, event, direction, rules) }
+        if let rules = context.rules, let event = item.event { judge(item, event, direction, rules) }
         var record = context.makeRecord(item.event == nil ? .bytes : .stanza, .info, part: .inject)
         record.origin = .tap
         record.direction = direction
@@ -165,11 +168,11 @@ extension Session {
         } else {
             describe(raw: item.bytes, in: &record)
         }
-        if let level = rules?.ruling?.level { record.level = level }
+        if let level = context.rules?.ruling?.level { record.level = level }
         context.emit(record)
-        if let rules, let event = item.event { endRuling(event, of: item, record, rules) }
+        if let rules = context.rules, let event = item.event { endRuling(event, of: item, record, rules) }
         injected += 1
-        counters.count(.injected(item.event?.head.kind ?? .nonza, direction))
+        context.counters.count(.injected(item.event?.head.kind ?? .nonza, direction))
         report(.sent, of: item.number, direction)
     }
 
@@ -181,16 +184,17 @@ extension Session {
         in record: inout Record
     ) {
         record.xml = ByteRange(0, Int(event.length))
-        let redacted = (item.isOfRule ? rules?.set.redactions ?? [] : []) + (rules?.ruling?.redacted ?? [])
+        let redacted =
+            (item.isOfRule ? context.rules?.set.redactions ?? [] : []) + (context.rules?.ruling?.redacted ?? [])
         context.compose(event, of: item, direction, without: redacted, in: &record)
-        if options.level >= .info { context.summarise(event, direction, in: &record, answering: nil) }
+        if context.options.level >= .info { context.summarise(event, direction, in: &record, answering: nil) }
         guard item.isRequest else { return }
         let stanza = item.stanza
         if item.swallowsAnswer {
             store(direction.opposite, injections)
             injections.await(item, record.sequence, by: direction.opposite)
             injections.requests.note(event.head, stanza.span, direction, record, item.purpose, context.info)
-        } else if requests.expectsAnswers(on: info.kind) {
+        } else if requests.expectsAnswers(on: context.info.kind) {
             requests.note(event.head, stanza.span, direction, record, item.purpose, context.info)
         }
     }
@@ -199,9 +203,9 @@ extension Session {
     private mutating func describe(raw bytes: [UInt8], in record: inout Record) {
         record.code = "raw"
         record.message = "\(bytes.count) bytes injected as given"
-        if options.redaction.showsRawBytes {
+        if context.options.redaction.showsRawBytes {
             record.bytes = bytes
-        } else if let digest = run.makeByteDigest() {
+        } else if let digest = context.run.makeByteDigest() {
             digest.update(bytes.span)
             record.digest = SessionContext.hexadecimal(digest)
         }
@@ -228,13 +232,13 @@ extension Session {
 
     /// Records such an answer, and passes it to the code that awaits it.
     mutating func handleInjected(_ event: StreamEvent, _ direction: Direction, _ request: IQTracker.Request) {
-        info.count(.iq, direction)
+        context.info.count(.iq, direction)
         var record = context.makeRecord(event, direction, .stanza, level: .info, part: .inject, answering: request)
         let roundTrip = context.now.monotonic - request.monotonic
         record.answers = request.sequence
         record.roundTrip = roundTrip
         context.emit(consume record)
-        if request.isPing { counters.addPing(direction.source, roundTrip) }
+        if request.isPing { context.counters.addPing(direction.source, roundTrip) }
         // A late answer is dropped too, but it is no longer awaited.
         guard let number = injections?.takeAwaited(request.sequence) else { return }
         var bytes: [UInt8] = []

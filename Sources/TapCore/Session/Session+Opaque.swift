@@ -6,24 +6,26 @@ extension Session {
     /// Checks the first bytes of a leg for TLS.
     mutating func lookAtFirstBytes(_ direction: Direction, _ bytes: Span<UInt8>) {
         guard direction == .send, bytes[0] == 0x16, !performs(TLSPolicy.refuseDirectTLS(&context)) else { return }
-        guard case .refusing(let condition, _) = negotiation else { return beginTLS(directly: true) }
+        guard case .refusing(let condition, _) = context.negotiation else { return beginTLS(directly: true) }
         beginTLS(directly: true)
         lookIntoOpaque(direction, bytes)
-        info.ending = .tap(condition: condition.rawValue)
-        alert(HandshakeAlert(condition))
+        context.info.ending = .tap(condition: condition.rawValue)
+        context.alert(HandshakeAlert(condition))
     }
 
     /// Handles bytes that are forwarded undecoded: reads the clear part of TLS, and computes a digest of other bytes.
     mutating func lookIntoOpaque(_ direction: Direction, _ bytes: Span<UInt8>) {
         guard case .opaque(let why, _) = context.directions[direction].mode else { return }
         guard why != .tls else { return lookIntoTLS(direction, bytes) }
-        if options.redaction.showsRawBytes { return showBytes(direction, bytes, why) }
-        if context.directions[direction].digest == nil { context.directions[direction].digest = run.makeByteDigest() }
+        if context.options.redaction.showsRawBytes { return showBytes(direction, bytes, why) }
+        if context.directions[direction].digest == nil {
+            context.directions[direction].digest = context.run.makeByteDigest()
+        }
         context.directions[direction].digest?.update(bytes)
     }
 
     private mutating func lookIntoTLS(_ direction: Direction, _ bytes: Span<UInt8>) {
-        guard let result = negotiation.passedTLS?.read(direction, bytes) else { return }
+        guard let result = context.negotiation.passedTLS?.read(direction, bytes) else { return }
         var record = context.makeRecord(.tls, .info, part: .tls)
         record.direction = direction
         record.leg = direction.source
@@ -67,18 +69,18 @@ extension Session {
 
     /// Switches both directions to TLS that is passed through.
     mutating func beginTLS(directly: Bool) {
-        negotiation.turnOpaque(PassedTLS())
+        context.negotiation.turnOpaque(PassedTLS())
         let at = context.directions.send.decoder.position
         var record = context.makeRecord(.tls, .info, part: .tls)
         record.code = Self.tlsBeganCode
         let what: Prose = directly ? "direct TLS" : "TLS from byte \(at) of the client"
         // In an observed session, nothing was passed through.
-        record.message = options.isObserved ? what : "\(what.clause), passed through without decryption"
+        record.message = context.options.isObserved ? what : "\(what.clause), passed through without decryption"
         context.emit(consume record)
-        finish(
+        context.finishStep(
             .tls,
             .skipped(
-                options.isObserved ? "the rest is not decrypted" : "passed through; the rest is not decrypted"
+                context.options.isObserved ? "the rest is not decrypted" : "passed through; the rest is not decrypted"
             ),
             details: ["begins": directly ? "directly" : "starttls"]
         )
@@ -96,7 +98,7 @@ extension Session {
         let isTLS = why == .tls
         // Late bytes of an ordinary logout are not reported at info.
         let level = why == .ended ? Level.verbose : .info
-        guard level <= options.level else { return }
+        guard level <= context.options.level else { return }
         var record = context.makeRecord(isTLS ? .tls : .bytes, level, part: isTLS ? .tls : .session)
         record.direction = direction
         record.leg = direction.source
@@ -105,8 +107,8 @@ extension Session {
         record.code = isTLS ? "tls-passed" : why.code
         record.message =
             isTLS
-            ? "\(record.length) bytes of TLS \(options.isObserved ? "not decrypted" : "passed through")"
-            : "\(record.length) bytes \(drops(why) ? "dropped without decoding" : "relayed without decoding")"
+            ? "\(record.length) bytes of TLS \(context.options.isObserved ? "not decrypted" : "passed through")"
+            : "\(record.length) bytes \(context.drops(why) ? "dropped without decoding" : "relayed without decoding")"
         record.digest = context.takeDigest(direction)
         context.emit(consume record)
     }

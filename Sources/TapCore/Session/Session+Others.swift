@@ -7,13 +7,13 @@ extension Session {
     /// The description of a header besides its addresses; nil for clients with version 1.0.
     func headerWords(_ event: StreamEvent, _ direction: Direction) -> String? {
         var words: [String] = []
-        switch info.kind {
+        switch context.info.kind {
         case .client, .unknown: break
         case .server: if direction == .send { words.append("of a server") }
         // A component's header has no version (XEP-0114 §3).
         case .component: return direction == .send ? "of a component" : nil
         }
-        if info.kind != .unknown, event.head.version == nil { words.append("before version 1.0") }
+        if context.info.kind != .unknown, event.head.version == nil { words.append("before version 1.0") }
         return words.isEmpty ? nil : words.joined(separator: ", ")
     }
 
@@ -30,12 +30,12 @@ extension Session {
             ? "component sent its handshake (hash of stream ID and secret)" : "server accepted the handshake"
         context.emit(consume record)
         guard direction == .recv else {
-            negotiation.beginAuthentication()
-            return begin(.handshake, awaits: .server)
+            context.negotiation.beginAuthentication()
+            return context.beginStep(.handshake, awaits: .server)
         }
-        info.authentication = .succeeded
-        info.jid = info.domain
-        finish(.handshake, .ok)
+        context.info.authentication = .succeeded
+        context.info.jid = context.info.domain
+        context.finishStep(.handshake, .ok)
         becomeOpen("component accepted")
     }
 
@@ -43,7 +43,7 @@ extension Session {
 
     /// A server's stream is open when its certificate is accepted; dialback may still be used for other domains.
     mutating func openServerStream(_ event: StreamEvent) {
-        info.jid = info.from
+        context.info.jid = context.info.from
         becomeOpen("server authenticated")
     }
 
@@ -98,23 +98,25 @@ extension Session {
             var details: Attributes = [:]
             details["from"] = step.from.map { .string($0) }
             details["to"] = step.to.map { .string($0) }
-            begin(loginStep, key: step.key, awaits: direction.destination, details: details)
-            if !step.isVerification, direction == .send, info.opened == nil { info.mechanism = "dialback" }
+            context.beginStep(loginStep, key: step.key, awaits: direction.destination, details: details)
+            if !step.isVerification, direction == .send, context.info.opened == nil {
+                context.info.mechanism = "dialback"
+            }
         case .valid:
-            finish(loginStep, key: step.key, .ok)
-            if step.isVerification { login?.observe(.verifiedKey) }
+            context.finishStep(loginStep, key: step.key, .ok)
+            if step.isVerification { context.login?.observe(.verifiedKey) }
             guard !step.isVerification, direction == .recv else { return }
-            guard info.opened == nil else {
+            guard context.info.opened == nil else {
                 hasFurtherDomains = true
                 return
             }
-            info.authentication = .succeeded
-            info.jid = step.to
+            context.info.authentication = .succeeded
+            context.info.jid = step.to
             becomeOpen("dialback succeeded")
         case .refused:
-            finish(loginStep, key: step.key, .failed(condition: step.condition, step.words))
-            guard !step.isVerification, direction == .recv, info.opened == nil else { return }
-            info.authentication = .failed(condition: step.condition ?? "invalid")
+            context.finishStep(loginStep, key: step.key, .failed(condition: step.condition, step.words))
+            guard !step.isVerification, direction == .recv, context.info.opened == nil else { return }
+            context.info.authentication = .failed(condition: step.condition ?? "invalid")
         }
     }
 

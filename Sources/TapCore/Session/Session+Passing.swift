@@ -17,54 +17,16 @@ extension Session {
 
     /// The current relay mode.
     public var relayMode: RelayMode {
-        if negotiation.isFinished { return .closing }
+        if context.negotiation.isFinished { return .closing }
         if context.directions.send.isOpaque || context.directions.recv.isOpaque { return .opaque }
         return context.directions.send.isCutThrough && context.directions.recv.isCutThrough ? .cutThrough : .store
-    }
-
-    /// Switches to cut-through, beginning with the bytes of an incomplete item.
-    mutating func cutThrough(_ direction: Direction) {
-        guard !context.directions[direction].isCutThrough, !context.directions[direction].isOpaque else { return }
-        if context.directions[direction].isHeld { release(direction) }
-        guard !options.storesAlways, !context.outlet.hasDiverged, !rulesAlter(direction),
-            !context.directions[direction].isDelayed, !context.directions[direction].isHeld
-        else { return }
-        context.directions[direction].enterCutThrough()
-        note(
-            .note,
-            .trace,
-            code: "cut-through",
-            "from here on, bytes are relayed as they arrive",
-            direction: direction,
-            part: .net
-        )
-        flushRest(direction)
-    }
-
-    /// Switches to store-and-forward from the next item: a partly forwarded item continues on arrival.
-    mutating func storeAndForward(_ direction: Direction) {
-        guard context.directions[direction].isCutThrough else { return }
-        context.directions[direction].leaveCutThrough()
-        note(
-            .note,
-            .trace,
-            code: "store-and-forward",
-            "from the next item on, items are relayed when they are complete",
-            direction: direction,
-            part: .net
-        )
-    }
-
-    /// Forwards the received part of an incomplete item, after the commands of the current event.
-    mutating func flushRest(_ direction: Direction) {
-        context.outlet.passRest(of: &context.directions[direction])
     }
 
     /// Stops decoding a direction: pending and later bytes are forwarded unchanged.
     mutating func turnOpaque(_ direction: Direction, _ why: DirectionRelay.Opacity) {
         guard !context.directions[direction].isOpaque else { return }
         // Its record is separate from this event's.
-        if let rules, rules[direction].item != nil {
+        if let rules = context.rules, rules[direction].item != nil {
             rules[direction].item?.endWait(why)
             return
         }
@@ -75,12 +37,12 @@ extension Session {
         let position = context.directions[direction].decoder.position
         if why != .tls {
             let (sent, received) = (context.directions.send.received, context.directions.recv.received)
-            login?.observe(
+            context.login?.observe(
                 direction == .send
                     ? .unread(sent: position, received: received) : .unread(sent: sent, received: position)
             )
         }
-        if !drops(why) { flushRest(direction) }
+        if !context.drops(why) { context.flushRest(direction) }
         var rest: [UInt8] = []
         rest.append(context.directions.pending(direction))
         context.directions[direction].turnOpaque(why)
@@ -93,60 +55,18 @@ extension Session {
         context.directions[direction].hasPassedEnd = true
         if !context.directions[direction].isOpaque, !context.directions[direction].isWaiting {
             if let event = context.directions[direction].finish() { handle(event, direction) }
-            if !context.directions[direction].isOpaque { flushRest(direction) }
+            if !context.directions[direction].isOpaque { context.flushRest(direction) }
         }
         judgeEnd(direction, end)
         switch end {
         case .finished:
             let other = direction.opposite
-            let isOtherOver = context.directions[other].hasPassedEnd || !negotiation.isConnected
+            let isOtherOver = context.directions[other].hasPassedEnd || !context.negotiation.isConnected
             context.outlet.end(direction.destination)
             // The answer that the other direction waits for will never arrive.
-            if direction == .recv, context.directions[other].isHeld { release(other) }
-            if isOtherOver { finish(reset: false) }
-        case .reset, .failed: finish(reset: !hasEndedInOrder(direction))
+            if direction == .recv, context.directions[other].isHeld { context.release(other) }
+            if isOtherOver { context.finish(reset: false) }
+        case .reset, .failed: context.finish(reset: !context.hasEndedInOrder(direction))
         }
-    }
-
-    /// Whether a broken connection follows an orderly end: its peer had closed its stream, or the other one had and has
-    /// sent its FIN. For an undecoded direction only the FIN is known, and for TLS the alert before it: a server that
-    /// closes with unread bytes sends close_notify and then an RST instead of a FIN.
-    ///
-    /// A reset passed on then would discard bytes that are still in transit to the other peer.
-    func hasEndedInOrder(_ direction: Direction) -> Bool {
-        let (own, other) = (direction, direction.opposite)
-        let hasClosed =
-            context.directions[own].hasClosedStream
-            || context.directions[own].isOpaque && context.directions[own].end == .finished
-            || negotiation.passedTLS?.endsWithAlert(own) == true
-        return hasClosed
-            || context.directions[other].end == .finished
-                && (context.directions[other].hasClosedStream || context.directions[other].isOpaque)
-    }
-
-    /// Whether an undecodable session is closed: if TLS is required, undecoded bytes could be a login in clear; if both
-    /// ends count differently, a wrong count; if rules alter items, an unaltered item.
-    var refusesUnread: Bool {
-        options.onUnparsable == .close || negotiation.isRefusing || TLSPolicy.legDueTLS(negotiation, options) != nil
-            || hasDiverged || rulesAlter(.send) || rulesAlter(.recv)
-    }
-
-    /// Whether bytes after the end of a stream are dropped: if undecoded bytes must not be forwarded.
-    func drops(_ why: DirectionRelay.Opacity) -> Bool { why == .ended && refusesUnread }
-
-    /// Ends both legs in order, each with a FIN.
-    mutating func finishLegs() {
-        context.outlet.end(.client)
-        context.outlet.end(.server)
-        finish(reset: false)
-    }
-
-    /// Ends both legs after all queued writes.
-    mutating func finish(reset: Bool) {
-        termination.end()
-        guard negotiation.finish() else { return }
-        // Relaying has ended: the session that resumes this one need not wait for its connections.
-        resumption.end(&roster, injections, &context)
-        context.outlet.end(reset: reset)
     }
 }

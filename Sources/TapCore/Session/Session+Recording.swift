@@ -22,8 +22,8 @@ extension Session {
         guard let recording, let direction = record.direction, let xml = record.xml else { return }
         recording.sasl = record.sasl
         if record.origin == .tap || record.action != nil && record.edited == nil { recording.isPartial = true }
-        _ = receive(direction, line.content.span.slice(xml), at: now)
-        info.count(bytes: (record.origin == .tap ? 0 : record.length) &- UInt64(xml.count), direction)
+        _ = receive(direction, line.content.span.slice(xml), at: context.now)
+        context.info.count(bytes: (record.origin == .tap ? 0 : record.length) &- UInt64(xml.count), direction)
     }
 
     /// Whether a record reports the end of a pending step.
@@ -31,21 +31,21 @@ extension Session {
         guard record.code == LoginStep.code, let details = record.details, let name = LoginStep.Name(details) else {
             return false
         }
-        return timeline.isUnderWay(name, key: details["leg"]?.text)
+        return context.timeline.isUnderWay(name, key: details["leg"]?.text)
     }
 
     /// Discards pending steps.
-    mutating func forgetUnderWay() { _ = timeline.end(nil, at: context.now.monotonic) }
+    mutating func forgetUnderWay() { _ = context.timeline.end(nil, at: context.now.monotonic) }
 
     /// Applies a record that the session cannot make from the items.
     mutating func recall(_ line: RecordLine) {
         let record = line.record
-        now = Run.Instant(time: record.time, monotonic: record.monotonic)
+        context.now = Run.Instant(time: record.time, monotonic: record.monotonic)
         switch record.kind {
         case .error, .bytes: recording?.isPartial = true
         case .session where record.code == LoginStep.code: recallStep(record)
         // By a record that is not an item.
-        case .session where record.code == Record.Code.sessionReady: info.opened = now
+        case .session where record.code == Record.Code.sessionReady: context.info.opened = context.now
         case .tls where record.code == Record.Code.tlsOpened: recallTLS(record)
         case .tls where record.code == Self.tlsBeganCode: recording?.isPartial = true
         case .note where record.code == Record.Code.channelBinding: recording?.isPartial = true
@@ -69,7 +69,7 @@ extension Session {
         details[LoginStep.code] = nil
         details[LoginStep.outcomeDetail] = nil
         details[LoginStep.reasonDetail] = nil
-        _ = timeline.finish(
+        _ = context.timeline.finish(
             name,
             key: details["leg"]?.text,
             outcome,
@@ -81,12 +81,12 @@ extension Session {
 
     /// TLS has begun on a leg: streams restart inside it.
     private mutating func recallTLS(_ record: Record) {
-        negotiation.enterTLS()
+        context.negotiation.enterTLS()
         // A client without TLS continues its stream.
-        if record.leg == .client { info.version = nil }
+        if record.leg == .client { context.info.version = nil }
         // A certificate fault that was ignored is recorded as a warning.
-        if record.level == .warn { info.isUnverified = true }
-        forgetClear()
+        if record.level == .warn { context.info.isUnverified = true }
+        context.forgetClear()
         for direction in Direction.allCases {
             context.directions[direction].mayRestart = context.directions[direction].decoder.epoch > 0
         }
@@ -96,14 +96,14 @@ extension Session {
     private mutating func recallItem(_ line: RecordLine) {
         let record = line.record
         guard record.origin == .peer, let direction = record.direction else { return }
-        info.count(bytes: record.length, direction)
+        context.info.count(bytes: record.length, direction)
         if record.part == .sasl, let condition = record.condition {
-            info.authentication = .failed(condition: condition)
+            context.info.authentication = .failed(condition: condition)
         }
         guard record.kind == .stanza, let range = record.name else { return }
         let name = line.content.span.slice(range)
         let kinds: [(StaticString, StanzaHead.Kind)] = [("iq", .iq), ("message", .message), ("presence", .presence)]
-        if let kind = kinds.first(where: { name.equals($0.0) })?.1 { info.count(kind, direction) }
+        if let kind = kinds.first(where: { name.equals($0.0) })?.1 { context.info.count(kind, direction) }
     }
 
     /// Uses the recorded diagnosis if the current code cannot make one; returns false if its cause is unknown here.
@@ -114,37 +114,39 @@ extension Session {
         case .bindingDenied, .bindingMismatch, .mechanismsAltered, .tlsVersionAltered,
             // Only the proxy knows which certificate the client saw, and the actions of its rules.
             .certificateNotAccepted, .authorityNotTrusted, .alteredByTap:
-            login?.observe(.blamed(diagnosis, isFinal: true))
+            context.login?.observe(.blamed(diagnosis, isFinal: true))
         default:
-            if recording?.isPartial == true { login?.observe(.blamed(diagnosis, isFinal: true)) }
+            if recording?.isPartial == true { context.login?.observe(.blamed(diagnosis, isFinal: true)) }
         }
         return true
     }
 
     /// Ends the session as its last record reports: an end that items do not show is known only from it.
     mutating func closed(as record: Record, at now: Run.Instant) {
-        self.now = now
+        context.now = now
         let closeReason = (record.details?[Record.Detail.closeReason]?.text).flatMap(CloseReason.init(rawValue:))
-        let shown = info.ending
+        let shown = context.info.ending
         switch closeReason {
         case .tap:
-            info.ending = .tap(condition: record.condition ?? "undefined-condition")
-        case .stopped: info.ending = .stopped
-        case .unrecorded: info.ending = .unrecorded
-        case .tls where shown == nil: info.ending = record.leg.map { .tls(leg: $0, "") }
-        case .undecoded where shown == nil: info.ending = record.leg.map { .undecoded(leg: $0, .finished) }
+            context.info.ending = .tap(condition: record.condition ?? "undefined-condition")
+        case .stopped: context.info.ending = .stopped
+        case .unrecorded: context.info.ending = .unrecorded
+        case .tls where shown == nil: context.info.ending = record.leg.map { .tls(leg: $0, "") }
+        case .undecoded where shown == nil: context.info.ending = record.leg.map { .undecoded(leg: $0, .finished) }
         default:
             if let leg = record.leg { judgeEnd(leg.inbound, closeReason == .reset ? .reset : .finished) }
         }
-        if info.ending != shown || info.ending == nil { recording?.ending = record }
-        if info.ending == nil {
-            info.closeReason = closeReason
+        if context.info.ending != shown || context.info.ending == nil { recording?.ending = record }
+        if context.info.ending == nil {
+            context.info.closeReason = closeReason
             recording?.isPartial = true
         }
-        if case .integer(let count)? = record.details?["sent_bytes"] { info.sent.bytes = UInt64(clamping: count) }
-        if case .integer(let count)? = record.details?["received_bytes"] {
-            info.received.bytes = UInt64(clamping: count)
+        if case .integer(let count)? = record.details?["sent_bytes"] {
+            context.info.sent.bytes = UInt64(clamping: count)
         }
-        handle(.closed, at: now)
+        if case .integer(let count)? = record.details?["received_bytes"] {
+            context.info.received.bytes = UInt64(clamping: count)
+        }
+        handle(.closed, at: context.now)
     }
 }

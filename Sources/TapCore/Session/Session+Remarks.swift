@@ -5,7 +5,7 @@ import XMPPCore
 // Records about the session's beginning and end, and about faults.
 extension Session {
     mutating func noteBeginning(_ beginning: Record.Beginning) {
-        guard options.level >= .info else { return }
+        guard context.options.level >= .info else { return }
         var record = context.makeRecord(.session, .info, part: .net)
         record.code = Record.Code.sessionBegan
         record.message = beginning.words
@@ -18,13 +18,14 @@ extension Session {
 
     /// - Parameter earlier: The session that this one continues.
     mutating func noteReady(_ words: String, resumes earlier: UInt64? = nil) {
-        guard options.level >= .info else { return }
-        let elapsed = context.now.monotonic - info.began.monotonic
+        guard context.options.level >= .info else { return }
+        let elapsed = context.now.monotonic - context.info.began.monotonic
         var record = context.makeRecord(.session, .info, part: .session)
         record.code = Record.Code.sessionReady
-        record.message = "ready\(info.jid.map { " as \(tools.redactor.disclose(address: $0))" } ?? ""): \(words)"
+        record.message =
+            "ready\(context.info.jid.map { " as \(context.tools.redactor.disclose(address: $0))" } ?? ""): \(words)"
         var details: Attributes = [:]
-        if info.isUnverified { details["unverified"] = true }
+        if context.info.isUnverified { details["unverified"] = true }
         details[Record.Detail.resumes] = earlier.map { .integer(Int64(clamping: $0)) }
         if !details.entries.isEmpty { record.details = details }
         record.roundTrip = elapsed
@@ -48,7 +49,7 @@ extension Session {
         isLate: Bool
     ) {
         let level = isLate ? Level.verbose : .error
-        guard level <= options.level else { return }
+        guard level <= context.options.level else { return }
         var record = context.makeRecord(isLate ? .note : .error, level, part: .session)
         record.direction = direction
         record.leg = direction.source
@@ -58,7 +59,7 @@ extension Session {
         record.code = fault.code.rawValue
         if !isLate { record.condition = fault.condition.rawValue }
         let outcome =
-            switch (refusesUnread, isLate) {
+            switch (context.refusesUnread, isLate) {
             case (true, false): "session closed"
             case (true, true): "the rest of this direction is dropped"
             case (false, _): "the rest of this direction is relayed without parsing"
@@ -79,8 +80,10 @@ extension Session {
         let start = fault.offset - event.offset
         guard start < UInt64(bytes.count) else { return "" }
         let at = Int(start)
-        guard info.opened != nil && !event.head.mayHoldSecret && !event.isTruncated || options.redaction.showsRawBytes,
-            let around = tools.redactor.excerpt(of: bytes, around: at)
+        guard
+            context.info.opened != nil && !event.head.mayHoldSecret && !event.isTruncated
+                || context.options.redaction.showsRawBytes,
+            let around = context.tools.redactor.excerpt(of: bytes, around: at)
         else {
             let name = event.head.name.isEmpty ? "" : " in <\(bytes.slice(event.head.name).string())>"
             return "\(name), byte 0x\(String(bytes[at], radix: 16, uppercase: true))"
@@ -89,8 +92,8 @@ extension Session {
     }
 
     private func foreignWords(_ direction: Direction) -> String {
-        let outcome = refusesUnread ? "session closed" : "relayed without parsing"
-        if direction == .recv, login?.hasServerTLS == true {
+        let outcome = context.refusesUnread ? "session closed" : "relayed without parsing"
+        if direction == .recv, context.login?.hasServerTLS == true {
             return "the server answered the clear-text stream with a TLS record: this port expects direct TLS; "
                 + outcome
         }
@@ -120,10 +123,10 @@ extension Session {
     /// Records notes about the session as a whole.
     mutating func finishRecords() {
         if context.outlet.isEmpty { context.outlet.showNothing() }
-        if let rules { noteUnsent(rules) }
-        info.unanswered = requests.count + requests.forgotten
-        negotiation.close()
-        endTimeline()
+        if let rules = context.rules { noteUnsent(rules) }
+        context.info.unanswered = requests.count + requests.forgotten
+        context.negotiation.close()
+        context.endTimeline()
         for direction in Direction.allCases { recordOpaqueBytes(direction) }
         noteDiagnosis()
         if !reconnects.askAboutLoop(&context) { recordEnd() }
@@ -132,15 +135,15 @@ extension Session {
     /// Records the end of the session, its last record.
     private mutating func recordEnd() {
         resumption.end(&roster, injections, &context)
-        let level = recording?.ending?.level ?? info.endingLevel
-        guard level <= options.level else { return }
+        let level = recording?.ending?.level ?? context.info.endingLevel
+        guard level <= context.options.level else { return }
         var record = context.makeRecord(.session, level, part: .session)
         record.code = Record.Code.sessionEnded
-        record.leg = info.endingLeg
-        record.message = recording?.ending?.message ?? Prose(info.endingWords)
-        record.condition = info.endingCondition
-        record.roundTrip = context.now.monotonic - info.began.monotonic
-        record.details = info.summary
+        record.leg = context.info.endingLeg
+        record.message = recording?.ending?.message ?? Prose(context.info.endingWords)
+        record.condition = context.info.endingCondition
+        record.roundTrip = context.now.monotonic - context.info.began.monotonic
+        record.details = context.info.summary
         context.emit(consume record)
     }
 
@@ -151,9 +154,9 @@ extension Session {
             reconnects.recordLoop(count, span, &context)
             recordEnd()
         case .noLoop: recordEnd()
-        case .bindings(let accepted): login?.observe(.history(accepted))
+        case .bindings(let accepted): context.login?.observe(.history(accepted))
         case .mark(let mark): context.outlet.request(.addToJournal(mark))
-        case .claim(let claim): streamManagement?.endWaiting(by: claim)
+        case .claim(let claim): context.streamManagement?.endWaiting(by: claim)
         case .resumed(let earlier, let key): resumed(earlier, by: key)
         case .inherited(let legacy):
             roster.inherit(legacy.roster, context)

@@ -41,7 +41,7 @@ extension Session {
                 inject(bytes, target, why == .copy && Self.isRequest(event, context.directions.bytes(direction)), rules)
             // A retransmitted stanza was not handled, and neither were its copies.
             case .duplicate(let copies) where !ruling.isWatched && goesOn:
-                let bytes = edited?.bytes ?? context.item(direction)
+                let bytes = context.edited?.bytes ?? context.item(direction)
                 for _ in 0..<copies { inject(bytes, direction, false, isCopy: true, rules) }
             case .inject, .duplicate, .log, .delay, .pause, .fault, .record, .level, .redact: break
             }
@@ -76,7 +76,7 @@ extension Session {
             by: place,
             for: sender,
             verdict.origins,
-            context: ruleContext(direction, negotiation.rulePhase, rules, rules.set)
+            context: ruleContext(direction, context.negotiation.rulePhase, rules, rules.set)
         )
         if !mayCreate, rules.isFirst(.loop, place) { note(.loop, place, direction) }
         return mayCreate
@@ -109,7 +109,7 @@ extension Session {
 
     /// Continues with due items that rules delay; returns false if there were none. Called before the next item.
     mutating func attend(to rules: SessionRules) -> Bool {
-        guard rules.isBusy, !negotiation.isFinished else { return false }
+        guard rules.isBusy, !context.negotiation.isFinished else { return false }
         for direction in Direction.allCases {
             if rules.injecting & 1 << direction.rawValue != 0 {
                 // In cut-through, all received input must have been decoded.
@@ -140,17 +140,19 @@ extension Session {
         let failure = XMLWriter.bytes {
             $0.element("failure", namespace) { $0.element(condition, .sasl) }
         }
-        if negotiation.bridged == nil, context.isNamed("response", event, .send) {
-            rules?.swallowsFailure = true
+        if context.negotiation.bridged == nil, context.isNamed("response", event, .send) {
+            context.rules?.swallowsFailure = true
             context.answer([(.element, XMLWriter.bytes { $0.element("abort", namespace) })], to: .server, part: .sasl)
         }
         context.answer([(.element, failure)], to: .client, part: .sasl)
-        info.authentication = .failed(condition: condition)
-        negotiation.failAuthentication()
+        context.info.authentication = .failed(condition: condition)
+        context.negotiation.failAuthentication()
         let step: LoginStep.Name = namespace.isSASL2 ? .sasl2 : .sasl
         let rule = ruling.rule.map { "\($0)" } ?? "a rule"
-        finish(step, .failed(condition: condition, "refused by \(rule)"))
-        login?.observe(.blamed(LoginDiagnosis(.endedByTap, at: step, "refused by \(rule)", condition: condition)))
+        context.finishStep(step, .failed(condition: condition, "refused by \(rule)"))
+        context.login?.observe(
+            .blamed(LoginDiagnosis(.endedByTap, at: step, "refused by \(rule)", condition: condition))
+        )
     }
 
     // MARK: Faults
@@ -160,29 +162,24 @@ extension Session {
         switch fault {
         case .cut(let count):
             context.outlet.pass(first: count, of: event, of: &context.directions[direction])
-            breakOff()
-        case .reset: breakOff()
+            context.breakOff()
+        case .reset: context.breakOff()
         case .halfClose:
             context.outlet.end(direction.destination)
             // As if the peer had sent its FIN. Its later bytes are not relayed.
             context.directions[direction].end = .finished
             context.directions[direction].hasPassedEnd = true
             context.directions[direction].delay()
-        case .streamError(let condition, let text): refuse(condition, text ?? "")
+        case .streamError(let condition, let text): context.refuse(condition, text ?? "")
         case .stall, .throttle, .slice, .saslFailure, .loseAck: break
         }
-    }
-
-    private mutating func breakOff() {
-        if info.ending == nil { info.ending = .tap(condition: StreamErrorCondition.undefinedCondition.rawValue) }
-        finish(reset: true)
     }
 
     // MARK: Shapes
 
     /// Applies traffic shaping to later writes of a direction; nil ends it.
     mutating func shape(_ direction: Direction, _ shape: LinkShape?) {
-        guard let rules, rules.shapes[Int(direction.rawValue)] != shape else { return }
+        guard let rules = context.rules, rules.shapes[Int(direction.rawValue)] != shape else { return }
         rules.shapes[Int(direction.rawValue)] = shape
         context.outlet.request(.shape(direction.destination, shape))
     }
@@ -211,7 +208,9 @@ extension Session {
 
     /// Records the rule hits of the current item, once, while the content is that of the item.
     mutating func noteHits(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
-        guard options.level >= .verbose, let verdict = rules.ruling?.verdict, rules.ruling?.hasNotedHits == false else {
+        guard context.options.level >= .verbose, let verdict = rules.ruling?.verdict,
+            rules.ruling?.hasNotedHits == false
+        else {
             return
         }
         rules.ruling?.hasNotedHits = true
@@ -221,10 +220,10 @@ extension Session {
     /// Records the rulings on an injected stanza, after its own record.
     mutating func endRuling(_ event: StreamEvent, of item: InjectedItem, _ record: Record, _ rules: SessionRules) {
         guard let ruling = rules.ruling, let direction = record.direction else { return }
-        if options.level >= .verbose {
+        if context.options.level >= .verbose {
             for hit in ruling.verdict.hits {
                 var hitRecord = record
-                hitRecord.sequence = run.nextSequence()
+                hitRecord.sequence = context.run.nextSequence()
                 hitRecord.kind = .note
                 note(hit, ruling.verdict, hitRecord)
             }
@@ -247,7 +246,9 @@ extension Session {
         var details: Attributes = ["rule": .string("\(hit.place)")]
         if !actions.isEmpty { details["action"] = .string(actions) }
         // The conditions may contain addresses.
-        if !hit.conditions.isEmpty, options.redaction != .metadata { details["conditions"] = .strings(hit.conditions) }
+        if !hit.conditions.isEmpty, context.options.redaction != .metadata {
+            details["conditions"] = .strings(hit.conditions)
+        }
         if hit.isTraced, !verdict.tags.isEmpty { details["tags"] = .strings(verdict.tags) }
         record.details = details
         context.emit(consume record)
@@ -260,12 +261,12 @@ extension Session {
         }
         for case (let place, .log(let level, let text)) in ruling.verdict.actions {
             let isShown = ruling.redacted.isEmpty && showsText
-            note(
+            context.note(
                 .note,
                 level,
                 code: "rule-log",
                 isShown
-                    ? Prose(tools.redactor.disclose(text: text))
+                    ? Prose(context.tools.redactor.disclose(text: text))
                     : "\(place): the text is left out: the item may contain a secret",
                 direction: direction,
                 part: .rules,
@@ -275,7 +276,7 @@ extension Session {
     }
 
     private mutating func note(_ remark: Verdict.Remark, _ place: RulePlace, _ direction: Direction) {
-        note(
+        context.note(
             .note,
             .warn,
             code: "rule-\(remark.code)",
@@ -288,8 +289,8 @@ extension Session {
 
     /// Whether the record of a decoder's last item shows it unchanged.
     private func isVerbatim(_ event: StreamEvent, of decoder: borrowing StreamDecoder) -> Bool {
-        guard event.head.mayHoldSecret || options.redaction.hidesTexts else { return true }
-        if case .verbatim = tools.redactor.disclose(event, of: decoder) { return true }
+        guard event.head.mayHoldSecret || context.options.redaction.hidesTexts else { return true }
+        if case .verbatim = context.tools.redactor.disclose(event, of: decoder) { return true }
         return false
     }
 }

@@ -5,49 +5,34 @@ import XMPPCore
 extension Session {
     /// Takes the rules of the options.
     mutating func beginRules() {
-        if let set = options.rules?.current { replaceRules(by: set) }
+        if let set = context.options.rules?.current { replaceRules(by: set) }
     }
 
     /// Replaces the rules from the next item on.
     mutating func replaceRules(by set: RuleSet?) {
-        guard recording == nil, !options.isObserved else { return }
-        if let rules {
-            rules.replace(by: set ?? RuleSet(), resumption.isResumable ? streamManagement?.ledgers : nil)
+        guard recording == nil, !context.options.isObserved else { return }
+        if let rules = context.rules {
+            rules.replace(by: set ?? RuleSet(), resumption.isResumable ? context.streamManagement?.ledgers : nil)
         } else if let set {
-            rules = SessionRules(set, session: number, remote: remote, localTime: options.rules?.localTime)
+            context.rules = SessionRules(
+                set,
+                session: number,
+                remote: context.remote,
+                localTime: context.options.rules?.localTime
+            )
         }
         for direction in Direction.allCases {
             shape(direction, nil)
-            settleMode(direction)
-        }
-    }
-
-    /// Whether a rule can alter items of a direction, which is then relayed item by item.
-    func rulesAlter(_ direction: Direction) -> Bool {
-        guard let rules else { return false }
-        return rules.set.canAlter(direction) || rules.pause?.covers(direction) == true
-            || rules.earlier.contains { $0.set.canAlter(direction) } && isRepeating(direction)
-    }
-
-    /// Whether the next stanza of a direction is a retransmission.
-    private func isRepeating(_ direction: Direction) -> Bool {
-        streamManagement?.ledgers[direction].isRepeating == true
-    }
-
-    /// Switches between cut-through and store-and-forward, as the rules of an open session need it.
-    mutating func settleMode(_ direction: Direction) {
-        guard info.opened != nil else { return }
-        if rulesAlter(direction) {
-            storeAndForward(direction)
-        } else if injections?.stored.contains(direction) != true {
-            cutThrough(direction)
+            context.settleMode(direction)
         }
     }
 
     /// Forgets earlier rules that are no longer needed.
     mutating func settleEarlierRules(_ rules: SessionRules) {
-        if let streamManagement { rules.forgetEarlier(streamManagement.ledgers) }
-        for direction in Direction.allCases where !context.directions[direction].isHeld { settleMode(direction) }
+        if let streamManagement = context.streamManagement { rules.forgetEarlier(streamManagement.ledgers) }
+        for direction in Direction.allCases where !context.directions[direction].isHeld {
+            context.settleMode(direction)
+        }
     }
 
     // MARK: Judging
@@ -65,7 +50,7 @@ extension Session {
         case .replace(let edited): judge(edited, direction, rules)
         case .drop:
             // A stanza that was dropped before is recorded as its rule required then.
-            if event.head.kind != .nonza, isRepeating(direction) { watch(event, direction, rules) }
+            if event.head.kind != .nonza, context.isRepeating(direction) { watch(event, direction, rules) }
             return decision
         case .buffer, .answer, .refuse, .fault: return decision
         }
@@ -98,7 +83,7 @@ extension Session {
             rules.swallowsFailure = false
             return .drop
         }
-        guard direction == .send, negotiation.bridged != nil else { return nil }
+        guard direction == .send, context.negotiation.bridged != nil else { return nil }
         let decision = interceptByRules(event, direction, .pass, rules)
         switch decision {
         case .drop, .answer, .fault: return decision
@@ -117,21 +102,21 @@ extension Session {
         // For a login that xmpptap performs, they were already evaluated.
         guard rules.ruling == nil else { return }
         guard !rules.earlier.isEmpty else { return ask(event, direction, rules) }
-        let ledger = streamManagement?.ledgers[direction]
+        let ledger = context.streamManagement?.ledgers[direction]
         let isRepeated = event.head.kind != .nonza && ledger?.isRepeating == true
         rules.withRules(of: isRepeated ? ledger.map { $0.sent + 1 } : nil, direction) { ask(event, direction, rules) }
     }
 
     private func ask(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
         rules.isJudged = true
-        let phase = negotiation.rulePhase
+        let phase = context.negotiation.rulePhase
         guard rules.set.asks(direction, isOpen: !phase.isHandshake, event.head.kind),
             rules.set.index.select(
                 event.head,
                 context.directions[direction].decoder,
                 direction,
                 isOpen: !phase.isHandshake,
-                jid: info.jid,
+                jid: context.info.jid,
                 into: &rules.state.selection
             )
         else { return }
@@ -144,8 +129,8 @@ extension Session {
             // Items that parsers may read differently are read by libxml2.
             tree: {
                 event.head.isUnusual
-                    ? try? tools.parser.parse(context.directions[direction].decoder)
-                    : tools.elements.read(context.directions[direction].decoder)
+                    ? try? context.tools.parser.parse(context.directions[direction].decoder)
+                    : context.tools.elements.read(context.directions[direction].decoder)
             },
             state: &rules.state,
             context: facts
@@ -156,7 +141,7 @@ extension Session {
     /// Evaluates rules for the replacement of an item, if it can be read.
     private func judge(_ edited: EditedItem, _ direction: Direction, _ rules: SessionRules) {
         guard rules.ruling == nil else { return }
-        let phase = negotiation.rulePhase
+        let phase = context.negotiation.rulePhase
         guard let (event, element) = rules.checker.scan(edited.bytes, content: context.ruleContent(direction)) else {
             return
         }
@@ -177,12 +162,12 @@ extension Session {
     func judge(_ item: InjectedItem, _ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
         guard rules.set.asksTap else { return }
         rules.state.begin()
-        var facts = ruleContext(direction, negotiation.rulePhase, rules, rules.set)
+        var facts = ruleContext(direction, context.negotiation.rulePhase, rules, rules.set)
         facts.origin = .tap
         let stanza = item.stanza
         let verdict = rules.set.judgeInjected(
             RuleItem(direction, event.head, stanza.span),
-            tree: { try? tools.parser.parse(item.decoder) },
+            tree: { try? context.tools.parser.parse(item.decoder) },
             state: &rules.state,
             context: facts
         )
@@ -203,7 +188,7 @@ extension Session {
     {
         rules.state.begin()
         guard event.head.kind != .nonza,
-            let repeated = streamManagement?.retransmission(event, context.directions[direction])
+            let repeated = context.streamManagement?.retransmission(event, context.directions[direction])
         else { return .none }
         guard repeated.outcome != nil else { return .possible }
         rules.state.begin(answering: repeated.rule)
@@ -216,15 +201,15 @@ extension Session {
     func ruleContext(_ direction: Direction, _ phase: RulePhase, _ rules: SessionRules, _ set: RuleSet) -> RuleContext {
         var facts = RuleContext()
         facts.session = number
-        facts.jid = info.jid
-        facts.domain = info.domain
+        facts.jid = context.info.jid
+        facts.domain = context.info.domain
         facts.content = context.ruleContent(direction)
         facts.phase = phase
-        facts.transport = info.hasClientTLS ? .tls : .tcp
+        facts.transport = context.info.hasClientTLS ? .tls : .tcp
         facts.clientAddress = rules.clientAddress
         facts.now = context.now.monotonic
-        facts.localTime = rules.localTime(at: now.time)
-        facts.mostBytes = options.limits.itemBytes
+        facts.localTime = rules.localTime(at: context.now.time)
+        facts.mostBytes = context.options.limits.itemBytes
         facts.receiverBytes = (context.directions.send.receiverBytes, context.directions.recv.receiverBytes)
         if set.asksRoster { facts.roster = roster.current }
         return facts

@@ -6,17 +6,19 @@ import XMPPCore
 extension Session {
     /// TLS is established on a leg with these channel bindings, for logins that the proxy performs.
     mutating func secured(_ leg: Leg, _ secured: SecuredLeg?) {
-        guard let bridged = negotiation.bridged else { return }
+        guard let bridged = context.negotiation.bridged else { return }
         switch leg {
         case .client: bridged.bridge.client = secured
         case .server: bridged.bridge.server = secured
         }
-        bridged.bridge.isServerVerified = !info.isUnverified
+        bridged.bridge.isServerVerified = !context.info.isUnverified
     }
 
     /// The offer to the client; nil if the proxy does not perform the login, or supports nothing in the server's offer.
     func terminatedOffer(_ offer: StreamFeatures) -> BridgedOffer? {
-        guard negotiation.isOpening, info.kind == .client, let bridge = negotiation.bridged?.bridge else { return nil }
+        guard context.negotiation.isOpening, context.info.kind == .client,
+            let bridge = context.negotiation.bridged?.bridge
+        else { return nil }
         return BridgedOffer(offer, bridge.authenticator, client: bridge.client)
     }
 
@@ -33,29 +35,30 @@ extension Session {
 
     /// Holds a client after its header; returns false if no features are awaited.
     mutating func awaitFeatures() -> Bool {
-        guard negotiation.isOpening, negotiation.asymmetric == nil, let bridged = negotiation.bridged,
-            info.kind == .client
+        guard context.negotiation.isOpening, context.negotiation.asymmetric == nil,
+            let bridged = context.negotiation.bridged,
+            context.info.kind == .client
         else { return false }
         bridged.awaitsFeatures = true
-        hold(.send)
+        context.hold(.send)
         return true
     }
 
     /// Releases a client that waited for features.
     mutating func stopAwaiting() {
-        guard let bridged = negotiation.bridged, bridged.awaitsFeatures else { return }
+        guard let bridged = context.negotiation.bridged, bridged.awaitsFeatures else { return }
         bridged.awaitsFeatures = false
-        if context.directions.send.isHeld { release(.send) }
+        if context.directions.send.isHeld { context.release(.send) }
     }
 
     /// Takes the server's offer, and logs the parts that the client is not offered.
     mutating func terminate(_ offer: StreamFeatures) {
         stopAwaiting()
-        guard negotiation.isOpening, let bridged = negotiation.bridged else { return }
+        guard context.negotiation.isOpening, let bridged = context.negotiation.bridged else { return }
         let terminated = terminatedOffer(offer)
         bridged.bridge.offer = terminated
         guard terminated == nil, !(offer.mechanisms + (offer.sasl2Mechanisms ?? [])).isEmpty else { return }
-        note(
+        context.note(
             code: "login-not-ended",
             "no mechanism that the accounts support; login relayed unchanged",
             part: .sasl
@@ -71,14 +74,14 @@ extension Session {
         _ translated: ItemDecision?,
         _ reading: inout ItemReading
     ) -> ItemDecision? {
-        guard event.item == .element, !event.isTruncated, !negotiation.isRefusing else { return nil }
+        guard event.item == .element, !event.isTruncated, !context.negotiation.isRefusing else { return nil }
         switch event.head.namespace.namespace {
         case .sasl, .sasl2, .sasl2Legacy: break
         default: return nil
         }
-        guard let bridged = negotiation.bridged, var element = context.parse(direction) else { return nil }
+        guard let bridged = context.negotiation.bridged, var element = context.parse(direction) else { return nil }
         if case .replace(let edited) = translated,
-            let read = tools.elements.read(edited.bytes.span, in: context.directions[direction].decoder)
+            let read = context.tools.elements.read(edited.bytes.span, in: context.directions[direction].decoder)
         {
             element = read
         }
@@ -105,7 +108,7 @@ extension Session {
             return understand(event, .element, direction)
         }
         if direction == .send {
-            negotiation.bridged?.endedEpoch = event.epoch
+            context.negotiation.bridged?.endedEpoch = event.epoch
             handleSASL(event, .send, element)
         } else {
             recordOwn(event, element, acts)
@@ -116,32 +119,32 @@ extension Session {
 
     /// Takes a step of a login that was computed elsewhere, and resumes both directions.
     mutating func computed(_ step: SlowStep) {
-        guard let bridged = negotiation.bridged, let uri = bridged.computing else { return }
+        guard let bridged = context.negotiation.bridged, let uri = bridged.computing else { return }
         bridged.computing = nil
         let acts = bridged.bridge.computed(step)
-        release(.send)
-        release(.recv)
+        context.release(.send)
+        context.release(.recv)
         for act in acts { perform(act, uri) }
         holdClient(wasLoggingIn: false)
     }
 
     /// Holds the client while the proxy logs in, and both directions while a step is computed elsewhere.
     private mutating func holdClient(wasLoggingIn: Bool) {
-        if negotiation.bridged?.computing != nil {
-            hold(.send)
-            hold(.recv)
-        } else if negotiation.bridged?.bridge.isLoggingIn == true {
-            hold(.send)
+        if context.negotiation.bridged?.computing != nil {
+            context.hold(.send)
+            context.hold(.recv)
+        } else if context.negotiation.bridged?.bridge.isLoggingIn == true {
+            context.hold(.send)
         } else if wasLoggingIn {
             // Does not release a client that is held for another reason, such as a request for TLS.
-            release(.send)
+            context.release(.send)
         }
     }
 
     /// White space that the client has sent after its part of the login: the server has ended that stream, and nothing
     /// may precede an XML declaration. go-sendxmpp ends each element with a line feed.
     func interceptWhitespace(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
-        guard event.item == .whitespace, direction == .send, case .restarting(event.epoch) = negotiation else {
+        guard event.item == .whitespace, direction == .send, case .restarting(event.epoch) = context.negotiation else {
             return nil
         }
         return .answer
@@ -167,7 +170,7 @@ extension Session {
                 isSASL2: isSASL2,
                 SASLMessage.read(Array((text ?? "").utf8).span),
                 user: peek.user,
-                domain: info.domain
+                domain: context.info.domain
             )
         case "response":
             _ = peek.decode(element, .send)
@@ -219,7 +222,7 @@ extension Session {
         switch act {
         case .passOn, .succeed, .proceed, .fail: break
         case .compute:
-            guard let bridged = negotiation.bridged, let work = bridged.bridge.work else { break }
+            guard let bridged = context.negotiation.bridged, let work = bridged.bridge.work else { break }
             bridged.computing = uri
             context.outlet.request(.compute(work))
         case .challenge(let bytes): answer(Self.element("challenge", uri, bytes))
@@ -230,8 +233,8 @@ extension Session {
         case .respond(let bytes): say(Self.element("response", uri, bytes), isOwn: true)
         case .abort: say(XMLWriter.bytes { $0.element("abort", xmlns: uri) }, isOwn: true)
         case .end(let condition, let text, let isServerAtFault):
-            login?.observe(.refused(Prose(text)))
-            refuse(condition, text, fault: isServerAtFault ? .recv : .send)
+            context.login?.observe(.refused(Prose(text)))
+            context.refuse(condition, text, fault: isServerAtFault ? .recv : .send)
         case .remark(let remark): tell(remark)
         }
     }
@@ -246,11 +249,16 @@ extension Session {
 
     /// Handles the server's failure, which was relayed to the client unchanged.
     private mutating func handleFailure(_ element: Element) {
-        info.authentication = .failed(condition: login?.attempts.last?.condition ?? "undefined-condition")
-        negotiation.failAuthentication()
+        context.info.authentication = .failed(
+            condition: context.login?.attempts.last?.condition ?? "undefined-condition"
+        )
+        context.negotiation.failAuthentication()
         let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
-        for inline in [LoginStep.Name.bind2, .resume] { timeline.cancel(inline) }
-        finish(loginStep, .failed(condition: login?.attempts.last?.condition, "xmpptap's own login failed"))
+        for inline in [LoginStep.Name.bind2, .resume] { context.timeline.cancel(inline) }
+        context.finishStep(
+            loginStep,
+            .failed(condition: context.login?.attempts.last?.condition, "xmpptap's own login failed")
+        )
         _ = sasl.decode(element, .recv)
     }
 
@@ -284,7 +292,7 @@ extension Session {
                 $0.element("auth", xmlns: uri, ["mechanism": mechanism], text: Self.text(message))
             }
         }
-        let inline = negotiation.bridged?.inline ?? []
+        let inline = context.negotiation.bridged?.inline ?? []
         return XMLWriter.bytes { xml in
             xml.element("authenticate", xmlns: uri, ["mechanism": mechanism]) {
                 $0.element("initial-response", text: Self.text(message))
@@ -321,9 +329,11 @@ extension Session {
         record(bytes, step, .client)
         noteTimeline(step, element)
         guard step.kind == .failure else { return }
-        login?.observe(.refusedHere(bindings: negotiation.bridged?.bridge.client?.bindings.map(\.type) ?? []))
-        info.authentication = .failed(condition: step.condition ?? "undefined-condition")
-        negotiation.failAuthentication()
+        context.login?.observe(
+            .refusedHere(bindings: context.negotiation.bridged?.bridge.client?.bindings.map(\.type) ?? [])
+        )
+        context.info.authentication = .failed(condition: step.condition ?? "undefined-condition")
+        context.negotiation.failAuthentication()
     }
 
     /// Sends a message of the login to the server, as its client would: `isOwn` for the proxy's own login, else for the
@@ -336,13 +346,13 @@ extension Session {
             return
         }
         if element.isNamed("auth") || element.isNamed("authenticate") {
-            negotiation.bridged?.ownLogin = SASLDecoder(policy: options.redaction)
+            context.negotiation.bridged?.ownLogin = SASLDecoder(policy: context.options.redaction)
         }
         guard let step = decodeOwn(element, .send) else { return }
         record(bytes, step, .server)
-        login?.observe(.ownStep(step, words: nil))
+        context.login?.observe(.ownStep(step, words: nil))
         let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
-        begin(loginStep, key: Self.ownKey, awaits: .server, details: ["leg": .string(Self.ownKey)])
+        context.beginStep(loginStep, key: Self.ownKey, awaits: .server, details: ["leg": .string(Self.ownKey)])
     }
 
     /// Records the server's message to the proxy.
@@ -350,7 +360,7 @@ extension Session {
         let step = decodeOwn(element, .recv)
         var record = context.makeRecord(event, .recv, .element, level: .info, part: .sasl)
         record.sasl = step?.details
-        let words = step?.text.map { Prose(tools.redactor.disclose(text: $0)) }
+        let words = step?.text.map { Prose(context.tools.redactor.disclose(text: $0)) }
         // The answer to an aborted login is not reported as a failure.
         if let step, step.kind == .failure, !acts.isEmpty {
             record.level = .error
@@ -360,22 +370,22 @@ extension Session {
         }
         context.emit(consume record)
         guard let step, !acts.isEmpty else { return }
-        login?.observe(.ownStep(step, words: words))
+        context.login?.observe(.ownStep(step, words: words))
         let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
         var details: Attributes = ["phase": .string(step.kind.rawValue)]
         details["mechanism"] = step.details["mechanism"]
         let outcome: LoginStep.Outcome = step.kind == .failure ? .failed(condition: step.condition, words) : .ok
-        finish(loginStep, key: Self.ownKey, outcome, details: details)
+        context.finishStep(loginStep, key: Self.ownKey, outcome, details: details)
     }
 
     private mutating func decodeOwn(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
-        negotiation.bridged?.ownLogin.decode(element, direction)
+        context.negotiation.bridged?.ownLogin.decode(element, direction)
     }
 
     /// Sends an element from xmpptap to a peer; returns it as the peer will read it.
     private mutating func say(_ bytes: [UInt8], to leg: Leg) -> Element? {
         context.outlet.answer(bytes, to: leg)
-        return tools.elements.read(bytes.span)
+        return context.tools.elements.read(bytes.span)
     }
 
     private mutating func record(_ bytes: [UInt8], _ step: AuthenticationStep, _ leg: Leg) {
@@ -402,7 +412,7 @@ extension Session {
     mutating func tell(_ remark: SASLBridge.Remark) {
         switch remark {
         case .unknownAccount(let user, isBound: true):
-            login?.observe(.missedAccount)
+            context.login?.observe(.missedAccount)
             tell(
                 .error,
                 "account-missing",
@@ -436,7 +446,7 @@ extension Session {
                 .usual(.ownLoginRefused)
             )
         case .ownLoginFailed(let words, let user, let isServerAtFault):
-            login?.observe(.ownFailure(Prose(words), isServerUnproven: isServerAtFault))
+            context.login?.observe(.ownFailure(Prose(words), isServerUnproven: isServerAtFault))
             tell(
                 .error,
                 "own-login-failed",
@@ -470,19 +480,19 @@ extension Session {
 
     /// Logs the client's requests that are not relayed, because they depend on the mechanism.
     private mutating func tellRefused() {
-        guard let bridged = negotiation.bridged, !bridged.refusedInline.isEmpty else { return }
+        guard let bridged = context.negotiation.bridged, !bridged.refusedInline.isEmpty else { return }
         let names = bridged.refusedInline.joined(separator: ", ")
         bridged.refusedInline = []
         tell(.info, "inline-refused", "not relayed, because the server would bind it to xmpptap's own login: \(names)")
     }
 
     private mutating func tell(_ level: Level, _ code: String, _ words: Prose, _ remedy: Remedy? = nil) {
-        note(level == .error ? .error : .note, level, code: code, words, part: .sasl, remedy: remedy)
+        context.note(level == .error ? .error : .note, level, code: code, words, part: .sasl, remedy: remedy)
     }
 
     private func account(_ user: String) -> String {
-        let name = tools.redactor.disclose(user: user, at: info.domain)
-        guard let domain = info.domain, !name.contains("@") else { return name }
-        return "\(name)@\(tools.redactor.disclose(address: domain))"
+        let name = context.tools.redactor.disclose(user: user, at: context.info.domain)
+        guard let domain = context.info.domain, !name.contains("@") else { return name }
+        return "\(name)@\(context.tools.redactor.disclose(address: domain))"
     }
 }

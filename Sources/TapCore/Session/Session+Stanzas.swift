@@ -5,7 +5,7 @@ import XMPPCore
 extension Session {
     mutating func handleStanza(_ event: StreamEvent, _ direction: Direction) {
         let head = event.head
-        info.count(head.kind, direction)
+        context.info.count(head.kind, direction)
         if direction == .send { pings.heard(at: context.now.monotonic) }
         let type = type(of: head, direction)
         switch type {
@@ -38,7 +38,7 @@ extension Session {
     private mutating func handleRequest(_ event: StreamEvent, _ direction: Direction) {
         var record = context.makeRecord(event, direction, .stanza, level: .info)
         let purpose = purpose(event, direction, &record)
-        guard requests.expectsAnswers(on: info.kind) else { return context.emit(consume record) }
+        guard requests.expectsAnswers(on: context.info.kind) else { return context.emit(consume record) }
         requests.note(event.head, context.directions.bytes(direction), direction, record, purpose, context.info)
         context.emit(consume record)
         roster.observe(event, direction, isPush: true, &context)
@@ -65,34 +65,36 @@ extension Session {
         if event.head.payloadNamespace.namespace == .ping { return .ping }
         // It is sent when the session is bound, and so open (RFC 3921 §3).
         if event.head.payloadNamespace.namespace == .session, direction == .send {
-            begin(.session, awaits: .server)
+            context.beginStep(.session, awaits: .server)
             return .session
         }
-        guard direction == .send, info.opened == nil, !event.isTruncated else { return .ordinary }
+        guard direction == .send, context.info.opened == nil, !event.isTruncated else { return .ordinary }
         switch event.head.payloadNamespace.namespace {
         case .bind:
             // Most clients let the server choose; then the request need not be read.
             let isChosen = context.directions.bytes(.send).contains(Self.resource.span)
-            let bind = isChosen ? tools.elements.read(context.directions.send.decoder)?.child("bind", .bind) : nil
-            login?.observe(.requestedResource(bind?.childText("resource", .bind)))
-            begin(.bind, awaits: .server)
+            let bind =
+                isChosen ? context.tools.elements.read(context.directions.send.decoder)?.child("bind", .bind) : nil
+            context.login?.observe(.requestedResource(bind?.childText("resource", .bind)))
+            context.beginStep(.bind, awaits: .server)
             return .bind
         case .register:
-            begin(.registration, awaits: .server, details: ["phase": isSet(event) ? "submit" : "form"])
+            context.beginStep(.registration, awaits: .server, details: ["phase": isSet(event) ? "submit" : "form"])
             return .registration
         case .iqAuth:
-            guard let iq = context.parse(direction), let step = decodeStep(iq, direction), let user = info.user else {
-                begin(.legacyAuthentication, awaits: .server, details: ["phase": "fields"])
+            guard let iq = context.parse(direction), let step = decodeStep(iq, direction), let user = context.info.user
+            else {
+                context.beginStep(.legacyAuthentication, awaits: .server, details: ["phase": "fields"])
                 return .legacyFields
             }
             var details: Attributes = ["phase": "login"]
             details["method"] = step.details["method"]
-            begin(.legacyAuthentication, awaits: .server, details: details)
+            context.beginStep(.legacyAuthentication, awaits: .server, details: details)
             record.part = .sasl
             record.sasl = step.details
             let resource = iq.firstChild?.childText("resource", .iqAuth) ?? ""
-            login?.observe(.requestedResource(resource))
-            return .legacyAuthentication(jid: info.domain.map { "\(user)@\($0)/\(resource)" })
+            context.login?.observe(.requestedResource(resource))
+            return .legacyAuthentication(jid: context.info.domain.map { "\(user)@\($0)/\(resource)" })
         default: return .ordinary
         }
     }
@@ -104,18 +106,18 @@ extension Session {
     private mutating func handleResult(_ event: StreamEvent, _ direction: Direction, _ request: IQTracker.Request) {
         switch request.purpose {
         case .ordinary, .ping: break
-        case .registration: finish(.registration, .ok)
-        case .legacyFields: finish(.legacyAuthentication, .ok)
-        case .session: finish(.session, .ok)
+        case .registration: context.finishStep(.registration, .ok)
+        case .legacyFields: context.finishStep(.legacyAuthentication, .ok)
+        case .session: context.finishStep(.session, .ok)
         case .bind:
             guard let jid = context.parse(direction)?.child("bind", .bind)?.childText("jid", .bind) else { return }
-            info.jid = jid
-            finish(.bind, .ok)
+            context.info.jid = jid
+            context.finishStep(.bind, .ok)
             becomeOpen("bound")
         case .legacyAuthentication(let jid):
-            info.jid = jid
-            info.authentication = .succeeded
-            finish(.legacyAuthentication, .ok)
+            context.info.jid = jid
+            context.info.authentication = .succeeded
+            context.finishStep(.legacyAuthentication, .ok)
             becomeOpen("logged in by legacy authentication")
         }
     }
@@ -129,21 +131,21 @@ extension Session {
         record.condition = condition ?? error?.attribute("code")
         record.code = "stanza-error"
         let text = context.hiddenPaths(event).isEmpty ? error?.childText("text", .stanzaErrors) : nil
-        let words = text.map { Prose(tools.redactor.disclose(text: $0)) }
+        let words = text.map { Prose(context.tools.redactor.disclose(text: $0)) }
         record.message = words
         note(request, in: &record)
         context.emit(record)
         guard let request else { return }
         switch request.purpose {
         case .legacyAuthentication:
-            info.authentication = .failed(condition: record.condition ?? "undefined-condition")
-            finish(.legacyAuthentication, .failed(condition: record.condition, words))
-        case .legacyFields: finish(.legacyAuthentication, .failed(condition: record.condition, words))
-        case .registration: finish(.registration, .failed(condition: record.condition, words))
-        case .session: finish(.session, .failed(condition: condition, words))
+            context.info.authentication = .failed(condition: record.condition ?? "undefined-condition")
+            context.finishStep(.legacyAuthentication, .failed(condition: record.condition, words))
+        case .legacyFields: context.finishStep(.legacyAuthentication, .failed(condition: record.condition, words))
+        case .registration: context.finishStep(.registration, .failed(condition: record.condition, words))
+        case .session: context.finishStep(.session, .failed(condition: condition, words))
         case .bind:
-            finish(.bind, .failed(condition: condition, words))
-            note(
+            context.finishStep(.bind, .failed(condition: condition, words))
+            context.note(
                 .error,
                 .error,
                 code: "bind-failed",

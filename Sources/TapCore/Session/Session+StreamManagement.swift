@@ -4,7 +4,7 @@ import XMPPCore
 // Stream management: stanzas are counted for both ends, and acknowledgements translated if the counts have diverged.
 extension Session {
     /// The difference between the counts of the two ends, in both directions together.
-    public var divergence: UInt64 { streamManagement?.divergence ?? 0 }
+    public var divergence: UInt64 { context.streamManagement?.divergence ?? 0 }
 
     /// The server has enabled stream management.
     mutating func noteEnabled(_ enabled: Element) {
@@ -17,7 +17,7 @@ extension Session {
     /// - Parameter identifier: The address in the SASL2 success, if any.
     mutating func resume(_ resumed: Element?, identifier: String? = nil) {
         let id = resumed?.attribute("previd")
-        let keys = Resumption.keys(id, user: info.user, identifier: identifier, context)
+        let keys = Resumption.keys(id, user: context.info.user, identifier: identifier, context)
         if keys.isEmpty { self.resumed(nil, by: nil) } else { context.ask(.resume(keys)) }
     }
 
@@ -25,11 +25,11 @@ extension Session {
     mutating func resumed(_ earlier: ResumptionTable.Suspended?, by key: ResumptionTable.Key?) {
         if let earlier, let key {
             resumption.resume(earlier, by: key, &context)
-            info.jid = earlier.jid
+            context.info.jid = earlier.jid
             reconnects.resume(earlier.client)
             if let legacy = earlier.legacy {
                 roster.replace(by: legacy.roster)
-                if let rules, let memory = legacy.rules { rules.resume(memory) }
+                if let rules = context.rules, let memory = legacy.rules { rules.resume(memory) }
             }
         }
         let description =
@@ -40,21 +40,21 @@ extension Session {
 
     /// Ends this session, whose connections still exist, because the given session resumes it.
     mutating func giveUp(to session: UInt64) {
-        if info.ending == nil {
-            info.ending = .unclean(leg: .client, .finished)
-            info.reason = "resumed as session \(session)"
+        if context.info.ending == nil {
+            context.info.ending = .unclean(leg: .client, .finished)
+            context.info.reason = "resumed as session \(session)"
         }
-        finish(reset: true)
+        context.finish(reset: true)
     }
 
     /// Once the counts have diverged, acknowledgements must be decided on before they are forwarded, until the session
     /// ends. A partly forwarded one is still correct: it counts earlier stanzas.
     mutating func followDivergence() {
-        guard let streamManagement, streamManagement.takeDivergence() else { return }
+        guard let streamManagement = context.streamManagement, streamManagement.takeDivergence() else { return }
         resumption.diverge(&context)
-        for direction in Direction.allCases { storeAndForward(direction) }
+        for direction in Direction.allCases { context.storeAndForward(direction) }
         guard streamManagement.namesOtherPlace else { return }
-        note(
+        context.note(
             .note,
             .warn,
             code: "other-location",
@@ -67,7 +67,7 @@ extension Session {
     /// Requests an acknowledgement if many stanzas are stored until one arrives.
     mutating func requestAcknowledgement(_ direction: Direction, _ streamManagement: StreamManagement) {
         guard streamManagement.wantsRequest(direction), context.directions[direction].isStoring,
-            context.mayInsert(direction), !negotiation.isFinished,
+            context.mayInsert(direction), !context.negotiation.isFinished,
             let request = streamManagement.makeRequest(direction)
         else { return }
         context.answer([(.element, request)], to: direction.destination)
@@ -87,7 +87,7 @@ extension Session {
         guard !event.isTruncated else { return nil }
         if event.head.namespace.namespace == .streams { return interceptRedirect(direction) }
         guard StreamManagementTranslator.concerns(event.head) else { return nil }
-        let streamManagement = streamManagement ?? StreamManagement(options)
+        let streamManagement = context.streamManagement ?? StreamManagement(context.options)
         guard let previous = previous(event, direction, streamManagement) else {
             context.outlet.count(in: streamManagement)
             return .buffer(until: .counts)
@@ -105,14 +105,14 @@ extension Session {
 
     /// A stanza that was dropped before the session was resumed is dropped again.
     private func decideRepeated(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
-        let repeated = streamManagement?.retransmission(event, context.directions[direction])
+        let repeated = context.streamManagement?.retransmission(event, context.directions[direction])
         return repeated?.outcome == .dropped ? .drop : nil
     }
 
     /// Decides on a redirect (RFC 6120 §4.9.3.19) of a client that needs xmpptap until its session ends: it receives a
     /// reset instead.
     private func interceptRedirect(_ direction: Direction) -> ItemDecision? {
-        guard direction == .recv, context.outlet.hasDiverged, options.translatesCounts,
+        guard direction == .recv, context.outlet.hasDiverged, context.options.translatesCounts,
             let bytes = StreamManagementTranslator.withoutRedirect(context.directions.recv.decoder)
         else { return nil }
         return .replace(EditedItem(bytes: bytes, words: "reset instead of see-other-host"))
@@ -124,17 +124,19 @@ extension Session {
         _ direction: Direction,
         _ streamManagement: StreamManagement
     ) -> StreamManagementTranslator.Previous? {
-        guard direction == .send, info.opened == nil else { return .unknown }
-        var user = info.user
+        guard direction == .send, context.info.opened == nil else { return .unknown }
+        var user = context.info.user
         if event.head.namespace.namespace.isSASL2 {
             // The user name is not known yet: the login is decoded when it is recorded.
             var login = sasl
-            guard let element = try? tools.parser.parse(context.directions.send.decoder) else { return .unknown }
+            guard let element = try? context.tools.parser.parse(context.directions.send.decoder) else {
+                return .unknown
+            }
             _ = login.decode(element, .send)
             user = login.user
         }
         if let isInJournal = streamManagement.takeJournalAnswer() { return isInJournal ? .lost : .unknown }
-        let mayWait = context.directions.send.isStoring && !negotiation.isRefusing
+        let mayWait = context.directions.send.isStoring && !context.negotiation.isRefusing
         guard let claim = streamManagement.takeClaim() else {
             let id = StreamManagementTranslator.resumedID(context.directions.send.decoder)
             let keys = Resumption.keys(id, user: user, context)
@@ -160,19 +162,19 @@ extension Session {
 
     /// Ends the wait of a request to resume, since its direction is not decoded after it; returns false if none waits.
     mutating func endWaiting(_ why: DirectionRelay.Opacity) -> Bool {
-        guard streamManagement?.endWaiting(why) == true else { return false }
+        guard context.streamManagement?.endWaiting(why) == true else { return false }
         context.directions.send.hasInput = true
         return true
     }
 
     /// Handles a request to resume again after its wait.
     mutating func goesOnResuming() -> Bool {
-        guard let waiting = streamManagement?.takeWaiting() else { return false }
-        release(.send)
+        guard let waiting = context.streamManagement?.takeWaiting() else { return false }
+        context.release(.send)
         handle(waiting.event, .send)
-        streamManagement?.forgetAnswers()
+        context.streamManagement?.forgetAnswers()
         guard let opacity = waiting.opacity else {
-            settleMode(.send)
+            context.settleMode(.send)
             return true
         }
         if !endWaiting(opacity) { turnOpaque(.send, opacity) }
@@ -182,18 +184,21 @@ extension Session {
     /// Records the fault of a count, answers a request that the server must not receive, and injects lost stanzas
     /// again.
     mutating func handle(_ translation: StreamManagementTranslator.Translation, _ direction: Direction) {
-        if translation.bytes != nil { counters.count(.translated) }
+        if translation.bytes != nil { context.counters.count(.translated) }
         if let finding = translation.finding { report(finding, direction) }
         if let answer = translation.answer {
             context.answer([(.element, answer)], to: direction.source)
-            finish(.resume, .failed(condition: "item-not-found", "xmpptap no longer has this session's counts"))
+            context.finishStep(
+                .resume,
+                .failed(condition: "item-not-found", "xmpptap no longer has this session's counts")
+            )
         }
         if direction == .recv { injectLost() }
     }
 
     /// Injects stanzas again that were lost with an earlier connection, once the session is open.
     private mutating func injectLost() {
-        guard let streamManagement, info.opened != nil else { return }
+        guard let streamManagement = context.streamManagement, context.info.opened != nil else { return }
         for direction in Direction.allCases {
             for item in streamManagement.takeLost(direction) {
                 inject(Injection(item, to: direction.destination, number: Injection.repeatedNumber))
@@ -204,12 +209,12 @@ extension Session {
     /// A peer ends its stream because an acknowledgement is too high (XEP-0198 §6): it sends its own counts, which the
     /// other end does not know if the counts have diverged.
     mutating func noteHandledCount(_ error: Element, _ direction: Direction) {
-        guard context.outlet.hasDiverged, let ledger = streamManagement?.ledgers[direction],
+        guard context.outlet.hasDiverged, let ledger = context.streamManagement?.ledgers[direction],
             let told = error.firstChild(where: { $0.isNamed("handled-count-too-high") }),
             let h = told.attribute("h").flatMap({ UInt32($0) }),
             let sent = told.attribute("send-count").flatMap({ UInt32($0) })
         else { return }
-        note(
+        context.note(
             .note,
             .info,
             code: "handled-count-translated",
@@ -233,7 +238,7 @@ extension Session {
             ? "the \(peer) sent an acknowledgement without a number (h)"
             : "the \(peer) acknowledged h=\(finding.count), \(fault.words)"
         let correct = finding.lastCorrect > 0 ? "was right after stanza \(finding.lastCorrect) and " : ""
-        note(
+        context.note(
             .note,
             .warn,
             code: "wrong-acknowledgement",

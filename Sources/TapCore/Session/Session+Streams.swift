@@ -8,15 +8,15 @@ extension Session {
         let head = event.head
         switch direction {
         case .send:
-            info.version = context.text(head.version, direction)
-            if let to = context.text(head.to, direction) { info.domain = to }
+            context.info.version = context.text(head.version, direction)
+            if let to = context.text(head.to, direction) { context.info.domain = to }
             askAboutBindings()
             // Stream management belongs to a stream: a new stream has none.
-            if event.epoch > 1, info.opened == nil, streamManagement?.isWaiting != true {
+            if event.epoch > 1, context.info.opened == nil, context.streamManagement?.isWaiting != true {
                 context.outlet.count(in: nil)
             }
-            if let from = context.text(head.from, direction) { info.from = from }
-            info.kind =
+            if let from = context.text(head.from, direction) { context.info.from = from }
+            context.info.kind =
                 switch context.directions[direction].decoder.contentNamespace {
                 case .client: .client
                 case .server: .server
@@ -24,19 +24,19 @@ extension Session {
                 default: .unknown
                 }
         case .recv:
-            login?.observe(.serverHeader(version: context.text(head.version, direction)))
-            if info.streams.count < SessionInfo.mostStreams {
-                info.streams.append(.init(epoch: event.epoch, id: context.text(head.id, direction)))
+            context.login?.observe(.serverHeader(version: context.text(head.version, direction)))
+            if context.info.streams.count < SessionInfo.mostStreams {
+                context.info.streams.append(.init(epoch: event.epoch, id: context.text(head.id, direction)))
             }
         }
-        if options.level >= .info {
+        if context.options.level >= .info {
             var record = context.makeRecord(event, direction, .streamOpen, level: .info)
             record.message = headerWords(event, direction).map { Prose($0) }
             context.emit(consume record)
         }
         if event.epoch > 1, !isRestartDue(direction) {
             // Only the first is reported; each header has its own record.
-            note(
+            context.note(
                 .note,
                 context.directions[direction].hasRestartedUncalled ? .verbose : .warn,
                 code: "unexpected-restart",
@@ -48,13 +48,13 @@ extension Session {
         context.directions[direction].mayRestart = false
         awaitFeatures(event, direction)
         timelineHeader(event, direction)
-        if direction == .send { answerRefused() }
+        if direction == .send { context.answerRefused() }
     }
 
     /// Whether the initiator may open a new stream: after success, or in advance while authentication is in progress.
     func isRestartDue(_ direction: Direction) -> Bool {
         context.directions[direction].mayRestart
-            || negotiation.mayRestart(
+            || context.negotiation.mayRestart(
                 direction,
                 sendEpoch: context.directions.send.decoder.epoch,
                 recvEpoch: context.directions.recv.decoder.epoch
@@ -64,8 +64,8 @@ extension Session {
     mutating func handleStreamEnd(_ event: StreamEvent, _ direction: Direction) {
         context.directions[direction].hasClosedStream = true
         context.recordItem(event, direction, .streamClose, level: .info)
-        if info.ending == nil { info.ending = .clean(by: direction) }
-        negotiation.closeStream()
+        if context.info.ending == nil { context.info.ending = .clean(by: direction) }
+        context.negotiation.closeStream()
     }
 
     private mutating func handleStreamElement(_ event: StreamEvent, _ direction: Direction) {
@@ -83,13 +83,13 @@ extension Session {
         // A wrong component secret is answered with a stream error (XEP-0114 §3).
         if let step = decodeStep(element, direction) {
             record.sasl = step.details
-            info.authentication = .failed(condition: condition)
+            context.info.authentication = .failed(condition: condition)
         }
-        let words = element.childText("text", .streamErrors).map { Prose(tools.redactor.disclose(text: $0)) }
+        let words = element.childText("text", .streamErrors).map { Prose(context.tools.redactor.disclose(text: $0)) }
         record.message = words
         context.emit(record)
         noteHandledCount(element, direction)
-        failStep(condition: condition, words)
+        context.failStep(condition: condition, words)
     }
 
     // MARK: Elements other than stanzas
@@ -99,7 +99,7 @@ extension Session {
         guard !event.isTruncated else { return context.recordItem(event, direction, .element, level: .info) }
         switch event.head.namespace.namespace {
         case .streams: handleStreamElement(event, direction)
-        case .tls: perform(startTLS.handle(event, direction, negotiation, &context))
+        case .tls: perform(startTLS.handle(event, direction, &context))
         case .sasl, .sasl2, .sasl2Legacy: handleSASL(event, direction)
         case .compression: handleCompression(event, direction)
         case .streamManagement, .streamManagement2: handleStreamManagement(event, direction)
@@ -123,15 +123,19 @@ extension Session {
 
     private mutating func handleCompression(_ event: StreamEvent, _ direction: Direction) {
         context.recordItem(event, direction, .element, level: .info)
-        if direction == .send, context.isNamed("compress", event, direction) { begin(.compression, awaits: .server) }
-        if direction == .recv, context.isNamed("failure", event, direction) { finish(.compression, .failed()) }
+        if direction == .send, context.isNamed("compress", event, direction) {
+            context.beginStep(.compression, awaits: .server)
+        }
+        if direction == .recv, context.isNamed("failure", event, direction) {
+            context.finishStep(.compression, .failed())
+        }
         guard direction == .recv, context.isNamed("compressed", event, direction) else { return }
-        finish(.compression, .ok)
-        guard !options.isDecoded else {
+        context.finishStep(.compression, .ok)
+        guard !context.options.isDecoded else {
             for direction in Direction.allCases { context.directions[direction].mayRestart = true }
             return
         }
-        note(
+        context.note(
             code: "compression",
             "the streams are compressed from here on and cannot be decoded",
             direction: direction
@@ -149,48 +153,52 @@ extension Session {
             if direction == .send { pings.acknowledged(at: context.now.monotonic) }
             return liveness.observe(.acknowledged(direction), at: context.now.monotonic)
         }
-        if direction == .send, context.isNamed("resume", event, direction) { return begin(.resume, awaits: .server) }
+        if direction == .send, context.isNamed("resume", event, direction) {
+            return context.beginStep(.resume, awaits: .server)
+        }
         if direction == .send, context.isNamed("enable", event, direction) { noteEnable() }
         guard direction == .recv else { return }
-        if context.isNamed("failed", event, direction), timeline.isUnderWay(.resume) {
+        if context.isNamed("failed", event, direction), context.timeline.isUnderWay(.resume) {
             let condition = context.parse(direction)?.firstChild { $0.namespace == .stanzaErrors }?.name
-            return finish(.resume, .failed(condition: condition))
+            return context.finishStep(.resume, .failed(condition: condition))
         }
         if context.isNamed("enabled", event, direction), let enabled = context.parse(direction) {
-            info.enableFault = nil
-            login?.observe(.established)
+            context.info.enableFault = nil
+            context.login?.observe(.established)
             noteEnabled(enabled)
         }
-        guard context.isNamed("resumed", event, direction), info.opened == nil else { return }
-        finish(.resume, .ok)
+        guard context.isNamed("resumed", event, direction), context.info.opened == nil else { return }
+        context.finishStep(.resume, .ok)
         resume(context.parse(direction))
     }
 
     /// Warns of a request for stream management that was sent too early or not offered (XEP-0198 §3).
     private mutating func noteEnable() {
         let fault: Prose
-        if negotiation.isBinding {
+        if context.negotiation.isBinding {
             fault = "the client requested stream management before the result of resource binding"
-        } else if info.features.contains("bind"), !info.features.contains(where: { $0.hasPrefix("sm:") }) {
+        } else if context.info.features.contains("bind"),
+            !context.info.features.contains(where: { $0.hasPrefix("sm:") })
+        {
             fault = "the client requested stream management, which the server does not offer"
         } else {
             return
         }
-        info.enableFault = fault
-        note(code: LoginCause.earlyEnable.rawValue, "\(fault) (XEP-0198 §3)", direction: .send)
+        context.info.enableFault = fault
+        context.note(code: LoginCause.earlyEnable.rawValue, "\(fault) (XEP-0198 §3)", direction: .send)
     }
 
     /// Opens the session: stanzas flow, in cut-through, under the limits of an authenticated session.
     ///
     /// - Parameter earlier: The session that this one continues.
     mutating func becomeOpen(_ words: String, resumes earlier: UInt64? = nil) {
-        guard negotiation.open() else { return }
-        info.opened = now
-        reconnects.identify(login, context)
-        login = nil
+        guard context.negotiation.open() else { return }
+        context.info.opened = context.now
+        reconnects.identify(context.login, context)
+        context.login = nil
         for direction in Direction.allCases {
-            context.directions[direction].limits = options.limits
-            cutThrough(direction)
+            context.directions[direction].limits = context.options.limits
+            context.cutThrough(direction)
         }
         pings.begin(context)
         becameReady()

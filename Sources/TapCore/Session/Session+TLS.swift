@@ -14,7 +14,7 @@ extension Session {
         _ direction: Direction,
         _ reading: inout ItemReading
     ) -> ItemDecision? {
-        switch negotiation.asymmetric?.decide(event, direction, &context) {
+        switch context.negotiation.asymmetric?.decide(event, direction, &context) {
         case nil, .other: return nil
         case .item(let decision, let offer):
             reading = .asymmetricTLS(offer)
@@ -23,14 +23,6 @@ extension Session {
             perform([.relayInClear])
             return nil
         }
-    }
-
-    /// Whether the client has a stream from xmpptap or the server.
-    var clientHasStream: Bool { negotiation.asymmetric?.clientHasStream ?? (context.directions.recv.decoder.epoch > 0) }
-
-    /// Whether the server has received the client's stream opening.
-    var serverHasStream: Bool {
-        negotiation.asymmetric?.reachesServer != false && context.directions.send.decoder.epoch > 0
     }
 
     // MARK: Effects
@@ -49,30 +41,30 @@ extension Session {
 
     private mutating func perform(_ effect: TLSEffect) {
         switch effect {
-        case .requestTLS: _ = negotiation.requestTLS()
-        case .declineTLS: _ = negotiation.declineTLS()
-        case .beginHandshake: negotiation.beginHandshake()
-        case .enterTLS: negotiation.enterTLS()
-        case .forgetClear: forgetClear()
-        case .choose(let domain): chosenDomain = domain
+        case .requestTLS: _ = context.negotiation.requestTLS()
+        case .declineTLS: _ = context.negotiation.declineTLS()
+        case .beginHandshake: context.negotiation.beginHandshake()
+        case .enterTLS: context.negotiation.enterTLS()
+        case .forgetClear: context.forgetClear()
+        case .choose(let domain): context.chosenDomain = domain
         case .secured(let leg, let secured): self.secured(leg, secured)
-        case .awaitConsent: termination.awaitConsent(options)
-        case .openInside: perform(negotiation.asymmetric?.openInside() ?? [])
+        case .awaitConsent: termination.awaitConsent(context.options)
+        case .openInside: perform(context.negotiation.asymmetric?.openInside() ?? [])
         case .relayInClear:
-            release(.recv)
-            negotiation.asymmetric = nil
-            release(.send)
+            context.release(.recv)
+            context.negotiation.asymmetric = nil
+            context.release(.send)
 
         case .begin(let step, let leg, let side, let details):
-            begin(step, key: leg?.name.description, awaits: side, details: details)
+            context.beginStep(step, key: leg?.name.description, awaits: side, details: details)
         case .finish(let step, let leg, let outcome, let details):
-            finish(step, key: leg?.name.description, outcome, details: details)
-        case .cancel(let step): timeline.cancel(step)
+            context.finishStep(step, key: leg?.name.description, outcome, details: details)
+        case .cancel(let step): context.timeline.cancel(step)
         case .observe(let event):
-            login?.observe(event)
+            context.login?.observe(event)
             if case .secured = event { askAboutBindings() }
         case .blame(let cause, let failure):
-            blame(
+            context.blame(
                 cause,
                 at: .tls,
                 failure.words,
@@ -81,9 +73,9 @@ extension Session {
                 remedy: failure.remedy
             )
 
-        case .hold(let direction): hold(direction)
-        case .release(let direction): release(direction)
-        case .releaseClient: if info.version == nil || !awaitFeatures() { release(.send) }
+        case .hold(let direction): context.hold(direction)
+        case .release(let direction): context.release(direction)
+        case .releaseClient: if context.info.version == nil || !awaitFeatures() { context.release(.send) }
         case .buffer(let items, let direction): context.directions[direction].setBuffered(items)
         case .enterStream(let direction): context.directions[direction].enterTLS()
         case .expectRestart: for direction in Direction.allCases { context.directions[direction].mayRestart = true }
@@ -91,19 +83,21 @@ extension Session {
 
         case .handle(let event, let direction, let offer): handle(event, direction, offer)
         case .receive(let bytes, let direction):
-            if receive(direction, bytes.span, at: now) == .relay { context.outlet.pass(bytes, direction) }
+            if receive(direction, bytes.span, at: context.now) == .relay { context.outlet.pass(bytes, direction) }
         case .pass(let bytes, let direction): context.outlet.pass(bytes, direction)
-        case .say(let items, let leg, let opensStream): say((opensStream ? header() : []) + items, to: leg)
+        case .say(let items, let leg, let opensStream):
+            context.answer((opensStream ? context.header() : []) + items, to: leg)
         case .request(let command): context.outlet.request(.tls(command))
 
         case .record(let report): context.record(report)
-        case .warn(let code, let words, let direction): note(code: code, words, direction: direction, part: .tls)
+        case .warn(let code, let words, let direction):
+            context.note(code: code, words, direction: direction, part: .tls)
 
         case .ended(let leg, let end): ended(leg, end)
-        case .refuse(let refusal): refuse(refusal)
-        case .close(let condition, let text): refuse(condition, text)
+        case .refuse(let refusal): context.refuse(refusal)
+        case .close(let condition, let text): context.refuse(condition, text)
         case .end(let farewell): end(farewell)
-        case .stop: finish(reset: false)
+        case .stop: context.finish(reset: false)
         }
     }
 
@@ -118,18 +112,10 @@ extension Session {
     private mutating func end(_ farewell: TLSEffect.Farewell) {
         switch farewell {
         case .nothing: break
-        case .error(let condition, let text): sayError(condition, text, to: .client)
-        case .failure: sayFailure()
-        case .alert(let alert): return self.alert(alert)
+        case .error(let condition, let text): context.sayError(condition, text, to: .client)
+        case .failure: context.sayFailure()
+        case .alert(let alert): return context.alert(alert)
         }
-        finishLegs()
-    }
-
-    /// Discards data received in clear, which could have been forged.
-    mutating func forgetClear() {
-        info.features = []
-        info.mechanisms = []
-        info.mechanism = nil
-        login?.observe(.enteredTLS)
+        context.finishLegs()
     }
 }

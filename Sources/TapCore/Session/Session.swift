@@ -14,13 +14,8 @@ import XMPPCore
 public struct Session: ~Copyable {
     /// The state that components share.
     var context: SessionContext
-    var negotiation: Negotiation
     /// Decodes the client's login.
     var sasl: SASLDecoder
-    /// The domain that the client requested, if the server was chosen by it.
-    var chosenDomain: String?
-    /// When to give up a refused session whose client opens no stream.
-    var answerDeadline: Int64?
     /// Injected stanzas in progress.
     var injections: Injections?
     /// Number of injected stanzas that were sent.
@@ -33,16 +28,12 @@ public struct Session: ~Copyable {
     // The observers. Each receives events and changes only its own state; an extension records its findings. ``info``
     // has the counts.
 
-    /// Progress of the login.
-    public internal(set) var timeline: LoginTimeline
     var requests = IQTracker()
     var roster = RosterObserver()
     var software = SoftwareObserver()
     var reconnects = ReconnectObserver()
     var liveness: Liveness
     var differential = ParserDifferential()
-    /// Collects the facts of the login until the session is ready.
-    var login: LoginObserver? = LoginObserver()
     /// Dialback has verified more than one domain of the server that began the stream (XEP-0220 §2.4).
     var hasFurtherDomains = false
     /// Whether the session had begun before it was first observed: its stream headers are not login steps.
@@ -80,9 +71,7 @@ public struct Session: ~Copyable {
         )
         sasl = SASLDecoder(policy: options.redaction)
         recording = options.isRecorded ? Recording() : nil
-        negotiation = Negotiation(options, isConnected: options.isRecorded || options.isObserved)
-        liveness = Liveness(at: context.now.monotonic)
-        timeline = LoginTimeline(at: context.now.monotonic)
+        liveness = Liveness(at: now.monotonic)
         beginRules()
         noteBeginning(beginning ?? Record.Beginning(client: remote, relay: relay, upstream: upstream))
         TLSPolicy.noteClearLegs(&context)
@@ -103,15 +92,16 @@ public struct Session: ~Copyable {
 
     /// Advances to the next command: take a record from ``records``, other commands with ``takeCommand()``.
     mutating func advance() -> CommandQueue.Kind? {
+        leaveIfFinished()
         while true {
             if !context.outlet.isEmpty { return context.outlet.advance() }
             context.outlet.showNothing()
             dropIdleDecoders()
-            if let rules, attend(to: rules) { continue }
+            if let rules = context.rules, attend(to: rules) { continue }
             if step(leading) || step(leading.opposite) { continue }
             leading = .recv
             if termination.awaitsConsent {
-                perform(termination.begin(negotiation, &context))
+                perform(termination.begin(&context))
                 continue
             }
             if let injections { advance(injections) }
@@ -132,18 +122,28 @@ public struct Session: ~Copyable {
 
     private mutating func tellReading(_ leg: Leg, _ isRead: Bool) {
         context.outlet.request(.read(leg, isRead))
-        if !isRead, isFull(leg) { counters.count(.limitHit(.waiting)) }
+        if !isRead, isFull(leg) { context.counters.count(.limitHit(.waiting)) }
     }
 
     /// The id of a stanza to inject, which peers do not use: `number` is that of the injection.
-    public func injectedID(_ number: UInt64) -> String { "\(run.idPrefix)-\(self.number)-i\(number)" }
+    public func injectedID(_ number: UInt64) -> String { "\(context.run.idPrefix)-\(self.number)-i\(number)" }
 
     /// Calls `body` with ``content``: for an object that contains the session and cannot return a span.
     public func withContent<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(content) }
 
     /// Removes and returns the request by which the ended session leaves its state to another one; nil if there is none.
     /// Take it after each input, before other commands.
-    public mutating func takeEnding() -> SharedRequest? { context.takeEnding() }
+    public mutating func takeEnding() -> SharedRequest? {
+        leaveIfFinished()
+        return context.takeEnding()
+    }
+
+    /// Ends the components of a session that has ended: the session that resumes it need not wait for its connections.
+    private mutating func leaveIfFinished() {
+        guard context.negotiation.isFinished else { return }
+        termination.end()
+        resumption.end(&roster, injections, &context)
+    }
 
     /// The pending records.
     var records: WaitingRecords { context.outlet.records }
@@ -171,12 +171,12 @@ public struct Session: ~Copyable {
 
     /// Handles one item of a direction; returns false if there is none.
     private mutating func step(_ direction: Direction) -> Bool {
-        guard context.directions[direction].hasInput, !negotiation.isFinished else { return false }
+        guard context.directions[direction].hasInput, !context.negotiation.isFinished else { return false }
         if context.directions[direction].isWaiting && !passesWhileHeld(direction)
-            || direction == .send && negotiation.isAwaitingServer
+            || direction == .send && context.negotiation.isAwaitingServer
         {
             if direction == .send,
-                performs(termination.refuseEarlyBytes(negotiation, &context)) || goesOnResuming()
+                performs(termination.refuseEarlyBytes(&context)) || goesOnResuming()
             {
                 return true
             }
@@ -188,30 +188,30 @@ public struct Session: ~Copyable {
         var event = StreamEvent()
         guard !context.directions[direction].isOpaque, context.directions[direction].next(into: &event) else {
             context.directions[direction].hasInput = false
-            if case .draining = context.directions[direction].mode { flushRest(direction) }
+            if case .draining = context.directions[direction].mode { context.flushRest(direction) }
             if context.directions[direction].end != nil { passEnd(direction) }
             return context.directions[direction].hasInput || !context.outlet.isEmpty
         }
         // Use the arrival time of this direction.
-        let last = now
+        let last = context.now
         if context.directions[direction].isCutThrough, let arrival = context.directions[direction].arrival {
-            now = arrival
+            context.now = arrival
         }
         handle(event, direction)
-        now = last
+        context.now = last
         return true
     }
 
     /// Whether both peers have ended, so that the remaining items of a direction will never be forwarded.
     private func isStalledForNobody(_ direction: Direction) -> Bool {
         context.directions[direction].end != nil && context.directions[direction.opposite].hasPassedEnd
-            && rules?[direction].isEndless == true
+            && context.rules?[direction].isEndless == true
     }
 
     /// White space after a request for TLS is forwarded with it, though RFC 6120 §5.3.3 forbids it: go-sendxmpp ends
     /// the request with a line feed, and a server that received it after its consent would take it for TLS.
     private func passesWhileHeld(_ direction: Direction) -> Bool {
-        guard direction == .send, negotiation.isStartingTLS, context.directions.send.waiting > 0,
+        guard direction == .send, context.negotiation.isStartingTLS, context.directions.send.waiting > 0,
             !context.directions.send.isDelayed
         else { return false }
         return [0x20, 0x09, 0x0A, 0x0D].contains(context.directions.pending(.send)[0])

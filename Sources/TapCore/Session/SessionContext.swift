@@ -14,6 +14,15 @@ struct SessionContext: ~Copyable {
     let remote: String?
     var options: SessionOptions
     var now: Run.Instant
+    var negotiation: Negotiation
+    /// The domain that the client requested, if the server was chosen by it.
+    var chosenDomain: String?
+    /// When to give up a refused session whose client opens no stream.
+    var answerDeadline: Int64?
+    /// The steps of the login.
+    var timeline: LoginTimeline
+    /// Collects the facts of the login until the session is ready.
+    var login: LoginObserver? = LoginObserver()
     /// The facts known so far.
     var info: SessionInfo
     var counters = SessionCounters()
@@ -26,6 +35,9 @@ struct SessionContext: ~Copyable {
     /// The replacement of the current item.
     var edited: EditedItem?
 
+    /// Counts for stream management; nil if it was not requested.
+    var streamManagement: StreamManagement? { outlet.streamManagement }
+
     init(run: Run, options: SessionOptions, tools: SessionTools, remote: String?, number: UInt64, at now: Run.Instant) {
         self.run = run
         self.options = options
@@ -34,6 +46,8 @@ struct SessionContext: ~Copyable {
         self.number = number
         self.now = now
         info = SessionInfo(began: now)
+        negotiation = Negotiation(options, isConnected: options.isRecorded || options.isObserved)
+        timeline = LoginTimeline(at: now.monotonic)
         directions = Directions(
             limits: options.unauthenticatedLimits,
             outline: options.level >= .info || options.rules != nil ? tools.outline : nil

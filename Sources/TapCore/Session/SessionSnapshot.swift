@@ -65,15 +65,15 @@ extension Session {
     /// Returns the current state of the session.
     public func snapshot(at now: Run.Instant) -> SessionSnapshot {
         var shown = info
-        shown.jid = info.jid.map { tools.redactor.disclose(address: $0) }
-        shown.user = info.user.map { tools.redactor.disclose(user: $0, at: info.domain) }
+        shown.jid = info.jid.map { context.tools.redactor.disclose(address: $0) }
+        shown.user = info.user.map { context.tools.redactor.disclose(user: $0, at: info.domain) }
         let counts = resumption.allCounts(info)
         (shown.sent, shown.received) = (counts.sent, counts.received)
         return SessionSnapshot(
             number: number,
-            phase: negotiation.phase,
+            phase: context.negotiation.phase,
             info: shown,
-            client: remote,
+            client: context.remote,
             age: now.monotonic - info.began.monotonic,
             pendingRequests: requests.count,
             injected: injected,
@@ -90,13 +90,15 @@ extension Session {
 
     /// The known contacts of the account's roster: at most `limit`.
     public func contacts(limit: Int) -> [(contact: String, state: SubscriptionState)] {
-        roster.known(context).contacts.prefix(limit).map { (tools.redactor.disclose(address: $0.key), $0.value.state) }
+        roster.known(context).contacts.prefix(limit).map {
+            (context.tools.redactor.disclose(address: $0.key), $0.value.state)
+        }
     }
 
     /// Unanswered iq requests, the oldest of each direction first: at most `limit` of each direction.
     public func pendingRequests(limit: Int, at now: Run.Instant) -> [PendingRequest] {
-        requests.pending(.send, limit: limit, now.monotonic, tools.redactor)
-            + requests.pending(.recv, limit: limit, now.monotonic, tools.redactor)
+        requests.pending(.send, limit: limit, now.monotonic, context.tools.redactor)
+            + requests.pending(.recv, limit: limit, now.monotonic, context.tools.redactor)
     }
 }
 

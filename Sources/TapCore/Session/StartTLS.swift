@@ -20,18 +20,17 @@ struct StartTLS {
     func handle(
         _ event: StreamEvent,
         _ direction: Direction,
-        _ negotiation: Negotiation,
         _ context: inout SessionContext
     ) -> [TLSEffect] {
         context.recordItem(event, direction, .element, level: .info, part: .tls)
         switch direction {
         case .send where context.isNamed("starttls", event, direction):
-            return negotiation.mayRequestTLS ? request(context) : []
+            return context.negotiation.mayRequestTLS ? request(context) : []
         case .recv where context.isNamed("proceed", event, direction):
             return [.finish(.startTLS, .ok)] + proceed(context)
         case .recv:
             var effects: [TLSEffect] = []
-            if negotiation.isStartingTLS {
+            if context.negotiation.isStartingTLS {
                 effects = [.declineTLS, .finish(.startTLS, .failed("the server answered <failure/>"))]
             }
             if context.directions.send.isHeld { effects.append(.release(.send)) }

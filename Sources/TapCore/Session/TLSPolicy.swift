@@ -20,8 +20,9 @@ enum TLSPolicy {
     }
 
     /// Warns of a login without TLS.
-    static func warnOfClearLogin(_ offer: StreamFeatures, _ negotiation: Negotiation, _ context: inout SessionContext) {
-        guard context.options.holdsProceed, negotiation.isClear, negotiation.isOpening, offer.startTLS == .absent,
+    static func warnOfClearLogin(_ offer: StreamFeatures, _ context: inout SessionContext) {
+        guard context.options.holdsProceed, context.negotiation.isClear, context.negotiation.isOpening,
+            offer.startTLS == .absent,
             !context.info.mechanisms.isEmpty
         else { return }
         context.note(
@@ -35,9 +36,9 @@ enum TLSPolicy {
     // MARK: Required TLS
 
     /// The leg that requires TLS and has none yet; nil if there is none.
-    static func legDueTLS(_ negotiation: Negotiation, _ options: SessionOptions) -> Leg? {
-        guard options.holdsProceed, negotiation.isClear else { return nil }
-        return options.clientTLS == .required ? .client : options.serverTLS == .required ? .server : nil
+    static func legDueTLS(_ context: borrowing SessionContext) -> Leg? {
+        guard context.options.holdsProceed, context.negotiation.isClear else { return nil }
+        return context.options.clientTLS == .required ? .client : context.options.serverTLS == .required ? .server : nil
     }
 
     /// Refuses a stream or element in clear if TLS is required first, or a misplaced request for TLS. Data from a
@@ -46,23 +47,22 @@ enum TLSPolicy {
     static func interceptClear(
         _ event: StreamEvent,
         _ direction: Direction,
-        _ negotiation: Negotiation,
         _ context: borrowing SessionContext
     ) -> ItemDecision? {
-        guard context.options.holdsProceed, negotiation.isClear else { return nil }
+        guard context.options.holdsProceed, context.negotiation.isClear else { return nil }
         if event.item == .header, direction == .send, context.options.clientTLS == .direct {
             return .refuse(clearRefusal(.client, "the client does not begin with TLS", context.options))
         }
         guard event.item == .element else { return nil }
         let namespace = event.head.namespace.namespace
         if direction == .send {
-            guard negotiation.asymmetric == nil else { return nil }
+            guard context.negotiation.asymmetric == nil else { return nil }
             if namespace == .tls, context.isNamed("starttls", event, .send) {
-                guard context.options.clientTLS == .off, negotiation.isOpening else { return nil }
+                guard context.options.clientTLS == .off, context.negotiation.isOpening else { return nil }
                 return .refuse(requestRefusal)
             }
         }
-        guard let leg = legDueTLS(negotiation, context.options), namespace != .streams,
+        guard let leg = legDueTLS(context), namespace != .streams,
             direction == .send || namespace != .tls
         else { return nil }
         let words = "the \(direction.source.name) continued without TLS"
@@ -74,14 +74,13 @@ enum TLSPolicy {
     static func interceptConsent(
         _ event: StreamEvent,
         _ direction: Direction,
-        _ negotiation: Negotiation,
         _ context: borrowing SessionContext
     ) -> ItemDecision? {
         guard context.options.holdsProceed, event.item == .element, direction == .recv,
-            event.head.namespace.namespace == .tls, !event.isTruncated, !negotiation.isRefusing,
+            event.head.namespace.namespace == .tls, !event.isTruncated, !context.negotiation.isRefusing,
             context.isNamed("proceed", event, .recv)
         else { return nil }
-        if negotiation.isConsentAwaited { return .buffer(until: .serverTLS) }
+        if context.negotiation.isConsentAwaited { return .buffer(until: .serverTLS) }
         return .refuse(
             Refusal(
                 answer: .streamError(.policyViolation, "Unexpected <proceed/>.", fault: .recv),
@@ -96,16 +95,13 @@ enum TLSPolicy {
     }
 
     /// The refusal of a session whose server offers no TLS although one leg requires it; nil if the session continues.
-    static func refusal(
-        of offer: StreamFeatures,
-        _ negotiation: Negotiation,
-        _ options: SessionOptions
-    ) -> Refusal? {
-        guard options.holdsProceed, negotiation.isClear, negotiation.isOpening, offer.startTLS == .absent,
-            options.clientTLS == .required || options.serverTLS == .required
+    static func refusal(of offer: StreamFeatures, _ context: borrowing SessionContext) -> Refusal? {
+        guard context.options.holdsProceed, context.negotiation.isClear, context.negotiation.isOpening,
+            offer.startTLS == .absent,
+            context.options.clientTLS == .required || context.options.serverTLS == .required
         else { return nil }
-        let leg = options.serverTLS == .required ? Leg.server : .client
-        return clearRefusal(leg, "the server does not offer TLS", itemPart: .session, options)
+        let leg = context.options.serverTLS == .required ? Leg.server : .client
+        return clearRefusal(leg, "the server does not offer TLS", itemPart: .session, context.options)
     }
 
     /// Refuses direct TLS if the client leg has no TLS; nil if it may have.

@@ -29,21 +29,20 @@ struct TLSTermination {
     mutating func handle(
         _ event: TLSEvent,
         _ leg: Leg,
-        _ login: Negotiation,
         _ context: inout SessionContext
     ) -> [TLSEffect] {
         switch event {
-        case .started(let directly): return start(leg, directly: directly, login, &context)
-        case .notStarted(let failure): return handle(.notStarted(failure), login, &context)
+        case .started(let directly): return start(leg, directly: directly, &context)
+        case .notStarted(let failure): return handle(.notStarted(failure), &context)
         case .opened(let agreement):
             guard isNegotiating || context.options.isOwnClient else { return [] }
-            return open(leg, agreement, login, &context) + handle(.agreed(leg, agreement), login, &context)
+            return open(leg, agreement, &context) + handle(.agreed(leg, agreement), &context)
         case .failed(let failure):
-            if isNegotiating { return handle(.failed(leg, failure), login, &context) }
+            if isNegotiating { return handle(.failed(leg, failure), &context) }
             guard context.options.isOwnClient else { return [.ended(leg, .failed("TLS: \(failure.words)"))] }
-            return Self.fail(leg, failure, login, &context)
+            return Self.fail(leg, failure, &context)
         case .message(let name, let length, let isReceived):
-            if !login.isClosed { Self.trace(leg, name, length: length, isReceived: isReceived, &context) }
+            if !context.negotiation.isClosed { Self.trace(leg, name, length: length, isReceived: isReceived, &context) }
         case .truncated:
             let words: Prose = "the \(leg.name)'s connection ended without close_notify: its last data may be missing"
             context.record(TLSReport(level: .verbose, leg: leg, code: "tls-truncated", message: words))
@@ -57,40 +56,39 @@ struct TLSTermination {
     mutating func receive(
         _ direction: Direction,
         _ bytes: Span<UInt8>,
-        _ login: Negotiation,
         _ context: inout SessionContext
     ) -> [TLSEffect]? {
         if negotiation == nil {
-            guard direction == .send, context.options.holdsProceed, !context.options.isOwnClient, login.isConnected
+            guard direction == .send, context.options.holdsProceed, !context.options.isOwnClient,
+                context.negotiation.isConnected
             else { return nil }
             negotiation = TLSNegotiation(context.options, first: bytes[0])
             if negotiation == nil { return nil }
         }
         var received: [UInt8] = []
         received.append(bytes)
-        return handle(.received(direction.source, received), login, &context)
+        return handle(.received(direction.source, received), &context)
     }
 
     /// Begins TLS after the consent, if permitted.
-    mutating func begin(_ login: Negotiation, _ context: inout SessionContext) -> [TLSEffect] {
-        if let obstacle = Self.obstacle(login, context) {
+    mutating func begin(_ context: inout SessionContext) -> [TLSEffect] {
+        if let obstacle = Self.obstacle(context) {
             negotiation = nil
-            return Self.fail(obstacle, login, &context)
+            return Self.fail(obstacle, &context)
         }
         let domain = context.info.domain
         // The certificates are verified and issued for this domain: the stream inside must use the same.
         let effects = domain.map { [TLSEffect.choose(domain: $0)] } ?? []
         // TLS on the server's leg can begin with its first byte, independent of the client.
-        let isDirect = context.options.serverTLS == .direct || login.asymmetric?.precedesClient == true
+        let isDirect = context.options.serverTLS == .direct || context.negotiation.asymmetric?.precedesClient == true
         let direct = context.info.kind == .server ? "xmpp-server" : "xmpp-client"
         let input = TLSNegotiation.Input.consented(domain: domain, directProtocol: isDirect ? direct : nil)
-        return effects + handle(input, login, &context)
+        return effects + handle(input, &context)
     }
 
     /// Passes an input to the negotiation; nothing happens without one.
     mutating func handle(
         _ input: TLSNegotiation.Input,
-        _ login: Negotiation,
         _ context: inout SessionContext
     ) -> [TLSEffect] {
         switch negotiation?.handle(input) {
@@ -107,7 +105,7 @@ struct TLSTermination {
         case .abandon: return takeKept()
         case .fail(let leg, let failure):
             negotiation = nil
-            return Self.fail(leg, failure, login, &context)
+            return Self.fail(leg, failure, &context)
         }
     }
 
@@ -150,16 +148,15 @@ struct TLSTermination {
     private func start(
         _ leg: Leg,
         directly: Bool,
-        _ login: Negotiation,
         _ context: inout SessionContext
     ) -> [TLSEffect] {
-        guard !login.isFinished else { return [] }
-        if context.options.isOwnClient, !directly, let obstacle = Self.obstacle(login, context) {
-            return Self.fail(obstacle, login, &context)
+        guard !context.negotiation.isFinished else { return [] }
+        if context.options.isOwnClient, !directly, let obstacle = Self.obstacle(context) {
+            return Self.fail(obstacle, &context)
         }
         var effects: [TLSEffect] = []
         if leg == .client, let consent = context.directions.recv.buffered {
-            if login.asymmetric != nil { context.noteSaid([(.element, consent)], to: .client) }
+            if context.negotiation.asymmetric != nil { context.noteSaid([(.element, consent)], to: .client) }
             effects = [.buffer(nil, .recv)]
         }
         let details: Attributes = [
@@ -173,10 +170,9 @@ struct TLSTermination {
     private func open(
         _ leg: Leg,
         _ agreement: TLSAgreement,
-        _ login: Negotiation,
         _ context: inout SessionContext
     ) -> [TLSEffect] {
-        guard !login.isFinished else { return [] }
+        guard !context.negotiation.isFinished else { return [] }
         let overlooked = agreement.overlooked
         if overlooked != nil { context.info.isUnverified = true }
         let report = TLSReport(
@@ -208,10 +204,9 @@ struct TLSTermination {
     private static func fail(
         _ leg: Leg,
         _ failure: TLSFailure,
-        _ login: Negotiation,
         _ context: inout SessionContext
     ) -> [TLSEffect] {
-        guard !login.isFinished else { return [] }
+        guard !context.negotiation.isFinished else { return [] }
         var effects: [TLSEffect] = []
         if let cause = failure.cause { effects.append(.blame(cause, failure)) }
         // The timeline does not know the leg of TLS that has not begun.
@@ -237,7 +232,7 @@ struct TLSTermination {
             // The client did not request TLS, and may have no stream yet.
             return effects + [.end(.error(.remoteConnectionFailed, "TLS with the server failed."))]
         }
-        if context.directions.recv.buffered != nil || login.isConsentAwaited {
+        if context.directions.recv.buffered != nil || context.negotiation.isConsentAwaited {
             return effects + [.buffer(nil, .recv), .end(.failure)]
         }
         return effects + [.end(failure.alert.map { .alert($0) } ?? .nothing)]
@@ -246,7 +241,6 @@ struct TLSTermination {
     /// Fails because of an obstacle.
     private static func fail(
         _ obstacle: Obstacle,
-        _ login: Negotiation,
         _ context: inout SessionContext
     ) -> [TLSEffect] {
         switch obstacle {
@@ -255,10 +249,10 @@ struct TLSTermination {
             let words =
                 "\(context.directions.send.waiting) bytes of plaintext after <starttls/>: injected, or sent by a client that does not "
                 + "wait"
-            return fail(.client, TLSFailure(code: "starttls-injection", words), login, &context)
+            return fail(.client, TLSFailure(code: "starttls-injection", words), &context)
         case .plaintext(.recv):
             let words = "\(context.directions.recv.waiting) bytes of plaintext after <proceed/>: injected"
-            return fail(.server, TLSFailure(code: "starttls-injection", words), login, &context)
+            return fail(.server, TLSFailure(code: "starttls-injection", words), &context)
         }
     }
 
@@ -274,8 +268,8 @@ struct TLSTermination {
 
     /// Why TLS may not begin after the stored `<proceed/>`; nil if it may: neither side has sent bytes after it, or after
     /// the request.
-    private static func obstacle(_ login: Negotiation, _ context: borrowing SessionContext) -> Obstacle? {
-        guard !login.isFinished, context.directions.recv.buffered != nil else { return .noConsent }
+    private static func obstacle(_ context: borrowing SessionContext) -> Obstacle? {
+        guard !context.negotiation.isFinished, context.directions.recv.buffered != nil else { return .noConsent }
         // If the client has no TLS, its bytes continue inside the server's.
         if hasText(.recv, context) { return .plaintext(.recv) }
         return context.options.clientTLS != .off && hasText(.send, context) ? .plaintext(.send) : nil
@@ -289,11 +283,11 @@ struct TLSTermination {
     }
 
     /// Ends a session whose client continues in clear after its request for TLS; nil if it does not.
-    func refuseEarlyBytes(_ login: Negotiation, _ context: inout SessionContext) -> [TLSEffect]? {
-        guard context.options.holdsProceed, context.options.clientTLS != .off, login.isStartingTLS,
+    func refuseEarlyBytes(_ context: inout SessionContext) -> [TLSEffect]? {
+        guard context.options.holdsProceed, context.options.clientTLS != .off, context.negotiation.isStartingTLS,
             context.directions.send.isHeld, Self.hasText(.send, context)
         else { return nil }
-        return Self.fail(.plaintext(.send), login, &context)
+        return Self.fail(.plaintext(.send), &context)
     }
 
     // MARK: Records

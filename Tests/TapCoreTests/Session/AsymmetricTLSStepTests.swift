@@ -16,8 +16,8 @@ private typealias Scene = TLSScene
         #expect(opened.decision == "answer")
         #expect(opened.effects.first == "handle send" && opened.effects.last == "begin starttls, awaits client")
         #expect(opened.effects.contains { $0.hasPrefix("say header and <stream:features>") })
-        #expect(scene.negotiation.asymmetric?.clientHasStream == true)
-        #expect(scene.negotiation.asymmetric?.reachesServer == false)
+        #expect(scene.context.negotiation.asymmetric?.clientHasStream == true)
+        #expect(scene.context.negotiation.asymmetric?.reachesServer == false)
         let asked = scene.step(.send, Scene.request)
         #expect(
             asked.effects == [
@@ -37,12 +37,12 @@ private typealias Scene = TLSScene
         var scene = Scene(Scene.options(.auto, .direct))
         #expect(scene.step(.recv, Scene.header).decision == "refuse starttls-injection")
         #expect(
-            Scene.names(scene.negotiation.asymmetric?.refuseEarlyBytes(scene.context)) == [
+            Scene.names(scene.context.negotiation.asymmetric?.refuseEarlyBytes(scene.context)) == [
                 "refuse remote-connection-failed"
             ]
         )
         scene.context.directions.send.end = .reset
-        #expect(Scene.names(scene.negotiation.asymmetric?.refuseEarlyBytes(scene.context)) == ["stop"])
+        #expect(Scene.names(scene.context.negotiation.asymmetric?.refuseEarlyBytes(scene.context)) == ["stop"])
     }
 
     @Test func `xmpptap requests TLS of the server, and repeats the client's stream header inside`() {
@@ -63,7 +63,7 @@ private typealias Scene = TLSScene
             ]
         )
         #expect(
-            Scene.names(scene.negotiation.asymmetric?.openInside()) == [
+            Scene.names(scene.context.negotiation.asymmetric?.openInside()) == [
                 "enterTLS", "forgetClear", "enter recv", "say \(Scene.header) to server",
                 "begin \(LoginStep.Name.streamOpen.rawValue), awaits server", "releaseClient",
             ]
@@ -90,11 +90,11 @@ private typealias Scene = TLSScene
 
     @Test func `TLS precedes the client's stream if the server begins with it`() {
         var scene = Scene(Scene.options(.off, .auto))
-        scene.negotiation.asymmetric?.serverBeginsWithTLS()
+        scene.context.negotiation.asymmetric?.serverBeginsWithTLS()
         let opened = scene.step(.send, Scene.header)
         #expect(opened.effects == ["handle send", "hold send", "buffer recv 0", "awaitConsent"])
         #expect(
-            Scene.names(scene.negotiation.asymmetric?.openInside()) == [
+            Scene.names(scene.context.negotiation.asymmetric?.openInside()) == [
                 "enterTLS", "forgetClear", "enter recv", "pass send \(Scene.header)", "releaseClient",
             ]
         )
@@ -102,7 +102,7 @@ private typealias Scene = TLSScene
         termination.awaitConsent(scene.context.options)
         scene.context.directions.recv.setBuffered([])
         #expect(
-            Scene.names(termination.begin(scene.negotiation, &scene.context)).last
+            Scene.names(termination.begin(&scene.context)).last
                 == "start server example.org directly"
         )
     }

@@ -18,7 +18,7 @@ private typealias Scene = TLSScene
         _ startTLS: StartTLS = StartTLS()
     ) -> [String] {
         let event = scene.item(direction, Scene.header + text)
-        return Scene.names(startTLS.handle(event, direction, scene.negotiation, &scene.context))
+        return Scene.names(startTLS.handle(event, direction, &scene.context))
     }
 
     @Test func `The client's later bytes wait for the answer to its request`() {
@@ -38,7 +38,7 @@ private typealias Scene = TLSScene
 
     @Test func `A request after the login is not answered`() {
         var scene = Scene(SessionOptions(level: .trace))
-        scene.negotiation.authenticate(isSASL2: true)
+        scene.context.negotiation.authenticate(isSASL2: true)
         #expect(Self.effects(&scene, .send, Scene.request) == [])
     }
 
@@ -73,7 +73,7 @@ private typealias Scene = TLSScene
 
     @Test func `A client continues in clear after the server declines TLS`() {
         var scene = Scene(SessionOptions(level: .trace))
-        _ = scene.negotiation.requestTLS()
+        _ = scene.context.negotiation.requestTLS()
         scene.context.directions.send.hold()
         #expect(
             Self.effects(&scene, .recv, Scene.refusal) == ["declineTLS", "finish starttls, failed", "release send"]
@@ -85,14 +85,14 @@ private typealias Scene = TLSScene
     @Test func `A consent is held if it was requested, and refused otherwise`() throws {
         var scene = Scene(Scene.options())
         let event = scene.item(.recv, Scene.header + Scene.consent)
-        var decision = TLSPolicy.interceptConsent(event, .recv, scene.negotiation, scene.context)
+        var decision = TLSPolicy.interceptConsent(event, .recv, scene.context)
         guard case .refuse(let refusal) = decision else {
             Issue.record("an unexpected consent is not refused")
             return
         }
         #expect(refusal.code == "starttls-unexpected")
-        _ = scene.negotiation.requestTLS()
-        decision = TLSPolicy.interceptConsent(event, .recv, scene.negotiation, scene.context)
+        _ = scene.context.negotiation.requestTLS()
+        decision = TLSPolicy.interceptConsent(event, .recv, scene.context)
         guard case .buffer(until: .serverTLS) = decision else {
             Issue.record("the consent is not held")
             return
@@ -106,7 +106,7 @@ private typealias Scene = TLSScene
         var scene = Scene(Scene.options(client, server))
         _ = scene.item(.recv, Scene.header + "<stream:features/>")
         let features = try #require(scene.context.parse(.recv).flatMap { StreamFeatures($0) })
-        let refusal = TLSPolicy.refusal(of: features, scene.negotiation, scene.context.options)
+        let refusal = TLSPolicy.refusal(of: features, scene.context)
         #expect(refusal?.code == "tls-required" && refusal?.direction == leg.inbound)
     }
 
@@ -114,7 +114,7 @@ private typealias Scene = TLSScene
         var scene = Scene(Scene.options())
         _ = scene.item(.recv, Scene.header + "<stream:features/>")
         let features = try #require(scene.context.parse(.recv).flatMap { StreamFeatures($0) })
-        #expect(TLSPolicy.refusal(of: features, scene.negotiation, scene.context.options) == nil)
+        #expect(TLSPolicy.refusal(of: features, scene.context) == nil)
     }
 
     @Test(arguments: [
@@ -129,7 +129,7 @@ private typealias Scene = TLSScene
     ) {
         var scene = Scene(Scene.options(client, server))
         let event = scene.item(.send, Scene.header + text)
-        let decision = TLSPolicy.interceptClear(event, .send, scene.negotiation, scene.context)
+        let decision = TLSPolicy.interceptClear(event, .send, scene.context)
         if case .refuse(let refusal) = decision {
             #expect(refusal.code == code)
         } else {

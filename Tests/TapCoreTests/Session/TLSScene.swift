@@ -17,7 +17,6 @@ struct TLSScene: ~Copyable {
     static let auth = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGEAYg==</auth>"
 
     var context: SessionContext
-    var negotiation: Negotiation
 
     init(_ options: SessionOptions) {
         let run = Run()
@@ -31,7 +30,7 @@ struct TLSScene: ~Copyable {
             at: start
         )
         context.info.domain = "example.org"
-        negotiation = Negotiation(options, isConnected: true)
+        context.negotiation = Negotiation(options, isConnected: true)
     }
 
     /// Receives bytes without decoding them.
@@ -52,7 +51,8 @@ struct TLSScene: ~Copyable {
     /// Handles an item as a session does while TLS begins on one leg only.
     mutating func step(_ direction: Direction, _ text: String) -> (decision: String, effects: [String]) {
         let event = item(direction, text)
-        guard let kind = event.item, let decision = negotiation.asymmetric?.decide(event, direction, &context) else {
+        guard let kind = event.item, let decision = context.negotiation.asymmetric?.decide(event, direction, &context)
+        else {
             return ("", [])
         }
         switch decision {
@@ -60,7 +60,7 @@ struct TLSScene: ~Copyable {
         case .relayInClear: return ("relay in clear", [])
         case .item(.refuse(let refusal), _): return ("refuse \(refusal.code)", [])
         case .item(let decision, let offer):
-            let effects = negotiation.asymmetric?.advance(event, kind, direction, offer, &context) ?? []
+            let effects = context.negotiation.asymmetric?.advance(event, kind, direction, offer, &context) ?? []
             return ("\(decision)", Self.names(effects))
         }
     }

@@ -17,7 +17,7 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
     /// A scene after the client's request for TLS; the server's consent is held.
     private static func consented(_ options: SessionOptions) -> Scene {
         var scene = Scene(options)
-        _ = scene.negotiation.requestTLS()
+        _ = scene.context.negotiation.requestTLS()
         let event = scene.item(.recv, Scene.header + Scene.consent)
         scene.context.directions.recv.buffer(event)
         return scene
@@ -26,9 +26,9 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
     /// The server's leg has TLS.
     private static func secured(_ scene: inout Scene, _ termination: inout TLSTermination) {
         termination.awaitConsent(scene.context.options)
-        _ = termination.begin(scene.negotiation, &scene.context)
-        scene.negotiation.beginHandshake()
-        _ = termination.handle(.opened(tls13), .server, scene.negotiation, &scene.context)
+        _ = termination.begin(&scene.context)
+        scene.context.negotiation.beginHandshake()
+        _ = termination.handle(.opened(tls13), .server, &scene.context)
     }
 
     @Test func `The consent is held until the server's leg has TLS and the client's certificate is found`() {
@@ -37,28 +37,28 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         termination.awaitConsent(scene.context.options)
         #expect(termination.awaitsConsent && termination.isNegotiating)
         #expect(
-            Scene.names(termination.begin(scene.negotiation, &scene.context)) == [
+            Scene.names(termination.begin(&scene.context)) == [
                 "choose example.org", "start server example.org",
             ]
         )
         #expect(
-            Scene.names(termination.handle(.started(directly: false), .server, scene.negotiation, &scene.context)) == [
+            Scene.names(termination.handle(.started(directly: false), .server, &scene.context)) == [
                 "beginHandshake", "begin tls server, awaits server",
             ]
         )
-        scene.negotiation.beginHandshake()
+        scene.context.negotiation.beginHandshake()
         #expect(
-            Scene.names(termination.handle(.opened(tls13), .server, scene.negotiation, &scene.context)) == [
+            Scene.names(termination.handle(.opened(tls13), .server, &scene.context)) == [
                 "finish tls server, ok", "record tls-opened server", "secured server", "find identity example.org",
             ]
         )
         #expect(
-            Scene.names(termination.handle(.found(isServersOwn: false), scene.negotiation, &scene.context)) == [
+            Scene.names(termination.handle(.found(isServersOwn: false), &scene.context)) == [
                 "start client \(Scene.consent)"
             ]
         )
         #expect(
-            Scene.names(termination.handle(.started(directly: false), .client, scene.negotiation, &scene.context)) == [
+            Scene.names(termination.handle(.started(directly: false), .client, &scene.context)) == [
                 "buffer recv nothing", "beginHandshake", "begin tls client, awaits client",
             ]
         )
@@ -68,13 +68,13 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         var scene = Self.consented(Scene.options())
         var termination = TLSTermination()
         Self.secured(&scene, &termination)
-        _ = termination.handle(.found(isServersOwn: false), scene.negotiation, &scene.context)
+        _ = termination.handle(.found(isServersOwn: false), &scene.context)
         let early = Array("early".utf8)
-        let effects = termination.receive(.recv, early.span, scene.negotiation, &scene.context)
+        let effects = termination.receive(.recv, early.span, &scene.context)
         #expect(effects?.isEmpty == true)
         scene.context.info.version = "1.0"
         #expect(
-            Scene.names(termination.handle(.opened(tls12), .client, scene.negotiation, &scene.context)) == [
+            Scene.names(termination.handle(.opened(tls12), .client, &scene.context)) == [
                 "finish tls client, ok", "record tls-opened client", "secured client", "enterTLS", "forgetClear",
                 "enter send", "enter recv", "record tls-version-skew client", "observe binding minted",
                 "receive send ", "receive recv early",
@@ -92,7 +92,7 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         termination.awaitConsent(scene.context.options)
         scene.receive(direction, "<iq/>")
         #expect(
-            Scene.names(termination.begin(scene.negotiation, &scene.context)) == [
+            Scene.names(termination.begin(&scene.context)) == [
                 "finish tls \(direction.source.name), failed", "record starttls-injection \(direction.source.name)",
                 "buffer recv nothing", "end with failure",
             ]
@@ -104,13 +104,13 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         var scene = Scene(Scene.options())
         let termination = TLSTermination()
         _ = scene.item(.send, Scene.header + Scene.request)
-        _ = scene.negotiation.requestTLS()
+        _ = scene.context.negotiation.requestTLS()
         scene.context.directions.send.hold()
         scene.receive(.send, "\r\n")
-        #expect(termination.refuseEarlyBytes(scene.negotiation, &scene.context) == nil)
+        #expect(termination.refuseEarlyBytes(&scene.context) == nil)
         scene.receive(.send, "<iq/>")
         #expect(
-            Scene.names(termination.refuseEarlyBytes(scene.negotiation, &scene.context)) == [
+            Scene.names(termination.refuseEarlyBytes(&scene.context)) == [
                 "finish tls client, failed", "record starttls-injection client", "buffer recv nothing",
                 "end with failure",
             ]
@@ -121,7 +121,7 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         var scene = Scene(Scene.options())
         var termination = TLSTermination()
         termination.awaitConsent(scene.context.options)
-        #expect(termination.begin(scene.negotiation, &scene.context).isEmpty)
+        #expect(termination.begin(&scene.context).isEmpty)
         #expect(!termination.isNegotiating && scene.context.info.ending == nil)
     }
 
@@ -129,12 +129,12 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         var scene = Self.consented(Scene.options())
         var termination = TLSTermination()
         termination.awaitConsent(scene.context.options)
-        _ = termination.begin(scene.negotiation, &scene.context)
-        scene.negotiation.beginHandshake()
+        _ = termination.begin(&scene.context)
+        scene.context.negotiation.beginHandshake()
         var failure = fault
         failure.cause = .certificateExpired
         #expect(
-            Scene.names(termination.handle(.failed(failure), .server, scene.negotiation, &scene.context)) == [
+            Scene.names(termination.handle(.failed(failure), .server, &scene.context)) == [
                 "blame \(LoginCause.certificateExpired.rawValue)", "finish tls server, failed",
                 "record tls-fault server", "buffer recv nothing", "end with failure",
             ]
@@ -146,10 +146,10 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         var scene = Self.consented(Scene.options())
         var termination = TLSTermination()
         Self.secured(&scene, &termination)
-        _ = termination.handle(.found(isServersOwn: false), scene.negotiation, &scene.context)
+        _ = termination.handle(.found(isServersOwn: false), &scene.context)
         scene.context.directions.recv.setBuffered(nil)
         #expect(
-            Scene.names(termination.handle(.failed(fault), .client, scene.negotiation, &scene.context)) == [
+            Scene.names(termination.handle(.failed(fault), .client, &scene.context)) == [
                 "finish tls client, failed", "record tls-fault client", "end",
             ]
         )
@@ -159,11 +159,11 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         var scene = Scene(Scene.options())
         var termination = TLSTermination()
         let hello = RecordedHello.modern
-        let begun = termination.receive(.send, hello.span, scene.negotiation, &scene.context)
+        let begun = termination.receive(.send, hello.span, &scene.context)
         #expect(Scene.names(begun).first?.hasPrefix("start server") == true)
-        scene.negotiation.beginHandshake()
+        scene.context.negotiation.beginHandshake()
         #expect(
-            Scene.names(termination.handle(.failed(fault), .server, scene.negotiation, &scene.context)) == [
+            Scene.names(termination.handle(.failed(fault), .server, &scene.context)) == [
                 "finish tls server, failed", "record tls-fault server",
                 "end with alert \(HandshakeAlert.internalError.rawValue)",
             ]
@@ -174,9 +174,9 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         var scene = Self.consented(Scene.options(.off, .required))
         var termination = TLSTermination()
         termination.awaitConsent(scene.context.options)
-        _ = termination.begin(scene.negotiation, &scene.context)
+        _ = termination.begin(&scene.context)
         #expect(
-            Scene.names(termination.handle(.failed(fault), .server, scene.negotiation, &scene.context)).last
+            Scene.names(termination.handle(.failed(fault), .server, &scene.context)).last
                 == "end with remote-connection-failed"
         )
     }
@@ -185,7 +185,7 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         var scene = Scene(Scene.options())
         var termination = TLSTermination()
         let header = Array(Scene.header.utf8)
-        let effects = termination.receive(.send, header.span, scene.negotiation, &scene.context)
+        let effects = termination.receive(.send, header.span, &scene.context)
         #expect(effects == nil && !termination.isNegotiating)
     }
 
@@ -193,7 +193,7 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         var scene = Scene(Scene.options())
         var termination = TLSTermination()
         #expect(
-            Scene.names(termination.handle(.failed(fault), .client, scene.negotiation, &scene.context)) == [
+            Scene.names(termination.handle(.failed(fault), .client, &scene.context)) == [
                 "ended client"
             ]
         )

@@ -109,7 +109,7 @@ struct SASLBridgeTests {
         setting.mechanisms = ["SCRAM-SHA-256-PLUS", "PLAIN"]
         setting.types = ["tls-new"]
         let login = try BridgedLogin(setting)
-        login.harness.session.info.isUnverified = !isVerified
+        login.harness.session.context.info.isUnverified = !isVerified
         login.harness.session.perform([.secured(.server, BridgedLogin.leg("S", setting.version))])
         let outcome = try login.logIn(try login.client("SCRAM-SHA-256-PLUS", type: "tls-exporter"))
         #expect(outcome.mechanism == (isVerified ? "PLAIN" : nil))

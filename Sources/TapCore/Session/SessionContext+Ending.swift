@@ -2,22 +2,22 @@ internal import TapRecord
 import XMPPCore
 
 // Items that xmpptap sends itself: stream errors.
-extension Session {
+extension SessionContext {
     /// Ends the session with a stream error: to the client at once if its header has arrived, else when it arrives. If
     /// the server's stream is at fault, the error is sent there, and the client gets internal-server-error.
     mutating func refuse(_ condition: StreamErrorCondition, _ text: String, fault: Direction = .send) {
         guard !negotiation.isFinished, !negotiation.isRefusing else { return }
         if negotiation.isConnected {
             info.ending = .tap(condition: condition.rawValue)
-            if !context.directions.recv.isOpaque, !context.directions.send.isOpaque {
-                if context.mayInsert(.recv) {
+            if !directions.recv.isOpaque, !directions.send.isOpaque {
+                if mayInsert(.recv) {
                     sayError(fault == .send ? condition : .internalServerError, text, to: .client)
                 }
-                if context.mayInsert(.send), serverHasStream {
+                if mayInsert(.send), serverHasStream {
                     if fault == .recv {
                         sayError(condition, text, to: .server)
                     } else {
-                        context.answer([Self.end], to: .server)
+                        answer([Self.streamEnd], to: .server)
                     }
                 }
             }
@@ -25,9 +25,9 @@ extension Session {
             return
         }
         negotiation.refuse(condition, text)
-        answerDeadline = context.now.monotonic &+ Self.answerTime
-        if context.directions.send.isOpaque { return finish(reset: false) }
-        context.directions.send.hasInput = true
+        answerDeadline = now.monotonic &+ Self.answerTime
+        if directions.send.isOpaque { return finish(reset: false) }
+        directions.send.hasInput = true
         if info.domain != nil { answerRefused() }
     }
 
@@ -61,19 +61,17 @@ extension Session {
         guard case .refusing(let condition, let text) = negotiation else { return }
         info.ending = .tap(condition: condition.rawValue)
         sayError(condition, text, to: .client)
-        context.outlet.end(.client)
+        outlet.end(.client)
         finish(reset: false)
     }
 
     // MARK: Sending
 
-    typealias Said = SessionContext.Said
-
     /// Sends a stream error and the end of the stream; opens a stream first if the peer has none yet.
     mutating func sayError(_ condition: StreamErrorCondition, _ text: String, to leg: Leg) {
-        let hasStream = leg == .client ? clientHasStream : context.directions.send.decoder.epoch > 0
-        context.answer(
-            (hasStream ? [] : header()) + [(.element, Self.streamError(condition, text)), Self.end],
+        let hasStream = leg == .client ? clientHasStream : directions.send.decoder.epoch > 0
+        answer(
+            (hasStream ? [] : header()) + [(.element, Self.streamError(condition, text)), Self.streamEnd],
             condition,
             to: leg
         )
@@ -81,16 +79,14 @@ extension Session {
 
     /// Declines the TLS that the client requested, which ends its stream (RFC 6120 §5.4.2.2).
     mutating func sayFailure() {
-        context.answer(
-            [(.element, Array("<failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>".utf8)), Self.end],
+        answer(
+            [(.element, Array("<failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>".utf8)), Self.streamEnd],
             to: .client
         )
     }
 
     private static let errorName: StaticString = "stream:error"
     private static let declaration = "<?xml version='1.0'?>"
-
-    static let end = SessionContext.streamEnd
 
     /// The opening of a stream to the client.
     func header() -> [Said] {
@@ -115,4 +111,48 @@ extension Session {
             }
         }
     }
+
+    // MARK: Ends
+
+    /// Ends both legs in order, each with a FIN.
+    mutating func finishLegs() {
+        outlet.end(.client)
+        outlet.end(.server)
+        finish(reset: false)
+    }
+
+    /// Ends both legs after all queued writes.
+    mutating func finish(reset: Bool) {
+        guard negotiation.finish() else { return }
+        outlet.end(reset: reset)
+    }
+
+    /// Ends the session of a client that has begun TLS, with a fatal alert.
+    mutating func alert(_ alert: HandshakeAlert) {
+        outlet.answer([0x15, 3, 1, 0, 2, 2, alert.rawValue], to: .client)
+        finishLegs()
+    }
+
+    /// Breaks both connections, as a rule requires.
+    mutating func breakOff() {
+        if info.ending == nil { info.ending = .tap(condition: StreamErrorCondition.undefinedCondition.rawValue) }
+        finish(reset: true)
+    }
+
+    /// Whether the client has a stream from xmpptap or the server.
+    var clientHasStream: Bool { negotiation.asymmetric?.clientHasStream ?? (directions.recv.decoder.epoch > 0) }
+
+    /// Whether the server has received the client's stream opening.
+    var serverHasStream: Bool {
+        negotiation.asymmetric?.reachesServer != false && directions.send.decoder.epoch > 0
+    }
+
+    /// The limit that applies to items of a direction.
+    func itemLimit(_ direction: Direction) -> SessionCounters.Limit {
+        let isOfLogin = directions[direction].limits.itemBytes == options.unauthenticatedLimits.itemBytes
+        return isOfLogin && info.opened == nil ? .loginItem : .item
+    }
+
+    /// The time in nanoseconds for a refused client to open its stream, in which it receives the stream error.
+    static let answerTime: Int64 = 10_000_000_000
 }

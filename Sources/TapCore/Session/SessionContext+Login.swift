@@ -1,0 +1,91 @@
+internal import TapDiagnosis
+internal import TapRecord
+import XMPPCore
+
+// The steps of the login, and the facts for its diagnosis.
+extension SessionContext {
+    /// A step begins; it waits for the side at this leg.
+    mutating func beginStep(_ name: LoginStep.Name, key: String? = nil, awaits leg: Leg, details: Attributes = [:]) {
+        timeline.begin(name, key: key, awaits: leg, details: details, at: now.monotonic)
+    }
+
+    /// A step ends. Without a known start it began at `since`, or when the last step ended.
+    mutating func finishStep(
+        _ name: LoginStep.Name,
+        key: String? = nil,
+        _ outcome: LoginStep.Outcome,
+        since: Int64? = nil,
+        details: Attributes = [:]
+    ) {
+        record(timeline.finish(name, key: key, outcome, since: since, details: details, at: now.monotonic))
+    }
+
+    /// An error that ends all pending steps.
+    mutating func failStep(condition: String?, _ words: Prose? = nil) {
+        if let loginStep = timeline.failLast(.failed(condition: condition, words), at: now.monotonic) {
+            record(loginStep)
+        }
+    }
+
+    /// The session has ended: its pending steps have failed.
+    mutating func endTimeline() {
+        let outcome: LoginStep.Outcome? =
+            switch info.ending {
+            case .stopped: .skipped("xmpptap stopped")
+            case .tap(let condition): .failed(condition: condition)
+            case .unrecorded: .skipped("nothing more is recorded")
+            // A log can leave out the answer.
+            case _ where options.isDecoded || login?.hasGap == true: .skipped("not recorded")
+            default: nil
+            }
+        for loginStep in timeline.end(outcome, at: now.monotonic) { record(loginStep) }
+    }
+
+    private mutating func record(_ loginStep: LoginStep) {
+        let isOver = loginStep.outcome.result != .skipped
+        if loginStep.name == .resume, isOver { counters.count(.resumed(loginStep.outcome.result == .ok)) }
+        guard options.level >= .verbose else { return }
+        var record = makeRecord(.session, .verbose, part: loginStep.name.part)
+        record.code = LoginStep.code
+        record.roundTrip = loginStep.duration
+        var reason: Prose?
+        switch loginStep.outcome {
+        case .ok: break
+        case .failed(let condition, let text): (record.condition, reason) = (condition, text)
+        case .skipped(let why): reason = why
+        }
+        let result = loginStep.outcome.result.rawValue
+        var words = "\(loginStep.name.rawValue): \(result)"
+        for part in [record.condition, reason.map { "\($0)" }] { if let part { words += ", \(part)" } }
+        record.message = Prose(words)
+        var details: Attributes = [
+            LoginStep.code: .string(loginStep.name.rawValue), LoginStep.outcomeDetail: .string(result),
+        ]
+        details[LoginStep.reasonDetail] = reason.map { .string("\($0)") }
+        for entry in loginStep.details.entries { details[entry.name] = entry.value }
+        record.details = details
+        emit(consume record)
+    }
+
+    /// Adds a cause of failure that the streams do not show: see ``Session/blame(_:at:_:side:condition:remedy:)``.
+    mutating func blame(
+        _ cause: LoginCause,
+        at loginStep: LoginStep.Name,
+        _ finding: String,
+        side: LoginCause.Side? = nil,
+        condition: String? = nil,
+        remedy: Remedy? = nil
+    ) {
+        var diagnosis = LoginDiagnosis(cause, at: loginStep, Prose(finding), condition: condition, side: side)
+        if let remedy { diagnosis.remedy = remedy }
+        login?.observe(.blamed(diagnosis))
+    }
+
+    /// Discards data received in clear, which could have been forged.
+    mutating func forgetClear() {
+        info.features = []
+        info.mechanisms = []
+        info.mechanism = nil
+        login?.observe(.enteredTLS)
+    }
+}

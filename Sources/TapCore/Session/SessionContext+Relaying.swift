@@ -1,0 +1,104 @@
+internal import TapRecord
+import XMPPCore
+
+// How bytes are relayed: as whole items, or on arrival.
+extension SessionContext {
+    /// Switches to cut-through, beginning with the bytes of an incomplete item.
+    mutating func cutThrough(_ direction: Direction) {
+        guard !directions[direction].isCutThrough, !directions[direction].isOpaque else { return }
+        if directions[direction].isHeld { release(direction) }
+        guard !options.storesAlways, !outlet.hasDiverged, !rulesAlter(direction),
+            !directions[direction].isDelayed, !directions[direction].isHeld
+        else { return }
+        directions[direction].enterCutThrough()
+        note(
+            .note,
+            .trace,
+            code: "cut-through",
+            "from here on, bytes are relayed as they arrive",
+            direction: direction,
+            part: .net
+        )
+        flushRest(direction)
+    }
+
+    /// Switches to store-and-forward from the next item: a partly forwarded item continues on arrival.
+    mutating func storeAndForward(_ direction: Direction) {
+        guard directions[direction].isCutThrough else { return }
+        directions[direction].leaveCutThrough()
+        note(
+            .note,
+            .trace,
+            code: "store-and-forward",
+            "from the next item on, items are relayed when they are complete",
+            direction: direction,
+            part: .net
+        )
+    }
+
+    /// Forwards the received part of an incomplete item, after the commands of the current event.
+    mutating func flushRest(_ direction: Direction) {
+        outlet.passRest(of: &directions[direction])
+    }
+
+    /// Resumes a held direction, unless a request to resume is still delayed: it was not forwarded.
+    mutating func release(_ direction: Direction) {
+        if direction == .send, streamManagement?.isWaiting == true { return }
+        outlet.passBuffered(of: &directions[direction])
+        directions[direction].release()
+    }
+
+    /// Holds a direction that stores items: later items wait, and the leg is not read when the buffer is full. Does
+    /// nothing in cut-through: bytes would accumulate although they were already forwarded.
+    mutating func hold(_ direction: Direction) {
+        if !options.isRecorded { directions[direction].hold() }
+    }
+
+    /// Whether a rule can alter items of a direction, which is then relayed item by item.
+    func rulesAlter(_ direction: Direction) -> Bool {
+        guard let rules else { return false }
+        return rules.set.canAlter(direction) || rules.pause?.covers(direction) == true
+            || rules.earlier.contains { $0.set.canAlter(direction) } && isRepeating(direction)
+    }
+
+    /// Whether the next stanza of a direction is a retransmission.
+    func isRepeating(_ direction: Direction) -> Bool {
+        streamManagement?.ledgers[direction].isRepeating == true
+    }
+
+    /// Switches between cut-through and store-and-forward, as the rules of an open session need it.
+    mutating func settleMode(_ direction: Direction) {
+        guard info.opened != nil else { return }
+        if rulesAlter(direction) {
+            storeAndForward(direction)
+        } else if !directions[direction].storesForInjection {
+            cutThrough(direction)
+        }
+    }
+
+    /// Whether a broken connection follows an orderly end: its peer had closed its stream, or the other one had and has
+    /// sent its FIN. For an undecoded direction only the FIN is known, and for TLS the alert before it: a server that
+    /// closes with unread bytes sends close_notify and then an RST instead of a FIN.
+    ///
+    /// A reset passed on then would discard bytes that are still in transit to the other peer.
+    func hasEndedInOrder(_ direction: Direction) -> Bool {
+        let (own, other) = (direction, direction.opposite)
+        let hasClosed =
+            directions[own].hasClosedStream
+            || directions[own].isOpaque && directions[own].end == .finished
+            || negotiation.passedTLS?.endsWithAlert(own) == true
+        return hasClosed
+            || directions[other].end == .finished
+                && (directions[other].hasClosedStream || directions[other].isOpaque)
+    }
+
+    /// Whether an undecodable session is closed: if TLS is required, undecoded bytes could be a login in clear; if both
+    /// ends count differently, a wrong count; if rules alter items, an unaltered item.
+    var refusesUnread: Bool {
+        options.onUnparsable == .close || negotiation.isRefusing || TLSPolicy.legDueTLS(self) != nil
+            || outlet.hasDiverged || rulesAlter(.send) || rulesAlter(.recv)
+    }
+
+    /// Whether bytes after the end of a stream are dropped: if undecoded bytes must not be forwarded.
+    func drops(_ why: DirectionRelay.Opacity) -> Bool { why == .ended && refusesUnread }
+}
