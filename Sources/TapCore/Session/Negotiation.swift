@@ -182,7 +182,7 @@ enum Negotiation {
     /// TLS is established: streams and the login restart inside it.
     mutating func enterTLS() {
         guard let login else { return }
-        login.bridged?.bridge.reset()
+        login.bridged?.reset()
         self = .opening(Login(tls: .inside, bridged: login.bridged))
     }
 
@@ -238,25 +238,4 @@ enum Negotiation {
     }
 
     mutating func close() { self = .closed }
-}
-
-/// A login that xmpptap performs itself, with its state.
-///
-/// A class, so that an open session stores none of it.
-final class BridgedLogin {
-    var bridge: SASLBridge
-    /// The namespace for the result of a step that is being computed on another thread.
-    var computing: String?
-    /// The client waits for the features, which list its permitted mechanisms.
-    var awaitsFeatures = false
-    /// The client's stream in which xmpptap ended its login.
-    var endedEpoch: Int?
-    /// The inline requests of a SASL2 client, as relayed to the server.
-    var inline: [UInt8] = []
-    /// The names of its requests that are not relayed, until they are logged.
-    var refusedInline: [String] = []
-    /// Decodes xmpptap's own login to the server.
-    var ownLogin = SASLDecoder()
-
-    init(_ authenticator: any Authenticator) { bridge = SASLBridge(authenticator) }
 }

@@ -40,6 +40,22 @@ extension Session {
 
 // Findings of the driver.
 extension Session {
+    /// A step outside the streams, such as a DNS look-up or a connection attempt.
+    ///
+    /// - Parameters:
+    ///   - since: When it began; nil for the end of the step before.
+    ///   - details: The details that distinguish it from other steps with its name, such as `name` or `address`.
+    mutating func took(
+        _ name: LoginStep.Name,
+        _ outcome: LoginStep.Outcome,
+        since: Run.Instant? = nil,
+        details: Attributes = [:],
+        at now: Run.Instant
+    ) {
+        context.now = now
+        context.finishStep(name, outcome, since: since?.monotonic, details: details)
+    }
+
     /// A cause that the driver knows and the streams do not show: a certificate that was not trusted, an alert of TLS. It is
     /// reported when the session ends, unless it became ready.
     ///

@@ -58,7 +58,7 @@ extension Session {
             let own = Address(jid)
             if isOfClient {
                 if address != own, address != own.bare { throw .foreignSender(value, jid: jid) }
-            } else if let own = own.jid, from.asciiDomain != own.asciiDomain, !hasFurtherDomains {
+            } else if let own = own.jid, from.asciiDomain != own.asciiDomain, !context.hasFurtherDomains {
                 throw .foreignDomain(value, domain: own.domain)
             }
         }

@@ -8,7 +8,7 @@ extension Session {
     public mutating func handle(_ input: SessionInput, at now: Run.Instant) {
         context.now = now
         switch input {
-        case .attempted(let step): made(step)
+        case .attempted(let step): context.record(step)
         case .chose(let domain): context.chosenDomain = domain
         case .connected(let address, let since, let beginsWithTLS):
             if beginsWithTLS { context.negotiation.asymmetric?.serverBeginsWithTLS() }
@@ -90,7 +90,7 @@ extension Session {
         {
             return .keep
         }
-        if context.options.level >= .trace { traceChunk(direction, bytes) }
+        if context.options.level >= .trace { context.recordChunk(direction, bytes) }
         let isFirst = context.directions[direction].count(bytes.count)
         liveness.observe(.received, at: context.now.monotonic)
         context.info.count(bytes: UInt64(bytes.count), direction)
@@ -127,7 +127,7 @@ extension Session {
         // receives the end after them; otherwise it might never answer and the session never end. A step of a login
         // that is being computed elsewhere completes, and the server still gets its result.
         if direction == .send, end == .finished, context.directions.send.isHeld,
-            context.negotiation.bridged?.computing == nil
+            context.negotiation.bridged?.isComputing != true
         {
             context.release(.send)
         }
@@ -137,12 +137,7 @@ extension Session {
 
     private mutating func decrypts(_ details: Attributes, _ consentFollows: Bool) {
         startTLS.decrypt(details, &context)
-        if isJoined {
-            // A login begins, regardless of the state before.
-            isJoined = false
-            context.login = LoginObserver()
-            context.negotiation.reopen()
-        }
+        streams.beginLogin(&context)
         guard !consentFollows else { return }
         context.finishStep(.tls, .ok, details: details)
         context.negotiation.enterTLS()
@@ -153,8 +148,7 @@ extension Session {
     }
 
     private mutating func join(_ inTLS: Bool) {
-        isJoined = context.negotiation.open()
-        context.login = nil
+        streams.join(&context)
         context.finishStep(.connect, .skipped("before the capture began"))
         guard inTLS else { return }
         context.finishStep(.tls, .skipped("TLS began before the capture and is not decrypted"))

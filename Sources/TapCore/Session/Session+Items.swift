@@ -16,11 +16,11 @@ extension Session {
                 if let rules = context.rules { endRuling(.pass, event, direction, rules) }
                 return
             }
-            if context.login != nil { noteLoginItem(event, kind, direction) }
+            if context.login != nil { context.observeLoginItem(event, kind, direction) }
             var reading = ItemReading.none
             let decision = decide(event, direction, &reading)
             if let rules = context.rules, let ruling = rules.ruling, context.info.opened == nil {
-                noteActed(ruling, event, direction)
+                context.observeAction(ruling, event, direction)
             }
             if let rules = context.rules, waits(event, direction, decision, reading, rules) { return }
             carryOut(decision, reading, event, kind, direction)
@@ -37,7 +37,7 @@ extension Session {
             if isFirst { apply(.refuse(oversize(event, direction)), to: event, direction) }
             context.action = nil
         case .fault(let fault): handleFault(fault, event, direction)
-        case .torn: recordTorn(event, direction)
+        case .torn: context.recordTorn(event, direction)
         }
     }
 
@@ -61,7 +61,7 @@ extension Session {
         case (_, .none): understand(event, kind, direction)
         case (_, .asymmetricTLS(let offer)):
             perform(context.negotiation.asymmetric?.advance(event, kind, direction, offer, &context) ?? [])
-        case (_, .features(let offer)): handleFeatures(event, offer)
+        case (_, .features(let offer)): perform(FeaturesOffer.handle(event, offer, &context))
         case (_, .login(let element, let acts, let wasLoggingIn, let translation)):
             if let rules = context.rules { noteHits(event, direction, rules) }
             handleBridged(event, direction, element, acts, wasLoggingIn: wasLoggingIn)
@@ -112,17 +112,28 @@ extension Session {
     ) -> ItemDecision? {
         // Not one expression: the compiler accepts no longer chain of them.
         if let decision = interceptOversize(event, direction) { return decision }
-        if let decision = interceptOtherDomain(event, direction) { return decision }
+        if let decision = ChosenDomain.intercept(event, direction, context) { return decision }
         if let decision = TLSPolicy.interceptClear(event, direction, context) { return decision }
         if mayAct, let decision = interceptAsymmetricTLS(event, direction, &reading) { return decision }
-        if let decision = interceptFeatures(event, direction, &reading) { return decision }
+        if let decision = FeaturesOffer.intercept(event, direction, &reading, &context) { return decision }
         let translated = interceptStreamManagement(event, direction, &reading)
         if case .buffer = translated { return translated }
-        if mayAct, let decision = interceptLogin(event, direction, translated, &reading) { return decision }
+        if mayAct, let bridged = context.negotiation.bridged,
+            let decision = bridged.intercept(
+                event,
+                direction,
+                translated,
+                authentication.decoder,
+                &reading,
+                &context
+            )
+        {
+            return decision
+        }
         if let translated { return translated }
         if mayAct, let decision = interceptInjected(event, direction, &reading) { return decision }
         if let decision = TLSPolicy.interceptConsent(event, direction, context) { return decision }
-        if let decision = interceptWhitespace(event, direction) { return decision }
+        if let decision = BridgedLogin.interceptWhitespace(event, direction, context) { return decision }
         return nil
     }
 
@@ -164,12 +175,14 @@ extension Session {
         if event.head.isUnusual { differential.compareReaders(event, direction, &context) }
         switch kind {
         case .declaration:
-            if event.epoch > 1, !isRestartDue(direction) { context.login?.observe(.secondDeclaration(direction)) }
+            if event.epoch > 1, !context.isRestartDue(direction) {
+                context.login?.observe(.secondDeclaration(direction))
+            }
             context.recordItem(event, direction, .declaration, level: .verbose)
         case .whitespace: context.recordItem(event, direction, .whitespace, level: .verbose)
-        case .header: handleHeader(event, direction)
+        case .header: streams.handleHeader(event, direction, &context)
         case .element: handleElement(event, direction)
-        case .end: handleStreamEnd(event, direction)
+        case .end: Streams.handleEnd(event, direction, &context)
         }
     }
 
@@ -255,7 +268,7 @@ extension Session {
             {
                 context.login?.observe(.serverSpeaks(name))
             }
-            recordFault(fault, event, direction, isForeign: isForeign, isLate: isLate)
+            context.recordFault(fault, event, direction, isForeign: isForeign, isLate: isLate)
             context.login?.observe(.fault(fault, direction, isForeign: isForeign))
         }
         if isLate { return turnOpaque(direction, .ended) }

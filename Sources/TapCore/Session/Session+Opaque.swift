@@ -47,7 +47,7 @@ extension Session {
             record.message = "malformed ClientHello: \(reason)"
         }
         context.emit(consume record)
-        if case .hello(let hello) = result { refuseOtherName(hello) }
+        if case .hello(let hello) = result { ChosenDomain.refuseOtherName(hello, &context) }
     }
 
     /// Records the bytes themselves, if the user allows raw bytes.

@@ -6,12 +6,6 @@ extension Session {
     /// The difference between the counts of the two ends, in both directions together.
     public var divergence: UInt64 { context.streamManagement?.divergence ?? 0 }
 
-    /// The server has enabled stream management.
-    mutating func noteEnabled(_ enabled: Element) {
-        resumption.enable(enabled, reconnects.client, &context)
-        resumption.observeLocation(enabled, &context)
-    }
-
     /// The server has resumed an earlier session: this one continues it with its address.
     ///
     /// - Parameter identifier: The address in the SASL2 success, if any.
@@ -34,7 +28,7 @@ extension Session {
         }
         let description =
             earlier.map { "resumed session \($0.session)" } ?? "resumed a session that xmpptap has no record of"
-        becomeOpen(description, resumes: earlier?.session)
+        perform([.open(description, resumes: earlier?.session)])
         injectLost()
     }
 
@@ -128,7 +122,7 @@ extension Session {
         var user = context.info.user
         if event.head.namespace.namespace.isSASL2 {
             // The user name is not known yet: the login is decoded when it is recorded.
-            var login = sasl
+            var login = authentication.decoder
             guard let element = try? context.tools.parser.parse(context.directions.send.decoder) else {
                 return .unknown
             }

@@ -47,7 +47,8 @@ extension Session {
         case .enterTLS: context.negotiation.enterTLS()
         case .forgetClear: context.forgetClear()
         case .choose(let domain): context.chosenDomain = domain
-        case .secured(let leg, let secured): self.secured(leg, secured)
+        case .secured(let leg, let secured):
+            context.negotiation.bridged?.secure(leg, secured, isServerVerified: !context.info.isUnverified)
         case .awaitConsent: termination.awaitConsent(context.options)
         case .openInside: perform(context.negotiation.asymmetric?.openInside() ?? [])
         case .relayInClear:
@@ -62,7 +63,7 @@ extension Session {
         case .cancel(let step): context.timeline.cancel(step)
         case .observe(let event):
             context.login?.observe(event)
-            if case .secured = event { askAboutBindings() }
+            if case .secured = event { context.askAboutBindings() }
         case .blame(let cause, let failure):
             context.blame(
                 cause,
@@ -75,7 +76,10 @@ extension Session {
 
         case .hold(let direction): context.hold(direction)
         case .release(let direction): context.release(direction)
-        case .releaseClient: if context.info.version == nil || !awaitFeatures() { context.release(.send) }
+        case .releaseClient:
+            if context.info.version == nil || context.negotiation.bridged?.awaitFeatures(&context) != true {
+                context.release(.send)
+            }
         case .buffer(let items, let direction): context.directions[direction].setBuffered(items)
         case .enterStream(let direction): context.directions[direction].enterTLS()
         case .expectRestart: for direction in Direction.allCases { context.directions[direction].mayRestart = true }
@@ -103,9 +107,9 @@ extension Session {
 
     private mutating func handle(_ event: StreamEvent, _ direction: Direction, _ offer: StreamFeatures?) {
         switch event.item {
-        case .header: handleHeader(event, direction)
-        case .end: handleStreamEnd(event, direction)
-        default: handleFeatures(event, offer)
+        case .header: streams.handleHeader(event, direction, &context)
+        case .end: Streams.handleEnd(event, direction, &context)
+        default: perform(FeaturesOffer.handle(event, offer, &context))
         }
     }
 

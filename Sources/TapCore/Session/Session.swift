@@ -14,8 +14,8 @@ import XMPPCore
 public struct Session: ~Copyable {
     /// The state that components share.
     var context: SessionContext
-    /// Decodes the client's login.
-    var sasl: SASLDecoder
+    var authentication: Authentication
+    var streams = Streams()
     /// Injected stanzas in progress.
     var injections: Injections?
     /// Number of injected stanzas that were sent.
@@ -34,10 +34,6 @@ public struct Session: ~Copyable {
     var reconnects = ReconnectObserver()
     var liveness: Liveness
     var differential = ParserDifferential()
-    /// Dialback has verified more than one domain of the server that began the stream (XEP-0220 §2.4).
-    var hasFurtherDomains = false
-    /// Whether the session had begun before it was first observed: its stream headers are not login steps.
-    var isJoined = false
 
     var termination = TLSTermination()
     var startTLS = StartTLS()
@@ -69,11 +65,11 @@ public struct Session: ~Copyable {
             number: number ?? run.nextSession(),
             at: now
         )
-        sasl = SASLDecoder(policy: options.redaction)
+        authentication = Authentication(options)
         recording = options.isRecorded ? Recording() : nil
         liveness = Liveness(at: now.monotonic)
         beginRules()
-        noteBeginning(beginning ?? Record.Beginning(client: remote, relay: relay, upstream: upstream))
+        context.recordBeginning(beginning ?? Record.Beginning(client: remote, relay: relay, upstream: upstream))
         TLSPolicy.noteClearLegs(&context)
     }
 

@@ -25,6 +25,8 @@ struct SessionContext: ~Copyable {
     var login: LoginObserver? = LoginObserver()
     /// The facts known so far.
     var info: SessionInfo
+    /// Dialback has verified more than one domain of the server that began the stream (XEP-0220 §2.4).
+    var hasFurtherDomains = false
     var counters = SessionCounters()
     var directions: Directions
     var outlet = Outlet()

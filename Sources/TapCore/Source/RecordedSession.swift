@@ -69,7 +69,7 @@ final class RecordedSession {
         }
         if let count = made[Key(record)], count > 0 {
             made[Key(record)] = count - 1
-        } else if !waiting.isEmpty || runner.session.isUnderWay(record) {
+        } else if !waiting.isEmpty || runner.session.timeline.isUnderWay(record) {
             waiting.append(line)
             if waiting.count > Self.mostWaiting { release(tell) }
         } else {
@@ -122,7 +122,7 @@ final class RecordedSession {
 
     private func read(_ line: RecordLine, at now: Run.Instant, _ tell: (consuming RecordLine) -> Void) {
         made = [:]
-        runner.session.receive(line, at: now)
+        runner.session.receive(line)
         var isTold = false
         runner.drain { redacted, content in
             let record = redacted.record
@@ -146,7 +146,7 @@ final class RecordedSession {
     private func end(_ record: Record, at now: Run.Instant, _ tell: (consuming RecordLine) -> Void) {
         // Steps that the end itself has cut off are reported by the session again, if it knows that they were in
         // progress.
-        let isPartial = runner.session.recording?.isPartial == true
+        let isPartial = runner.session.isPartial
         for line in waiting
         where isPartial || line.record.code != LoginStep.code || line.record.monotonic < now.monotonic {
             handOn(line, tell)

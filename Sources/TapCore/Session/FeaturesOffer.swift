@@ -1,12 +1,14 @@
 internal import TapRecord
 import XMPPCore
 
-// The server's features: forwarded unchanged or edited.
-extension Session {
+/// Decides on the server's features, which are forwarded unchanged or edited, and stores what they offer.
+enum FeaturesOffer {
     /// Returns the edit of features before they are forwarded: none by default. Called for each features element with
     /// its contents; all edits are decided here.
-    func wantedEdit(_ offer: StreamFeatures) -> FeaturesEdit {
-        var edit = terminatedOffer(offer)?.edit ?? (context.options.stripsBinding ? .withoutBinding : FeaturesEdit())
+    private static func wantedEdit(_ offer: StreamFeatures, _ context: borrowing SessionContext) -> FeaturesEdit {
+        var edit =
+            context.negotiation.bridged?.makeOffer(offer, context)?.edit
+            ?? (context.options.stripsBinding ? .withoutBinding : FeaturesEdit())
         if context.options.holdsProceed, context.options.clientTLS == .off {
             let takesOut = edit.takesOut
             edit.takesOut = { takesOut?($0) == true || $0.place == .stream && $0.namespace == .tls }
@@ -15,17 +17,18 @@ extension Session {
     }
 
     /// Decides on the server's features: refuses, forwards or edits them.
-    mutating func interceptFeatures(
+    static func intercept(
         _ event: StreamEvent,
         _ direction: Direction,
-        _ reading: inout ItemReading
+        _ reading: inout ItemReading,
+        _ context: inout SessionContext
     ) -> ItemDecision? {
         guard event.item == .element, direction == .recv, context.isFeatures(event) else { return nil }
         let offer = context.parse(.recv).flatMap { StreamFeatures($0) }
         reading = .features(offer)
         guard let offer else { return nil }
         if let refusal = TLSPolicy.refusal(of: offer, context) { return .refuse(refusal) }
-        let edit = wantedEdit(offer)
+        let edit = wantedEdit(offer, context)
         guard !edit.isEmpty else { return nil }
         do throws(FeaturesEdit.NoFeatures) {
             return try edit.applied(to: context.directions.recv.decoder).map { .replace($0) }
@@ -46,10 +49,15 @@ extension Session {
     }
 
     /// Handles the server's features as it sent them, before edits.
-    mutating func handleFeatures(_ event: StreamEvent, _ offer: StreamFeatures?) {
+    static func handle(
+        _ event: StreamEvent,
+        _ offer: StreamFeatures?,
+        _ context: inout SessionContext
+    ) -> [SessionEffect] {
         guard let offer else {
-            stopAwaiting()
-            return context.recordItem(event, .recv, .element, level: .info)
+            context.negotiation.bridged?.stopAwaiting(&context)
+            context.recordItem(event, .recv, .element, level: .info)
+            return []
         }
         let features = StreamFeaturesSummary(offer)
         context.info.mechanisms = features.allMechanisms
@@ -68,8 +76,30 @@ extension Session {
             record.details = features.details
             context.emit(consume record)
         }
-        terminate(offer)
-        noteTimeline(features, offer)
-        if context.negotiation.isBinding, context.info.kind == .server { openServerStream(event) }
+        context.negotiation.bridged?.store(offer, &context)
+        addToTimeline(features, offer, &context)
+        // A server's stream is open when its certificate is accepted; dialback may still be used for other domains.
+        guard context.negotiation.isBinding, context.info.kind == .server else { return [] }
+        context.info.jid = context.info.from
+        return [.open("server authenticated")]
+    }
+
+    /// The initiator acts next.
+    private static func addToTimeline(
+        _ features: StreamFeaturesSummary,
+        _ offer: StreamFeatures,
+        _ context: inout SessionContext
+    ) {
+        // Features after a SASL2 success, or repeated ones, answer no header.
+        let isDue = context.timeline.isUnderWay(.features)
+        if isDue { context.finishStep(.features, .ok, details: ["features": .strings(features.names)]) }
+        if context.negotiation.isBinding, isDue, offer.offersBinding { context.beginStep(.bind, awaits: .client) }
+        guard context.negotiation.isOpening else { return }
+        context.forecastBinding()
+        if offer.startTLS == .required {
+            context.beginStep(.startTLS, awaits: .client)
+        } else if !features.allMechanisms.isEmpty {
+            context.beginStep(.mechanism, awaits: .client)
+        }
     }
 }

@@ -1,54 +1,10 @@
 internal import TapRecord
 import XMPPCore
 
-// Streams of components (XEP-0114) and between servers (XEP-0220, RFC 6120 §6 with EXTERNAL). They bind no resource:
-// after authentication, stanzas may flow.
-extension Session {
-    /// The description of a header besides its addresses; nil for clients with version 1.0.
-    func headerWords(_ event: StreamEvent, _ direction: Direction) -> String? {
-        var words: [String] = []
-        switch context.info.kind {
-        case .client, .unknown: break
-        case .server: if direction == .send { words.append("of a server") }
-        // A component's header has no version (XEP-0114 §3).
-        case .component: return direction == .send ? "of a component" : nil
-        }
-        if context.info.kind != .unknown, event.head.version == nil { words.append("before version 1.0") }
-        return words.isEmpty ? nil : words.joined(separator: ", ")
-    }
-
-    // MARK: Components
-
-    /// `<handshake/>`: the component's hash, or the server's consent. A refusal is a stream error.
-    mutating func handleHandshake(_ event: StreamEvent, _ direction: Direction) {
-        let step = context.parse(direction).flatMap { decodeStep($0, direction) }
-        var record = context.makeRecord(event, direction, .element, level: .info, part: .sasl)
-        record.sasl = step?.details
-        // The component's handshake proves nothing until the server has accepted it.
-        record.message =
-            direction == .send
-            ? "component sent its handshake (hash of stream ID and secret)" : "server accepted the handshake"
-        context.emit(consume record)
-        guard direction == .recv else {
-            context.negotiation.beginAuthentication()
-            return context.beginStep(.handshake, awaits: .server)
-        }
-        context.info.authentication = .succeeded
-        context.info.jid = context.info.domain
-        context.finishStep(.handshake, .ok)
-        becomeOpen("component accepted")
-    }
-
-    // MARK: Servers
-
-    /// A server's stream is open when its certificate is accepted; dialback may still be used for other domains.
-    mutating func openServerStream(_ event: StreamEvent) {
-        context.info.jid = context.info.from
-        becomeOpen("server authenticated")
-    }
-
+/// Follows dialback between servers (XEP-0220). Such streams bind no resource: once a domain is verified, stanzas flow.
+enum Dialback {
     /// One of the two requests of dialback, or an answer to it.
-    private struct DialbackStep {
+    private struct Step {
         enum Answer { case none, valid, refused }
 
         /// `<verify/>`: one server asks the other whether it generated a key. Otherwise `<result/>`, which carries the
@@ -82,9 +38,15 @@ extension Session {
         }
     }
 
-    mutating func handleDialback(_ event: StreamEvent, _ direction: Direction) {
-        guard let step = dialbackStep(event, direction) else {
-            return context.recordItem(event, direction, .element, level: .info, part: .sasl)
+    /// Handles an element of dialback that was relayed.
+    static func handle(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ context: inout SessionContext
+    ) -> [SessionEffect] {
+        guard let step = Self.step(event, direction, &context) else {
+            context.recordItem(event, direction, .element, level: .info, part: .sasl)
+            return []
         }
         let isRefused = step.answer == .refused
         var record = context.makeRecord(event, direction, .element, level: isRefused ? .error : .info, part: .sasl)
@@ -105,25 +67,30 @@ extension Session {
         case .valid:
             context.finishStep(loginStep, key: step.key, .ok)
             if step.isVerification { context.login?.observe(.verifiedKey) }
-            guard !step.isVerification, direction == .recv else { return }
+            guard !step.isVerification, direction == .recv else { break }
             guard context.info.opened == nil else {
-                hasFurtherDomains = true
-                return
+                context.hasFurtherDomains = true
+                break
             }
             context.info.authentication = .succeeded
             context.info.jid = step.to
-            becomeOpen("dialback succeeded")
+            return [.open("dialback succeeded")]
         case .refused:
             context.finishStep(loginStep, key: step.key, .failed(condition: step.condition, step.words))
-            guard !step.isVerification, direction == .recv, context.info.opened == nil else { return }
+            guard !step.isVerification, direction == .recv, context.info.opened == nil else { break }
             context.info.authentication = .failed(condition: step.condition ?? "invalid")
         }
+        return []
     }
 
-    private mutating func dialbackStep(_ event: StreamEvent, _ direction: Direction) -> DialbackStep? {
+    private static func step(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ context: inout SessionContext
+    ) -> Step? {
         let isVerification = context.isNamed("verify", event, direction)
         guard isVerification || context.isNamed("result", event, direction) else { return nil }
-        var step = DialbackStep(isVerification: isVerification, answer: .none)
+        var step = Step(isVerification: isVerification, answer: .none)
         step.from = context.text(event.head.from, direction)
         step.to = context.text(event.head.to, direction)
         switch context.text(event.head.type, direction) {

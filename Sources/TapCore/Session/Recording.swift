@@ -2,62 +2,41 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-/// The facts of a recorded session that its items do not show.
+/// The facts of a recorded session that its items do not show: see ``RecordedSession``.
 ///
 /// A class, so that a relayed session stores only one empty reference.
 final class Recording {
-    /// The details that were decoded from the item's SASL message when it was relayed.
-    var sasl: Attributes?
     /// Bytes are missing, or xmpptap took part: the items alone do not show the outcome of the login.
-    var isPartial = false
+    private(set) var isPartial = false
     /// The record of the end, if items do not show it.
-    var ending: Record?
-}
+    private(set) var ending: Record?
 
-// A session that is read from a recording: see ``RecordedSession``.
-extension Session {
-    /// Handles the next item of the recording. For the byte counts, its length on the wire is used.
-    mutating func receive(_ line: RecordLine, at now: Run.Instant) {
-        let record = line.record
-        guard let recording, let direction = record.direction, let xml = record.xml else { return }
-        recording.sasl = record.sasl
-        if record.origin == .tap || record.action != nil && record.edited == nil { recording.isPartial = true }
-        _ = receive(direction, line.content.span.slice(xml), at: context.now)
-        context.info.count(bytes: (record.origin == .tap ? 0 : record.length) &- UInt64(xml.count), direction)
+    /// The next item of the recording, which will be decoded.
+    func observe(_ record: Record) {
+        if record.origin == .tap || record.action != nil && record.edited == nil { isPartial = true }
     }
-
-    /// Whether a record reports the end of a pending step.
-    func isUnderWay(_ record: Record) -> Bool {
-        guard record.code == LoginStep.code, let details = record.details, let name = LoginStep.Name(details) else {
-            return false
-        }
-        return context.timeline.isUnderWay(name, key: details["leg"]?.text)
-    }
-
-    /// Discards pending steps.
-    mutating func forgetUnderWay() { _ = context.timeline.end(nil, at: context.now.monotonic) }
 
     /// Applies a record that the session cannot make from the items.
-    mutating func recall(_ line: RecordLine) {
+    func recall(_ line: RecordLine, _ context: inout SessionContext) {
         let record = line.record
         context.now = Run.Instant(time: record.time, monotonic: record.monotonic)
         switch record.kind {
-        case .error, .bytes: recording?.isPartial = true
-        case .session where record.code == LoginStep.code: recallStep(record)
+        case .error, .bytes: isPartial = true
+        case .session where record.code == LoginStep.code: Self.recallStep(record, &context)
         // By a record that is not an item.
         case .session where record.code == Record.Code.sessionReady: context.info.opened = context.now
-        case .tls where record.code == Record.Code.tlsOpened: recallTLS(record)
-        case .tls where record.code == Self.tlsBeganCode: recording?.isPartial = true
-        case .note where record.code == Record.Code.channelBinding: recording?.isPartial = true
-        case .note where record.code == LoginStep.code: recallStep(record)
+        case .tls where record.code == Record.Code.tlsOpened: Self.recallTLS(record, &context)
+        case .tls where record.code == Session.tlsBeganCode: isPartial = true
+        case .note where record.code == Record.Code.channelBinding: isPartial = true
+        case .note where record.code == LoginStep.code: Self.recallStep(record, &context)
         case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose:
-            recording?.isPartial = true
-            recallItem(line)
+            isPartial = true
+            Self.recallItem(line, &context)
         case .session, .tls, .note, .chunk: break
         }
     }
 
-    private mutating func recallStep(_ record: Record) {
+    private static func recallStep(_ record: Record, _ context: inout SessionContext) {
         guard var details = record.details, let name = LoginStep.Name(details) else { return }
         let reason = details[LoginStep.reasonDetail].map { Prose($0.text) }
         let outcome: LoginStep.Outcome =
@@ -80,7 +59,7 @@ extension Session {
     }
 
     /// TLS has begun on a leg: streams restart inside it.
-    private mutating func recallTLS(_ record: Record) {
+    private static func recallTLS(_ record: Record, _ context: inout SessionContext) {
         context.negotiation.enterTLS()
         // A client without TLS continues its stream.
         if record.leg == .client { context.info.version = nil }
@@ -93,7 +72,7 @@ extension Session {
     }
 
     /// Applies an item that is not decoded: its content is missing, or xmpptap sent it.
-    private mutating func recallItem(_ line: RecordLine) {
+    private static func recallItem(_ line: RecordLine, _ context: inout SessionContext) {
         let record = line.record
         guard record.origin == .peer, let direction = record.direction else { return }
         context.info.count(bytes: record.length, direction)
@@ -107,7 +86,7 @@ extension Session {
     }
 
     /// Uses the recorded diagnosis if the current code cannot make one; returns false if its cause is unknown here.
-    mutating func recall(_ diagnosis: LoginDiagnosis?) -> Bool {
+    func recall(_ diagnosis: LoginDiagnosis?, _ context: inout SessionContext) -> Bool {
         guard let diagnosis else { return false }
         switch diagnosis.cause {
         // They depend on the channel bindings of both legs.
@@ -115,31 +94,34 @@ extension Session {
             // Only the proxy knows which certificate the client saw, and the actions of its rules.
             .certificateNotAccepted, .authorityNotTrusted, .alteredByTap:
             context.login?.observe(.blamed(diagnosis, isFinal: true))
-        default:
-            if recording?.isPartial == true { context.login?.observe(.blamed(diagnosis, isFinal: true)) }
+        default: if isPartial { context.login?.observe(.blamed(diagnosis, isFinal: true)) }
         }
         return true
     }
 
-    /// Ends the session as its last record reports: an end that items do not show is known only from it.
-    mutating func closed(as record: Record, at now: Run.Instant) {
-        context.now = now
-        let closeReason = (record.details?[Record.Detail.closeReason]?.text).flatMap(CloseReason.init(rawValue:))
+    // MARK: The end
+
+    /// Applies the last record: an end that items do not show is known only from it. Returns the end of a leg that the
+    /// session must judge, if any.
+    func recallEnd(_ record: Record, _ context: inout SessionContext) -> (direction: Direction, end: LegEnd)? {
         let shown = context.info.ending
-        switch closeReason {
-        case .tap:
-            context.info.ending = .tap(condition: record.condition ?? "undefined-condition")
+        switch Self.closeReason(record) {
+        case .tap: context.info.ending = .tap(condition: record.condition ?? "undefined-condition")
         case .stopped: context.info.ending = .stopped
         case .unrecorded: context.info.ending = .unrecorded
         case .tls where shown == nil: context.info.ending = record.leg.map { .tls(leg: $0, "") }
         case .undecoded where shown == nil: context.info.ending = record.leg.map { .undecoded(leg: $0, .finished) }
-        default:
-            if let leg = record.leg { judgeEnd(leg.inbound, closeReason == .reset ? .reset : .finished) }
+        case let reason: return record.leg.map { ($0.inbound, reason == .reset ? .reset : .finished) }
         }
-        if context.info.ending != shown || context.info.ending == nil { recording?.ending = record }
+        return nil
+    }
+
+    /// Takes the last record for that of the session, unless the items have shown this ending.
+    func recallEnd(_ record: Record, shown: SessionInfo.Ending?, _ context: inout SessionContext) {
+        if context.info.ending != shown || context.info.ending == nil { ending = record }
         if context.info.ending == nil {
-            context.info.closeReason = closeReason
-            recording?.isPartial = true
+            context.info.closeReason = Self.closeReason(record)
+            isPartial = true
         }
         if case .integer(let count)? = record.details?["sent_bytes"] {
             context.info.sent.bytes = UInt64(clamping: count)
@@ -147,6 +129,19 @@ extension Session {
         if case .integer(let count)? = record.details?["received_bytes"] {
             context.info.received.bytes = UInt64(clamping: count)
         }
-        handle(.closed, at: context.now)
+    }
+
+    private static func closeReason(_ record: Record) -> CloseReason? {
+        (record.details?[Record.Detail.closeReason]?.text).flatMap(CloseReason.init(rawValue:))
+    }
+}
+
+extension LoginTimeline {
+    /// Whether a record reports the end of a pending step.
+    func isUnderWay(_ record: Record) -> Bool {
+        guard record.code == LoginStep.code, let details = record.details, let name = LoginStep.Name(details) else {
+            return false
+        }
+        return isUnderWay(name, key: details["leg"]?.text)
     }
 }

@@ -59,13 +59,12 @@ public struct DiscoveryStep: Sendable {
     }
 }
 
-// Service discovery for the domain that the client requests.
-extension Session {
+extension SessionContext {
     /// Records a step of connecting to the server with the code `step`.
-    mutating func made(_ step: DiscoveryStep) {
-        guard !context.negotiation.isClosed else { return }
-        note(step)
-        var record = context.makeRecord(.note, step.isDetail ? .verbose : .info, part: .net)
+    mutating func record(_ step: DiscoveryStep) {
+        guard !negotiation.isClosed else { return }
+        addToTimeline(step)
+        var record = makeRecord(.note, step.isDetail ? .verbose : .info, part: .net)
         record.code = LoginStep.code
         record.leg = .server
         record.message = "\(step.step.rawValue) \(step.subject): \(step.finding)"
@@ -74,76 +73,23 @@ extension Session {
             LoginStep.code: .string(step.loginStep.rawValue), LoginStep.outcomeDetail: .string(step.outcome.rawValue),
             LoginStep.reasonDetail: .string("\(step.finding)"), "subject": .string(step.subject),
         ]
-        context.emit(consume record)
+        emit(consume record)
     }
 
     /// Adds the step to the timeline.
-    private mutating func note(_ step: DiscoveryStep) {
+    private mutating func addToTimeline(_ step: DiscoveryStep) {
         let outcome: LoginStep.Outcome =
             switch step.outcome {
             case .ok: .ok
             case .skipped: .skipped(step.finding)
             case .none, .refused, .failed: .failed(step.finding)
             }
-        _ = context.timeline.finish(
+        _ = timeline.finish(
             step.loginStep,
             outcome,
-            since: step.duration.map { context.now.monotonic - $0 },
+            since: step.duration.map { now.monotonic - $0 },
             details: ["subject": .string(step.subject)],
-            at: context.now.monotonic
+            at: now.monotonic
         )
-    }
-
-    /// Whether two names are the same domain, ignoring case and script.
-    static func isSame(_ domain: String, _ other: String) -> Bool {
-        guard let one = Address(domain).jid, let two = Address(other).jid, two.isServer, two.isBare else {
-            return false
-        }
-        return one.asciiDomain == two.asciiDomain
-    }
-
-    /// Refuses a header that names a domain other than the chosen one.
-    func interceptOtherDomain(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
-        guard event.item == .header, direction == .send, let chosenDomain = context.chosenDomain,
-            !context.negotiation.isRefusing,
-            let to = context.text(event.head.to, .send), !Self.isSame(chosenDomain, to)
-        else { return nil }
-        return .refuse(
-            Refusal(
-                answer: .streamError(
-                    .hostUnknown,
-                    "This session is for \(chosenDomain) and cannot change to another domain."
-                ),
-                code: "host-unknown",
-                message:
-                    "the session is for \(chosenDomain), a new stream for \(context.tools.redactor.disclose(address: to))",
-                condition: .hostUnknown,
-                direction: .send,
-                diagnosis: "the session is for \(chosenDomain), but the client requested another domain"
-            )
-        )
-    }
-
-    /// The same for the SNI of a ClientHello, with a TLS alert.
-    mutating func refuseOtherName(_ hello: ClientHello) {
-        guard let chosenDomain = context.chosenDomain, !context.negotiation.isFinished, let name = hello.serverName,
-            !Self.isSame(chosenDomain, name)
-        else {
-            return
-        }
-        context.login?.observe(
-            .refused("the session is for \(chosenDomain), but the client's ClientHello names another host")
-        )
-        context.note(
-            .error,
-            .error,
-            code: "host-unknown",
-            "the session is for \(chosenDomain), TLS for \(name)",
-            condition: .hostUnknown,
-            direction: .send,
-            part: .tls
-        )
-        context.info.ending = .tap(condition: StreamErrorCondition.hostUnknown.rawValue)
-        context.alert(.unrecognizedName)
     }
 }

@@ -1,0 +1,317 @@
+internal import TapRecord
+import XMPPCore
+
+/// A login that xmpptap performs itself: it relays neither the client's SASL messages nor the server's. Passes them to
+/// the ``SASLBridge``, and carries out its actions.
+///
+/// A class, so that an open session stores none of it.
+final class BridgedLogin {
+    private var bridge: SASLBridge
+    /// The namespace for the result of a step that is being computed on another thread.
+    private var computing: String?
+    /// The client waits for the features, which list its permitted mechanisms.
+    private var awaitsFeatures = false
+    /// The client's stream in which xmpptap ended its login.
+    private(set) var endedEpoch: Int?
+    /// The inline requests of a SASL2 client, as relayed to the server.
+    private var inline: [UInt8] = []
+    /// The names of its requests that are not relayed, until they are logged.
+    private var refusedInline: [String] = []
+    /// Decodes xmpptap's own login to the server.
+    private var ownLogin = SASLDecoder()
+
+    /// The key of the steps of xmpptap's own login, which can be simultaneous with the client's.
+    private static let ownKey = "server"
+
+    init(_ authenticator: any Authenticator) { bridge = SASLBridge(authenticator) }
+
+    /// Whether xmpptap performs the pending login, or the next one.
+    var isEnding: Bool { bridge.isEnding }
+
+    /// Whether a step is being computed on another thread.
+    var isComputing: Bool { computing != nil }
+
+    /// The types of channel binding that the client's connection has.
+    var clientBindings: [String] { bridge.client?.bindings.map(\.type) ?? [] }
+
+    /// TLS is established: discards the offer made before.
+    func reset() { bridge.reset() }
+
+    /// TLS is established on a leg with these channel bindings.
+    func secure(_ leg: Leg, _ secured: SecuredLeg?, isServerVerified: Bool) {
+        switch leg {
+        case .client: bridge.client = secured
+        case .server: bridge.server = secured
+        }
+        bridge.isServerVerified = isServerVerified
+    }
+
+    // MARK: Features
+
+    /// The offer to the client; nil if xmpptap does not perform the login, or supports nothing in the server's offer.
+    func makeOffer(_ offer: StreamFeatures, _ context: borrowing SessionContext) -> BridgedOffer? {
+        guard context.negotiation.isOpening, context.info.kind == .client else { return nil }
+        return BridgedOffer(offer, bridge.authenticator, client: bridge.client)
+    }
+
+    /// Holds a client that does not wait for the features (XEP-0388 §2.2 allows it to cache them) until they arrive:
+    /// they determine its permitted mechanisms.
+    func handleHeader(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {
+        // Streams before version 1.0 have none (RFC 6120 §4.7.5).
+        switch direction {
+        case .send where event.head.version != nil: _ = awaitFeatures(&context)
+        case .recv where event.head.version == nil: stopAwaiting(&context)
+        default: break
+        }
+    }
+
+    /// Holds a client after its header; returns false if no features are awaited.
+    func awaitFeatures(_ context: inout SessionContext) -> Bool {
+        guard context.negotiation.isOpening, context.negotiation.asymmetric == nil, context.info.kind == .client else {
+            return false
+        }
+        awaitsFeatures = true
+        context.hold(.send)
+        return true
+    }
+
+    /// Releases a client that waited for features.
+    func stopAwaiting(_ context: inout SessionContext) {
+        guard awaitsFeatures else { return }
+        awaitsFeatures = false
+        if context.directions.send.isHeld { context.release(.send) }
+    }
+
+    /// Stores the server's offer, and logs the parts that the client is not offered.
+    func store(_ offer: StreamFeatures, _ context: inout SessionContext) {
+        stopAwaiting(&context)
+        guard context.negotiation.isOpening else { return }
+        bridge.offer = makeOffer(offer, context)
+        guard bridge.offer == nil, !(offer.mechanisms + (offer.sasl2Mechanisms ?? [])).isEmpty else { return }
+        context.note(
+            code: "login-not-ended",
+            "no mechanism that the accounts support; login relayed unchanged",
+            part: .sasl
+        )
+    }
+
+    // MARK: Messages
+
+    /// Decides on an element of the login: the SASL bridge takes the next step.
+    ///
+    /// - Parameters:
+    ///   - translated: The element with the translated counts of stream management.
+    ///   - client: Decodes the client's login.
+    func intercept(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ translated: ItemDecision?,
+        _ client: SASLDecoder,
+        _ reading: inout ItemReading,
+        _ context: inout SessionContext
+    ) -> ItemDecision? {
+        guard event.item == .element, !event.isTruncated, !context.negotiation.isRefusing else { return nil }
+        switch event.head.namespace.namespace {
+        case .sasl, .sasl2, .sasl2Legacy: break
+        default: return nil
+        }
+        guard var element = context.parse(direction) else { return nil }
+        if case .replace(let edited) = translated,
+            let read = context.tools.elements.read(edited.bytes.span, in: context.directions[direction].decoder)
+        {
+            element = read
+        }
+        let wasLoggingIn = bridge.isLoggingIn
+        let acts = direction == .send ? acts(ofClient: element, client, context.info.domain) : acts(ofServer: element)
+        guard let acts else { return nil }
+        var translation: StreamManagementTranslator.Translation?
+        if case .streamManagement(let found) = reading { translation = found }
+        reading = .login(element, acts, wasLoggingIn: wasLoggingIn, translation)
+        // The server's failure is relayed to the client unchanged.
+        return acts.contains(.passOn) || acts.contains(.fail) ? nil : .answer
+    }
+
+    /// Drops white space that the client has sent after its part of the login: the server has ended that stream, and
+    /// nothing may precede an XML declaration. go-sendxmpp ends each element with a line feed.
+    static func interceptWhitespace(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ context: borrowing SessionContext
+    ) -> ItemDecision? {
+        guard event.item == .whitespace, direction == .send, case .restarting(event.epoch) = context.negotiation else {
+            return nil
+        }
+        return .answer
+    }
+
+    private func acts(ofClient element: Element, _ client: SASLDecoder, _ domain: String?) -> [SASLBridge.Act]? {
+        // The first message names the user; the session's own decoder reads it when it is recorded.
+        var peek = client
+        let isSASL2 = element.namespace.isSASL2
+        switch element.name {
+        case "auth" where !isSASL2, "authenticate" where isSASL2:
+            _ = peek.decode(element, .send)
+            inline = isSASL2 ? BridgedLoginElements.inline(of: element) : []
+            refusedInline = element.children.filter { BridgedOffer.isTiedToMechanism($0.namespace) }.map(\.name)
+            let text =
+                isSASL2
+                ? element.childText("initial-response", element.namespace).map { $0.isEmpty ? "=" : $0 } : element.text
+            return bridge.begin(
+                element.attribute("mechanism") ?? "",
+                isSASL2: isSASL2,
+                SASLMessage.read(Array((text ?? "").utf8).span),
+                user: peek.user,
+                domain: domain
+            )
+        case "response":
+            _ = peek.decode(element, .send)
+            return bridge.clientSays(SASLMessage.read(Array(element.text.utf8).span), user: peek.user)
+        case "abort": return bridge.clientAborts()
+        default: return nil
+        }
+    }
+
+    private func acts(ofServer element: Element) -> [SASLBridge.Act]? {
+        func message(_ text: String?) -> SASLMessage.Text { SASLMessage.read(Array((text ?? "").utf8).span) }
+        let data = element.namespace.isSASL2 ? element.childText("additional-data", element.namespace) : element.text
+        switch element.name {
+        case "challenge": return bridge.serverSays(message(element.text))
+        case "success": return bridge.serverSucceeds(message(data))
+        case "continue" where element.namespace.isSASL2:
+            return bridge.serverSucceeds(message(data), isOver: false)
+        case "failure": return bridge.serverFails()
+        default: return nil
+        }
+    }
+
+    // MARK: Actions
+
+    /// xmpptap answers an element of the client in this stream.
+    func answers(_ event: StreamEvent) { endedEpoch = event.epoch }
+
+    /// Records an element of the server, which is not relayed unchanged.
+    func recordOwn(
+        _ event: StreamEvent,
+        _ element: Element,
+        _ acts: [SASLBridge.Act],
+        _ context: inout SessionContext
+    ) {
+        let step = ownLogin.decode(element, .recv)
+        var record = context.makeRecord(event, .recv, .element, level: .info, part: .sasl)
+        record.sasl = step?.details
+        let words = step?.text.map { Prose(context.tools.redactor.disclose(text: $0)) }
+        // The answer to an aborted login is not reported as a failure.
+        if let step, step.kind == .failure, !acts.isEmpty {
+            record.level = .error
+            record.condition = step.condition
+            record.code = Record.Code.saslFailure
+            record.message = words
+        }
+        context.emit(consume record)
+        guard let step, !acts.isEmpty else { return }
+        context.login?.observe(.ownStep(step, words: words))
+        let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
+        var details: Attributes = ["phase": .string(step.kind.rawValue)]
+        details["mechanism"] = step.details["mechanism"]
+        let outcome: LoginStep.Outcome = step.kind == .failure ? .failed(condition: step.condition, words) : .ok
+        context.finishStep(loginStep, key: Self.ownKey, outcome, details: details)
+    }
+
+    /// Continues with a step that was computed elsewhere, and resumes both directions. Returns the resulting actions, and
+    /// the namespace of the profile.
+    func handle(_ step: SlowStep, _ context: inout SessionContext) -> (acts: [SASLBridge.Act], uri: String)? {
+        guard let uri = computing.take() else { return nil }
+        let acts = bridge.computed(step)
+        context.release(.send)
+        context.release(.recv)
+        return (acts, uri)
+    }
+
+    /// Performs an action.
+    ///
+    /// - Parameters:
+    ///   - uri: The namespace of the profile.
+    ///   - element: The server's element; nil for a step that was computed.
+    func perform(
+        _ act: SASLBridge.Act,
+        _ uri: String,
+        _ element: Element?,
+        _ context: inout SessionContext
+    ) -> [SessionEffect] {
+        switch act {
+        case .passOn: return []
+        case .succeed(let data):
+            // The server's success becomes the client's: a new stream follows, or with SASL2 the results of the inline
+            // requests.
+            guard let element else { return [] }
+            let bytes =
+                element.namespace.isSASL2
+                ? BridgedLoginElements.replacing(data, in: element) : BridgedLoginElements.success(uri, data)
+            return [.answerLogin(bytes), .authenticated(element)]
+        case .proceed(let data):
+            return element.map { [.answerLogin(BridgedLoginElements.replacing(data, in: $0))] } ?? []
+        case .fail: return element.map { [.refusedLogin($0)] } ?? []
+        case .compute:
+            guard let work = bridge.work else { return [] }
+            computing = uri
+            context.outlet.request(.compute(work))
+        case .challenge(let bytes): return [.answerLogin(BridgedLoginElements.element("challenge", uri, bytes))]
+        case .refuse(let condition, let text):
+            return [.answerLogin(BridgedLoginElements.failure(uri, condition, text))]
+        case .begin(let mechanism, let message):
+            send(BridgedLoginElements.beginning(uri, mechanism, message, inline), &context)
+        case .beginForClient(let mechanism, let message):
+            return [.relayLogin(BridgedLoginElements.beginning(uri, mechanism, message, inline))]
+        case .respond(let bytes): send(BridgedLoginElements.element("response", uri, bytes), &context)
+        case .abort: send(XMLWriter.bytes { $0.element("abort", xmlns: uri) }, &context)
+        case .end(let condition, let text, let isServerAtFault):
+            context.login?.observe(.refused(Prose(text)))
+            context.refuse(condition, text, fault: isServerAtFault ? .recv : .send)
+        case .remark(let remark):
+            if case .ownLogin = remark { recordRefusedInline(&context) }
+            context.record(remark)
+        }
+        return []
+    }
+
+    /// Sends a message of xmpptap's own login to the server.
+    private func send(_ bytes: [UInt8], _ context: inout SessionContext) {
+        guard let element = context.sendLogin(bytes, to: .server) else { return }
+        if element.isNamed("auth") || element.isNamed("authenticate") {
+            ownLogin = SASLDecoder(policy: context.options.redaction)
+        }
+        guard let step = ownLogin.decode(element, .send) else { return }
+        context.recordLogin(bytes, step, .server)
+        context.login?.observe(.ownStep(step, words: nil))
+        let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
+        context.beginStep(loginStep, key: Self.ownKey, awaits: .server, details: ["leg": .string(Self.ownKey)])
+    }
+
+    /// Logs the client's requests that are not relayed, because they depend on the mechanism.
+    private func recordRefusedInline(_ context: inout SessionContext) {
+        guard !refusedInline.isEmpty else { return }
+        let names = refusedInline.joined(separator: ", ")
+        refusedInline = []
+        context.note(
+            .note,
+            .info,
+            code: "inline-refused",
+            "not relayed, because the server would bind it to xmpptap's own login: \(names)",
+            part: .sasl
+        )
+    }
+
+    /// Holds the client while xmpptap logs in, and both directions while a step is computed elsewhere.
+    static func holdClient(wasLoggingIn: Bool, _ context: inout SessionContext) {
+        let bridged = context.negotiation.bridged
+        if bridged?.isComputing == true {
+            context.hold(.send)
+            context.hold(.recv)
+        } else if bridged?.bridge.isLoggingIn == true {
+            context.hold(.send)
+        } else if wasLoggingIn {
+            // Does not release a client that is held for another reason, such as a request for TLS.
+            context.release(.send)
+        }
+    }
+}

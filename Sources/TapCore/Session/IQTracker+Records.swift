@@ -1,0 +1,79 @@
+internal import TapRecord
+import XMPPCore
+
+// Requests and answers that were relayed, and their records.
+extension IQTracker {
+    /// The error that answers a request.
+    struct Failure {
+        /// The defined condition (RFC 6120 §8.3.3).
+        var condition: String?
+        /// The condition, or else the number of an error before RFC 3920.
+        var code: String?
+        var text: Prose?
+    }
+
+    /// Records a request, and waits for its answer; returns false if that does not arrive on this stream.
+    mutating func observeRequest(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ purpose: Purpose,
+        _ record: consuming Record,
+        _ context: inout SessionContext
+    ) -> Bool {
+        guard expectsAnswers(on: context.info.kind) else {
+            context.emit(consume record)
+            return false
+        }
+        note(event.head, context.directions.bytes(direction), direction, record, purpose, context.info)
+        context.emit(consume record)
+        return true
+    }
+
+    /// Records a result, and returns its request.
+    mutating func observeResult(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ context: inout SessionContext
+    ) -> Request? {
+        let request = answer(event.head, context.directions.bytes(direction), direction, context.info)
+        var record = context.makeRecord(event, direction, .stanza, level: .info, answering: request)
+        Self.describe(request, in: &record, context)
+        context.emit(consume record)
+        return request
+    }
+
+    /// Records an error, and returns its request, if it has one.
+    mutating func observeError(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ context: inout SessionContext
+    ) -> (request: Request, failure: Failure)? {
+        let request =
+            event.head.kind == .iq
+            ? answer(event.head, context.directions.bytes(direction), direction, context.info) : nil
+        let error = context.parse(direction)?.firstChild { $0.isNamed("error") }
+        var failure = Failure()
+        failure.condition = error?.firstChild { $0.namespace == .stanzaErrors && !$0.isNamed("text") }?.name
+        failure.code = failure.condition ?? error?.attribute("code")
+        var record = context.makeRecord(event, direction, .stanza, level: .warn, answering: request)
+        if case .legacyAuthentication = request?.purpose { record.level = .error }
+        record.condition = failure.code
+        record.code = "stanza-error"
+        let text = context.hiddenPaths(event).isEmpty ? error?.childText("text", .stanzaErrors) : nil
+        failure.text = text.map { Prose(context.tools.redactor.disclose(text: $0)) }
+        record.message = failure.text
+        Self.describe(request, in: &record, context)
+        context.emit(consume record)
+        return request.map { ($0, failure) }
+    }
+
+    private static func describe(
+        _ request: Request?,
+        in record: inout Record,
+        _ context: borrowing SessionContext
+    ) {
+        guard let request else { return }
+        record.answers = request.sequence
+        record.roundTrip = context.now.monotonic - request.monotonic
+    }
+}
