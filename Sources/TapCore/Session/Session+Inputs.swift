@@ -37,7 +37,12 @@ extension Session {
             context.streamManagement?.endWaiting(for: .journal(marks), isInJournal: isFound)
         case .rules(let set): replaceRules(by: set)
         case .pause(let pause): self.pause(pause)
-        case .release(let number, let release): releaseHeld(number, release)
+        case .release(let number, let release):
+            if let rules = context.rules {
+                rules.releaseHeld(number, release, &context)
+            } else {
+                SessionRules.reportNotHeld(number, &context)
+            }
         case .shared(let answer): handle(answer)
         case .tick: tick()
         case .abort(let condition, let text, let code): abort(condition, text, code)
@@ -206,13 +211,8 @@ extension Session {
     public var nextDeadline: Int64? {
         guard !context.negotiation.isFinished else { return nil }
         if let answerDeadline = context.answerDeadline { return answerDeadline }
-        var next = min(loginDeadline ?? .max, idleDeadline ?? .max, injections?.deadline ?? .max)
-        next = min(
-            next,
-            pings.deadline ?? .max,
-            context.rules?.deadline ?? .max,
-            context.streamManagement?.deadline ?? .max
-        )
+        var next = min(loginDeadline ?? .max, idleDeadline ?? .max, injector.deadline ?? .max)
+        next = min(next, context.rules?.deadline ?? .max, context.streamManagement?.deadline ?? .max)
         return next == .max ? nil : next
     }
 
@@ -248,8 +248,7 @@ extension Session {
         if let answerDeadline = context.answerDeadline, context.now.monotonic >= answerDeadline {
             context.finish(reset: false)
         }
-        if let injections { expire(injections) }
-        if let ping = pings.advance(isOver: context.negotiation.isFinished, &context) { inject(ping) }
+        if let ping = injector.tick(&context) { inject(ping) }
         context.streamManagement?.expire(at: context.now.monotonic)
     }
 

@@ -10,7 +10,7 @@ extension Session {
         case .item(let kind):
             // In cut-through, stanzas are never altered.
             if kind == .element, event.head.kind != .nonza, context.directions[direction].isCutThrough {
-                if let rules = context.rules { watch(event, direction, rules) }
+                if let rules = context.rules { rules.watch(event, direction, facts(event, direction, rules), context) }
                 context.outlet.passedOnArrival(direction)
                 understand(event, kind, direction)
                 if let rules = context.rules { endRuling(.pass, event, direction, rules) }
@@ -22,7 +22,10 @@ extension Session {
             if let rules = context.rules, let ruling = rules.ruling, context.info.opened == nil {
                 noteActed(ruling, event, direction)
             }
-            if let rules = context.rules, waits(event, direction, decision, reading, rules) { return }
+            if let rules = context.rules {
+                let facts = facts(event, direction, rules)
+                if rules.waits(event, direction, decision, reading, facts, &context) { return }
+            }
             carryOut(decision, reading, event, kind, direction)
         case .fragment(let isFirst):
             // In an open session an item beyond the limit is relayed as without rules and injections.
@@ -49,7 +52,9 @@ extension Session {
         _ kind: StanzaScanner.Item.Kind,
         _ direction: Direction
     ) {
-        if let rules = context.rules, let ruling = rules.ruling, ruling.shapes { shape(direction, for: ruling, rules) }
+        if let rules = context.rules, let ruling = rules.ruling, ruling.shapes {
+            rules.shape(direction, for: ruling, &context)
+        }
         apply(decision, to: event, direction)
         if let action = context.action, event.item == .element, event.head.kind != .nonza, !reading.isInjected {
             context.counters.count(.acted(action, event.head.kind, direction))
@@ -63,10 +68,10 @@ extension Session {
             perform(context.negotiation.asymmetric?.advance(event, kind, direction, offer, &context) ?? [])
         case (_, .features(let offer)): handleFeatures(event, offer)
         case (_, .login(let element, let acts, let wasLoggingIn, let translation)):
-            if let rules = context.rules { noteHits(event, direction, rules) }
+            context.rules?.noteHits(event, direction, &context)
             handleBridged(event, direction, element, acts, wasLoggingIn: wasLoggingIn)
             if let translation { handle(translation, direction) }
-        case (_, .injected(let request)): handleInjected(event, direction, request)
+        case (_, .injected(let request)): injector.handleAnswer(event, direction, request, &context)
         case (_, .streamManagement(let translation)):
             understand(event, kind, direction)
             handle(translation, direction)
@@ -77,7 +82,7 @@ extension Session {
         }
         context.action = nil
         context.edited = nil
-        if let streamManagement = context.streamManagement { requestAcknowledgement(direction, streamManagement) }
+        context.requestAcknowledgement(direction)
     }
 
     // MARK: Deciding
@@ -89,8 +94,9 @@ extension Session {
         // Partly forwarded items cannot be held, and only whole items are acted on; nothing is inserted if the session
         // is refused.
         let mayAct = context.directions[direction].isStoring && !context.negotiation.isRefusing
-        if mayAct, let rules = context.rules, let decision = interceptLoginByRules(event, direction, rules) {
-            return decision
+        if mayAct, let rules = context.rules {
+            let facts = facts(event, direction, rules)
+            if let decision = rules.interceptLogin(event, direction, facts, context) { return decision }
         }
         let decision = intercept(event, direction, mayAct: mayAct, &reading) ?? .pass
         if case .refuse = decision { return decision }
@@ -98,8 +104,9 @@ extension Session {
         // Replies to xmpptap's own requests are not judged.
         if reading.isInjected { return decision }
         // The last interceptor: rules are evaluated for items that xmpptap itself lets pass.
-        if mayAct { return interceptByRules(event, direction, decision, rules) }
-        watch(event, direction, rules)
+        let facts = facts(event, direction, rules)
+        if mayAct { return rules.intercept(event, direction, decision, facts, context) }
+        rules.watch(event, direction, facts, context)
         return .pass
     }
 
@@ -116,11 +123,11 @@ extension Session {
         if let decision = TLSPolicy.interceptClear(event, direction, context) { return decision }
         if mayAct, let decision = interceptAsymmetricTLS(event, direction, &reading) { return decision }
         if let decision = interceptFeatures(event, direction, &reading) { return decision }
-        let translated = interceptStreamManagement(event, direction, &reading)
+        let translated = context.interceptStreamManagement(event, direction, &reading, sasl)
         if case .buffer = translated { return translated }
         if mayAct, let decision = interceptLogin(event, direction, translated, &reading) { return decision }
         if let translated { return translated }
-        if mayAct, let decision = interceptInjected(event, direction, &reading) { return decision }
+        if mayAct, let decision = injector.intercept(event, direction, &reading, context) { return decision }
         if let decision = TLSPolicy.interceptConsent(event, direction, context) { return decision }
         if let decision = interceptWhitespace(event, direction) { return decision }
         return nil
@@ -153,8 +160,8 @@ extension Session {
             context.refuse(refusal)
         case .fault(let fault):
             context.recordItem(event, direction, event.head.kind == .nonza ? .element : .stanza, level: .info)
-            if let rules = context.rules { noteHits(event, direction, rules) }
-            carryOut(fault, event, direction)
+            context.rules?.noteHits(event, direction, &context)
+            SessionRules.carryOut(fault, event, direction, &context)
         }
         followDivergence()
     }

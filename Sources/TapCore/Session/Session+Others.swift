@@ -107,7 +107,7 @@ extension Session {
             if step.isVerification { context.login?.observe(.verifiedKey) }
             guard !step.isVerification, direction == .recv else { return }
             guard context.info.opened == nil else {
-                hasFurtherDomains = true
+                context.hasFurtherDomains = true
                 return
             }
             context.info.authentication = .succeeded

@@ -123,7 +123,7 @@ extension Session {
     /// Records notes about the session as a whole.
     mutating func finishRecords() {
         if context.outlet.isEmpty { context.outlet.showNothing() }
-        if let rules = context.rules { noteUnsent(rules) }
+        context.rules?.recordUnsent(&context)
         context.info.unanswered = requests.count + requests.forgotten
         context.negotiation.close()
         context.endTimeline()
@@ -134,7 +134,7 @@ extension Session {
 
     /// Records the end of the session, its last record.
     private mutating func recordEnd() {
-        resumption.end(&roster, injections, &context)
+        leaveIfFinished()
         let level = recording?.ending?.level ?? context.info.endingLevel
         guard level <= context.options.level else { return }
         var record = context.makeRecord(.session, level, part: .session)

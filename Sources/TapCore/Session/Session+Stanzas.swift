@@ -6,7 +6,7 @@ extension Session {
     mutating func handleStanza(_ event: StreamEvent, _ direction: Direction) {
         let head = event.head
         context.info.count(head.kind, direction)
-        if direction == .send { pings.heard(at: context.now.monotonic) }
+        if direction == .send { injector.pings.heard(at: context.now.monotonic) }
         let type = type(of: head, direction)
         switch type {
         case .error where !event.isTruncated: handleErrorStanza(event, direction)

@@ -88,7 +88,7 @@ extension Session {
         let words = element.childText("text", .streamErrors).map { Prose(context.tools.redactor.disclose(text: $0)) }
         record.message = words
         context.emit(record)
-        noteHandledCount(element, direction)
+        context.noteHandledCount(element, direction)
         context.failStep(condition: condition, words)
     }
 
@@ -115,7 +115,7 @@ extension Session {
             context.recordItem(event, direction, .element, level: .info)
         case .clientState where direction == .send:
             let isInactive = context.isNamed("inactive", event, .send)
-            pings.setInactive(isInactive, at: context.now.monotonic)
+            injector.pings.setInactive(isInactive, at: context.now.monotonic)
             context.recordItem(event, direction, .element, level: .info)
         default: context.recordItem(event, direction, .element, level: .info)
         }
@@ -150,7 +150,7 @@ extension Session {
             return liveness.observe(.asked(direction), at: context.now.monotonic)
         }
         if context.isNamed("a", event, direction) {
-            if direction == .send { pings.acknowledged(at: context.now.monotonic) }
+            if direction == .send { injector.pings.acknowledged(at: context.now.monotonic) }
             return liveness.observe(.acknowledged(direction), at: context.now.monotonic)
         }
         if direction == .send, context.isNamed("resume", event, direction) {
@@ -200,7 +200,7 @@ extension Session {
             context.directions[direction].limits = context.options.limits
             context.cutThrough(direction)
         }
-        pings.begin(context)
+        injector.pings.begin(context)
         becameReady()
         noteReady(words, resumes: earlier)
     }

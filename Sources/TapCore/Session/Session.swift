@@ -16,11 +16,7 @@ public struct Session: ~Copyable {
     var context: SessionContext
     /// Decodes the client's login.
     var sasl: SASLDecoder
-    /// Injected stanzas in progress.
-    var injections: Injections?
-    /// Number of injected stanzas that were sent.
-    public internal(set) var injected: UInt64 = 0
-    var pings = ClientPings()
+    var injector = Injector()
     var resumption = Resumption()
     /// The facts of a recorded session (``SessionOptions/isRecorded``).
     var recording: Recording?
@@ -34,8 +30,6 @@ public struct Session: ~Copyable {
     var reconnects = ReconnectObserver()
     var liveness: Liveness
     var differential = ParserDifferential()
-    /// Dialback has verified more than one domain of the server that began the stream (XEP-0220 §2.4).
-    var hasFurtherDomains = false
     /// Whether the session had begun before it was first observed: its stream headers are not login steps.
     var isJoined = false
 
@@ -72,7 +66,7 @@ public struct Session: ~Copyable {
         sasl = SASLDecoder(policy: options.redaction)
         recording = options.isRecorded ? Recording() : nil
         liveness = Liveness(at: now.monotonic)
-        beginRules()
+        if let set = options.rules?.current { replaceRules(by: set) }
         noteBeginning(beginning ?? Record.Beginning(client: remote, relay: relay, upstream: upstream))
         TLSPolicy.noteClearLegs(&context)
     }
@@ -104,7 +98,7 @@ public struct Session: ~Copyable {
                 perform(termination.begin(&context))
                 continue
             }
-            if let injections { advance(injections) }
+            if injector.isActive { injectNext() }
             tellReading()
             if context.outlet.isEmpty { return nil }
         }
@@ -139,10 +133,13 @@ public struct Session: ~Copyable {
     }
 
     /// Ends the components of a session that has ended: the session that resumes it need not wait for its connections.
-    private mutating func leaveIfFinished() {
+    mutating func leaveIfFinished() {
         guard context.negotiation.isFinished else { return }
         termination.end()
-        resumption.end(&roster, injections, &context)
+        guard resumption.isResumable else { return }
+        let isClosed = if case .clean? = context.info.ending { true } else { false }
+        if !isClosed { for direction in Direction.allCases { injector.keepUnsent(direction, context) } }
+        resumption.end(&roster, isClosed: isClosed, &context)
     }
 
     /// The pending records.

@@ -44,12 +44,29 @@ final class SessionRules {
         var code: String
     }
 
-    /// - Parameter remote: The client's address, `HOST:PORT`.
-    init(_ set: RuleSet, session: UInt64, remote: String?, localTime: ((Timestamp) -> RuleLocalTime)?) {
+    init(_ set: RuleSet, _ context: borrowing SessionContext, localTime: ((Timestamp) -> RuleLocalTime)? = nil) {
         self.set = set
-        state = RuleState(seed: session)
-        clientAddress = remote.map { RuleContext.host($0) }
+        state = RuleState(seed: context.number)
+        clientAddress = context.remote.map { RuleContext.host($0) }
         self.localTime = localTime
+    }
+
+    // MARK: State
+
+    /// Whether a rule, earlier rules or the pause ask for the contacts.
+    var asksRoster: Bool {
+        self.set.asksRoster || pause?.pause.rules?.asksRoster == true || earlier.contains { $0.set.asksRoster }
+    }
+
+    /// Whether a rule, or an earlier one, asks for round trips.
+    var asksRoundTrip: Bool { self.set.asksRoundTrip || earlier.contains { $0.set.asksRoundTrip } }
+
+    /// Whether rules, or the pause, can alter items of a direction.
+    ///
+    /// - Parameter isRepeating: The next stanza of the direction is a retransmission, for which earlier rules decide.
+    func canAlter(_ direction: Direction, isRepeating: Bool) -> Bool {
+        set.canAlter(direction) || pause?.covers(direction) == true
+            || isRepeating && earlier.contains { $0.set.canAlter(direction) }
     }
 
     // MARK: Replacing rules
