@@ -94,19 +94,11 @@ extension Session {
         )
     }
 
-    /// Whether two names are the same domain, ignoring case and script.
-    static func isSame(_ domain: String, _ other: String) -> Bool {
-        guard let one = Address(domain).jid, let two = Address(other).jid, two.isServer, two.isBare else {
-            return false
-        }
-        return one.asciiDomain == two.asciiDomain
-    }
-
     /// Refuses a header that names a domain other than the chosen one.
     func interceptOtherDomain(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
         guard event.item == .header, direction == .send, let chosenDomain = context.chosenDomain,
             !context.negotiation.isRefusing,
-            let to = context.text(event.head.to, .send), !Self.isSame(chosenDomain, to)
+            let to = context.text(event.head.to, .send), !SessionContext.isSame(chosenDomain, to)
         else { return nil }
         return .refuse(
             Refusal(
@@ -122,28 +114,5 @@ extension Session {
                 diagnosis: "the session is for \(chosenDomain), but the client requested another domain"
             )
         )
-    }
-
-    /// The same for the SNI of a ClientHello, with a TLS alert.
-    mutating func refuseOtherName(_ hello: ClientHello) {
-        guard let chosenDomain = context.chosenDomain, !context.negotiation.isFinished, let name = hello.serverName,
-            !Self.isSame(chosenDomain, name)
-        else {
-            return
-        }
-        context.login?.observe(
-            .refused("the session is for \(chosenDomain), but the client's ClientHello names another host")
-        )
-        context.note(
-            .error,
-            .error,
-            code: "host-unknown",
-            "the session is for \(chosenDomain), TLS for \(name)",
-            condition: .hostUnknown,
-            direction: .send,
-            part: .tls
-        )
-        context.info.ending = .tap(condition: StreamErrorCondition.hostUnknown.rawValue)
-        context.alert(.unrecognizedName)
     }
 }

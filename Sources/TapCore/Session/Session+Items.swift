@@ -29,18 +29,18 @@ extension Session {
             carryOut(decision, reading, event, kind, direction)
         case .fragment(let isFirst):
             // In an open session an item beyond the limit is relayed as without rules and injections.
-            if passesOversize(direction) { context.directions[direction].drain() }
-            if isFirst, let rules = context.rules { warnOfUnjudged(event, direction, rules) }
+            if context.passesOversize(direction) { context.directions[direction].drain() }
+            if isFirst, let rules = context.rules { context.warnOfUnjudged(event, direction, rules) }
             // In store mode, an item beyond the limit ends the session at its beginning.
             guard context.directions[direction].isStoring else {
                 if isFirst { context.counters.count(.limitHit(context.itemLimit(direction))) }
                 apply(.pass, to: event, direction)
                 return context.digest(direction, isFirst: isFirst)
             }
-            if isFirst { apply(.refuse(oversize(event, direction)), to: event, direction) }
+            if isFirst { apply(.refuse(context.oversize(event, direction)), to: event, direction) }
             context.action = nil
-        case .fault(let fault): handleFault(fault, event, direction)
-        case .torn: recordTorn(event, direction)
+        case .fault(let fault): context.handleFault(fault, event, direction)
+        case .torn: context.recordTorn(event, direction)
         }
     }
 
@@ -118,7 +118,7 @@ extension Session {
         _ reading: inout ItemReading
     ) -> ItemDecision? {
         // Not one expression: the compiler accepts no longer chain of them.
-        if let decision = interceptOversize(event, direction) { return decision }
+        if let decision = context.interceptOversize(event, direction) { return decision }
         if let decision = interceptOtherDomain(event, direction) { return decision }
         if let decision = TLSPolicy.interceptClear(event, direction, context) { return decision }
         if mayAct, let decision = interceptAsymmetricTLS(event, direction, &reading) { return decision }
@@ -177,109 +177,6 @@ extension Session {
         case .header: handleHeader(event, direction)
         case .element: handleElement(event, direction)
         case .end: handleStreamEnd(event, direction)
-        }
-    }
-
-    // MARK: Limits
-
-    /// Refuses an item beyond the limit in store mode.
-    private func interceptOversize(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
-        guard event.isTruncated, context.directions[direction].isStoring else { return nil }
-        return .refuse(oversize(event, direction))
-    }
-
-    /// Whether an item beyond the limit is forwarded although items are stored.
-    private func passesOversize(_ direction: Direction) -> Bool {
-        !context.options.storesAlways && context.info.opened != nil && context.directions[direction].isStoring
-    }
-
-    /// Warns of a stanza that is forwarded without evaluating the rules, or the pause, that cover it.
-    private mutating func warnOfUnjudged(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
-        guard !context.directions[direction].isStoring, event.head.kind != .nonza, context.info.opened != nil,
-            rules.set.asks(direction, isOpen: true, event.head.kind) || rules.pause?.covers(direction) == true
-        else { return }
-        let limit = context.directions[direction].limits.itemBytes
-        context.note(
-            .note,
-            .warn,
-            code: "rules-not-evaluated",
-            "rules were not evaluated for a stanza larger than \(limit) bytes, the limit of an item; it is relayed",
-            direction: direction,
-            part: .rules,
-            remedy: .refuseOversize
-        )
-    }
-
-    private func oversize(_ event: StreamEvent, _ direction: Direction) -> Refusal {
-        let limit = context.directions[direction].limits.itemBytes
-        let isStranger = context.itemLimit(direction) == .loginItem
-        let words = "\(limit) bytes, the limit \(isStranger ? "before authentication" : "of a session")"
-        return Refusal(
-            answer: .streamError(.policyViolation, "An item is larger than \(words).", fault: direction),
-            code: ScanFault.Code.itemTooLong.rawValue,
-            message:
-                "an item longer than \(words), at offset \(event.offset) of stream \(event.epoch); the session is closed",
-            condition: .policyViolation,
-            direction: direction,
-            diagnosis: "an item of the \(direction.source.name) is larger than \(words)"
-        )
-    }
-
-    // MARK: Faults
-
-    /// Some clients send the end tag twice, which is harmless.
-    private func isRepeatedEnd(_ fault: ScanFault, _ direction: Direction) -> Bool {
-        guard fault.code == .afterStreamEnd else { return false }
-        let bytes = context.directions.bytes(direction)
-        return bytes.count > 1 && bytes[0] == 0x3C && bytes[1] == 0x2F
-    }
-
-    /// Whether the first bytes of a server are a TLS alert or handshake; XML never begins like that (RFC 8446 §5.1).
-    private func isTLSRecord(_ bytes: Span<UInt8>) -> Bool {
-        guard !bytes.isEmpty, bytes[0] == 0x15 || bytes[0] == 0x16 else { return false }
-        return bytes.count < 2 || bytes[1] == 3
-    }
-
-    private mutating func handleFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {
-        if direction == .recv, performs(context.negotiation.asymmetric?.refuseEarlyBytes(context)) { return }
-        let isForeign = context.directions[direction].decoder.epoch == 0 && fault.code == .notXML
-        // An acknowledgement or a presence that crosses the end of the stream belongs to an ordinary logout.
-        let isLate = fault.code == .afterStreamEnd && context.info.opened != nil
-        if isRepeatedEnd(fault, direction) {
-            context.note(
-                .note,
-                .verbose,
-                code: "repeated-end",
-                "the end of the stream, repeated",
-                direction: direction
-            )
-        } else {
-            if !isLate { context.counters.count(.parseError(direction.source, fault.code)) }
-            if isForeign, direction == .recv, isTLSRecord(context.directions.bytes(.recv)) {
-                context.login?.observe(.serverBeganTLS)
-            } else if isForeign, direction == .recv,
-                let name = ProtocolGuess(context.directions.bytes(.recv), isFinal: true)?.serverProtocol
-            {
-                context.login?.observe(.serverSpeaks(name))
-            }
-            recordFault(fault, event, direction, isForeign: isForeign, isLate: isLate)
-            context.login?.observe(.fault(fault, direction, isForeign: isForeign))
-        }
-        if isLate { return turnOpaque(direction, .ended) }
-        // The order of lines in a log differs from that of the bytes.
-        if !context.options.isDecoded, !isRepeatedEnd(fault, direction) {
-            context.failStep(condition: fault.condition.rawValue, isForeign ? "no XMPP" : Prose(fault.explanation))
-        }
-        if context.negotiation.isRefusing {
-            return direction == .send ? context.answerRefused() : context.finish(reset: false)
-        }
-        if context.refusesUnread {
-            return context.refuse(fault.condition, "\(fault.explanation), at offset \(fault.offset)", fault: direction)
-        }
-        turnOpaque(direction, isForeign ? .foreign : .unparsable)
-        if isForeign {
-            turnOpaque(direction.opposite, .paired)
-            context.negotiation.turnOpaque(nil)
         }
     }
 }

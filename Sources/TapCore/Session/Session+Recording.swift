@@ -47,7 +47,7 @@ extension Session {
         // By a record that is not an item.
         case .session where record.code == Record.Code.sessionReady: context.info.opened = context.now
         case .tls where record.code == Record.Code.tlsOpened: recallTLS(record)
-        case .tls where record.code == Self.tlsBeganCode: recording?.isPartial = true
+        case .tls where record.code == SessionContext.tlsBeganCode: recording?.isPartial = true
         case .note where record.code == Record.Code.channelBinding: recording?.isPartial = true
         case .note where record.code == LoginStep.code: recallStep(record)
         case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose:

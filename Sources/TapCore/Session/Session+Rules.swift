@@ -157,6 +157,6 @@ extension Session {
         guard item.event.position + item.event.length == context.directions[direction].decoder.position else { return }
         rules.ruling = item.ruling
         carryOut(item.decision, item.reading, item.event, .element, direction)
-        if let why = item.opacity { turnOpaque(direction, why) } else { context.settleMode(direction) }
+        if let why = item.opacity { context.turnOpaque(direction, why) } else { context.settleMode(direction) }
     }
 }

@@ -64,13 +64,6 @@ extension Session {
         )
     }
 
-    /// Ends the wait of a request to resume, since its direction is not decoded after it; returns false if none waits.
-    mutating func endWaiting(_ why: DirectionRelay.Opacity) -> Bool {
-        guard context.streamManagement?.endWaiting(why) == true else { return false }
-        context.directions.send.hasInput = true
-        return true
-    }
-
     /// Handles a request to resume again after its wait.
     mutating func goesOnResuming() -> Bool {
         guard let waiting = context.streamManagement?.takeWaiting() else { return false }
@@ -81,7 +74,7 @@ extension Session {
             context.settleMode(.send)
             return true
         }
-        if !endWaiting(opacity) { turnOpaque(.send, opacity) }
+        if !context.endWaiting(opacity) { context.turnOpaque(.send, opacity) }
         return true
     }
 

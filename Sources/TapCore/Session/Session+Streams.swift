@@ -140,8 +140,8 @@ extension Session {
             "the streams are compressed from here on and cannot be decoded",
             direction: direction
         )
-        turnOpaque(.send, .compression)
-        turnOpaque(.recv, .compression)
+        context.turnOpaque(.send, .compression)
+        context.turnOpaque(.recv, .compression)
     }
 
     private mutating func handleStreamManagement(_ event: StreamEvent, _ direction: Direction) {

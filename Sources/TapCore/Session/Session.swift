@@ -162,6 +162,8 @@ public struct Session: ~Copyable {
 
     /// Frees the decoder of an opaque direction after the commands that use its bytes.
     private mutating func dropIdleDecoders() {
+        // A roster is read in its stream.
+        if context.directions.recv.isOpaque { roster.read(context) }
         context.directions.send.dropIdleDecoder()
         context.directions.recv.dropIdleDecoder()
     }

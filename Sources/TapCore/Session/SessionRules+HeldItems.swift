@@ -119,7 +119,7 @@ extension SessionRules {
             .info,
             code: "held",
             "\(rule.map { "\($0)" } ?? "the user") holds \(bytes.count) bytes as number \(number); they pass in "
-                + "\(Session.words(deadline - context.now.monotonic)) unless they are released before",
+                + "\(SessionContext.words(deadline - context.now.monotonic)) unless they are released before",
             direction: direction,
             part: .rules,
             details: details
