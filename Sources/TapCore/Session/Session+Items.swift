@@ -5,7 +5,9 @@ import XMPPCore
 // The effects of each item on the session.
 extension Session {
     /// Handles one event of a decoder: decides on it, forwards it, updates the state, and records it.
-    mutating func handle(_ event: StreamEvent, _ direction: Direction) {
+    ///
+    /// - Parameter isRepeated: The event was handled before, and its item has waited.
+    mutating func handle(_ event: StreamEvent, _ direction: Direction, isRepeated: Bool = false) {
         switch event.kind {
         case .item(let kind):
             // In cut-through, stanzas are never altered.
@@ -16,7 +18,7 @@ extension Session {
                 if let rules = context.rules { endRuling(.pass, event, direction, rules) }
                 return
             }
-            if context.login != nil { noteLoginItem(event, kind, direction) }
+            if context.login != nil, !isRepeated { noteLoginItem(event, kind, direction) }
             var reading = ItemReading.none
             let decision = decide(event, direction, &reading)
             if let rules = context.rules, let ruling = rules.ruling, context.info.opened == nil {
@@ -60,8 +62,8 @@ extension Session {
             context.counters.count(.acted(action, event.head.kind, direction))
         }
         switch (decision, reading) {
-        // It is decided on again, and rules are evaluated again.
-        case (.buffer(until: .counts), _): context.rules?.ruling = nil
+        // It is decided on again.
+        case (.buffer(until: .counts), _): context.rules?.keepRuling()
         case (.refuse, _), (.fault, _): break
         case (_, .none): understand(event, kind, direction)
         case (_, .asymmetricTLS(let offer)):

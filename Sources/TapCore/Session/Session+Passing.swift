@@ -30,7 +30,7 @@ extension Session {
             if let event = context.directions[direction].finish() { handle(event, direction) }
             if !context.directions[direction].isOpaque { context.flushRest(direction) }
         }
-        judgeEnd(direction, end)
+        context.judgeEnd(direction, end, unheard(by: direction))
         switch end {
         case .finished:
             let other = direction.opposite
@@ -41,5 +41,16 @@ extension Session {
             if isOtherOver { context.finish(reset: false) }
         case .reset, .failed: context.finish(reset: !context.hasEndedInOrder(direction))
         }
+    }
+
+    /// Returns the unanswered request of this direction's sender, if any.
+    func unheard(by direction: Direction) -> Liveness.Finding? {
+        let ping = requests.oldestPing(direction)
+        return liveness.unheard(
+            by: direction,
+            ping: ping,
+            isOpen: context.info.opened != nil,
+            at: context.now.monotonic
+        )
     }
 }

@@ -134,7 +134,13 @@ extension Session {
         case .tls where shown == nil: context.info.ending = record.leg.map { .tls(leg: $0, "") }
         case .undecoded where shown == nil: context.info.ending = record.leg.map { .undecoded(leg: $0, .finished) }
         default:
-            if let leg = record.leg { judgeEnd(leg.inbound, closeReason == .reset ? .reset : .finished) }
+            if let leg = record.leg {
+                context.judgeEnd(
+                    leg.inbound,
+                    closeReason == .reset ? .reset : .finished,
+                    unheard(by: leg.inbound)
+                )
+            }
         }
         if context.info.ending != shown || context.info.ending == nil { recording?.ending = record }
         if context.info.ending == nil {

@@ -36,6 +36,7 @@ extension Session {
             earlier.map { "resumed session \($0.session)" } ?? "resumed a session that xmpptap has no record of"
         becomeOpen(description, resumes: earlier?.session)
         injectLost()
+        if let rules = context.rules, !rules.earlier.isEmpty { settleEarlierRules(rules) }
     }
 
     /// Ends this session, whose connections still exist, because the given session resumes it.
@@ -68,7 +69,8 @@ extension Session {
     mutating func goesOnResuming() -> Bool {
         guard let waiting = context.streamManagement?.takeWaiting() else { return false }
         context.release(.send)
-        handle(waiting.event, .send)
+        context.rules?.restoreRuling()
+        handle(waiting.event, .send, isRepeated: true)
         context.streamManagement?.forgetAnswers()
         guard let opacity = waiting.opacity else {
             context.settleMode(.send)

@@ -75,7 +75,7 @@ extension Session {
         guard element.isNamed("error") else { return context.recordItem(event, direction, .element, level: .info) }
         let condition =
             element.firstChild { $0.namespace == .streamErrors && !$0.isNamed("text") }?.name ?? "undefined-condition"
-        judge(streamError: condition, element, direction)
+        context.judge(streamError: condition, element, direction, unheard(by: direction))
         var record = context.makeRecord(event, direction, .element, level: .error)
         record.condition = condition
         record.code = "stream-error"

@@ -92,7 +92,7 @@ extension SessionContext {
 
     /// Requests an acknowledgement if many stanzas are stored until one arrives.
     mutating func requestAcknowledgement(_ direction: Direction) {
-        guard let streamManagement, streamManagement.wantsRequest(direction), directions[direction].isStoring,
+        guard let streamManagement, info.opened != nil, streamManagement.wantsRequest(direction), directions[direction].isStoring,
             mayInsert(direction), !negotiation.isFinished,
             let request = streamManagement.makeRequest(direction)
         else { return }

@@ -21,7 +21,7 @@ extension SessionRules {
         _ facts: RuleFacts,
         _ context: inout SessionContext
     ) -> [RuleEffect] {
-        isJudged = false
+        endJudging()
         let goesOn = goesOn(decision)
         if direction == .send, goesOn, set.asksDirectedPresence {
             state.observePresence(event.head, context.directions.bytes(.send))

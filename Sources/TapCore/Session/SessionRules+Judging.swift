@@ -86,8 +86,8 @@ extension SessionRules {
         _ facts: RuleFacts,
         _ context: borrowing SessionContext
     ) {
-        // For a login that xmpptap performs, they were already evaluated.
-        guard ruling == nil else { return }
+        // For a login that xmpptap performs, or after a wait, they were already evaluated.
+        guard ruling == nil, !isRestored else { return }
         guard !earlier.isEmpty else { return ask(event, direction, facts, context) }
         let ledger = context.streamManagement?.ledgers[direction]
         let isRepeated = event.head.kind != .nonza && ledger?.isRepeating == true

@@ -20,6 +20,10 @@ final class SessionRules {
     var ruling: ItemRuling?
     /// Rules were evaluated for the current item.
     var isJudged = false
+    /// The ruling on a request to resume that waits; nil if there is none.
+    private var keptRuling: (ruling: ItemRuling?, isJudged: Bool)?
+    /// The ruling on the current item was made before its wait.
+    private(set) var isRestored = false
     /// Parses replacements of items.
     var checker = ItemChecker()
     /// The traffic shaping of each direction.
@@ -132,6 +136,22 @@ final class SessionRules {
     }
 
     // MARK: The current item
+
+    /// Keeps the ruling on a request to resume, which is decided on again after its wait.
+    func keepRuling() {
+        keptRuling = (ruling, isJudged)
+        ruling = nil
+        isJudged = false
+    }
+
+    /// Uses the ruling that was kept: rules are not evaluated twice.
+    func restoreRuling() {
+        guard let kept = keptRuling.take() else { return }
+        (ruling, isJudged, isRestored) = (kept.ruling, kept.isJudged, kept.isJudged)
+    }
+
+    /// The current item is over.
+    func endJudging() { (isJudged, isRestored) = (false, false) }
 
     /// The time of day, if a rule uses it.
     func localTime(at time: Timestamp) -> RuleLocalTime {
