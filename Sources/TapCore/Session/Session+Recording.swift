@@ -22,7 +22,7 @@ extension Session {
         guard let recording, let direction = record.direction, let xml = record.xml else { return }
         recording.sasl = record.sasl
         if record.origin == .tap || record.action != nil && record.edited == nil { recording.isPartial = true }
-        _ = receive(direction, line.content.span.slice(xml), at: context.now)
+        _ = receive(direction, line.content.span.slice(xml), at: now)
         context.info.count(bytes: (record.origin == .tap ? 0 : record.length) &- UInt64(xml.count), direction)
     }
 
