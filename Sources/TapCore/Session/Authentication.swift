@@ -9,6 +9,8 @@ struct Authentication {
     /// In a recorded session, the details that were decoded from the item's SASL message when it was relayed.
     private var recorded: Attributes?
 
+    private static let resource = Array("resource".utf8)
+
     init(_ options: SessionOptions) { decoder = SASLDecoder(policy: options.redaction) }
 
     /// Receives the details of the next recorded item.
@@ -49,7 +51,7 @@ struct Authentication {
             context.recordItem(event, direction, .element, level: .info, part: .sasl)
             return []
         }
-        Self.record(step, event, direction, &context)
+        context.record(step, event, direction)
         switch step.kind {
         case .begin:
             context.info.authentication = .none
@@ -59,143 +61,10 @@ struct Authentication {
             context.negotiation.failAuthentication()
         default: break
         }
-        let effects = Self.observe(step, element, &context)
+        let effects = context.observe(step, element)
         guard direction == .recv else { return effects }
         if step.kind == .failure { context.recordBindingOutcome(accepted: false) }
-        return step.kind == .success ? effects + succeed(element, &context) : effects
-    }
-
-    private static func record(
-        _ step: AuthenticationStep,
-        _ event: StreamEvent,
-        _ direction: Direction,
-        _ context: inout SessionContext
-    ) {
-        let isFailure = step.kind == .failure
-        let level = isFailure ? Level.error : .info
-        guard level <= context.options.level else { return }
-        var record = context.makeRecord(event, direction, .element, level: level, part: .sasl)
-        record.sasl = step.details
-        if isFailure {
-            record.condition = step.condition
-            record.code = Record.Code.saslFailure
-            record.message = step.text.map { Prose(context.tools.redactor.disclose(text: $0)) }
-        }
-        context.emit(consume record)
-    }
-
-    // MARK: Success
-
-    /// The server has reported a successful authentication.
-    func succeed(_ element: Element, _ context: inout SessionContext) -> [SessionEffect] {
-        context.info.authentication = .succeeded
-        context.recordBindingOutcome(accepted: true)
-        // Unauthenticated clients have lower limits; from now on the session has its own.
-        for direction in Direction.allCases { context.directions[direction].limits = context.options.limits }
-        context.negotiation.authenticate(isSASL2: element.namespace.isSASL2)
-        return element.namespace.isSASL2 ? Self.handleSASL2Success(element, &context) : []
-    }
-
-    /// SASL2 has no restart: the success itself may contain the result of binding or resumption (XEP-0386, XEP-0198).
-    private static func handleSASL2Success(_ success: Element, _ context: inout SessionContext) -> [SessionEffect] {
-        let identifier = success.childText("authorization-identifier", success.namespace)
-        let bound = success.firstChild {
-            $0.isNamed("bound") && ($0.namespace == .bind2 || $0.namespace == .bind2Legacy)
-        }
-        let resumed = success.firstChild { $0.isNamed("resumed") && $0.namespace == .streamManagement }
-        let refusal = success.child("failed", .streamManagement)
-        if refusal != nil || resumed != nil, context.timeline.isUnderWay(.resume) {
-            let condition = refusal?.firstChild { $0.namespace == .stanzaErrors }?.name
-            context.finishStep(.resume, resumed == nil ? .failed(condition: condition) : .ok)
-        }
-        // If the earlier session continues, nothing is bound (XEP-0388 with XEP-0198).
-        if resumed != nil { context.timeline.cancel(.bind2) }
-        if context.timeline.isUnderWay(.bind2) {
-            context.finishStep(.bind2, bound == nil ? .failed("nothing was bound") : .ok)
-        }
-        if bound == nil, resumed == nil {
-            // Features follow at once, as there is no new stream (XEP-0388 §2.4).
-            context.beginStep(.features, awaits: .server)
-        }
-        if let identifier, Address(identifier).resource != nil { context.info.jid = identifier }
-        var effects: [SessionEffect] = bound == nil ? [] : [.open("bound")]
-        for child in (bound?.children ?? []) + success.children where child.isNamed("enabled") {
-            effects.append(.enabled(child))
-        }
-        if bound == nil, let resumed { effects.append(.resumed(resumed, identifier: identifier)) }
-        return effects
-    }
-
-    // MARK: Timeline
-
-    /// Adds a SASL message to the timeline.
-    private static func observe(
-        _ step: AuthenticationStep,
-        _ element: Element,
-        _ context: inout SessionContext
-    ) -> [SessionEffect] {
-        let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
-        let words = step.text.map { Prose(context.tools.redactor.disclose(text: $0)) }
-        context.login?.observe(.step(step, words: words))
-        if step.kind == .begin || step.kind == .challenge { context.forecastBinding() }
-        switch step.kind {
-        case .begin: return begin(loginStep, element, &context)
-        case .challenge, .response, .proceed, .task:
-            context.finishStep(loginStep, .ok, details: details(of: step, context))
-            context.beginStep(loginStep, awaits: step.kind == .challenge || step.kind == .proceed ? .client : .server)
-        case .success:
-            context.timeline.cancel(.mechanism)
-            context.finishStep(loginStep, .ok, details: details(of: step, context))
-        case .failure:
-            for other in [LoginStep.Name.bind2, .resume, .mechanism] { context.timeline.cancel(other) }
-            context.finishStep(
-                loginStep,
-                .failed(condition: step.condition, words),
-                details: details(of: step, context)
-            )
-        case .abort: break
-        }
-        return []
-    }
-
-    private static func details(of step: AuthenticationStep, _ context: borrowing SessionContext) -> Attributes {
-        var details: Attributes = ["phase": .string(step.kind.rawValue)]
-        details["mechanism"] = context.info.mechanism.map { .string($0) }
-        return details
-    }
-
-    private static func begin(
-        _ loginStep: LoginStep.Name,
-        _ element: Element,
-        _ context: inout SessionContext
-    ) -> [SessionEffect] {
-        context.warnOfDowngrade()
-        if context.info.features.contains("starttls"), !context.timeline.has(.startTLS) {
-            context.finishStep(.startTLS, .skipped("offered, not used"))
-        }
-        var details: Attributes = [:]
-        details["mechanism"] = context.info.mechanism.map { .string($0) }
-        if !context.info.mechanisms.isEmpty { details["offered"] = .strings(context.info.mechanisms) }
-        context.finishStep(.mechanism, .ok, details: details)
-        context.beginStep(loginStep, awaits: .server)
-        guard loginStep == .sasl2 else { return [] }
-        let agent = element.child("user-agent", element.namespace)
-        if let agent { context.login?.observe(.userAgent(agent)) }
-        beginInline(element, &context)
-        return agent.map { [.software($0.childText("software", element.namespace))] } ?? []
-    }
-
-    /// The inline requests of a SASL2 authentication.
-    private static func beginInline(_ element: Element, _ context: inout SessionContext) {
-        for child in element.children {
-            switch child.namespace {
-            case .bind2 where child.isNamed("bind"), .bind2Legacy where child.isNamed("bind"):
-                context.login?.observe(.requestedResource(child.childText("tag", child.namespace)))
-                context.beginStep(.bind2, awaits: .server)
-            case .streamManagement where child.isNamed("resume"): context.beginStep(.resume, awaits: .server)
-            default: break
-            }
-        }
+        return step.kind == .success ? effects + context.authenticate(element) : effects
     }
 
     // MARK: Logins that xmpptap performs itself
@@ -206,7 +75,7 @@ struct Authentication {
             return []
         }
         context.recordLogin(bytes, step, .client)
-        let effects = Self.observe(step, element, &context)
+        let effects = context.observe(step, element)
         guard step.kind == .failure else { return effects }
         context.login?.observe(.refusedHere(bindings: context.negotiation.bridged?.clientBindings ?? []))
         context.info.authentication = .failed(condition: step.condition ?? "undefined-condition")
@@ -230,5 +99,114 @@ struct Authentication {
         let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
         context.finishStep(loginStep, .failed(condition: condition, "xmpptap's own login failed"))
         _ = decoder.decode(element, .recv)
+    }
+
+    // MARK: Requests
+
+    /// Returns the purpose of a request, and adds the step that it begins to the timeline.
+    mutating func purpose(
+        of event: StreamEvent,
+        _ direction: Direction,
+        _ record: inout Record,
+        _ context: inout SessionContext
+    ) -> IQTracker.Purpose {
+        let namespace = event.head.payloadNamespace.namespace
+        if namespace == .ping { return .ping }
+        // It is sent when the session is bound, and so open (RFC 3921 §3).
+        if namespace == .session, direction == .send {
+            context.beginStep(.session, awaits: .server)
+            return .session
+        }
+        guard direction == .send, context.info.opened == nil, !event.isTruncated else { return .ordinary }
+        switch namespace {
+        case .bind:
+            // Most clients let the server choose; then the request need not be read.
+            let isChosen = context.directions.bytes(.send).contains(Self.resource.span)
+            let bind =
+                isChosen ? context.tools.elements.read(context.directions.send.decoder)?.child("bind", .bind) : nil
+            context.login?.observe(.requestedResource(bind?.childText("resource", .bind)))
+            context.beginStep(.bind, awaits: .server)
+            return .bind
+        case .register:
+            let isSet = event.head.type.map { context.directions.bytes(.send).slice($0.range).equals("set") } ?? false
+            context.beginStep(.registration, awaits: .server, details: ["phase": isSet ? "submit" : "form"])
+            return .registration
+        case .iqAuth: return legacyPurpose(direction, &record, &context)
+        default: return .ordinary
+        }
+    }
+
+    private mutating func legacyPurpose(
+        _ direction: Direction,
+        _ record: inout Record,
+        _ context: inout SessionContext
+    ) -> IQTracker.Purpose {
+        guard let iq = context.parse(direction), let step = decode(iq, direction, &context),
+            let user = context.info.user
+        else {
+            context.beginStep(.legacyAuthentication, awaits: .server, details: ["phase": "fields"])
+            return .legacyFields
+        }
+        var details: Attributes = ["phase": "login"]
+        details["method"] = step.details["method"]
+        context.beginStep(.legacyAuthentication, awaits: .server, details: details)
+        record.part = .sasl
+        record.sasl = step.details
+        let resource = iq.firstChild?.childText("resource", .iqAuth) ?? ""
+        context.login?.observe(.requestedResource(resource))
+        return .legacyAuthentication(jid: context.info.domain.map { "\(user)@\($0)/\(resource)" })
+    }
+
+    // MARK: Components
+
+    /// `<handshake/>`: the component's hash, or the server's consent. A refusal is a stream error.
+    mutating func handleHandshake(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ context: inout SessionContext
+    ) -> [SessionEffect] {
+        let element = context.parse(direction)
+        let step = element.flatMap { decode($0, direction, &context) }
+        var record = context.makeRecord(event, direction, .element, level: .info, part: .sasl)
+        record.sasl = step?.details
+        // The component's handshake proves nothing until the server has accepted it.
+        record.message =
+            direction == .send
+            ? "component sent its handshake (hash of stream ID and secret)" : "server accepted the handshake"
+        context.emit(consume record)
+        guard direction == .recv else {
+            context.negotiation.beginAuthentication()
+            context.beginStep(.handshake, awaits: .server)
+            return []
+        }
+        context.info.authentication = .succeeded
+        context.info.jid = context.info.domain
+        context.finishStep(.handshake, .ok)
+        return [.open("component accepted")]
+    }
+
+    // MARK: Stream errors
+
+    /// Records a stream error, and returns its text.
+    mutating func recordStreamError(
+        _ condition: String,
+        _ element: Element,
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ context: inout SessionContext
+    ) -> Prose? {
+        var record = context.makeRecord(event, direction, .element, level: .error)
+        record.condition = condition
+        record.code = "stream-error"
+        record.summary = "closes the stream"
+        // A wrong component secret is answered with a stream error (XEP-0114 §3).
+        if let step = decode(element, direction, &context) {
+            record.sasl = step.details
+            context.info.authentication = .failed(condition: condition)
+        }
+        let text = element.childText("text", .streamErrors).map { Prose(context.tools.redactor.disclose(text: $0)) }
+        record.message = text
+        context.emit(consume record)
+        return text
     }
 }

@@ -183,7 +183,7 @@ struct ClientPings {
             pinger?.end(at: now)
             context.note(
                 code: "ping-timeout",
-                "the client did not answer xmpptap's ping within \(Session.words(timeout))",
+                "the client did not answer xmpptap's ping within \(SessionContext.words(timeout))",
                 direction: .send,
                 part: .inject
             )

@@ -63,21 +63,6 @@ extension SessionContext {
     /// Records a step of connecting to the server with the code `step`.
     mutating func record(_ step: DiscoveryStep) {
         guard !negotiation.isClosed else { return }
-        addToTimeline(step)
-        var record = makeRecord(.note, step.isDetail ? .verbose : .info, part: .net)
-        record.code = LoginStep.code
-        record.leg = .server
-        record.message = "\(step.step.rawValue) \(step.subject): \(step.finding)"
-        record.roundTrip = step.duration
-        record.details = [
-            LoginStep.code: .string(step.loginStep.rawValue), LoginStep.outcomeDetail: .string(step.outcome.rawValue),
-            LoginStep.reasonDetail: .string("\(step.finding)"), "subject": .string(step.subject),
-        ]
-        emit(consume record)
-    }
-
-    /// Adds the step to the timeline.
-    private mutating func addToTimeline(_ step: DiscoveryStep) {
         let outcome: LoginStep.Outcome =
             switch step.outcome {
             case .ok: .ok
@@ -90,6 +75,38 @@ extension SessionContext {
             since: step.duration.map { now.monotonic - $0 },
             details: ["subject": .string(step.subject)],
             at: now.monotonic
+        )
+        var record = makeRecord(.note, step.isDetail ? .verbose : .info, part: .net)
+        record.code = LoginStep.code
+        record.leg = .server
+        record.message = "\(step.step.rawValue) \(step.subject): \(step.finding)"
+        record.roundTrip = step.duration
+        record.details = [
+            LoginStep.code: .string(step.loginStep.rawValue), LoginStep.outcomeDetail: .string(step.outcome.rawValue),
+            LoginStep.reasonDetail: .string("\(step.finding)"), "subject": .string(step.subject),
+        ]
+        emit(consume record)
+    }
+
+    /// Refuses a header that names a domain other than the chosen one.
+    func interceptOtherDomain(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
+        guard event.item == .header, direction == .send, let chosenDomain,
+            !negotiation.isRefusing,
+            let to = text(event.head.to, .send), !Self.isSame(chosenDomain, to)
+        else { return nil }
+        return .refuse(
+            Refusal(
+                answer: .streamError(
+                    .hostUnknown,
+                    "This session is for \(chosenDomain) and cannot change to another domain."
+                ),
+                code: "host-unknown",
+                message:
+                    "the session is for \(chosenDomain), a new stream for \(tools.redactor.disclose(address: to))",
+                condition: .hostUnknown,
+                direction: .send,
+                diagnosis: "the session is for \(chosenDomain), but the client requested another domain"
+            )
         )
     }
 }

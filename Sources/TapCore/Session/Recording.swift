@@ -26,7 +26,7 @@ final class Recording {
         // By a record that is not an item.
         case .session where record.code == Record.Code.sessionReady: context.info.opened = context.now
         case .tls where record.code == Record.Code.tlsOpened: Self.recallTLS(record, &context)
-        case .tls where record.code == Session.tlsBeganCode: isPartial = true
+        case .tls where record.code == SessionContext.tlsBeganCode: isPartial = true
         case .note where record.code == Record.Code.channelBinding: isPartial = true
         case .note where record.code == LoginStep.code: Self.recallStep(record, &context)
         case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose:

@@ -61,21 +61,13 @@ struct Resumption {
     ///
     /// - Parameters:
     ///   - roster: Its contacts, which are read only if another session may continue it.
-    ///   - injections: Its unsent stanzas of rules are left to the next connection.
     mutating func end(
         _ roster: inout RosterObserver,
-        _ injections: Injections?,
+        isClosed: Bool,
         _ context: inout SessionContext
     ) {
         guard let key else { return }
         self.key = nil
-        let isClosed = if case .clean? = context.info.ending { true } else { false }
-        if !isClosed {
-            let streamManagement = context.outlet.streamManagement
-            for direction in Direction.allCases {
-                injections?.removeUnsent(direction) { streamManagement?.keep(lost: $0, direction) == true }
-            }
-        }
         let ledgers = context.outlet.streamManagement?.legacy
         let legacy = SessionLegacy(
             // Reading a deferred roster costs more than it is worth to a session that has ended in order.

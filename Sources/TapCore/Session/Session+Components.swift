@@ -13,9 +13,9 @@ extension Session {
         case .streams: handleStreamError(event, direction)
         case .tls: perform(startTLS.handle(event, direction, &context))
         case .sasl, .sasl2, .sasl2Legacy: perform(authentication.handle(event, direction, &context))
-        case .compression: perform(Streams.handleCompression(event, direction, &context))
+        case .compression: context.handleCompression(event, direction)
         case .streamManagement, .streamManagement2: handleStreamManagement(event, direction)
-        case .dialback: perform(Dialback.handle(event, direction, &context))
+        case .dialback: perform(context.handleDialback(event, direction))
         case .componentAccept where context.isNamed("handshake", event, direction),
             .componentConnect where context.isNamed("handshake", event, direction):
             perform(authentication.handleHandshake(event, direction, &context))
@@ -26,19 +26,21 @@ extension Session {
             }
             context.recordItem(event, direction, .element, level: .info)
         case .clientState where direction == .send:
-            pings.setInactive(context.isNamed("inactive", event, .send), at: context.now.monotonic)
+            injector.pings.setInactive(context.isNamed("inactive", event, .send), at: context.now.monotonic)
             context.recordItem(event, direction, .element, level: .info)
         default: context.recordItem(event, direction, .element, level: .info)
         }
     }
 
     private mutating func handleStreamError(_ event: StreamEvent, _ direction: Direction) {
-        guard let element = context.parse(direction), let condition = Streams.errorCondition(element) else {
+        guard let element = context.parse(direction),
+            let condition = SessionContext.streamErrorCondition(element)
+        else {
             return context.recordItem(event, direction, .element, level: .info)
         }
-        judge(streamError: condition, element, direction)
+        context.judge(streamError: condition, element, direction, unheard(by: direction))
         let text = authentication.recordStreamError(condition, element, event, direction, &context)
-        noteHandledCount(element, direction)
+        context.noteHandledCount(element, direction)
         context.failStep(condition: condition, text)
     }
 
@@ -47,10 +49,10 @@ extension Session {
         if context.isNamed("r", event, direction) {
             liveness.observe(.asked(direction), at: context.now.monotonic)
         } else if context.isNamed("a", event, direction) {
-            if direction == .send { pings.acknowledged(at: context.now.monotonic) }
+            if direction == .send { injector.pings.acknowledged(at: context.now.monotonic) }
             liveness.observe(.acknowledged(direction), at: context.now.monotonic)
         } else {
-            perform(Streams.handleStreamManagement(event, direction, &context))
+            perform(context.handleStreamManagement(event, direction))
         }
     }
 
@@ -59,16 +61,16 @@ extension Session {
     private mutating func handleStanza(_ event: StreamEvent, _ direction: Direction) {
         let head = event.head
         context.info.count(head.kind, direction)
-        if direction == .send { pings.heard(at: context.now.monotonic) }
+        if direction == .send { injector.pings.heard(at: context.now.monotonic) }
         let type = StanzaType(head, context.directions.bytes(direction))
         switch type {
         case .error where !event.isTruncated:
             guard let (request, failure) = requests.observeError(event, direction, &context) else { break }
-            Authentication.handleError(failure, request.purpose, direction, &context)
+            context.handle(failure, request.purpose, direction)
         case .request where head.kind == .iq: handleRequest(event, direction)
         case .result where head.kind == .iq:
             if let request = requests.observeResult(event, direction, &context) {
-                perform(Authentication.handleResult(request.purpose, direction, &context))
+                perform(context.handleResult(request.purpose, direction))
             }
             roster.observe(event, direction, isPush: false, &context)
         default:
@@ -159,11 +161,10 @@ extension Session {
             resumption.enable(element, reconnects.client, &context)
             resumption.observeLocation(element, &context)
         case .resumed(let element, let identifier): resume(element, identifier: identifier)
-        case .turnOpaque(let direction, let why): turnOpaque(direction, why)
         case .software(let name): software.observe(name, &context)
         case .answerLogin(let bytes): perform(authentication.answer(bytes, &context))
         case .relayLogin(let bytes): authentication.relay(bytes, &context)
-        case .authenticated(let element): perform(authentication.succeed(element, &context))
+        case .authenticated(let element): perform(context.authenticate(element))
         case .refusedLogin(let element): authentication.fail(element, &context)
         }
     }
@@ -172,7 +173,7 @@ extension Session {
     private mutating func open(_ words: String, resumes earlier: UInt64?) {
         guard context.negotiation.open() else { return }
         reconnects.identify(context.login, context)
-        pings.begin(context)
+        injector.pings.begin(context)
         context.open(words, resumes: earlier)
     }
 
@@ -181,17 +182,17 @@ extension Session {
     /// Records notes about the session as a whole.
     mutating func finishRecords() {
         if context.outlet.isEmpty { context.outlet.showNothing() }
-        if let rules = context.rules { noteUnsent(rules) }
+        context.rules?.recordUnsent(&context)
         context.info.unanswered = requests.count + requests.forgotten
         context.negotiation.close()
         context.endTimeline()
-        for direction in Direction.allCases { recordOpaqueBytes(direction) }
+        for direction in Direction.allCases { context.recordOpaqueBytes(direction) }
         context.recordDiagnosis(isPartial: isPartial)
         if !reconnects.askAboutLoop(&context) { recordEnd() }
     }
 
     private mutating func recordEnd() {
-        resumption.end(&roster, injections, &context)
+        leaveIfFinished()
         context.recordEnd(as: recording?.ending)
     }
 
@@ -221,12 +222,12 @@ extension Session {
     var isPartial: Bool { recording?.isPartial == true }
 
     /// Handles the next item of the recording. For the byte counts, its length on the wire is used.
-    mutating func receive(_ line: RecordLine) {
+    mutating func receive(_ line: RecordLine, at now: Run.Instant) {
         let record = line.record
         guard let recording, let direction = record.direction, let xml = record.xml else { return }
         recording.observe(record)
         authentication.recall(record.sasl)
-        _ = receive(direction, line.content.span.slice(xml), at: context.now)
+        _ = receive(direction, line.content.span.slice(xml), at: now)
         context.info.count(bytes: (record.origin == .tap ? 0 : record.length) &- UInt64(xml.count), direction)
     }
 
@@ -243,7 +244,9 @@ extension Session {
     mutating func closed(as record: Record, at now: Run.Instant) {
         context.now = now
         let shown = context.info.ending
-        if let (direction, end) = recording?.recallEnd(record, &context) { judgeEnd(direction, end) }
+        if let (direction, end) = recording?.recallEnd(record, &context) {
+            context.judgeEnd(direction, end, unheard(by: direction))
+        }
         recording?.recallEnd(record, shown: shown, &context)
         handle(.closed, at: context.now)
     }

@@ -16,6 +16,9 @@ extension Session {
     /// Progress of the login.
     public var timeline: LoginTimeline { context.timeline }
 
+    /// Number of injected stanzas that were sent.
+    public var injected: UInt64 { injector.sent }
+
     /// Whether a direction forwards bytes on arrival.
     func isCutThrough(_ direction: Direction) -> Bool { context.directions[direction].isCutThrough }
 
@@ -29,7 +32,7 @@ extension Session {
     var ledgers: StreamManagementLedgers? { context.outlet.streamManagement?.ledgers }
 
     /// Whether injected stanzas wait, or answers to them are expected.
-    var isInjecting: Bool { injections != nil }
+    var isInjecting: Bool { injector.isActive }
 
     /// Whether the last whole roster was not read so far.
     var hasUnreadRoster: Bool { roster.hasUnread }

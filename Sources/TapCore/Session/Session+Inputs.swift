@@ -12,13 +12,13 @@ extension Session {
         case .chose(let domain): context.chosenDomain = domain
         case .connected(let address, let since, let beginsWithTLS):
             if beginsWithTLS { context.negotiation.asymmetric?.serverBeginsWithTLS() }
-            connected(address, since)
-        case .connectionFailed(let reason, let fault): connectionFailed(reason, fault)
+            context.connected(address, since)
+        case .connectionFailed(let reason, let fault): context.connectionFailed(reason, fault)
         case .took(let step, let outcome): took(step, outcome, at: context.now)
         case .computed(let step): computed(step)
         case .ended(let leg, let end, let failure):
             perform(termination.handle(failure.map { .ended(leg, $0) } ?? .stopped(nil), &context))
-            ended(leg, end)
+            context.ended(leg, end)
         case .joined(let inTLS): join(inTLS)
         case .decrypts(let details, let consentFollows): decrypts(details, consentFollows)
         case .remark(let direction, let code, let words):
@@ -37,37 +37,19 @@ extension Session {
             context.streamManagement?.endWaiting(for: .journal(marks), isInJournal: isFound)
         case .rules(let set): replaceRules(by: set)
         case .pause(let pause): self.pause(pause)
-        case .release(let number, let release): releaseHeld(number, release)
+        case .release(let number, let release):
+            if let rules = context.rules {
+                rules.releaseHeld(number, release, &context)
+            } else {
+                SessionRules.reportNotHeld(number, &context)
+            }
         case .shared(let answer): handle(answer)
         case .tick: tick()
         case .abort(let condition, let text, let code): abort(condition, text, code)
-        case .stop: stop(.stopped)
-        case .unrecorded: stop(.unrecorded)
+        case .stop: context.stop(.stopped)
+        case .unrecorded: context.stop(.unrecorded)
         case .closed: if !context.negotiation.isClosed { finishRecords() }
         }
-    }
-
-    private mutating func connected(_ address: String, _ since: Run.Instant?) {
-        context.negotiation.connected()
-        context.directions.send.hasInput = true
-        context.note(.session, .trace, code: "server-connected", "connected to \(address)", part: .net)
-        if !context.timeline.has(.connect) {
-            context.finishStep(.connect, .ok, since: since?.monotonic, details: ["address": .string(address)])
-        }
-    }
-
-    private mutating func connectionFailed(_ reason: String, _ fault: ConnectionFault) {
-        context.login?.observe(.unreachable(fault, Prose(reason)))
-        if !context.timeline.hasFailure { context.finishStep(.connect, .failed(Prose(reason))) }
-        context.note(
-            .error,
-            .error,
-            code: "server-unreachable",
-            Prose(reason),
-            condition: .remoteConnectionFailed,
-            part: .net
-        )
-        context.refuse(.remoteConnectionFailed, "Cannot connect to the server.")
     }
 
     private mutating func abort(_ condition: StreamErrorCondition, _ text: String, _ code: String) {
@@ -95,11 +77,11 @@ extension Session {
         liveness.observe(.received, at: context.now.monotonic)
         context.info.count(bytes: UInt64(bytes.count), direction)
         if isFirst {
-            lookAtFirstBytes(direction, bytes)
+            context.lookAtFirstBytes(direction, bytes)
             if context.negotiation.isFinished { return .keep }
         }
         if case .opaque(let why, _) = context.directions[direction].mode {
-            lookIntoOpaque(direction, bytes)
+            context.lookIntoOpaque(direction, bytes)
             if context.negotiation.isFinished || context.drops(why) { return .keep }
         }
         if let rules = context.rules, context.directions[direction].isDelayed {
@@ -111,28 +93,6 @@ extension Session {
             context.directions[direction].arrival = context.now
         }
         return context.directions[direction].take(bytes)
-    }
-
-    mutating func ended(_ leg: Leg, _ end: LegEnd) {
-        let direction = leg.inbound
-        guard !context.negotiation.isFinished else { return }
-        if context.directions[direction].end == .finished, end != .finished {
-            // The peer had only half-closed; now the connection is broken, and nothing can reach the peer.
-            return context.finish(reset: !context.hasEndedInOrder(direction))
-        }
-        guard context.directions[direction].end == nil else { return }
-        context.directions[direction].end = end
-        context.directions[direction].hasInput = true
-        // A half-closed client cannot start TLS: release the items that wait for the answer to its request. The server
-        // receives the end after them; otherwise it might never answer and the session never end. A step of a login
-        // that is being computed elsewhere completes, and the server still gets its result.
-        if direction == .send, end == .finished, context.directions.send.isHeld,
-            context.negotiation.bridged?.isComputing != true
-        {
-            context.release(.send)
-        }
-        // The client has gone before the server is connected: the end cannot be passed on.
-        if direction == .send, !context.negotiation.isConnected, end != .finished { context.finish(reset: true) }
     }
 
     private mutating func decrypts(_ details: Attributes, _ consentFollows: Bool) {
@@ -153,7 +113,7 @@ extension Session {
         guard inTLS else { return }
         context.finishStep(.tls, .skipped("TLS began before the capture and is not decrypted"))
         context.negotiation.turnOpaque(nil)
-        for direction in Direction.allCases { turnOpaque(direction, .tls) }
+        for direction in Direction.allCases { context.turnOpaque(direction, .tls) }
     }
 
     /// Gives up the incomplete item of a direction.
@@ -167,32 +127,11 @@ extension Session {
         guard !context.negotiation.isFinished else { return }
         giveUpItem(direction)
         context.login?.observe(.gap)
-        var record = context.makeRecord(.bytes, .warn, part: .net)
-        record.code = Self.missedCode
-        record.direction = direction
-        record.leg = direction.source
-        record.offset = context.directions[direction].received
-        record.length = count
-        let bytes = "\(count) byte\(count == 1 ? "" : "s")"
-        record.message =
-            isSkipped
-            ? "\(bytes) skipped: the middle of an item, whose beginning was not captured"
-            : "\(bytes) not captured; the item they belong to is incomplete"
-        context.emit(consume record)
+        context.recordMissed(direction, count, isSkipped)
         // The counts of the peers include stanzas that were not captured.
         context.outlet.count(in: nil)
         if case .opaque(.tls, _) = context.directions[direction].mode { return }
         context.directions[direction].enterTLS()
-    }
-
-    /// The code of a record of bytes that were not captured.
-    static let missedCode = "bytes-missed"
-
-    /// Ends the session without sending anything to either end.
-    private mutating func stop(_ ending: SessionInfo.Ending) {
-        guard !context.negotiation.isFinished else { return }
-        if context.info.ending == nil { context.info.ending = ending }
-        context.finish(reset: false)
     }
 
     /// When ``SessionInput/tick`` is required, in nanoseconds of the run; nil without a time limit. Each call may
@@ -200,50 +139,24 @@ extension Session {
     public var nextDeadline: Int64? {
         guard !context.negotiation.isFinished else { return nil }
         if let answerDeadline = context.answerDeadline { return answerDeadline }
-        var next = min(loginDeadline ?? .max, idleDeadline ?? .max, injections?.deadline ?? .max)
-        next = min(
-            next,
-            pings.deadline ?? .max,
-            context.rules?.deadline ?? .max,
-            context.streamManagement?.deadline ?? .max
+        var next = min(
+            context.loginDeadline ?? .max,
+            context.idleDeadline(liveness.lastReceived) ?? .max,
+            injector.deadline ?? .max
         )
+        next = min(next, context.rules?.deadline ?? .max, context.streamManagement?.deadline ?? .max)
         return next == .max ? nil : next
     }
 
-    private var loginDeadline: Int64? {
-        isPastLogin ? nil : context.options.loginTime.map { context.info.began.monotonic &+ $0 }
-    }
-
-    private var idleDeadline: Int64? { context.options.idleTime.map { liveness.lastReceived &+ $0 } }
-
-    /// The time limit that the session has passed, with a sentence; nil if none.
-    private var overdue: (limit: SessionCounters.Limit, words: String)? {
-        guard context.answerDeadline == nil, !context.negotiation.isFinished else { return nil }
-        if let limit = context.options.loginTime, let loginDeadline, context.now.monotonic >= loginDeadline {
-            return (.login, "No login within \(Self.words(limit)) (limit login).")
-        }
-        guard let limit = context.options.idleTime, let idleDeadline, context.now.monotonic >= idleDeadline else {
-            return nil
-        }
-        return (.idle, "No data for \(Self.words(limit)) (limit idle).")
-    }
-
-    /// Formats nanoseconds as seconds, in the shortest form.
-    static func words(_ time: Int64) -> String {
-        let (seconds, rest) = time.quotientAndRemainder(dividingBy: 1_000_000_000)
-        return rest == 0 ? "\(seconds) s" : "\(time / 1_000_000) ms"
-    }
-
     private mutating func tick() {
-        if let (limit, words) = overdue {
+        if let (limit, words) = context.overdue(liveness.lastReceived) {
             context.counters.count(.limitHit(limit))
             abort(.connectionTimeout, words, "aborted")
         }
         if let answerDeadline = context.answerDeadline, context.now.monotonic >= answerDeadline {
             context.finish(reset: false)
         }
-        if let injections { expire(injections) }
-        if let ping = pings.advance(isOver: context.negotiation.isFinished, &context) { inject(ping) }
+        if let ping = injector.tick(&context) { inject(ping) }
         context.streamManagement?.expire(at: context.now.monotonic)
     }
 
@@ -251,14 +164,7 @@ extension Session {
     /// sides have sent bytes since.
     ///
     /// TLS passed through counts from the server's ServerHello that answers a complete ClientHello.
-    public var isPastLogin: Bool {
-        if context.info.opened != nil || context.negotiation.passedTLS?.isAnswered == true { return true }
-        guard let login = context.login else { return false }
-        if login.hasVerified { return true }
-        // A server that has answered with the end of its stream or its connection has not accepted the login.
-        return context.directions.recv.end == nil && !context.directions.recv.hasClosedStream
-            && login.hasExchange(sent: context.directions.send.received, received: context.directions.recv.received)
-    }
+    public var isPastLogin: Bool { context.isPastLogin }
 
     /// Whether the leg may be read: false while its bytes must wait. Reported by ``Command/read(_:_:)``.
     func wantsBytes(from leg: Leg) -> Bool {

@@ -5,38 +5,43 @@ import XMPPCore
 // The effects of each item on the session.
 extension Session {
     /// Handles one event of a decoder: decides on it, forwards it, updates the state, and records it.
-    mutating func handle(_ event: StreamEvent, _ direction: Direction) {
+    ///
+    /// - Parameter isRepeated: The event was handled before, and its item has waited.
+    mutating func handle(_ event: StreamEvent, _ direction: Direction, isRepeated: Bool = false) {
         switch event.kind {
         case .item(let kind):
             // In cut-through, stanzas are never altered.
             if kind == .element, event.head.kind != .nonza, context.directions[direction].isCutThrough {
-                if let rules = context.rules { watch(event, direction, rules) }
+                if let rules = context.rules { rules.watch(event, direction, facts(event, direction, rules), context) }
                 context.outlet.passedOnArrival(direction)
                 understand(event, kind, direction)
                 if let rules = context.rules { endRuling(.pass, event, direction, rules) }
                 return
             }
-            if context.login != nil { context.observeLoginItem(event, kind, direction) }
+            if context.login != nil, !isRepeated { context.observeLoginItem(event, kind, direction) }
             var reading = ItemReading.none
             let decision = decide(event, direction, &reading)
             if let rules = context.rules, let ruling = rules.ruling, context.info.opened == nil {
                 context.observeAction(ruling, event, direction)
             }
-            if let rules = context.rules, waits(event, direction, decision, reading, rules) { return }
+            if let rules = context.rules {
+                let facts = facts(event, direction, rules)
+                if rules.waits(event, direction, decision, reading, facts, &context) { return }
+            }
             carryOut(decision, reading, event, kind, direction)
         case .fragment(let isFirst):
             // In an open session an item beyond the limit is relayed as without rules and injections.
-            if passesOversize(direction) { context.directions[direction].drain() }
-            if isFirst, let rules = context.rules { warnOfUnjudged(event, direction, rules) }
+            if context.passesOversize(direction) { context.directions[direction].drain() }
+            if isFirst, let rules = context.rules { context.warnOfUnjudged(event, direction, rules) }
             // In store mode, an item beyond the limit ends the session at its beginning.
             guard context.directions[direction].isStoring else {
                 if isFirst { context.counters.count(.limitHit(context.itemLimit(direction))) }
                 apply(.pass, to: event, direction)
                 return context.digest(direction, isFirst: isFirst)
             }
-            if isFirst { apply(.refuse(oversize(event, direction)), to: event, direction) }
+            if isFirst { apply(.refuse(context.oversize(event, direction)), to: event, direction) }
             context.action = nil
-        case .fault(let fault): handleFault(fault, event, direction)
+        case .fault(let fault): context.handleFault(fault, event, direction)
         case .torn: context.recordTorn(event, direction)
         }
     }
@@ -49,24 +54,26 @@ extension Session {
         _ kind: StanzaScanner.Item.Kind,
         _ direction: Direction
     ) {
-        if let rules = context.rules, let ruling = rules.ruling, ruling.shapes { shape(direction, for: ruling, rules) }
+        if let rules = context.rules, let ruling = rules.ruling, ruling.shapes {
+            rules.shape(direction, for: ruling, &context)
+        }
         apply(decision, to: event, direction)
         if let action = context.action, event.item == .element, event.head.kind != .nonza, !reading.isInjected {
             context.counters.count(.acted(action, event.head.kind, direction))
         }
         switch (decision, reading) {
-        // It is decided on again, and rules are evaluated again.
-        case (.buffer(until: .counts), _): context.rules?.ruling = nil
+        // It is decided on again.
+        case (.buffer(until: .counts), _): context.rules?.keepRuling()
         case (.refuse, _), (.fault, _): break
         case (_, .none): understand(event, kind, direction)
         case (_, .asymmetricTLS(let offer)):
             perform(context.negotiation.asymmetric?.advance(event, kind, direction, offer, &context) ?? [])
-        case (_, .features(let offer)): perform(FeaturesOffer.handle(event, offer, &context))
+        case (_, .features(let offer)): perform(context.handleFeatures(event, offer))
         case (_, .login(let element, let acts, let wasLoggingIn, let translation)):
-            if let rules = context.rules { noteHits(event, direction, rules) }
+            context.rules?.noteHits(event, direction, &context)
             handleBridged(event, direction, element, acts, wasLoggingIn: wasLoggingIn)
             if let translation { handle(translation, direction) }
-        case (_, .injected(let request)): handleInjected(event, direction, request)
+        case (_, .injected(let request)): injector.handleAnswer(event, direction, request, &context)
         case (_, .streamManagement(let translation)):
             understand(event, kind, direction)
             handle(translation, direction)
@@ -77,7 +84,7 @@ extension Session {
         }
         context.action = nil
         context.edited = nil
-        if let streamManagement = context.streamManagement { requestAcknowledgement(direction, streamManagement) }
+        context.requestAcknowledgement(direction)
     }
 
     // MARK: Deciding
@@ -89,8 +96,9 @@ extension Session {
         // Partly forwarded items cannot be held, and only whole items are acted on; nothing is inserted if the session
         // is refused.
         let mayAct = context.directions[direction].isStoring && !context.negotiation.isRefusing
-        if mayAct, let rules = context.rules, let decision = interceptLoginByRules(event, direction, rules) {
-            return decision
+        if mayAct, let rules = context.rules {
+            let facts = facts(event, direction, rules)
+            if let decision = rules.interceptLogin(event, direction, facts, context) { return decision }
         }
         let decision = intercept(event, direction, mayAct: mayAct, &reading) ?? .pass
         if case .refuse = decision { return decision }
@@ -98,8 +106,9 @@ extension Session {
         // Replies to xmpptap's own requests are not judged.
         if reading.isInjected { return decision }
         // The last interceptor: rules are evaluated for items that xmpptap itself lets pass.
-        if mayAct { return interceptByRules(event, direction, decision, rules) }
-        watch(event, direction, rules)
+        let facts = facts(event, direction, rules)
+        if mayAct { return rules.intercept(event, direction, decision, facts, context) }
+        rules.watch(event, direction, facts, context)
         return .pass
     }
 
@@ -111,27 +120,20 @@ extension Session {
         _ reading: inout ItemReading
     ) -> ItemDecision? {
         // Not one expression: the compiler accepts no longer chain of them.
-        if let decision = interceptOversize(event, direction) { return decision }
-        if let decision = ChosenDomain.intercept(event, direction, context) { return decision }
+        if let decision = context.interceptOversize(event, direction) { return decision }
+        if let decision = context.interceptOtherDomain(event, direction) { return decision }
         if let decision = TLSPolicy.interceptClear(event, direction, context) { return decision }
         if mayAct, let decision = interceptAsymmetricTLS(event, direction, &reading) { return decision }
-        if let decision = FeaturesOffer.intercept(event, direction, &reading, &context) { return decision }
-        let translated = interceptStreamManagement(event, direction, &reading)
+        if let decision = context.interceptFeatures(event, direction, &reading) { return decision }
+        let translated = context.interceptStreamManagement(event, direction, &reading, authentication.decoder)
         if case .buffer = translated { return translated }
-        if mayAct, let bridged = context.negotiation.bridged,
-            let decision = bridged.intercept(
-                event,
-                direction,
-                translated,
-                authentication.decoder,
-                &reading,
-                &context
-            )
-        {
-            return decision
+        if mayAct, let bridged = context.negotiation.bridged {
+            let client = authentication.decoder
+            let decision = bridged.intercept(event, direction, translated, client, &reading, &context)
+            if let decision { return decision }
         }
         if let translated { return translated }
-        if mayAct, let decision = interceptInjected(event, direction, &reading) { return decision }
+        if mayAct, let decision = injector.intercept(event, direction, &reading, context) { return decision }
         if let decision = TLSPolicy.interceptConsent(event, direction, context) { return decision }
         if let decision = BridgedLogin.interceptWhitespace(event, direction, context) { return decision }
         return nil
@@ -164,8 +166,8 @@ extension Session {
             context.refuse(refusal)
         case .fault(let fault):
             context.recordItem(event, direction, event.head.kind == .nonza ? .element : .stanza, level: .info)
-            if let rules = context.rules { noteHits(event, direction, rules) }
-            carryOut(fault, event, direction)
+            context.rules?.noteHits(event, direction, &context)
+            SessionRules.carryOut(fault, event, direction, &context)
         }
         followDivergence()
     }
@@ -182,110 +184,7 @@ extension Session {
         case .whitespace: context.recordItem(event, direction, .whitespace, level: .verbose)
         case .header: streams.handleHeader(event, direction, &context)
         case .element: handleElement(event, direction)
-        case .end: Streams.handleEnd(event, direction, &context)
-        }
-    }
-
-    // MARK: Limits
-
-    /// Refuses an item beyond the limit in store mode.
-    private func interceptOversize(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
-        guard event.isTruncated, context.directions[direction].isStoring else { return nil }
-        return .refuse(oversize(event, direction))
-    }
-
-    /// Whether an item beyond the limit is forwarded although items are stored.
-    private func passesOversize(_ direction: Direction) -> Bool {
-        !context.options.storesAlways && context.info.opened != nil && context.directions[direction].isStoring
-    }
-
-    /// Warns of a stanza that is forwarded without evaluating the rules, or the pause, that cover it.
-    private mutating func warnOfUnjudged(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
-        guard !context.directions[direction].isStoring, event.head.kind != .nonza, context.info.opened != nil,
-            rules.set.asks(direction, isOpen: true, event.head.kind) || rules.pause?.covers(direction) == true
-        else { return }
-        let limit = context.directions[direction].limits.itemBytes
-        context.note(
-            .note,
-            .warn,
-            code: "rules-not-evaluated",
-            "rules were not evaluated for a stanza larger than \(limit) bytes, the limit of an item; it is relayed",
-            direction: direction,
-            part: .rules,
-            remedy: .refuseOversize
-        )
-    }
-
-    private func oversize(_ event: StreamEvent, _ direction: Direction) -> Refusal {
-        let limit = context.directions[direction].limits.itemBytes
-        let isStranger = context.itemLimit(direction) == .loginItem
-        let words = "\(limit) bytes, the limit \(isStranger ? "before authentication" : "of a session")"
-        return Refusal(
-            answer: .streamError(.policyViolation, "An item is larger than \(words).", fault: direction),
-            code: ScanFault.Code.itemTooLong.rawValue,
-            message:
-                "an item longer than \(words), at offset \(event.offset) of stream \(event.epoch); the session is closed",
-            condition: .policyViolation,
-            direction: direction,
-            diagnosis: "an item of the \(direction.source.name) is larger than \(words)"
-        )
-    }
-
-    // MARK: Faults
-
-    /// Some clients send the end tag twice, which is harmless.
-    private func isRepeatedEnd(_ fault: ScanFault, _ direction: Direction) -> Bool {
-        guard fault.code == .afterStreamEnd else { return false }
-        let bytes = context.directions.bytes(direction)
-        return bytes.count > 1 && bytes[0] == 0x3C && bytes[1] == 0x2F
-    }
-
-    /// Whether the first bytes of a server are a TLS alert or handshake; XML never begins like that (RFC 8446 §5.1).
-    private func isTLSRecord(_ bytes: Span<UInt8>) -> Bool {
-        guard !bytes.isEmpty, bytes[0] == 0x15 || bytes[0] == 0x16 else { return false }
-        return bytes.count < 2 || bytes[1] == 3
-    }
-
-    private mutating func handleFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {
-        if direction == .recv, performs(context.negotiation.asymmetric?.refuseEarlyBytes(context)) { return }
-        let isForeign = context.directions[direction].decoder.epoch == 0 && fault.code == .notXML
-        // An acknowledgement or a presence that crosses the end of the stream belongs to an ordinary logout.
-        let isLate = fault.code == .afterStreamEnd && context.info.opened != nil
-        if isRepeatedEnd(fault, direction) {
-            context.note(
-                .note,
-                .verbose,
-                code: "repeated-end",
-                "the end of the stream, repeated",
-                direction: direction
-            )
-        } else {
-            if !isLate { context.counters.count(.parseError(direction.source, fault.code)) }
-            if isForeign, direction == .recv, isTLSRecord(context.directions.bytes(.recv)) {
-                context.login?.observe(.serverBeganTLS)
-            } else if isForeign, direction == .recv,
-                let name = ProtocolGuess(context.directions.bytes(.recv), isFinal: true)?.serverProtocol
-            {
-                context.login?.observe(.serverSpeaks(name))
-            }
-            context.recordFault(fault, event, direction, isForeign: isForeign, isLate: isLate)
-            context.login?.observe(.fault(fault, direction, isForeign: isForeign))
-        }
-        if isLate { return turnOpaque(direction, .ended) }
-        // The order of lines in a log differs from that of the bytes.
-        if !context.options.isDecoded, !isRepeatedEnd(fault, direction) {
-            context.failStep(condition: fault.condition.rawValue, isForeign ? "no XMPP" : Prose(fault.explanation))
-        }
-        if context.negotiation.isRefusing {
-            return direction == .send ? context.answerRefused() : context.finish(reset: false)
-        }
-        if context.refusesUnread {
-            return context.refuse(fault.condition, "\(fault.explanation), at offset \(fault.offset)", fault: direction)
-        }
-        turnOpaque(direction, isForeign ? .foreign : .unparsable)
-        if isForeign {
-            turnOpaque(direction.opposite, .paired)
-            context.negotiation.turnOpaque(nil)
+        case .end: context.handleStreamEnd(event, direction)
         }
     }
 }

@@ -22,33 +22,6 @@ extension Session {
         return context.directions.send.isCutThrough && context.directions.recv.isCutThrough ? .cutThrough : .store
     }
 
-    /// Stops decoding a direction: pending and later bytes are forwarded unchanged.
-    mutating func turnOpaque(_ direction: Direction, _ why: DirectionRelay.Opacity) {
-        guard !context.directions[direction].isOpaque else { return }
-        // Its record is separate from this event's.
-        if let rules = context.rules, rules[direction].item != nil {
-            rules[direction].item?.endWait(why)
-            return
-        }
-        // Like an item that a rule delays, it has a separate record.
-        if direction == .send, endWaiting(why) { return }
-        // The roster must be read in its stream, which is no longer decoded.
-        if direction == .recv { roster.read(context) }
-        let position = context.directions[direction].decoder.position
-        if why != .tls {
-            let (sent, received) = (context.directions.send.received, context.directions.recv.received)
-            context.login?.observe(
-                direction == .send
-                    ? .unread(sent: position, received: received) : .unread(sent: sent, received: position)
-            )
-        }
-        if !context.drops(why) { context.flushRest(direction) }
-        var rest: [UInt8] = []
-        rest.append(context.directions.pending(direction))
-        context.directions[direction].turnOpaque(why)
-        if !rest.isEmpty { lookIntoOpaque(direction, rest.span) }
-    }
-
     /// Passes on the end of a leg in the same way.
     mutating func passEnd(_ direction: Direction) {
         guard let end = context.directions[direction].end, !context.directions[direction].hasPassedEnd else { return }
@@ -57,7 +30,7 @@ extension Session {
             if let event = context.directions[direction].finish() { handle(event, direction) }
             if !context.directions[direction].isOpaque { context.flushRest(direction) }
         }
-        judgeEnd(direction, end)
+        context.judgeEnd(direction, end, unheard(by: direction))
         switch end {
         case .finished:
             let other = direction.opposite
@@ -68,5 +41,16 @@ extension Session {
             if isOtherOver { context.finish(reset: false) }
         case .reset, .failed: context.finish(reset: !context.hasEndedInOrder(direction))
         }
+    }
+
+    /// Returns the unanswered request of this direction's sender, if any.
+    func unheard(by direction: Direction) -> Liveness.Finding? {
+        let ping = requests.oldestPing(direction)
+        return liveness.unheard(
+            by: direction,
+            ping: ping,
+            isOpen: context.info.opened != nil,
+            at: context.now.monotonic
+        )
     }
 }

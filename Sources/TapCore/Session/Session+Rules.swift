@@ -1,218 +1,56 @@
-internal import TapRecord
+public import TapRecord
 import XMPPCore
 
-// Rules: the final decision on each item.
+// The order in which rules, their items and their stanzas come.
 extension Session {
-    /// Takes the rules of the options.
-    mutating func beginRules() {
-        if let set = context.options.rules?.current { replaceRules(by: set) }
+    /// Items that a rule holds for the user, the oldest first: at most one in each direction, since later items wait.
+    public var heldItems: [HeldItem] { context.rules?.heldItems ?? [] }
+
+    /// When the next delayed item is released, in nanoseconds of the run: send ``SessionInput/tick`` then, and no
+    /// later, to keep the delay. Nil if none is delayed.
+    public var releaseDeadline: Int64? { context.rules?.deadline }
+
+    /// Why stanzas of a direction cannot be held; nil if they can.
+    public func obstacle(toPausing direction: Direction?) -> InjectionFault? {
+        let obstacles = (direction.map { [$0] } ?? Direction.allCases).map { context.obstacle($0) }
+        return obstacles.contains(nil) ? nil : obstacles.first ?? nil
+    }
+
+    /// Why a held item cannot be released in this way, as a clause; nil if it can, or if the number is unknown.
+    ///
+    /// A replacement of a stanza is checked like an injected stanza, and must be of the same kind.
+    public func problem(with release: HeldRelease, of number: UInt64) -> String? {
+        context.rules?.problem(with: release, of: number, context)
     }
 
     /// Replaces the rules from the next item on.
     mutating func replaceRules(by set: RuleSet?) {
-        guard recording == nil, !context.options.isObserved else { return }
+        guard !context.options.isRecorded, !context.options.isObserved else { return }
         if let rules = context.rules {
             rules.replace(by: set ?? RuleSet(), resumption.isResumable ? context.streamManagement?.ledgers : nil)
         } else if let set {
-            context.rules = SessionRules(
-                set,
-                session: number,
-                remote: context.remote,
-                localTime: context.options.rules?.localTime
-            )
+            context.rules = SessionRules(set, context, localTime: context.options.rules?.localTime)
         }
         for direction in Direction.allCases {
-            shape(direction, nil)
+            context.rules?.shape(direction, nil, &context)
             context.settleMode(direction)
         }
     }
 
-    /// Forgets earlier rules that are no longer needed.
-    mutating func settleEarlierRules(_ rules: SessionRules) {
-        if let streamManagement = context.streamManagement { rules.forgetEarlier(streamManagement.ledgers) }
-        for direction in Direction.allCases where !context.directions[direction].isHeld {
-            context.settleMode(direction)
-        }
+    /// Holds the next stanzas; nil ends that.
+    mutating func pause(_ pause: StanzaPause?) {
+        guard !context.options.isRecorded, !context.options.isObserved else { return }
+        if context.rules == nil, pause != nil { context.rules = SessionRules(RuleSet(), context) }
+        context.rules?.pause = pause.map { PendingPause($0, session: number) }
+        for direction in Direction.allCases { context.settleMode(direction) }
     }
 
-    // MARK: Judging
-
-    /// The last interceptor: rules decide on items that would be forwarded.
-    mutating func interceptByRules(
-        _ event: StreamEvent,
-        _ direction: Direction,
-        _ decision: ItemDecision,
-        _ rules: SessionRules
-    ) -> ItemDecision {
-        guard event.item == .element, !event.isTruncated else { return decision }
-        switch decision {
-        case .pass: judge(event, direction, rules)
-        case .replace(let edited): judge(edited, direction, rules)
-        case .drop:
-            // A stanza that was dropped before is recorded as its rule required then.
-            if event.head.kind != .nonza, context.isRepeating(direction) { watch(event, direction, rules) }
-            return decision
-        case .buffer, .answer, .refuse, .fault: return decision
-        }
-        return rules.ruling.flatMap { self.decision(of: $0) } ?? decision
-    }
-
-    /// The decision of a ruling on an item; nil if it does not change the earlier decision.
-    private func decision(of ruling: ItemRuling) -> ItemDecision? {
-        switch ruling.verdict.fate {
-        case .pass:
-            ruling.verdict.edited.map {
-                .replace(EditedItem(bytes: $0, words: "changes by \(ruling.rule.map { "\($0)" } ?? "a rule")"))
-            }
-        case .drop, .fault(.loseAck): .drop
-        case .fault(.saslFailure): .answer
-        case .fault(let fault): .fault(fault)
-        }
-    }
-
-    /// Evaluates rules for an element of a login before xmpptap answers it; nil if they let it pass.
-    mutating func interceptLoginByRules(
-        _ event: StreamEvent,
-        _ direction: Direction,
-        _ rules: SessionRules
-    ) -> ItemDecision? {
-        guard event.item == .element, event.head.kind == .nonza, event.head.namespace.namespace.isSASL else {
-            return nil
-        }
-        if direction == .recv, rules.swallowsFailure, context.isNamed("failure", event, .recv) {
-            rules.swallowsFailure = false
-            return .drop
-        }
-        guard direction == .send, context.negotiation.bridged != nil else { return nil }
-        let decision = interceptByRules(event, direction, .pass, rules)
-        switch decision {
-        case .drop, .answer, .fault: return decision
-        case .pass, .buffer, .replace, .refuse: return nil
-        }
-    }
-
-    /// Evaluates rules for an item that they cannot alter: they decide only on its record.
-    mutating func watch(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
-        guard event.item == .element, !event.isTruncated else { return }
-        judge(event, direction, rules)
-        rules.ruling?.isWatched = true
-    }
-
-    private func judge(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
-        // For a login that xmpptap performs, they were already evaluated.
-        guard rules.ruling == nil else { return }
-        guard !rules.earlier.isEmpty else { return ask(event, direction, rules) }
-        let ledger = context.streamManagement?.ledgers[direction]
-        let isRepeated = event.head.kind != .nonza && ledger?.isRepeating == true
-        rules.withRules(of: isRepeated ? ledger.map { $0.sent + 1 } : nil, direction) { ask(event, direction, rules) }
-    }
-
-    private func ask(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
-        rules.isJudged = true
-        let phase = context.negotiation.rulePhase
-        guard rules.set.asks(direction, isOpen: !phase.isHandshake, event.head.kind),
-            rules.set.index.select(
-                event.head,
-                context.directions[direction].decoder,
-                direction,
-                isOpen: !phase.isHandshake,
-                jid: context.info.jid,
-                into: &rules.state.selection
-            )
-        else { return }
-        let bytes = context.directions.bytes(direction)
-        var facts = ruleContext(direction, phase, rules, rules.set)
-        if rules.set.asksRoundTrip { facts.roundTrip = roundTrip(event, direction) }
-        let repetition = beginRepeated(event, direction, rules)
-        let verdict = rules.set.judge(
-            RuleItem(direction, event.head, bytes),
-            // Items that parsers may read differently are read by libxml2.
-            tree: {
-                event.head.isUnusual
-                    ? try? context.tools.parser.parse(context.directions[direction].decoder)
-                    : context.tools.elements.read(context.directions[direction].decoder)
-            },
-            state: &rules.state,
-            context: facts
+    /// The facts that rules ask for about the current item.
+    func facts(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) -> RuleFacts {
+        RuleFacts(
+            roster: rules.asksRoster ? roster.current : nil,
+            roundTrip: rules.asksRoundTrip ? roundTrip(event, direction) : nil
         )
-        take(verdict, repetition, rules)
-    }
-
-    /// Evaluates rules for the replacement of an item, if it can be read.
-    private func judge(_ edited: EditedItem, _ direction: Direction, _ rules: SessionRules) {
-        guard rules.ruling == nil else { return }
-        let phase = context.negotiation.rulePhase
-        guard let (event, element) = rules.checker.scan(edited.bytes, content: context.ruleContent(direction)) else {
-            return
-        }
-        rules.isJudged = true
-        guard rules.set.asks(direction, isOpen: !phase.isHandshake, event.head.kind) else { return }
-        rules.state.begin()
-        rules.state.selection.reset()
-        let verdict = rules.set.judge(
-            RuleItem(direction, event.head, edited.bytes.span),
-            tree: { element },
-            state: &rules.state,
-            context: ruleContext(direction, phase, rules, rules.set)
-        )
-        take(verdict, .none, rules)
-    }
-
-    /// Evaluates rules with an origin condition for a stanza that xmpptap injects. They cannot alter it.
-    func judge(_ item: InjectedItem, _ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
-        guard rules.set.asksTap else { return }
-        rules.state.begin()
-        var facts = ruleContext(direction, context.negotiation.rulePhase, rules, rules.set)
-        facts.origin = .tap
-        let stanza = item.stanza
-        let verdict = rules.set.judgeInjected(
-            RuleItem(direction, event.head, stanza.span),
-            tree: { try? context.tools.parser.parse(item.decoder) },
-            state: &rules.state,
-            context: facts
-        )
-        take(verdict, .none, rules)
-        rules.ruling?.origin = .tap
-    }
-
-    private func take(_ verdict: Verdict, _ repetition: ItemRuling.Repetition, _ rules: SessionRules) {
-        guard !verdict.hits.isEmpty || !verdict.remarks.isEmpty || rules.state.hasAnswered else { return }
-        rules.set.count(verdict.hits)
-        rules.ruling = ItemRuling(verdict, repetition, answers: rules.state.answers)
-    }
-
-    /// Begins with an item. For a retransmission, conditions that depend on more than the item have the same result as
-    /// before.
-    private func beginRepeated(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules)
-        -> ItemRuling.Repetition
-    {
-        rules.state.begin()
-        guard event.head.kind != .nonza,
-            let repeated = context.streamManagement?.retransmission(event, context.directions[direction])
-        else { return .none }
-        guard repeated.outcome != nil else { return .possible }
-        rules.state.begin(answering: repeated.rule)
-        return .known
-    }
-
-    // MARK: The context of rules
-
-    /// - Parameter set: The rules to evaluate.
-    func ruleContext(_ direction: Direction, _ phase: RulePhase, _ rules: SessionRules, _ set: RuleSet) -> RuleContext {
-        var facts = RuleContext()
-        facts.session = number
-        facts.jid = context.info.jid
-        facts.domain = context.info.domain
-        facts.content = context.ruleContent(direction)
-        facts.phase = phase
-        facts.transport = context.info.hasClientTLS ? .tls : .tcp
-        facts.clientAddress = rules.clientAddress
-        facts.now = context.now.monotonic
-        facts.localTime = rules.localTime(at: context.now.time)
-        facts.mostBytes = context.options.limits.itemBytes
-        facts.receiverBytes = (context.directions.send.receiverBytes, context.directions.recv.receiverBytes)
-        if set.asksRoster { facts.roster = roster.current }
-        return facts
     }
 
     /// The round trip of the request that an iq answers; nil if it is not an answer.
@@ -227,17 +65,98 @@ extension Session {
         let request = requests.answer(event.head, bytes, direction, context.info)
         return request.map { context.now.monotonic - $0.monotonic }
     }
-}
 
-extension Negotiation {
-    /// The session's progress in the terms of rules.
-    var rulePhase: RulePhase {
-        switch self {
-        case .awaitingServer, .opening, .startingTLS: .opening
-        case .authenticating: .authenticating
-        case .restarting, .binding: .binding
-        case .open: .open
-        case .closing, .opaque, .refusing, .finished, .closed: .closing
+    /// Finishes the rules' actions on the current item, after this decision.
+    mutating func endRuling(
+        _ decision: ItemDecision,
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ rules: SessionRules
+    ) {
+        let facts = RuleFacts(roster: rules.asksRoster ? roster.current : nil)
+        for effect in rules.effects(decision, event, direction, facts, &context) {
+            switch effect {
+            case .inject(let injection): inject(injection)
+            case .report(let remark, let place, let direction):
+                SessionRules.report(remark, place, direction, &context)
+            }
         }
+        rules.endRuling(event, direction, &context)
+    }
+
+    /// Forgets earlier rules that are no longer needed.
+    mutating func settleEarlierRules(_ rules: SessionRules) {
+        if let streamManagement = context.streamManagement { rules.forgetEarlier(streamManagement.ledgers) }
+        for direction in Direction.allCases where !context.directions[direction].isHeld {
+            context.settleMode(direction)
+        }
+    }
+
+    // MARK: Injection
+
+    /// Injects a stanza when its direction is at an item boundary.
+    mutating func inject(_ injection: Injection) {
+        injector.inject(injection, isResumable: resumption.isResumable, &context)
+    }
+
+    /// Sends the first waiting stanza. Called when all received input has been handled.
+    mutating func injectNext() {
+        for direction in Direction.allCases {
+            let isResumable = resumption.isResumable
+            if let item = injector.advance(direction, isResumable: isResumable, &context) {
+                return send(item, direction)
+            }
+        }
+        injector.settle(context)
+    }
+
+    private mutating func send(_ item: InjectedItem, _ direction: Direction) {
+        context.outlet.inject(item, direction)
+        followDivergence()
+        if let rules = context.rules, let event = item.event {
+            let facts = RuleFacts(roster: rules.asksRoster ? roster.current : nil)
+            rules.judge(item, event, direction, facts, context)
+        }
+        let record = injector.record(item, direction, &requests, &context)
+        if let event = item.event { context.rules?.endRuling(event, of: item, record, &context) }
+        injector.finish(item, direction, &context)
+    }
+
+    // MARK: Delayed items
+
+    /// Continues with due items that rules delay; returns false if there were none. Called before the next item.
+    mutating func attend(to rules: SessionRules) -> Bool {
+        guard rules.isBusy, !context.negotiation.isFinished else { return false }
+        for direction in Direction.allCases {
+            if rules.injecting & 1 << direction.rawValue != 0 {
+                // In cut-through, all received input must have been decoded.
+                if context.directions[direction].isStoring || !context.directions[direction].hasInput,
+                    let item = injector.takeFirst(direction, context)
+                {
+                    send(item, direction)
+                    return true
+                }
+                // The others are sent like any injected stanza.
+                rules.injecting &= ~(1 << direction.rawValue)
+            }
+            if let deadline = rules[direction].item?.deadline, deadline <= context.now.monotonic {
+                goOn(direction, rules)
+                return true
+            }
+        }
+        rules.settle()
+        return false
+    }
+
+    /// Ends the delay of an item: carries out its decision, then continues with later items.
+    private mutating func goOn(_ direction: Direction, _ rules: SessionRules) {
+        guard let item = rules[direction].takeItem() else { return }
+        context.directions[direction].endDelay()
+        context.counters.addDelay(context.now.monotonic &- item.since)
+        // TLS may have begun since.
+        guard item.event.position + item.event.length == context.directions[direction].decoder.position else { return }
+        rules.ruling = item.ruling
+        carryOut(item.decision, item.reading, item.event, .element, direction)
+        if let why = item.opacity { context.turnOpaque(direction, why) } else { context.settleMode(direction) }
     }
 }

@@ -16,11 +16,7 @@ public struct Session: ~Copyable {
     var context: SessionContext
     var authentication: Authentication
     var streams = Streams()
-    /// Injected stanzas in progress.
-    var injections: Injections?
-    /// Number of injected stanzas that were sent.
-    public internal(set) var injected: UInt64 = 0
-    var pings = ClientPings()
+    var injector = Injector()
     var resumption = Resumption()
     /// The facts of a recorded session (``SessionOptions/isRecorded``).
     var recording: Recording?
@@ -68,7 +64,7 @@ public struct Session: ~Copyable {
         authentication = Authentication(options)
         recording = options.isRecorded ? Recording() : nil
         liveness = Liveness(at: now.monotonic)
-        beginRules()
+        if let set = options.rules?.current { replaceRules(by: set) }
         context.recordBeginning(beginning ?? Record.Beginning(client: remote, relay: relay, upstream: upstream))
         TLSPolicy.noteClearLegs(&context)
     }
@@ -100,7 +96,7 @@ public struct Session: ~Copyable {
                 perform(termination.begin(&context))
                 continue
             }
-            if let injections { advance(injections) }
+            if injector.isActive { injectNext() }
             tellReading()
             if context.outlet.isEmpty { return nil }
         }
@@ -135,10 +131,13 @@ public struct Session: ~Copyable {
     }
 
     /// Ends the components of a session that has ended: the session that resumes it need not wait for its connections.
-    private mutating func leaveIfFinished() {
+    mutating func leaveIfFinished() {
         guard context.negotiation.isFinished else { return }
         termination.end()
-        resumption.end(&roster, injections, &context)
+        guard resumption.isResumable else { return }
+        let isClosed = if case .clean? = context.info.ending { true } else { false }
+        if !isClosed { for direction in Direction.allCases { injector.keepUnsent(direction, context) } }
+        resumption.end(&roster, isClosed: isClosed, &context)
     }
 
     /// The pending records.
@@ -161,6 +160,8 @@ public struct Session: ~Copyable {
 
     /// Frees the decoder of an opaque direction after the commands that use its bytes.
     private mutating func dropIdleDecoders() {
+        // A roster is read in its stream.
+        if context.directions.recv.isOpaque { roster.read(context) }
         context.directions.send.dropIdleDecoder()
         context.directions.recv.dropIdleDecoder()
     }

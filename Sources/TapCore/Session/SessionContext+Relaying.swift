@@ -56,9 +56,7 @@ extension SessionContext {
 
     /// Whether a rule can alter items of a direction, which is then relayed item by item.
     func rulesAlter(_ direction: Direction) -> Bool {
-        guard let rules else { return false }
-        return rules.set.canAlter(direction) || rules.pause?.covers(direction) == true
-            || rules.earlier.contains { $0.set.canAlter(direction) } && isRepeating(direction)
+        rules?.canAlter(direction, isRepeating: isRepeating(direction)) ?? false
     }
 
     /// Whether the next stanza of a direction is a retransmission.

@@ -17,6 +17,8 @@ struct SessionContext: ~Copyable {
     var negotiation: Negotiation
     /// The domain that the client requested, if the server was chosen by it.
     var chosenDomain: String?
+    /// Dialback has verified more than one domain of the server that began the stream (XEP-0220 §2.4).
+    var hasFurtherDomains = false
     /// When to give up a refused session whose client opens no stream.
     var answerDeadline: Int64?
     /// The steps of the login.
@@ -25,8 +27,6 @@ struct SessionContext: ~Copyable {
     var login: LoginObserver? = LoginObserver()
     /// The facts known so far.
     var info: SessionInfo
-    /// Dialback has verified more than one domain of the server that began the stream (XEP-0220 §2.4).
-    var hasFurtherDomains = false
     var counters = SessionCounters()
     var directions: Directions
     var outlet = Outlet()

@@ -9,8 +9,6 @@ enum SessionEffect {
     case enabled(Element)
     /// The server has resumed an earlier session, at the address in its SASL2 success, if any.
     case resumed(Element?, identifier: String? = nil)
-    /// A direction is not decoded any more.
-    case turnOpaque(Direction, DirectionRelay.Opacity)
     /// The software name in the client's login, if any.
     case software(String?)
 

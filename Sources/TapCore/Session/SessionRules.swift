@@ -20,6 +20,10 @@ final class SessionRules {
     var ruling: ItemRuling?
     /// Rules were evaluated for the current item.
     var isJudged = false
+    /// The ruling on a request to resume that waits; nil if there is none.
+    private var keptRuling: (ruling: ItemRuling?, isJudged: Bool)?
+    /// The ruling on the current item was made before its wait.
+    private(set) var isRestored = false
     /// Parses replacements of items.
     var checker = ItemChecker()
     /// The traffic shaping of each direction.
@@ -44,12 +48,29 @@ final class SessionRules {
         var code: String
     }
 
-    /// - Parameter remote: The client's address, `HOST:PORT`.
-    init(_ set: RuleSet, session: UInt64, remote: String?, localTime: ((Timestamp) -> RuleLocalTime)?) {
+    init(_ set: RuleSet, _ context: borrowing SessionContext, localTime: ((Timestamp) -> RuleLocalTime)? = nil) {
         self.set = set
-        state = RuleState(seed: session)
-        clientAddress = remote.map { RuleContext.host($0) }
+        state = RuleState(seed: context.number)
+        clientAddress = context.remote.map { RuleContext.host($0) }
         self.localTime = localTime
+    }
+
+    // MARK: State
+
+    /// Whether a rule, earlier rules or the pause ask for the contacts.
+    var asksRoster: Bool {
+        self.set.asksRoster || pause?.pause.rules?.asksRoster == true || earlier.contains { $0.set.asksRoster }
+    }
+
+    /// Whether a rule, or an earlier one, asks for round trips.
+    var asksRoundTrip: Bool { self.set.asksRoundTrip || earlier.contains { $0.set.asksRoundTrip } }
+
+    /// Whether rules, or the pause, can alter items of a direction.
+    ///
+    /// - Parameter isRepeating: The next stanza of the direction is a retransmission, for which earlier rules decide.
+    func canAlter(_ direction: Direction, isRepeating: Bool) -> Bool {
+        set.canAlter(direction) || pause?.covers(direction) == true
+            || isRepeating && earlier.contains { $0.set.canAlter(direction) }
     }
 
     // MARK: Replacing rules
@@ -115,6 +136,22 @@ final class SessionRules {
     }
 
     // MARK: The current item
+
+    /// Keeps the ruling on a request to resume, which is decided on again after its wait.
+    func keepRuling() {
+        keptRuling = (ruling, isJudged)
+        ruling = nil
+        isJudged = false
+    }
+
+    /// Uses the ruling that was kept: rules are not evaluated twice.
+    func restoreRuling() {
+        guard let kept = keptRuling.take() else { return }
+        (ruling, isJudged, isRestored) = (kept.ruling, kept.isJudged, kept.isJudged)
+    }
+
+    /// The current item is over.
+    func endJudging() { (isJudged, isRestored) = (false, false) }
 
     /// The time of day, if a rule uses it.
     func localTime(at time: Timestamp) -> RuleLocalTime {

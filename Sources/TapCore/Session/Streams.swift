@@ -2,7 +2,7 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-/// Follows the streams of both directions: headers, restarts, ends, compression, and the elements of stream management.
+/// Follows the stream headers of both directions.
 struct Streams {
     /// Whether the session had begun before it was first observed: its stream headers are not login steps.
     private var isJoined = false
@@ -106,107 +106,5 @@ struct Streams {
             // A stream without a version has no features (RFC 6120 §4.7.5).
             if event.head.version != nil { context.beginStep(.features, awaits: .server, details: ["epoch": epoch]) }
         }
-    }
-
-    // MARK: Ends
-
-    static func handleEnd(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {
-        context.directions[direction].hasClosedStream = true
-        context.recordItem(event, direction, .streamClose, level: .info)
-        if context.info.ending == nil { context.info.ending = .clean(by: direction) }
-        context.negotiation.closeStream()
-    }
-
-    /// The condition of a stream error; nil for another element.
-    static func errorCondition(_ element: Element) -> String? {
-        guard element.isNamed("error") else { return nil }
-        return element.firstChild { $0.namespace == .streamErrors && !$0.isNamed("text") }?.name
-            ?? "undefined-condition"
-    }
-
-    // MARK: Compression
-
-    static func handleCompression(
-        _ event: StreamEvent,
-        _ direction: Direction,
-        _ context: inout SessionContext
-    ) -> [SessionEffect] {
-        context.recordItem(event, direction, .element, level: .info)
-        if direction == .send, context.isNamed("compress", event, direction) {
-            context.beginStep(.compression, awaits: .server)
-        }
-        if direction == .recv, context.isNamed("failure", event, direction) {
-            context.finishStep(.compression, .failed())
-        }
-        guard direction == .recv, context.isNamed("compressed", event, direction) else { return [] }
-        context.finishStep(.compression, .ok)
-        guard !context.options.isDecoded else {
-            for direction in Direction.allCases { context.directions[direction].mayRestart = true }
-            return []
-        }
-        context.note(
-            code: "compression",
-            "the streams are compressed from here on and cannot be decoded",
-            direction: direction
-        )
-        return [.turnOpaque(.send, .compression), .turnOpaque(.recv, .compression)]
-    }
-
-    // MARK: Stream management
-
-    /// Handles an element that starts stream management or resumes a session (XEP-0198 §3, §5), after its record.
-    static func handleStreamManagement(
-        _ event: StreamEvent,
-        _ direction: Direction,
-        _ context: inout SessionContext
-    ) -> [SessionEffect] {
-        guard direction == .recv else {
-            if context.isNamed("resume", event, direction) {
-                context.beginStep(.resume, awaits: .server)
-            } else if context.isNamed("enable", event, direction) {
-                observeEnable(&context)
-            }
-            return []
-        }
-        if context.isNamed("failed", event, direction), context.timeline.isUnderWay(.resume) {
-            let condition = context.parse(direction)?.firstChild { $0.namespace == .stanzaErrors }?.name
-            context.finishStep(.resume, .failed(condition: condition))
-        } else if context.isNamed("enabled", event, direction), let enabled = context.parse(direction) {
-            context.info.enableFault = nil
-            context.login?.observe(.established)
-            return [.enabled(enabled)]
-        } else if context.isNamed("resumed", event, direction), context.info.opened == nil {
-            context.finishStep(.resume, .ok)
-            return [.resumed(context.parse(direction))]
-        }
-        return []
-    }
-
-    /// Warns of a request for stream management that was sent too early or not offered (XEP-0198 §3).
-    private static func observeEnable(_ context: inout SessionContext) {
-        let fault: Prose
-        if context.negotiation.isBinding {
-            fault = "the client requested stream management before the result of resource binding"
-        } else if context.info.features.contains("bind"),
-            !context.info.features.contains(where: { $0.hasPrefix("sm:") })
-        {
-            fault = "the client requested stream management, which the server does not offer"
-        } else {
-            return
-        }
-        context.info.enableFault = fault
-        context.note(code: LoginCause.earlyEnable.rawValue, "\(fault) (XEP-0198 §3)", direction: .send)
-    }
-}
-
-extension SessionContext {
-    /// Whether the initiator may open a new stream: after success, or in advance while authentication is in progress.
-    func isRestartDue(_ direction: Direction) -> Bool {
-        directions[direction].mayRestart
-            || negotiation.mayRestart(
-                direction,
-                sendEpoch: directions.send.decoder.epoch,
-                recvEpoch: directions.recv.decoder.epoch
-            )
     }
 }

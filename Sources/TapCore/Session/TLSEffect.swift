@@ -109,4 +109,70 @@ extension SessionContext {
         record.tls = report.details
         emit(consume record)
     }
+
+    /// Carries out an effect that concerns no component.
+    mutating func perform(_ effect: TLSEffect) {
+        switch effect {
+        case .requestTLS: _ = negotiation.requestTLS()
+        case .declineTLS: _ = negotiation.declineTLS()
+        case .beginHandshake: negotiation.beginHandshake()
+        case .enterTLS: negotiation.enterTLS()
+        case .forgetClear: forgetClear()
+        case .choose(let domain): chosenDomain = domain
+        case .relayInClear:
+            release(.recv)
+            negotiation.asymmetric = nil
+            release(.send)
+
+        case .begin(let step, let leg, let side, let details):
+            beginStep(step, key: leg?.name.description, awaits: side, details: details)
+        case .finish(let step, let leg, let outcome, let details):
+            finishStep(step, key: leg?.name.description, outcome, details: details)
+        case .cancel(let step): timeline.cancel(step)
+        case .observe(let event): login?.observe(event)
+        case .blame(let cause, let failure):
+            blame(
+                cause,
+                at: .tls,
+                failure.words,
+                side: failure.side,
+                condition: failure.code,
+                remedy: failure.remedy
+            )
+
+        case .hold(let direction): hold(direction)
+        case .release(let direction): release(direction)
+        case .buffer(let items, let direction): directions[direction].setBuffered(items)
+        case .enterStream(let direction): directions[direction].enterTLS()
+        case .expectRestart: for direction in Direction.allCases { directions[direction].mayRestart = true }
+        case .passThrough: beginTLS(directly: false)
+
+        case .pass(let bytes, let direction): outlet.pass(bytes, direction)
+        case .say(let items, let leg, let opensStream):
+            answer((opensStream ? header() : []) + items, to: leg)
+        case .request(let command): outlet.request(.tls(command))
+
+        case .record(let report): record(report)
+        case .warn(let code, let words, let direction):
+            note(code: code, words, direction: direction, part: .tls)
+
+        case .ended(let leg, let end): ended(leg, end)
+        case .refuse(let refusal): refuse(refusal)
+        case .close(let condition, let text): refuse(condition, text)
+        case .end(let farewell): end(farewell)
+        case .stop: finish(reset: false)
+        // Session carries these out.
+        case .secured, .awaitConsent, .openInside, .releaseClient, .handle, .receive: break
+        }
+    }
+
+    private mutating func end(_ farewell: TLSEffect.Farewell) {
+        switch farewell {
+        case .nothing: break
+        case .error(let condition, let text): sayError(condition, text, to: .client)
+        case .failure: sayFailure()
+        case .alert(let alert): return self.alert(alert)
+        }
+        finishLegs()
+    }
 }

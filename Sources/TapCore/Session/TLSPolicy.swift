@@ -104,14 +104,16 @@ enum TLSPolicy {
         return clearRefusal(leg, "the server does not offer TLS", itemPart: .session, context.options)
     }
 
-    /// Refuses direct TLS if the client leg has no TLS; nil if it may have.
-    static func refuseDirectTLS(_ context: inout SessionContext) -> [TLSEffect]? {
-        guard context.options.holdsProceed, context.options.clientTLS == .off else { return nil }
+    /// Refuses direct TLS if the client leg has no TLS; returns false if it may have.
+    static func refusesDirectTLS(_ context: inout SessionContext) -> Bool {
+        guard context.options.holdsProceed, context.options.clientTLS == .off else { return false }
         let words: Prose = "client sent a TLS ClientHello, but the client leg has no TLS"
         let remedy = Remedy.usual(.legWithTLS)
         context.note(.error, .error, code: "tls-off", words, direction: .send, part: .tls, remedy: remedy)
         context.info.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
-        return [.observe(.refused(words, .legWithTLS)), .end(.alert(.protocolVersion))]
+        context.login?.observe(.refused(words, .legWithTLS))
+        context.alert(.protocolVersion)
+        return true
     }
 
     // MARK: Refusals

@@ -122,7 +122,7 @@ final class RecordedSession {
 
     private func read(_ line: RecordLine, at now: Run.Instant, _ tell: (consuming RecordLine) -> Void) {
         made = [:]
-        runner.session.receive(line)
+        runner.session.receive(line, at: now)
         var isTold = false
         runner.drain { redacted, content in
             let record = redacted.record

@@ -139,12 +139,13 @@ private typealias Scene = TLSScene
 
     @Test func `A client that begins with TLS receives an alert if its leg has none`() {
         var scene = Scene(Scene.options(.off, .required))
-        #expect(
-            Scene.names(TLSPolicy.refuseDirectTLS(&scene.context)) == [
-                "observe refusal", "end with alert \(HandshakeAlert.protocolVersion.rawValue)",
-            ]
-        )
-        scene.context.options.clientTLS = .auto
-        #expect(TLSPolicy.refuseDirectTLS(&scene.context) == nil)
+        let isRefused = TLSPolicy.refusesDirectTLS(&scene.context)
+        #expect(isRefused)
+        let sent = scene.sent(to: .client)
+        #expect(sent == [[0x15, 3, 1, 0, 2, 2, HandshakeAlert.protocolVersion.rawValue]])
+        #expect(scene.context.negotiation.isFinished)
+        var other = Scene(Scene.options(.auto, .required))
+        let isOtherRefused = TLSPolicy.refusesDirectTLS(&other.context)
+        #expect(!isOtherRefused && !other.context.negotiation.isFinished)
     }
 }

@@ -65,6 +65,19 @@ struct TLSScene: ~Copyable {
         }
     }
 
+    /// Removes the pending commands; returns the bytes that they send to a peer.
+    mutating func sent(to peer: Leg) -> [[UInt8]] {
+        var sent: [[UInt8]] = []
+        while !context.outlet.isEmpty {
+            switch context.outlet.advance() {
+            case .record: _ = context.outlet.records.takeFirst()
+            case .send, .recv: break
+            case .other: if case .send(peer, let bytes) = context.outlet.takeCommand() { sent.append(bytes) }
+            }
+        }
+        return sent
+    }
+
     /// Options of a proxy that terminates TLS.
     static func options(_ client: LegTLS = .auto, _ server: LegTLS = .auto) -> SessionOptions {
         var options = SessionOptions(level: .trace)

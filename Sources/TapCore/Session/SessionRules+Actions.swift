@@ -2,53 +2,65 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-// Actions of rules other than pass, drop and edit.
-extension Session {
-    /// Finishes the rules' actions on the current item, after this decision.
-    mutating func endRuling(
-        _ decision: ItemDecision,
-        _ event: StreamEvent,
-        _ direction: Direction,
-        _ rules: SessionRules
-    ) {
-        rules.isJudged = false
-        if direction == .send, goesOn(decision), rules.set.asksDirectedPresence {
-            rules.state.observePresence(event.head, context.directions.bytes(.send))
-        }
-        guard let ruling = rules.ruling else { return }
-        perform(ruling, decision, event, direction, rules)
-        endSlice(direction, rules)
-        rules.ruling = nil
-    }
+/// What rules require of other parts of the session, after an item.
+enum RuleEffect {
+    /// Sends a stanza. In store-and-forward it is sent before the next item.
+    case inject(Injection)
+    /// Reports a stanza that is not sent.
+    case report(Verdict.Remark, RulePlace, Direction)
+}
 
-    /// Carries out the other actions on an item that has been recorded.
-    private mutating func perform(
-        _ ruling: ItemRuling,
+// Actions of rules other than pass, drop and edit.
+extension SessionRules {
+    /// Records the rulings on the current item after this decision, and returns the stanzas to send. To be followed by
+    /// ``endRuling(_:_:_:)``.
+    func effects(
         _ decision: ItemDecision,
         _ event: StreamEvent,
         _ direction: Direction,
-        _ rules: SessionRules
-    ) {
-        let verdict = ruling.verdict
+        _ facts: RuleFacts,
+        _ context: inout SessionContext
+    ) -> [RuleEffect] {
+        endJudging()
         let goesOn = goesOn(decision)
-        noteHits(event, direction, rules)
-        note(ruling, direction, rules, showsText: isVerbatim(event, of: context.directions[direction].decoder))
+        if direction == .send, goesOn, set.asksDirectedPresence {
+            state.observePresence(event.head, context.directions.bytes(.send))
+        }
+        guard let ruling else { return [] }
+        noteHits(event, direction, &context)
+        let isVerbatim = Self.isVerbatim(event, of: context.directions[direction].decoder, context)
+        note(ruling, direction, showsText: isVerbatim, &context)
+        let verdict = ruling.verdict
+        if ruling.isWatched || verdict.actions.isEmpty { return [] }
         let sender = context.text(event.head.from, direction).map { Array($0.utf8) } ?? []
+        var effects: [RuleEffect] = []
         for (place, action) in verdict.actions {
             switch action {
-            case .inject(let target, let bytes, let why) where !ruling.isWatched && ruling.injects:
-                guard why == .bounce || mayCreate(bytes, target, place, sender, verdict, rules) else { continue }
-                inject(bytes, target, why == .copy && Self.isRequest(event, context.directions.bytes(direction)), rules)
+            case .inject(let target, let bytes, let why) where ruling.injects:
+                guard why == .bounce || mayCreate(bytes, target, place, sender, verdict, facts, context) else {
+                    if isFirst(.loop, place) { effects.append(.report(.loop, place, target)) }
+                    continue
+                }
+                let swallowsAnswer = why == .copy && Self.isRequest(event, context.directions.bytes(direction))
+                effects.append(inject(bytes, target, swallowsAnswer: swallowsAnswer))
             // A retransmitted stanza was not handled, and neither were its copies.
-            case .duplicate(let copies) where !ruling.isWatched && goesOn:
+            case .duplicate(let copies) where goesOn:
                 let bytes = context.edited?.bytes ?? context.item(direction)
-                for _ in 0..<copies { inject(bytes, direction, false, isCopy: true, rules) }
+                for _ in 0..<copies { effects.append(inject(bytes, direction, isCopy: true)) }
             case .inject, .duplicate, .log, .delay, .pause, .fault, .record, .level, .redact: break
             }
         }
-        if case .fault(.saslFailure(let condition)) = verdict.fate, !ruling.isWatched {
-            failLogin(condition, event, ruling)
+        return effects
+    }
+
+    /// Ends the ruling on the current item.
+    func endRuling(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {
+        guard let ruling else { return }
+        if case .fault(.saslFailure(let condition)) = ruling.verdict.fate, !ruling.isWatched {
+            failLogin(condition, event, ruling, &context)
         }
+        endSlice(direction, &context)
+        self.ruling = nil
     }
 
     private func goesOn(_ decision: ItemDecision) -> Bool {
@@ -59,27 +71,26 @@ extension Session {
     }
 
     /// Whether a rule may send a stanza. A stanza that it has sent too often is part of a loop.
-    private mutating func mayCreate(
+    private func mayCreate(
         _ bytes: [UInt8],
         _ direction: Direction,
         _ place: RulePlace,
         _ sender: [UInt8],
         _ verdict: Verdict,
-        _ rules: SessionRules
+        _ facts: RuleFacts,
+        _ context: borrowing SessionContext
     ) -> Bool {
-        guard let (event, element) = rules.checker.scan(bytes, content: context.ruleContent(direction)) else {
+        guard let (event, element) = checker.scan(bytes, content: context.ruleContent(direction)) else {
             return true
         }
-        let mayCreate = rules.set.create(
+        return set.create(
             RuleItem(direction, event.head, bytes.span),
             tree: { element },
             by: place,
             for: sender,
             verdict.origins,
-            context: ruleContext(direction, context.negotiation.rulePhase, rules, rules.set)
+            context: ruleContext(direction, context.negotiation.rulePhase, set, facts, context)
         )
-        if !mayCreate, rules.isFirst(.loop, place) { note(.loop, place, direction) }
-        return mayCreate
     }
 
     private static func isRequest(_ event: StreamEvent, _ bytes: Span<UInt8>) -> Bool {
@@ -87,15 +98,14 @@ extension Session {
         return bytes.slice(type.range).equals("get") || bytes.slice(type.range).equals("set")
     }
 
-    /// Injects a stanza of a rule. In store-and-forward it is sent before the next item.
-    private mutating func inject(
+    private func inject(
         _ bytes: [UInt8],
         _ direction: Direction,
-        _ swallowsAnswer: Bool,
-        isCopy: Bool = false,
-        _ rules: SessionRules
-    ) {
-        inject(
+        swallowsAnswer: Bool = false,
+        isCopy: Bool = false
+    ) -> RuleEffect {
+        injecting |= 1 << direction.rawValue
+        return .inject(
             Injection(
                 bytes,
                 to: direction.destination,
@@ -104,44 +114,24 @@ extension Session {
                 timeout: Self.injectionTime
             )
         )
-        rules.injecting |= 1 << direction.rawValue
-    }
-
-    /// Continues with due items that rules delay; returns false if there were none. Called before the next item.
-    mutating func attend(to rules: SessionRules) -> Bool {
-        guard rules.isBusy, !context.negotiation.isFinished else { return false }
-        for direction in Direction.allCases {
-            if rules.injecting & 1 << direction.rawValue != 0 {
-                // In cut-through, all received input must have been decoded.
-                if let injections, injections.isWaiting(direction), context.mayInsert(direction),
-                    context.directions[direction].isStoring || !context.directions[direction].hasInput
-                {
-                    send(injections.takeFirst(direction), direction, injections)
-                    return true
-                }
-                // The others are sent like any injected stanza.
-                rules.injecting &= ~(1 << direction.rawValue)
-            }
-            if let deadline = rules[direction].item?.deadline, deadline <= context.now.monotonic {
-                goOn(direction, rules)
-                return true
-            }
-        }
-        rules.settle()
-        return false
     }
 
     /// The time limit for a rule's stanza to reach an item boundary, in nanoseconds.
     private static let injectionTime: Int64 = 60_000_000_000
 
     /// Answers a login instead of the server.
-    private mutating func failLogin(_ condition: String, _ event: StreamEvent, _ ruling: ItemRuling) {
+    private func failLogin(
+        _ condition: String,
+        _ event: StreamEvent,
+        _ ruling: ItemRuling,
+        _ context: inout SessionContext
+    ) {
         let namespace = event.head.namespace.namespace
         let failure = XMLWriter.bytes {
             $0.element("failure", namespace) { $0.element(condition, .sasl) }
         }
         if context.negotiation.bridged == nil, context.isNamed("response", event, .send) {
-            context.rules?.swallowsFailure = true
+            swallowsFailure = true
             context.answer([(.element, XMLWriter.bytes { $0.element("abort", namespace) })], to: .server, part: .sasl)
         }
         context.answer([(.element, failure)], to: .client, part: .sasl)
@@ -158,7 +148,12 @@ extension Session {
     // MARK: Faults
 
     /// Carries out a fault at an item. Earlier writes are completed.
-    mutating func carryOut(_ fault: RuleFaultAction, _ event: StreamEvent, _ direction: Direction) {
+    static func carryOut(
+        _ fault: RuleFaultAction,
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ context: inout SessionContext
+    ) {
         switch fault {
         case .cut(let count):
             context.outlet.pass(first: count, of: event, of: &context.directions[direction])
@@ -178,15 +173,15 @@ extension Session {
     // MARK: Shapes
 
     /// Applies traffic shaping to later writes of a direction; nil ends it.
-    mutating func shape(_ direction: Direction, _ shape: LinkShape?) {
-        guard let rules = context.rules, rules.shapes[Int(direction.rawValue)] != shape else { return }
-        rules.shapes[Int(direction.rawValue)] = shape
+    func shape(_ direction: Direction, _ shape: LinkShape?, _ context: inout SessionContext) {
+        guard shapes[Int(direction.rawValue)] != shape else { return }
+        shapes[Int(direction.rawValue)] = shape
         context.outlet.request(.shape(direction.destination, shape))
     }
 
     /// Applies the shaping of rules to an item that is about to be forwarded.
-    mutating func shape(_ direction: Direction, for ruling: ItemRuling, _ rules: SessionRules) {
-        var shape = rules.shapes[Int(direction.rawValue)]
+    func shape(_ direction: Direction, for ruling: ItemRuling, _ context: inout SessionContext) {
+        var shape = shapes[Int(direction.rawValue)]
         for case (_, .fault(let fault)) in ruling.verdict.actions {
             switch fault {
             case .throttle(let bytes): shape = LinkShape(bytesPerSecond: bytes)
@@ -195,45 +190,53 @@ extension Session {
             default: break
             }
         }
-        self.shape(direction, shape)
+        self.shape(direction, shape, &context)
     }
 
     /// Ends the shaping of a single item.
-    mutating func endSlice(_ direction: Direction, _ rules: SessionRules) {
-        guard let shape = rules.shapes[Int(direction.rawValue)], shape.slice != nil else { return }
-        self.shape(direction, shape.bytesPerSecond.map { LinkShape(bytesPerSecond: $0) })
+    func endSlice(_ direction: Direction, _ context: inout SessionContext) {
+        guard let shape = shapes[Int(direction.rawValue)], shape.slice != nil else { return }
+        self.shape(direction, shape.bytesPerSecond.map { LinkShape(bytesPerSecond: $0) }, &context)
     }
 
     // MARK: Records
 
     /// Records the rule hits of the current item, once, while the content is that of the item.
-    mutating func noteHits(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
-        guard context.options.level >= .verbose, let verdict = rules.ruling?.verdict,
-            rules.ruling?.hasNotedHits == false
+    func noteHits(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {
+        guard context.options.level >= .verbose, let verdict = ruling?.verdict,
+            ruling?.hasNotedHits == false
         else {
             return
         }
-        rules.ruling?.hasNotedHits = true
-        for hit in verdict.hits { note(hit, verdict, context.makeRecord(event, direction, .note, level: .verbose)) }
+        ruling?.hasNotedHits = true
+        for hit in verdict.hits {
+            let record = context.makeRecord(event, direction, .note, level: .verbose)
+            note(hit, verdict, record, &context)
+        }
     }
 
     /// Records the rulings on an injected stanza, after its own record.
-    mutating func endRuling(_ event: StreamEvent, of item: InjectedItem, _ record: Record, _ rules: SessionRules) {
-        guard let ruling = rules.ruling, let direction = record.direction else { return }
+    func endRuling(_ event: StreamEvent, of item: InjectedItem, _ record: Record, _ context: inout SessionContext) {
+        guard let ruling, let direction = record.direction else { return }
         if context.options.level >= .verbose {
             for hit in ruling.verdict.hits {
                 var hitRecord = record
                 hitRecord.sequence = context.run.nextSequence()
                 hitRecord.kind = .note
-                note(hit, ruling.verdict, hitRecord)
+                note(hit, ruling.verdict, hitRecord, &context)
             }
         }
-        note(ruling, direction, rules, showsText: isVerbatim(event, of: item.decoder))
-        rules.ruling = nil
+        note(ruling, direction, showsText: Self.isVerbatim(event, of: item.decoder, context), &context)
+        self.ruling = nil
     }
 
     /// Records a hit; `record` is a new record of the item.
-    private mutating func note(_ hit: Verdict.Hit, _ verdict: Verdict, _ record: consuming Record) {
+    private func note(
+        _ hit: Verdict.Hit,
+        _ verdict: Verdict,
+        _ record: consuming Record,
+        _ context: inout SessionContext
+    ) {
         var record = record
         // The action LEVEL applies only to the item's own record.
         record.level = .verbose
@@ -255,9 +258,14 @@ extension Session {
     }
 
     /// Records the remarks about rules, and the texts that they log.
-    private mutating func note(_ ruling: ItemRuling, _ direction: Direction, _ rules: SessionRules, showsText: Bool) {
-        for (place, remark) in ruling.verdict.remarks where rules.isFirst(remark, place) {
-            note(remark, place, direction)
+    private func note(
+        _ ruling: ItemRuling,
+        _ direction: Direction,
+        showsText: Bool,
+        _ context: inout SessionContext
+    ) {
+        for (place, remark) in ruling.verdict.remarks where isFirst(remark, place) {
+            Self.report(remark, place, direction, &context)
         }
         for case (let place, .log(let level, let text)) in ruling.verdict.actions {
             let isShown = ruling.redacted.isEmpty && showsText
@@ -275,7 +283,13 @@ extension Session {
         }
     }
 
-    private mutating func note(_ remark: Verdict.Remark, _ place: RulePlace, _ direction: Direction) {
+    /// Records a remark about a rule.
+    static func report(
+        _ remark: Verdict.Remark,
+        _ place: RulePlace,
+        _ direction: Direction,
+        _ context: inout SessionContext
+    ) {
         context.note(
             .note,
             .warn,
@@ -288,7 +302,11 @@ extension Session {
     }
 
     /// Whether the record of a decoder's last item shows it unchanged.
-    private func isVerbatim(_ event: StreamEvent, of decoder: borrowing StreamDecoder) -> Bool {
+    private static func isVerbatim(
+        _ event: StreamEvent,
+        of decoder: borrowing StreamDecoder,
+        _ context: borrowing SessionContext
+    ) -> Bool {
         guard event.head.mayHoldSecret || context.options.redaction.hidesTexts else { return true }
         if case .verbatim = context.tools.redactor.disclose(event, of: decoder) { return true }
         return false

@@ -1,28 +1,24 @@
-public import TapRecord
+internal import TapRecord
 import XMPPCore
 
 // Items that rules delay, for a time or until the user decides. Later items of the direction wait for them.
-extension Session {
+extension SessionRules {
     /// Items that a rule holds for the user, the oldest first: at most one in each direction, since later items wait.
-    public var heldItems: [HeldItem] {
-        guard let rules = context.rules else { return [] }
-        return Direction.allCases.compactMap { rules[$0].item?.held }.sorted { $0.number < $1.number }
+    var heldItems: [HeldItem] {
+        Direction.allCases.compactMap { self[$0].item?.held }.sorted { $0.number < $1.number }
     }
 
-    /// When the next delayed item is released, in nanoseconds of the run: send ``SessionInput/tick`` then, and no
-    /// later, to keep the delay. Nil if none is delayed.
-    public var releaseDeadline: Int64? { context.rules?.deadline }
-
     /// Delays or holds the last item, if a rule requires it; returns whether it waits.
-    mutating func waits(
+    func waits(
         _ event: StreamEvent,
         _ direction: Direction,
         _ decision: ItemDecision,
         _ reading: ItemReading,
-        _ rules: SessionRules
+        _ facts: RuleFacts,
+        _ context: inout SessionContext
     ) -> Bool {
-        guard rules.ruling != nil || rules.pause != nil, context.directions[direction].isStoring,
-            rules.ruling?.verdict.actions.isEmpty == false || rules.pause != nil
+        guard ruling != nil || pause != nil, context.directions[direction].isStoring,
+            ruling?.verdict.actions.isEmpty == false || pause != nil
         else { return false }
         var (isHeld, isStalled, passes) = (false, false, true)
         switch decision {
@@ -30,17 +26,17 @@ extension Session {
         case .fault: passes = false
         case .buffer, .drop, .answer, .refuse: return false
         }
-        let ruling = rules.ruling
+        let ruling = ruling
         let end = event.position + event.length
         var deadline: Int64? = 0
-        if passes, isPaused(event, direction, rules) {
+        if passes, isPaused(event, direction, facts, context) {
             isHeld = true
             deadline = context.now.monotonic &+ SessionRules.holdTime
         }
         for (_, action) in ruling?.verdict.actions ?? [] {
             switch action {
             case .delay(let time):
-                let due = rules[direction].arrival(of: end, now: context.now.monotonic) &+ time
+                let due = self[direction].arrival(of: end, now: context.now.monotonic) &+ time
                 deadline = deadline.map { max($0, due) }
             case .pause where passes && !isHeld:
                 isHeld = true
@@ -54,46 +50,35 @@ extension Session {
             }
         }
         if let deadline, deadline <= context.now.monotonic { return false }
-        rules.ruling = nil
-        rules.isJudged = false
+        self.ruling = nil
+        isJudged = false
         var item = WaitingItem(
             event: event,
             decision: decision,
             reading: reading,
             ruling: ruling,
-            since: rules[direction].arrival(of: end, now: context.now.monotonic),
+            since: self[direction].arrival(of: end, now: context.now.monotonic),
             deadline: deadline,
             isStalled: isStalled
         )
         if isHeld, let deadline {
             let rule = ruling?.verdict.actions.first { if case .pause = $0.action { true } else { false } }
-            item.held = hold(event, direction, decision, rule?.place, deadline)
+            item.held = hold(event, direction, decision, rule?.place, deadline, &context)
         }
-        rules[direction].noteArrival(upTo: context.directions[direction].arrived, at: context.now.monotonic)
-        rules[direction].item = item
+        self[direction].noteArrival(upTo: context.directions[direction].arrived, at: context.now.monotonic)
+        self[direction].item = item
         context.directions[direction].delay()
         return true
     }
 
-    /// Holds the next stanzas; nil ends that.
-    mutating func pause(_ pause: StanzaPause?) {
-        guard recording == nil, !context.options.isObserved else { return }
-        if context.rules == nil, pause != nil {
-            context.rules = SessionRules(RuleSet(), session: number, remote: context.remote, localTime: nil)
-        }
-        context.rules?.pause = pause.map { PendingPause($0, session: number) }
-        for direction in Direction.allCases { context.settleMode(direction) }
-    }
-
-    /// Why stanzas of a direction cannot be held; nil if they can.
-    public func obstacle(toPausing direction: Direction?) -> InjectionFault? {
-        let obstacles = (direction.map { [$0] } ?? Direction.allCases).map { obstacle($0) }
-        return obstacles.contains(nil) ? nil : obstacles.first ?? nil
-    }
-
     /// Whether the pause covers a stanza; counts it if so.
-    private func isPaused(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) -> Bool {
-        guard let pause = rules.pause, pause.covers(direction), context.info.opened != nil, event.item == .element,
+    private func isPaused(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ facts: RuleFacts,
+        _ context: borrowing SessionContext
+    ) -> Bool {
+        guard let pause, pause.covers(direction), context.info.opened != nil, event.item == .element,
             event.head.kind != .nonza, !event.isTruncated
         else { return false }
         if let set = pause.pause.rules {
@@ -103,23 +88,24 @@ extension Session {
                 RuleItem(direction, event.head, context.directions.bytes(direction)),
                 tree: { try? context.tools.parser.parse(context.directions[direction].decoder) },
                 state: &pause.state,
-                context: ruleContext(direction, .open, rules, set)
+                context: ruleContext(direction, .open, set, facts, context)
             )
             guard !verdict.actions.isEmpty else { return false }
         }
         pause.count -= 1
-        if pause.count == 0 { rules.pause = nil }
+        if pause.count == 0 { self.pause = nil }
         return true
     }
 
-    private mutating func hold(
+    private func hold(
         _ event: StreamEvent,
         _ direction: Direction,
         _ decision: ItemDecision,
         _ rule: RulePlace?,
-        _ deadline: Int64
-    ) -> HeldItem? {
-        guard let number = context.rules?.nextHeld() else { return nil }
+        _ deadline: Int64,
+        _ context: inout SessionContext
+    ) -> HeldItem {
+        let number = nextHeld()
         var bytes: [UInt8] = []
         if case .replace(let edited) = decision {
             bytes = edited.bytes
@@ -133,7 +119,7 @@ extension Session {
             .info,
             code: "held",
             "\(rule.map { "\($0)" } ?? "the user") holds \(bytes.count) bytes as number \(number); they pass in "
-                + "\(Self.words(deadline - context.now.monotonic)) unless they are released before",
+                + "\(SessionContext.words(deadline - context.now.monotonic)) unless they are released before",
             direction: direction,
             part: .rules,
             details: details
@@ -151,12 +137,12 @@ extension Session {
     /// Why a held item cannot be released in this way, as a clause; nil if it can, or if the number is unknown.
     ///
     /// A replacement of a stanza is checked like an injected stanza, and must be of the same kind.
-    public func problem(with release: HeldRelease, of number: UInt64) -> String? {
-        guard case .replace(let bytes) = release, let rules = context.rules,
-            let direction = Direction.allCases.first(where: { rules[$0].item?.held?.number == number }),
-            let item = rules[direction].item, let held = item.held
+    func problem(with release: HeldRelease, of number: UInt64, _ context: borrowing SessionContext) -> String? {
+        guard case .replace(let bytes) = release,
+            let direction = Direction.allCases.first(where: { self[$0].item?.held?.number == number }),
+            let item = self[direction].item, let held = item.held
         else { return nil }
-        guard item.isStanza else { return problem(with: bytes, insteadOf: item.event, direction, rules) }
+        guard item.isStanza else { return problem(with: bytes, insteadOf: item.event, direction, context) }
         do throws(InjectionFault) {
             let stanza = try InjectedItem(
                 Injection(bytes, to: direction.destination),
@@ -170,7 +156,7 @@ extension Session {
             guard stanza.bytes.count <= max(limit, held.bytes.count) else {
                 throw .overReceiverLimit(limit, direction.destination)
             }
-            try checkAddresses(of: stanza, direction)
+            try context.checkAddresses(of: stanza, direction)
             return nil
         } catch {
             return error.description
@@ -183,13 +169,13 @@ extension Session {
         with bytes: [UInt8],
         insteadOf event: StreamEvent,
         _ direction: Direction,
-        _ rules: SessionRules
+        _ context: borrowing SessionContext
     ) -> String? {
         guard bytes.count <= context.options.limits.itemBytes else {
             return InjectionFault.tooLarge(limit: context.options.limits.itemBytes).description
         }
         do throws(ItemChecker.Problem) {
-            let edited = try rules.checker.check(bytes, content: context.directions[direction].decoder.contentNamespace)
+            let edited = try checker.check(bytes, content: context.directions[direction].decoder.contentNamespace)
             guard let was = try? context.tools.parser.parse(context.directions[direction].decoder) else {
                 return "the held element cannot be read"
             }
@@ -204,22 +190,14 @@ extension Session {
     }
 
     /// Releases a held item as the user decided.
-    mutating func releaseHeld(_ number: UInt64, _ release: HeldRelease) {
-        let found = Direction.allCases.first { context.rules?[$0].item?.held?.number == number }
-        guard let rules = context.rules, let direction = found else {
-            return context.note(
-                .note,
-                .warn,
-                code: "not-held",
-                "no stanza with the number \(number) is held",
-                part: .rules
-            )
-        }
+    func releaseHeld(_ number: UInt64, _ release: HeldRelease, _ context: inout SessionContext) {
+        let found = Direction.allCases.first { self[$0].item?.held?.number == number }
+        guard let direction = found else { return Self.reportNotHeld(number, &context) }
         switch release {
         case .pass: break
-        case .drop: rules[direction].item?.decision = .drop
+        case .drop: self[direction].item?.decision = .drop
         case .replace(let bytes):
-            if let problem = problem(with: release, of: number) {
+            if let problem = problem(with: release, of: number, context) {
                 return context.note(
                     .note,
                     .warn,
@@ -239,27 +217,20 @@ extension Session {
                     part: .rules
                 )
             }
-            rules[direction].item?.decision = .replace(EditedItem(bytes: bytes, words: "changes by hand"))
+            self[direction].item?.decision = .replace(EditedItem(bytes: bytes, words: "changes by hand"))
         }
-        rules[direction].item?.deadline = .min
+        self[direction].item?.deadline = .min
     }
 
-    /// Ends the delay of an item: carries out its decision, then continues with later items.
-    mutating func goOn(_ direction: Direction, _ rules: SessionRules) {
-        guard let item = rules[direction].takeItem() else { return }
-        context.directions[direction].endDelay()
-        context.counters.addDelay(context.now.monotonic &- item.since)
-        // TLS may have begun since.
-        guard item.event.position + item.event.length == context.directions[direction].decoder.position else { return }
-        rules.ruling = item.ruling
-        carryOut(item.decision, item.reading, item.event, .element, direction)
-        if let why = item.opacity { turnOpaque(direction, why) } else { context.settleMode(direction) }
+    /// Reports that no item with this number is held.
+    static func reportNotHeld(_ number: UInt64, _ context: inout SessionContext) {
+        context.note(.note, .warn, code: "not-held", "no stanza with the number \(number) is held", part: .rules)
     }
 
     /// Records items that are still delayed and will not be sent.
-    mutating func noteUnsent(_ rules: SessionRules) {
+    func recordUnsent(_ context: inout SessionContext) {
         for direction in Direction.allCases {
-            guard let item = rules[direction].takeItem() else { continue }
+            guard let item = self[direction].takeItem() else { continue }
             let rule = item.ruling?.rule.map { "\($0)" } ?? "a rule"
             context.note(
                 .note,

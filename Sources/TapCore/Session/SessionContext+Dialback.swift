@@ -1,10 +1,10 @@
 internal import TapRecord
 import XMPPCore
 
-/// Follows dialback between servers (XEP-0220). Such streams bind no resource: once a domain is verified, stanzas flow.
-enum Dialback {
+// Dialback between servers (XEP-0220). Such streams bind no resource: once a domain is verified, stanzas flow.
+extension SessionContext {
     /// One of the two requests of dialback, or an answer to it.
-    private struct Step {
+    private struct DialbackStep {
         enum Answer { case none, valid, refused }
 
         /// `<verify/>`: one server asks the other whether it generated a key. Otherwise `<result/>`, which carries the
@@ -39,66 +39,58 @@ enum Dialback {
     }
 
     /// Handles an element of dialback that was relayed.
-    static func handle(
-        _ event: StreamEvent,
-        _ direction: Direction,
-        _ context: inout SessionContext
-    ) -> [SessionEffect] {
-        guard let step = Self.step(event, direction, &context) else {
-            context.recordItem(event, direction, .element, level: .info, part: .sasl)
+    mutating func handleDialback(_ event: StreamEvent, _ direction: Direction) -> [SessionEffect] {
+        guard let step = dialbackStep(event, direction) else {
+            recordItem(event, direction, .element, level: .info, part: .sasl)
             return []
         }
         let isRefused = step.answer == .refused
-        var record = context.makeRecord(event, direction, .element, level: isRefused ? .error : .info, part: .sasl)
+        var record = makeRecord(event, direction, .element, level: isRefused ? .error : .info, part: .sasl)
         record.message = step.words
         record.condition = step.condition
         if isRefused { record.code = "dialback-failed" }
-        context.emit(consume record)
+        emit(consume record)
         let loginStep: LoginStep.Name = step.isVerification ? .dialbackVerification : .dialback
         switch step.answer {
         case .none:
             var details: Attributes = [:]
             details["from"] = step.from.map { .string($0) }
             details["to"] = step.to.map { .string($0) }
-            context.beginStep(loginStep, key: step.key, awaits: direction.destination, details: details)
-            if !step.isVerification, direction == .send, context.info.opened == nil {
-                context.info.mechanism = "dialback"
+            beginStep(loginStep, key: step.key, awaits: direction.destination, details: details)
+            if !step.isVerification, direction == .send, info.opened == nil {
+                info.mechanism = "dialback"
             }
         case .valid:
-            context.finishStep(loginStep, key: step.key, .ok)
-            if step.isVerification { context.login?.observe(.verifiedKey) }
+            finishStep(loginStep, key: step.key, .ok)
+            if step.isVerification { login?.observe(.verifiedKey) }
             guard !step.isVerification, direction == .recv else { break }
-            guard context.info.opened == nil else {
-                context.hasFurtherDomains = true
+            guard info.opened == nil else {
+                hasFurtherDomains = true
                 break
             }
-            context.info.authentication = .succeeded
-            context.info.jid = step.to
+            info.authentication = .succeeded
+            info.jid = step.to
             return [.open("dialback succeeded")]
         case .refused:
-            context.finishStep(loginStep, key: step.key, .failed(condition: step.condition, step.words))
-            guard !step.isVerification, direction == .recv, context.info.opened == nil else { break }
-            context.info.authentication = .failed(condition: step.condition ?? "invalid")
+            finishStep(loginStep, key: step.key, .failed(condition: step.condition, step.words))
+            guard !step.isVerification, direction == .recv, info.opened == nil else { break }
+            info.authentication = .failed(condition: step.condition ?? "invalid")
         }
         return []
     }
 
-    private static func step(
-        _ event: StreamEvent,
-        _ direction: Direction,
-        _ context: inout SessionContext
-    ) -> Step? {
-        let isVerification = context.isNamed("verify", event, direction)
-        guard isVerification || context.isNamed("result", event, direction) else { return nil }
-        var step = Step(isVerification: isVerification, answer: .none)
-        step.from = context.text(event.head.from, direction)
-        step.to = context.text(event.head.to, direction)
-        switch context.text(event.head.type, direction) {
+    private mutating func dialbackStep(_ event: StreamEvent, _ direction: Direction) -> DialbackStep? {
+        let isVerification = isNamed("verify", event, direction)
+        guard isVerification || isNamed("result", event, direction) else { return nil }
+        var step = DialbackStep(isVerification: isVerification, answer: .none)
+        step.from = text(event.head.from, direction)
+        step.to = text(event.head.to, direction)
+        switch text(event.head.type, direction) {
         case nil: break
         case "valid": step.answer = .valid
         case "error":
             step.answer = .refused
-            let error = context.parse(direction)?.firstChild { $0.isNamed("error") }
+            let error = parse(direction)?.firstChild { $0.isNamed("error") }
             step.condition =
                 error?.firstChild { $0.namespace == .stanzaErrors && !$0.isNamed("text") }?.name
                 ?? "undefined-condition"

@@ -1,0 +1,307 @@
+internal import TapRecord
+import XMPPCore
+
+/// Inserts stanzas of users, rules and xmpptap itself into a stream, between those of the peers.
+struct Injector {
+    /// Stanzas in progress; nil if there are none.
+    private var pending: Injections?
+    /// Number of stanzas that were sent.
+    private(set) var sent: UInt64 = 0
+    /// The pings, which are injected too.
+    var pings = ClientPings()
+
+    // MARK: State
+
+    /// Whether stanzas wait, or answers to them are expected.
+    var isActive: Bool { pending != nil }
+
+    /// The next time limit, in nanoseconds of the run; nil if there is none.
+    var deadline: Int64? {
+        guard let deadline = pending?.deadline else { return pings.deadline }
+        return min(deadline, pings.deadline ?? .max)
+    }
+
+    // MARK: Waiting stanzas
+
+    /// Checks a stanza to inject, and queues it until an item boundary.
+    ///
+    /// A direction in cut-through is stored until the stanza is sent, and while it may carry an answer that must not be
+    /// forwarded.
+    ///
+    /// - Parameter isResumable: A later connection of the session can send it.
+    mutating func inject(_ injection: Injection, isResumable: Bool, _ context: inout SessionContext) {
+        let direction = injection.destination.inbound.opposite
+        do throws(InjectionFault) {
+            let isOfRule = injection.number == Injection.ruleNumber
+            if let obstacle = context.obstacle(direction, isOfRule: isOfRule) { throw obstacle }
+            if injection.swallowsAnswer, let obstacle = context.obstacle(direction.opposite) { throw obstacle }
+            let pending = pending ?? Injections()
+            let item = try InjectedItem(
+                injection,
+                in: context.directions[direction].decoder,
+                context.options.limits,
+                at: context.now.monotonic
+            )
+            if !injection.isRaw {
+                let limit = context.directions[direction].receiverBytes
+                guard item.bytes.count <= limit else { throw .overReceiverLimit(limit, injection.destination) }
+                if injection.number < Injection.copyNumber { try context.checkAddresses(of: item, direction) }
+            }
+            try pending.append(item, direction, byteLimit: context.options.injectedBytes)
+            self.pending = pending
+        } catch {
+            if error == .ended, isResumable, InjectedItem.outlivesConnection(injection.number),
+                Self.keeps(injection.item, direction, context)
+            {
+                return
+            }
+            report(.failed(error), of: injection.number, direction, &context)
+        }
+    }
+
+    /// Whether a stanza that was not sent on this connection is kept for the next one of the session.
+    private static func keeps(_ item: [UInt8], _ direction: Direction, _ context: borrowing SessionContext) -> Bool {
+        context.streamManagement?.keep(lost: item, direction) == true
+    }
+
+    /// Leaves unsent stanzas of rules to the session's next connection, as far as there is space.
+    func keepUnsent(_ direction: Direction, _ context: borrowing SessionContext) {
+        pending?.removeUnsent(direction) { Self.keeps($0, direction, context) }
+    }
+
+    /// Removes and returns the first stanza that waits for a direction, if the forwarded bytes end at an item boundary.
+    mutating func takeFirst(_ direction: Direction, _ context: borrowing SessionContext) -> InjectedItem? {
+        guard let pending, pending.isWaiting(direction), context.mayInsert(direction) else { return nil }
+        return pending.takeFirst(direction)
+    }
+
+    /// Removes and returns the next stanza to send in a direction; fails those that cannot be sent any more. Called when
+    /// all received input has been handled.
+    mutating func advance(
+        _ direction: Direction,
+        isResumable: Bool,
+        _ context: inout SessionContext
+    ) -> InjectedItem? {
+        guard let pending else { return nil }
+        // Before the session is open, only stanzas of rules can wait.
+        if let obstacle = context.obstacle(direction, isOfRule: true) {
+            if isResumable { keepUnsent(direction, context) }
+            for number in pending.removeAll(direction) { report(.failed(obstacle), of: number, direction, &context) }
+        } else if pending.isWaiting(direction) {
+            if context.mayInsert(direction) { return pending.takeFirst(direction) }
+            Self.store(direction, &context)
+        }
+        guard !pending.isWaiting(direction), !pending.expects(direction), !context.directions[direction].isHeld,
+            context.directions[direction].storesForInjection
+        else { return nil }
+        context.directions[direction].storesForInjection = false
+        context.cutThrough(direction)
+        return nil
+    }
+
+    /// Forgets the stanzas if none is in progress.
+    mutating func settle(_ context: borrowing SessionContext) {
+        let isStoring = context.directions.send.storesForInjection || context.directions.recv.storesForInjection
+        if context.negotiation.isFinished || pending?.isIdle == true && !isStoring { pending = nil }
+    }
+
+    /// Fails the stanzas past their time limit, and returns a ping that is due.
+    mutating func tick(_ context: inout SessionContext) -> Injection? {
+        for (number, direction, fault) in pending?.expire(at: context.now.monotonic) ?? [] {
+            report(.failed(fault), of: number, direction, &context)
+        }
+        return pings.advance(isOver: context.negotiation.isFinished, &context)
+    }
+
+    /// Reports the outcome of a stanza to the code that injected it in a direction.
+    private mutating func report(
+        _ outcome: InjectionOutcome,
+        of number: UInt64,
+        _ direction: Direction,
+        _ context: inout SessionContext
+    ) {
+        switch number {
+        case Injection.pingNumber: pings.end(outcome, &context)
+        case Injection.repeatedNumber:
+            guard case .failed(let fault) = outcome else { return }
+            context.note(
+                .note,
+                .warn,
+                code: "injection-lost",
+                "a stanza that was injected before the resumption could not be injected again: \(fault)",
+                direction: direction,
+                part: .inject
+            )
+        case Injection.ruleNumber, Injection.copyNumber:
+            guard case .failed(let fault) = outcome, fault != .noAnswer else { return }
+            context.note(
+                .note,
+                .warn,
+                code: "rule-injection-failed",
+                "a stanza of a rule was not sent: \(fault)",
+                direction: direction,
+                part: .rules
+            )
+        default: context.outlet.request(.injected(number, outcome))
+        }
+    }
+
+    private static func store(_ direction: Direction, _ context: inout SessionContext) {
+        guard context.directions[direction].isCutThrough else { return }
+        context.directions[direction].storesForInjection = true
+        context.storeAndForward(direction)
+    }
+
+    // MARK: Sent stanzas
+
+    /// Records a stanza that was sent; returns its record.
+    ///
+    /// - Parameter requests: The session's requests; the stanza is added to them if its answer is forwarded.
+    mutating func record(
+        _ item: InjectedItem,
+        _ direction: Direction,
+        _ requests: inout IQTracker,
+        _ context: inout SessionContext
+    ) -> Record {
+        var record = context.makeRecord(item.event == nil ? .bytes : .stanza, .info, part: .inject)
+        record.origin = .tap
+        record.direction = direction
+        record.leg = direction.destination
+        record.length = UInt64(item.bytes.count)
+        if let event = item.event {
+            record.length = event.length
+            describe(event, of: item, direction, &requests, in: &record, &context)
+        } else {
+            Self.describe(raw: item.bytes, in: &record, context)
+        }
+        if let level = context.rules?.ruling?.level { record.level = level }
+        context.emit(record)
+        return record
+    }
+
+    /// Counts a stanza that was sent, and reports it to the code that injected it.
+    mutating func finish(_ item: InjectedItem, _ direction: Direction, _ context: inout SessionContext) {
+        sent += 1
+        context.counters.count(.injected(item.event?.head.kind ?? .nonza, direction))
+        report(.sent, of: item.number, direction, &context)
+    }
+
+    private func describe(
+        _ event: StreamEvent,
+        of item: InjectedItem,
+        _ direction: Direction,
+        _ requests: inout IQTracker,
+        in record: inout Record,
+        _ context: inout SessionContext
+    ) {
+        record.xml = ByteRange(0, Int(event.length))
+        let redacted =
+            (item.isOfRule ? context.rules?.set.redactions ?? [] : []) + (context.rules?.ruling?.redacted ?? [])
+        context.compose(event, of: item, direction, without: redacted, in: &record)
+        if context.options.level >= .info { context.summarise(event, direction, in: &record, answering: nil) }
+        guard item.isRequest else { return }
+        let stanza = item.stanza
+        if item.swallowsAnswer, let pending {
+            Self.store(direction.opposite, &context)
+            pending.await(item, record.sequence, by: direction.opposite)
+            pending.requests.note(event.head, stanza.span, direction, record, item.purpose, context.info)
+        } else if requests.expectsAnswers(on: context.info.kind) {
+            requests.note(event.head, stanza.span, direction, record, item.purpose, context.info)
+        }
+    }
+
+    /// Bytes other than one stanza cannot be redacted: the record has a digest of them, as for all undecoded bytes.
+    private static func describe(
+        raw bytes: [UInt8],
+        in record: inout Record,
+        _ context: borrowing SessionContext
+    ) {
+        record.code = "raw"
+        record.message = "\(bytes.count) bytes injected as given"
+        if context.options.redaction.showsRawBytes {
+            record.bytes = bytes
+        } else if let digest = context.run.makeByteDigest() {
+            digest.update(bytes.span)
+            record.digest = SessionContext.hexadecimal(digest)
+        }
+    }
+
+    // MARK: Answers
+
+    /// The answer to an injected request, which is for the code that injected it.
+    func intercept(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ reading: inout ItemReading,
+        _ context: borrowing SessionContext
+    ) -> ItemDecision? {
+        guard let pending, pending.expects(direction), event.item == .element, event.head.kind == .iq,
+            !event.isTruncated, let type = event.head.type
+        else { return nil }
+        let bytes = context.directions.bytes(direction)
+        guard bytes.slice(type.range).equals("result") || bytes.slice(type.range).equals("error"),
+            let request = pending.requests.answer(event.head, bytes, direction, context.info)
+        else { return nil }
+        reading = .injected(request)
+        return .drop
+    }
+
+    /// Records such an answer, and passes it to the code that awaits it.
+    mutating func handleAnswer(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ request: IQTracker.Request,
+        _ context: inout SessionContext
+    ) {
+        context.info.count(.iq, direction)
+        var record = context.makeRecord(event, direction, .stanza, level: .info, part: .inject, answering: request)
+        let roundTrip = context.now.monotonic - request.monotonic
+        record.answers = request.sequence
+        record.roundTrip = roundTrip
+        context.emit(consume record)
+        if request.isPing { context.counters.addPing(direction.source, roundTrip) }
+        // A late answer is dropped too, but it is no longer awaited.
+        guard let number = pending?.takeAwaited(request.sequence) else { return }
+        var bytes: [UInt8] = []
+        bytes.append(context.directions.bytes(direction))
+        report(.answered(bytes, roundTrip: roundTrip), of: number, direction, &context)
+    }
+}
+
+extension SessionContext {
+    /// Refuses a user's stanza with an invalid address, or with one for which the server would end the session. Servers
+    /// and components name both ends of each stanza.
+    func checkAddresses(of item: InjectedItem, _ direction: Direction) throws(InjectionFault) {
+        guard let head = item.event?.head else { return }
+        let isOfClient = directions[direction].decoder.contentNamespace == .client
+        let stanza = item.stanza
+        for (attribute, name) in [(head.from, "from"), (head.to, "to")] {
+            guard let value = attribute?.text(in: stanza.span) else {
+                if isOfClient { continue }
+                throw .noAddress(attribute: name)
+            }
+            let address = Address(value)
+            guard let from = address.jid else { throw .notAddress(value, attribute: name) }
+            guard name == "from", direction == .send, let jid = info.jid else { continue }
+            let own = Address(jid)
+            if isOfClient {
+                if address != own, address != own.bare { throw .foreignSender(value, jid: jid) }
+            } else if let own = own.jid, from.asciiDomain != own.asciiDomain, !hasFurtherDomains {
+                throw .foreignDomain(value, domain: own.domain)
+            }
+        }
+    }
+
+    /// Why an item cannot be injected into a direction, or answered in it; nil if it can.
+    func obstacle(_ direction: Direction, isOfRule: Bool = false) -> InjectionFault? {
+        if negotiation.isFinished || directions[direction].hasClosedStream
+            || directions[direction].end != nil
+        {
+            return .ended
+        }
+        if directions[direction].isOpaque { return .notDecoded }
+        // A rule answers for a peer, also during a login.
+        return info.opened != nil || isOfRule && directions[direction].decoder.epoch > 0
+            ? nil : .notOpen
+    }
+}

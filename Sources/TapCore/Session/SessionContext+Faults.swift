@@ -1,0 +1,188 @@
+internal import TapDiagnosis
+internal import TapRecord
+import XMPPCore
+
+// Items that are too long, and bytes that are no XMPP.
+extension SessionContext {
+    /// Refuses an item beyond the limit in store mode.
+    func interceptOversize(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
+        guard event.isTruncated, directions[direction].isStoring else { return nil }
+        return .refuse(oversize(event, direction))
+    }
+
+    /// Whether an item beyond the limit is forwarded although items are stored.
+    func passesOversize(_ direction: Direction) -> Bool {
+        !options.storesAlways && info.opened != nil && directions[direction].isStoring
+    }
+
+    /// Warns of a stanza that is forwarded without evaluating the rules, or the pause, that cover it.
+    mutating func warnOfUnjudged(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
+        guard !directions[direction].isStoring, event.head.kind != .nonza, info.opened != nil,
+            rules.set.asks(direction, isOpen: true, event.head.kind) || rules.pause?.covers(direction) == true
+        else { return }
+        let limit = directions[direction].limits.itemBytes
+        note(
+            .note,
+            .warn,
+            code: "rules-not-evaluated",
+            "rules were not evaluated for a stanza larger than \(limit) bytes, the limit of an item; it is relayed",
+            direction: direction,
+            part: .rules,
+            remedy: .refuseOversize
+        )
+    }
+
+    func oversize(_ event: StreamEvent, _ direction: Direction) -> Refusal {
+        let limit = directions[direction].limits.itemBytes
+        let isStranger = itemLimit(direction) == .loginItem
+        let words = "\(limit) bytes, the limit \(isStranger ? "before authentication" : "of a session")"
+        return Refusal(
+            answer: .streamError(.policyViolation, "An item is larger than \(words).", fault: direction),
+            code: ScanFault.Code.itemTooLong.rawValue,
+            message:
+                "an item longer than \(words), at offset \(event.offset) of stream \(event.epoch); the session is closed",
+            condition: .policyViolation,
+            direction: direction,
+            diagnosis: "an item of the \(direction.source.name) is larger than \(words)"
+        )
+    }
+
+    // MARK: Faults
+
+    /// Some clients send the end tag twice, which is harmless.
+    private func isRepeatedEnd(_ fault: ScanFault, _ direction: Direction) -> Bool {
+        guard fault.code == .afterStreamEnd else { return false }
+        let bytes = directions.bytes(direction)
+        return bytes.count > 1 && bytes[0] == 0x3C && bytes[1] == 0x2F
+    }
+
+    /// Whether the first bytes of a server are a TLS alert or handshake; XML never begins like that (RFC 8446 §5.1).
+    private func isTLSRecord(_ bytes: Span<UInt8>) -> Bool {
+        guard !bytes.isEmpty, bytes[0] == 0x15 || bytes[0] == 0x16 else { return false }
+        return bytes.count < 2 || bytes[1] == 3
+    }
+
+    mutating func handleFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {
+        if direction == .recv, let effects = negotiation.asymmetric?.refuseEarlyBytes(self) {
+            return effects.forEach { perform($0) }
+        }
+        let isForeign = directions[direction].decoder.epoch == 0 && fault.code == .notXML
+        // An acknowledgement or a presence that crosses the end of the stream belongs to an ordinary logout.
+        let isLate = fault.code == .afterStreamEnd && info.opened != nil
+        if isRepeatedEnd(fault, direction) {
+            note(
+                .note,
+                .verbose,
+                code: "repeated-end",
+                "the end of the stream, repeated",
+                direction: direction
+            )
+        } else {
+            if !isLate { counters.count(.parseError(direction.source, fault.code)) }
+            if isForeign, direction == .recv, isTLSRecord(directions.bytes(.recv)) {
+                login?.observe(.serverBeganTLS)
+            } else if isForeign, direction == .recv,
+                let name = ProtocolGuess(directions.bytes(.recv), isFinal: true)?.serverProtocol
+            {
+                login?.observe(.serverSpeaks(name))
+            }
+            recordFault(fault, event, direction, isForeign: isForeign, isLate: isLate)
+            login?.observe(.fault(fault, direction, isForeign: isForeign))
+        }
+        if isLate { return turnOpaque(direction, .ended) }
+        // The order of lines in a log differs from that of the bytes.
+        if !options.isDecoded, !isRepeatedEnd(fault, direction) {
+            failStep(condition: fault.condition.rawValue, isForeign ? "no XMPP" : Prose(fault.explanation))
+        }
+        if negotiation.isRefusing {
+            return direction == .send ? answerRefused() : finish(reset: false)
+        }
+        if refusesUnread {
+            return refuse(fault.condition, "\(fault.explanation), at offset \(fault.offset)", fault: direction)
+        }
+        turnOpaque(direction, isForeign ? .foreign : .unparsable)
+        if isForeign {
+            turnOpaque(direction.opposite, .paired)
+            negotiation.turnOpaque(nil)
+        }
+    }
+
+    private mutating func recordFault(
+        _ fault: ScanFault,
+        _ event: StreamEvent,
+        _ direction: Direction,
+        isForeign: Bool,
+        isLate: Bool
+    ) {
+        let level = isLate ? Level.verbose : .error
+        guard level <= options.level else { return }
+        var record = makeRecord(isLate ? .note : .error, level, part: .session)
+        record.direction = direction
+        record.leg = direction.source
+        record.epoch = event.epoch
+        record.offset = fault.offset
+        record.length = event.length
+        record.code = fault.code.rawValue
+        if !isLate { record.condition = fault.condition.rawValue }
+        let outcome =
+            switch (refusesUnread, isLate) {
+            case (true, false): "session closed"
+            case (true, true): "the rest of this direction is dropped"
+            case (false, _): "the rest of this direction is relayed without parsing"
+            }
+        record.message = Prose(
+            isForeign
+                ? foreignWords(direction)
+                : "\(fault.explanation), at offset \(fault.offset) of stream \(event.epoch)\(offence(fault, event, direction)); "
+                    + outcome
+        )
+        emit(consume record)
+    }
+
+    /// The offending bytes: up to 120 around the fault after authentication; before that, and in an item that may
+    /// contain a secret, only the item's name and the one byte, so that no part of a password is shown.
+    private func offence(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) -> String {
+        let bytes = directions.bytes(direction)
+        let start = fault.offset - event.offset
+        guard start < UInt64(bytes.count) else { return "" }
+        let at = Int(start)
+        guard
+            info.opened != nil && !event.head.mayHoldSecret && !event.isTruncated
+                || options.redaction.showsRawBytes,
+            let around = tools.redactor.excerpt(of: bytes, around: at)
+        else {
+            let name = event.head.name.isEmpty ? "" : " in <\(bytes.slice(event.head.name).string())>"
+            return "\(name), byte 0x\(String(bytes[at], radix: 16, uppercase: true))"
+        }
+        return ", near \(bytes.slice(around).string())"
+    }
+
+    private func foreignWords(_ direction: Direction) -> String {
+        let outcome = refusesUnread ? "session closed" : "relayed without parsing"
+        if direction == .recv, login?.hasServerTLS == true {
+            return "the server answered the clear-text stream with a TLS record: this port expects direct TLS; "
+                + outcome
+        }
+        let guess = ProtocolGuess(directions.bytes(direction), isFinal: true)
+        if direction == .recv, let name = guess?.serverProtocol {
+            return "\(advised("the server's port speaks \(name), not XMPP; \(outcome)", .checkUpstream))"
+        }
+        let advice = guess?.advice.map { " \($0)" } ?? ""
+        return "\(guess?.words ?? "these bytes"), not XMPP; \(outcome).\(advice)"
+    }
+
+    mutating func recordTorn(_ event: StreamEvent, _ direction: Direction) {
+        var record = makeRecord(.note, .warn, part: .session)
+        record.direction = direction
+        record.leg = direction.source
+        record.epoch = event.epoch
+        record.offset = event.offset
+        record.length = event.length
+        digest(direction, isFirst: true)
+        record.digest = takeDigest(direction)
+        record.code = "torn"
+        record.message = "the connection ended inside an item, after \(event.length) bytes of it"
+        record.isTruncated = true
+        emit(consume record)
+    }
+}

@@ -1,0 +1,178 @@
+internal import TapRecord
+import XMPPCore
+
+// Bytes that are not decoded: TLS passed through, malformed streams, and other protocols.
+extension SessionContext {
+    /// Stops decoding a direction: pending and later bytes are forwarded unchanged.
+    mutating func turnOpaque(_ direction: Direction, _ why: DirectionRelay.Opacity) {
+        guard !directions[direction].isOpaque else { return }
+        // Its record is separate from this event's.
+        if let rules, rules[direction].item != nil {
+            rules[direction].item?.endWait(why)
+            return
+        }
+        // Like an item that a rule delays, it has a separate record.
+        if direction == .send, endWaiting(why) { return }
+        let position = directions[direction].decoder.position
+        if why != .tls {
+            let (sent, received) = (directions.send.received, directions.recv.received)
+            login?.observe(
+                direction == .send
+                    ? .unread(sent: position, received: received) : .unread(sent: sent, received: position)
+            )
+        }
+        if !drops(why) { flushRest(direction) }
+        var rest: [UInt8] = []
+        rest.append(directions.pending(direction))
+        directions[direction].turnOpaque(why)
+        if !rest.isEmpty { lookIntoOpaque(direction, rest.span) }
+    }
+
+    /// Ends the wait of a request to resume, since its direction is not decoded after it; returns false if none waits.
+    mutating func endWaiting(_ why: DirectionRelay.Opacity) -> Bool {
+        guard streamManagement?.endWaiting(why) == true else { return false }
+        directions.send.hasInput = true
+        return true
+    }
+
+    /// Checks the first bytes of a leg for TLS.
+    mutating func lookAtFirstBytes(_ direction: Direction, _ bytes: Span<UInt8>) {
+        guard direction == .send, bytes[0] == 0x16, !TLSPolicy.refusesDirectTLS(&self) else { return }
+        guard case .refusing(let condition, _) = negotiation else { return beginTLS(directly: true) }
+        beginTLS(directly: true)
+        lookIntoOpaque(direction, bytes)
+        info.ending = .tap(condition: condition.rawValue)
+        alert(HandshakeAlert(condition))
+    }
+
+    /// Handles bytes that are forwarded undecoded: reads the clear part of TLS, and computes a digest of other bytes.
+    mutating func lookIntoOpaque(_ direction: Direction, _ bytes: Span<UInt8>) {
+        guard case .opaque(let why, _) = directions[direction].mode else { return }
+        guard why != .tls else { return lookIntoTLS(direction, bytes) }
+        if options.redaction.showsRawBytes { return showBytes(direction, bytes, why) }
+        if directions[direction].digest == nil {
+            directions[direction].digest = run.makeByteDigest()
+        }
+        directions[direction].digest?.update(bytes)
+    }
+
+    private mutating func lookIntoTLS(_ direction: Direction, _ bytes: Span<UInt8>) {
+        guard let result = negotiation.passedTLS?.read(direction, bytes) else { return }
+        var record = makeRecord(.tls, .info, part: .tls)
+        record.direction = direction
+        record.leg = direction.source
+        if case .opaque(_, let from) = directions[direction].mode { record.offset = from }
+        switch result {
+        case .needMore: break
+        case .hello(let hello):
+            record.code = "client-hello"
+            record.message =
+                "ClientHello for \(hello.serverName ?? "no server name"), up to \(ClientHello.name(ofVersion: hello.version))"
+            record.tls = hello.details
+        case .notTLS:
+            record.level = .warn
+            record.code = "not-tls"
+            record.message = "what follows is not TLS"
+        case .malformed(let reason):
+            record.level = .warn
+            record.code = "malformed-client-hello"
+            record.message = "malformed ClientHello: \(reason)"
+        }
+        emit(consume record)
+        if case .hello(let hello) = result { refuseOtherName(hello) }
+    }
+
+    /// Records the bytes themselves, if the user allows raw bytes.
+    private mutating func showBytes(_ direction: Direction, _ bytes: Span<UInt8>, _ why: DirectionRelay.Opacity) {
+        var record = makeRecord(.bytes, .verbose, part: .session)
+        record.direction = direction
+        record.leg = direction.source
+        record.offset = directions[direction].received - UInt64(bytes.count)
+        record.length = UInt64(bytes.count)
+        record.code = why.code
+        var copy: [UInt8] = []
+        copy.append(bytes)
+        record.bytes = copy
+        emit(consume record)
+    }
+
+    /// The code of a record of TLS that is passed through.
+    static let tlsBeganCode = "tls-began"
+
+    /// Switches both directions to TLS that is passed through.
+    mutating func beginTLS(directly: Bool) {
+        negotiation.turnOpaque(PassedTLS())
+        let at = directions.send.decoder.position
+        var record = makeRecord(.tls, .info, part: .tls)
+        record.code = Self.tlsBeganCode
+        let what: Prose = directly ? "direct TLS" : "TLS from byte \(at) of the client"
+        // In an observed session, nothing was passed through.
+        record.message = options.isObserved ? what : "\(what.clause), passed through without decryption"
+        emit(consume record)
+        finishStep(
+            .tls,
+            .skipped(
+                options.isObserved ? "the rest is not decrypted" : "passed through; the rest is not decrypted"
+            ),
+            details: ["begins": directly ? "directly" : "starttls"]
+        )
+        turnOpaque(.send, .tls)
+        turnOpaque(.recv, .tls)
+    }
+
+    /// Records the undecoded bytes at the end of the session.
+    mutating func recordOpaqueBytes(_ direction: Direction) {
+        guard case .opaque(let why, let from) = directions[direction].mode,
+            directions[direction].received > from
+        else {
+            return
+        }
+        let isTLS = why == .tls
+        // Late bytes of an ordinary logout are not reported at info.
+        let level = why == .ended ? Level.verbose : .info
+        guard level <= options.level else { return }
+        var record = makeRecord(isTLS ? .tls : .bytes, level, part: isTLS ? .tls : .session)
+        record.direction = direction
+        record.leg = direction.source
+        record.offset = from
+        record.length = directions[direction].received - from
+        record.code = isTLS ? "tls-passed" : why.code
+        record.message =
+            isTLS
+            ? "\(record.length) bytes of TLS \(options.isObserved ? "not decrypted" : "passed through")"
+            : "\(record.length) bytes \(drops(why) ? "dropped without decoding" : "relayed without decoding")"
+        record.digest = takeDigest(direction)
+        emit(consume record)
+    }
+
+    /// Whether two names are the same domain, ignoring case and script.
+    static func isSame(_ domain: String, _ other: String) -> Bool {
+        guard let one = Address(domain).jid, let two = Address(other).jid, two.isServer, two.isBare else {
+            return false
+        }
+        return one.asciiDomain == two.asciiDomain
+    }
+
+    /// Refuses a ClientHello for a host of another domain than the chosen one, with a TLS alert.
+    mutating func refuseOtherName(_ hello: ClientHello) {
+        guard let chosenDomain, !negotiation.isFinished, let name = hello.serverName,
+            !Self.isSame(chosenDomain, name)
+        else {
+            return
+        }
+        login?.observe(
+            .refused("the session is for \(chosenDomain), but the client's ClientHello names another host")
+        )
+        note(
+            .error,
+            .error,
+            code: "host-unknown",
+            "the session is for \(chosenDomain), TLS for \(name)",
+            condition: .hostUnknown,
+            direction: .send,
+            part: .tls
+        )
+        info.ending = .tap(condition: StreamErrorCondition.hostUnknown.rawValue)
+        alert(.unrecognizedName)
+    }
+}

@@ -1,0 +1,148 @@
+internal import TapRecord
+import XMPPCore
+
+// Elements of stream management: their counts are translated if the counts of the two ends differ.
+extension SessionContext {
+    /// Translates an element that contains a count for its receiver; repeats the decision on a retransmitted stanza.
+    ///
+    /// - Parameter login: The decoder of the client's login, before this element.
+    mutating func interceptStreamManagement(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ reading: inout ItemReading,
+        _ login: SASLDecoder
+    ) -> ItemDecision? {
+        // A recording contains the earlier findings, and may lack stanzas.
+        guard event.item == .element, !options.isRecorded else { return nil }
+        guard event.head.kind == .nonza else { return decideRepeated(event, direction) }
+        guard !event.isTruncated else { return nil }
+        if event.head.namespace.namespace == .streams { return interceptRedirect(direction) }
+        guard StreamManagementTranslator.concerns(event.head) else { return nil }
+        let streamManagement = streamManagement ?? StreamManagement(options)
+        guard let previous = previous(event, direction, streamManagement, login) else {
+            outlet.count(in: streamManagement)
+            return .buffer(until: .counts)
+        }
+        let translation = streamManagement.translate(
+            directions[direction].decoder,
+            direction,
+            previous: previous
+        )
+        outlet.count(in: streamManagement.isIdle ? nil : streamManagement)
+        reading = .streamManagement(translation)
+        if translation.answer != nil { return .answer }
+        return translation.bytes.map { .replace(EditedItem(bytes: $0, words: translation.words)) }
+    }
+
+    /// A stanza that was dropped before the session was resumed is dropped again.
+    private func decideRepeated(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
+        let repeated = streamManagement?.retransmission(event, directions[direction])
+        return repeated?.outcome == .dropped ? .drop : nil
+    }
+
+    /// Decides on a redirect (RFC 6120 §4.9.3.19) of a client that needs xmpptap until its session ends: it receives a
+    /// reset instead.
+    private func interceptRedirect(_ direction: Direction) -> ItemDecision? {
+        guard direction == .recv, outlet.hasDiverged, options.translatesCounts,
+            let bytes = StreamManagementTranslator.withoutRedirect(directions.recv.decoder)
+        else { return nil }
+        return .replace(EditedItem(bytes: bytes, words: "reset instead of see-other-host"))
+    }
+
+    /// Returns what is known of the session that an element requests to resume; nil if the request must wait for that.
+    private mutating func previous(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ streamManagement: StreamManagement,
+        _ login: SASLDecoder
+    ) -> StreamManagementTranslator.Previous? {
+        guard direction == .send, info.opened == nil else { return .unknown }
+        var user = info.user
+        if event.head.namespace.namespace.isSASL2 {
+            // The user name is not known yet: the login is decoded when it is recorded.
+            var login = login
+            guard let element = try? tools.parser.parse(directions.send.decoder) else { return .unknown }
+            _ = login.decode(element, .send)
+            user = login.user
+        }
+        if let isInJournal = streamManagement.takeJournalAnswer() { return isInJournal ? .lost : .unknown }
+        let mayWait = directions.send.isStoring && !negotiation.isRefusing
+        guard let claim = streamManagement.takeClaim() else {
+            let id = StreamManagementTranslator.resumedID(directions.send.decoder)
+            let keys = Resumption.keys(id, user: user, self)
+            guard mayWait, !keys.isEmpty else { return .unknown }
+            ask(.claim(keys))
+            streamManagement.wait(with: event, for: .claim, at: now.monotonic)
+            return nil
+        }
+        switch claim {
+        case .unknown: return .unknown
+        case .ready(let ledgers): return .known(ledgers)
+        case .lost: return .lost
+        case .connected(let session):
+            guard !streamManagement.hasWaited else { return .lost }
+            outlet.request(.displace(session))
+            streamManagement.wait(with: event, for: .displacement, at: now.monotonic)
+        case .unlisted(let marks):
+            outlet.request(.searchJournal(marks))
+            streamManagement.wait(with: event, for: .journal(marks), at: now.monotonic)
+        }
+        return nil
+    }
+
+    /// Requests an acknowledgement if many stanzas are stored until one arrives.
+    mutating func requestAcknowledgement(_ direction: Direction) {
+        guard let streamManagement, info.opened != nil, streamManagement.wantsRequest(direction), directions[direction].isStoring,
+            mayInsert(direction), !negotiation.isFinished,
+            let request = streamManagement.makeRequest(direction)
+        else { return }
+        answer([(.element, request)], to: direction.destination)
+    }
+
+    /// A peer ends its stream because an acknowledgement is too high (XEP-0198 §6): it sends its own counts, which the
+    /// other end does not know if the counts have diverged.
+    mutating func noteHandledCount(_ error: Element, _ direction: Direction) {
+        guard outlet.hasDiverged, let ledger = streamManagement?.ledgers[direction],
+            let told = error.firstChild(where: { $0.isNamed("handled-count-too-high") }),
+            let h = told.attribute("h").flatMap({ UInt32($0) }),
+            let sent = told.attribute("send-count").flatMap({ UInt32($0) })
+        else { return }
+        note(
+            .note,
+            .info,
+            code: "handled-count-translated",
+            "in the counts of the \(direction.source.other.name): h=\(ledger.receiverCount(h)), "
+                + "send-count=\(ledger.receiverCount(sent))",
+            direction: direction
+        )
+    }
+
+    mutating func report(_ finding: AcknowledgementFinding, _ direction: Direction) {
+        let (peer, other) = (direction.source.name, direction.source.other.name)
+        let fault: (code: Attributes.Value, words: String) =
+            switch finding.fault {
+            case .tooHigh: ("too-high", "\(finding.difference) more than were sent to it")
+            case .tooLow: ("too-low", "\(finding.difference) fewer than were sent to it, in several answers in a row")
+            case .backwards: ("backwards", "\(finding.difference) fewer than it acknowledged before")
+            case .unreadable: ("unreadable", "")
+            }
+        let words =
+            finding.fault == .unreadable
+            ? "the \(peer) sent an acknowledgement without a number (h)"
+            : "the \(peer) acknowledged h=\(finding.count), \(fault.words)"
+        let correct = finding.lastCorrect > 0 ? "was right after stanza \(finding.lastCorrect) and " : ""
+        note(
+            .note,
+            .warn,
+            code: "wrong-acknowledgement",
+            "\(words); its count of the \(other)'s stanzas \(correct)is wrong after stanza \(finding.firstWrong)",
+            direction: direction,
+            details: [
+                "fault": fault.code, "h": .integer(Int64(finding.count)),
+                "difference": .integer(Int64(clamping: finding.difference)),
+                "last_correct": .integer(Int64(clamping: finding.lastCorrect)),
+                "first_wrong": .integer(Int64(clamping: finding.firstWrong)),
+            ]
+        )
+    }
+}

@@ -1,0 +1,99 @@
+internal import TapDiagnosis
+internal import TapRecord
+import XMPPCore
+
+// Elements of the streams themselves: restarts, ends, compression, stream management.
+extension SessionContext {
+    /// Whether the initiator may open a new stream: after success, or in advance while authentication is in progress.
+    func isRestartDue(_ direction: Direction) -> Bool {
+        directions[direction].mayRestart
+            || negotiation.mayRestart(
+                direction,
+                sendEpoch: directions.send.decoder.epoch,
+                recvEpoch: directions.recv.decoder.epoch
+            )
+    }
+
+    // MARK: Ends
+
+    mutating func handleStreamEnd(_ event: StreamEvent, _ direction: Direction) {
+        directions[direction].hasClosedStream = true
+        recordItem(event, direction, .streamClose, level: .info)
+        if info.ending == nil { info.ending = .clean(by: direction) }
+        negotiation.closeStream()
+    }
+
+    /// The condition of a stream error; nil for another element.
+    static func streamErrorCondition(_ element: Element) -> String? {
+        guard element.isNamed("error") else { return nil }
+        return element.firstChild { $0.namespace == .streamErrors && !$0.isNamed("text") }?.name
+            ?? "undefined-condition"
+    }
+
+    // MARK: Compression
+
+    mutating func handleCompression(_ event: StreamEvent, _ direction: Direction) {
+        recordItem(event, direction, .element, level: .info)
+        if direction == .send, isNamed("compress", event, direction) {
+            beginStep(.compression, awaits: .server)
+        }
+        if direction == .recv, isNamed("failure", event, direction) {
+            finishStep(.compression, .failed())
+        }
+        guard direction == .recv, isNamed("compressed", event, direction) else { return }
+        finishStep(.compression, .ok)
+        guard !options.isDecoded else {
+            for direction in Direction.allCases { directions[direction].mayRestart = true }
+            return
+        }
+        note(
+            code: "compression",
+            "the streams are compressed from here on and cannot be decoded",
+            direction: direction
+        )
+        turnOpaque(.send, .compression)
+        turnOpaque(.recv, .compression)
+    }
+
+    // MARK: Stream management
+
+    /// Handles an element that starts stream management or resumes a session (XEP-0198 §3, §5), after its record.
+    mutating func handleStreamManagement(_ event: StreamEvent, _ direction: Direction) -> [SessionEffect] {
+        guard direction == .recv else {
+            if isNamed("resume", event, direction) {
+                beginStep(.resume, awaits: .server)
+            } else if isNamed("enable", event, direction) {
+                observeEnable()
+            }
+            return []
+        }
+        if isNamed("failed", event, direction), timeline.isUnderWay(.resume) {
+            let condition = parse(direction)?.firstChild { $0.namespace == .stanzaErrors }?.name
+            finishStep(.resume, .failed(condition: condition))
+        } else if isNamed("enabled", event, direction), let enabled = parse(direction) {
+            info.enableFault = nil
+            login?.observe(.established)
+            return [.enabled(enabled)]
+        } else if isNamed("resumed", event, direction), info.opened == nil {
+            finishStep(.resume, .ok)
+            return [.resumed(parse(direction))]
+        }
+        return []
+    }
+
+    /// Warns of a request for stream management that was sent too early or not offered (XEP-0198 §3).
+    private mutating func observeEnable() {
+        let fault: Prose
+        if negotiation.isBinding {
+            fault = "the client requested stream management before the result of resource binding"
+        } else if info.features.contains("bind"),
+            !info.features.contains(where: { $0.hasPrefix("sm:") })
+        {
+            fault = "the client requested stream management, which the server does not offer"
+        } else {
+            return
+        }
+        info.enableFault = fault
+        note(code: LoginCause.earlyEnable.rawValue, "\(fault) (XEP-0198 §3)", direction: .send)
+    }
+}

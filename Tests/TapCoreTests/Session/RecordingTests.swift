@@ -1,0 +1,48 @@
+import TapDiagnosis
+import TapRecord
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCore
+
+/// The facts of a recorded session, without a session.
+@Suite struct RecordingTests {
+    /// The last record of a session with this reason.
+    private static func end(_ scene: inout LoginScene, _ reason: CloseReason, _ leg: Leg) -> Record {
+        var record = scene.base.context.makeRecord(.session, .info, part: .session)
+        record.leg = leg
+        record.details = [Record.Detail.closeReason: .string(reason.rawValue), "sent_bytes": 7]
+        return record
+    }
+
+    @Test func `An end that items do not show is that of the record`() {
+        var scene = LoginScene()
+        let recording = Recording()
+        let record = Self.end(&scene, .stopped, .client)
+        #expect(recording.recallEnd(record, &scene.base.context) == nil)
+        #expect(scene.base.context.info.ending == .stopped)
+        recording.recallEnd(record, shown: nil, &scene.base.context)
+        #expect(recording.ending != nil && !recording.isPartial)
+        #expect(scene.base.context.info.sent.bytes == 7)
+    }
+
+    @Test func `The end of a connection is judged by the session`() {
+        var scene = LoginScene()
+        let recording = Recording()
+        let end = recording.recallEnd(Self.end(&scene, .reset, .server), &scene.base.context)
+        #expect(end?.direction == .recv && end?.end == .reset)
+        #expect(scene.base.context.info.ending == nil)
+    }
+
+    @Test func `A recording in which xmpptap took part does not show the outcome alone`() {
+        var scene = LoginScene()
+        let recording = Recording()
+        var record = scene.base.context.makeRecord(.element, .info, part: .sasl)
+        recording.observe(record)
+        #expect(!recording.isPartial)
+        record.origin = .tap
+        recording.observe(record)
+        #expect(recording.isPartial)
+    }
+}
