@@ -1,5 +1,6 @@
 public import TapDiagnosis
 public import TapRecord
+import TapRules
 import XMPPCore
 
 // Why a login failed, reported once when the session ends.

@@ -1,5 +1,7 @@
 internal import TapDiagnosis
 internal import TapRecord
+import TapRules
+import TapStreamManagement
 import XMPPCore
 
 // The shared facts by their short names.

@@ -1,4 +1,5 @@
 internal import TapRecord
+import TapRules
 import XMPPCore
 
 // Items that xmpptap inserts into a stream, between those of the peers.

@@ -1,5 +1,6 @@
 internal import TapDiagnosis
 internal import TapRecord
+import TapStreamManagement
 import XMPPCore
 
 // Logins that the proxy performs itself: it relays neither the client's SASL messages nor the server's.
