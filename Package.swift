@@ -25,7 +25,7 @@ let package = Package(
     products: [
         .executable(name: "xmpptap", targets: ["xmpptap"]),
         .library(name: "XMPPCore", targets: ["XMPPCore"]),
-        .library(name: "TapCore", targets: ["TapCore", "TapDiagnosis", "TapRecord"]),
+        .library(name: "TapCore", targets: ["TapCore", "TapDiagnosis", "TapRecord", "TapRules"]),
         .library(name: "TapCapture", targets: ["TapCapture", "TapSecurity"]),
     ],
     dependencies: [
@@ -54,9 +54,15 @@ let package = Package(
         ),
         .target(name: "TapRecord", dependencies: ["XMPPCore"], swiftSettings: settings),
         .target(name: "TapDiagnosis", dependencies: ["TapRecord", "XMPPCore"], swiftSettings: settings),
-        .target(name: "TapCore", dependencies: ["TapDiagnosis", "TapRecord", "XMPPCore"], swiftSettings: settings),
+        .target(name: "TapRules", dependencies: ["TapDiagnosis", "TapRecord", "XMPPCore"], swiftSettings: settings),
+        .target(name: "TapStreamManagement", dependencies: ["TapRecord", "XMPPCore"], swiftSettings: settings),
+        .target(
+            name: "TapCore",
+            dependencies: ["TapDiagnosis", "TapRecord", "TapRules", "TapStreamManagement", "XMPPCore"],
+            swiftSettings: settings
+        ),
 
-        .target(name: "TapReplay", dependencies: ["TapCore", "TapRecord", "XMPPCore"], swiftSettings: settings),
+        .target(name: "TapReplay", dependencies: ["TapRecord", "TapRules", "XMPPCore"], swiftSettings: settings),
 
         // One target per foreign library.
         .target(
@@ -66,22 +72,25 @@ let package = Package(
         ),
         .target(
             name: "TapCapture",
-            dependencies: ["CPcap", "CZlib", "TapCore", "TapDiagnosis", "TapRecord", "TapSecurity", "XMPPCore"],
+            dependencies: [
+                "CPcap", "CZlib", "TapCore", "TapDiagnosis", "TapRecord", "TapRules", "TapSecurity", "XMPPCore",
+            ],
             swiftSettings: settings
         ),
         .target(
             name: "TapNetwork",
             dependencies: [
-                "CResolv", "TapCore", "TapDiagnosis", "TapRecord", "TapReplay", "TapSecurity", "XMPPCore", nioCore,
-                nioPosix, nioHTTP, logging, lifecycle,
+                "CResolv", "TapCore", "TapDiagnosis", "TapRecord", "TapReplay", "TapRules", "TapSecurity", "XMPPCore",
+                nioCore, nioPosix, nioHTTP, logging, lifecycle,
             ],
             swiftSettings: settings
         ),
         .target(
             name: "TapControl",
             dependencies: [
-                "CAssets", "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "XMPPCore", nioCore, nioPosix, logging,
-                lifecycle,
+                "CAssets", "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "TapRules", "XMPPCore", nioCore,
+                nioPosix,
+                logging, lifecycle,
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
             ],
@@ -96,7 +105,7 @@ let package = Package(
             name: "xmpptap",
             dependencies: [
                 "TapCapture", "TapControl", "TapCore", "TapDiagnosis", "TapManual", "TapNetwork", "TapRecord",
-                "TapReplay", "TapSecurity", "XMPPCore",
+                "TapReplay", "TapRules", "TapSecurity", "XMPPCore",
                 "CLibXML2",
                 nioCore, nioPosix, logging, lifecycle,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -109,7 +118,7 @@ let package = Package(
         // Tests.
         .target(
             name: "TapTestKit",
-            dependencies: ["TapCore", "TapDiagnosis", "TapRecord", "XMPPCore"],
+            dependencies: ["TapCore", "TapDiagnosis", "TapRecord", "TapRules", "XMPPCore"],
             path: "Tests/TapTestKit",
             exclude: ["Clients"],
             swiftSettings: settings
@@ -126,9 +135,21 @@ let package = Package(
             swiftSettings: settings
         ),
         .testTarget(
+            name: "TapRulesTests",
+            dependencies: ["TapRules", "TapCore", "TapRecord", "XMPPCore", "TapTestKit"],
+            exclude: ["firewall.lua"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "TapStreamManagementTests",
+            dependencies: ["TapStreamManagement", "TapRecord", "XMPPCore", "TapTestKit"],
+            swiftSettings: settings
+        ),
+        .testTarget(
             name: "TapCoreTests",
-            dependencies: ["TapCore", "TapDiagnosis", "TapRecord", "XMPPCore", "TapTestKit"],
-            exclude: ["Rules/firewall.lua"],
+            dependencies: [
+                "TapCore", "TapDiagnosis", "TapRecord", "TapRules", "TapStreamManagement", "XMPPCore", "TapTestKit",
+            ],
             swiftSettings: settings
         ),
         .testTarget(
@@ -148,7 +169,8 @@ let package = Package(
         .testTarget(
             name: "TapCaptureTests",
             dependencies: [
-                "CPcap", "TapCapture", "TapCore", "TapDiagnosis", "TapRecord", "TapSecurity", "XMPPCore", "TapTestKit",
+                "CPcap", "TapCapture", "TapCore", "TapDiagnosis", "TapRecord", "TapRules", "TapSecurity", "XMPPCore",
+                "TapTestKit",
             ],
             exclude: ["ClientLog/Samples"],
             swiftSettings: settings
@@ -156,7 +178,8 @@ let package = Package(
         .testTarget(
             name: "TapNetworkTests",
             dependencies: [
-                "TapNetwork", "TapCore", "TapDiagnosis", "TapRecord", "TapReplay", "TapSecurity", "XMPPCore",
+                "TapNetwork", "TapCore", "TapDiagnosis", "TapRecord", "TapReplay", "TapRules", "TapSecurity",
+                "XMPPCore",
                 "TapTestKit", nioCore, nioPosix, nioHTTP, logging, lifecycle,
             ],
             swiftSettings: settings
@@ -172,7 +195,7 @@ let package = Package(
             name: "xmpptapTests",
             dependencies: [
                 "xmpptap", "TapCapture", "TapCore", "TapDiagnosis", "TapManual", "TapNetwork", "TapRecord", "TapReplay",
-                "TapSecurity", "XMPPCore", "TapTestKit",
+                "TapRules", "TapSecurity", "XMPPCore", "TapTestKit",
                 logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],

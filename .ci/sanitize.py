@@ -25,7 +25,7 @@ import tally
 HERE = os.path.dirname(os.path.abspath(__file__))
 # A build takes about 10 minutes of two idle cores, and others may use them too.
 MINUTES = 60
-TARGETS = r"^(XMPPCore|TapRecord|TapDiagnosis|TapCore|TapSecurity|TapCapture|TapReplay|TapControl|xmpptap)Tests\."
+TARGETS = r"^(XMPPCore|TapRecord|TapDiagnosis|TapRules|TapStreamManagement|TapCore|TapSecurity|TapCapture|TapReplay|TapControl|xmpptap)Tests\."
 # The product of all test targets.
 PRODUCT = "xmpptapPackageTests"
 # A run under the thread sanitizer ends as its tests end: what was reported is counted here. LeakSanitizer is part of the

@@ -1,6 +1,7 @@
 public import TapCore
 public import TapNetwork
 public import TapRecord
+public import TapRules
 
 /// The parts of a running proxy that the control service uses.
 public struct ControlContext: Sendable {

@@ -1,7 +1,7 @@
 internal import Hummingbird
 internal import Synchronization
-internal import TapCore
 internal import TapRecord
+internal import TapRules
 
 // Live records.
 extension Route {

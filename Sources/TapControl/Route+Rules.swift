@@ -1,7 +1,7 @@
 internal import Hummingbird
-internal import TapCore
 internal import TapNetwork
 internal import TapRecord
+internal import TapRules
 internal import XMPPCore
 
 // Rule files.

@@ -1,5 +1,4 @@
 import NIOCore
-import TapCore
 import TapRecord
 import TapTestKit
 import Testing

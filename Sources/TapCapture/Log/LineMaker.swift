@@ -1,5 +1,6 @@
 internal import TapCore
 internal import TapRecord
+internal import TapRules
 
 /// Makes the lines of a log outside it: for those who make records on several threads, each of which has its own.
 ///

@@ -1,6 +1,7 @@
 internal import Synchronization
 internal import TapCore
 internal import TapRecord
+internal import TapRules
 
 /// The lines of a log that belong to no session: its header, and the reports of dropped records.
 final class LogLines: Sendable {

@@ -2,6 +2,7 @@ internal import Glibc
 internal import Synchronization
 public import TapCore
 public import TapRecord
+public import TapRules
 
 /// A log, or several that act as one: counters, and the end.
 public protocol LogOutput: Sink {

@@ -1,4 +1,3 @@
-internal import TapCore
 internal import TapRecord
 internal import XMPPCore
 

@@ -1,4 +1,4 @@
-public import TapCore
+public import TapRules
 
 /// Which records a capture keeps: those around each record that meets a condition.
 public struct CaptureTrigger: Sendable, Hashable {

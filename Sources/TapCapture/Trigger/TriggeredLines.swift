@@ -1,6 +1,6 @@
 internal import Synchronization
-internal import TapCore
 internal import TapRecord
+internal import TapRules
 
 /// Passes on the lines of a capture that are near a match. Used from any thread.
 final class TriggeredLines: Sendable {

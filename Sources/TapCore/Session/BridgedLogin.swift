@@ -1,4 +1,5 @@
 internal import TapRecord
+import TapStreamManagement
 import XMPPCore
 
 /// A login that xmpptap performs itself: it relays neither the client's SASL messages nor the server's. Passes them to

@@ -1,4 +1,5 @@
 public import TapRecord
+public import TapRules
 
 /// An item that is held for the user, with all later ones of its direction: see ``Session/heldItems``.
 public struct HeldItem: Sendable, Hashable {
@@ -52,7 +53,7 @@ public struct StanzaPause: Sendable {
         } catch {
             throw Unusable(description: error.faults.map { "\($0)" }.joined(separator: "; "))
         }
-        guard set.rules.count == 1, set.rules[0].steps.count == 1, set.rules[0].chain == RuleChain("both") else {
+        guard set.isOneAction else {
             throw Unusable(description: "only conditions can be given")
         }
         guard !set.asksTime, !set.asksRoundTrip else {

@@ -1,4 +1,5 @@
 public import TapRecord
+import TapRules
 public import XMPPCore
 
 /// A stanza that xmpptap inserts into a session's stream.

@@ -1,4 +1,6 @@
 internal import TapRecord
+import TapRules
+import TapStreamManagement
 import XMPPCore
 
 /// Inserts stanzas of users, rules and xmpptap itself into a stream, between those of the peers.

@@ -1,5 +1,7 @@
 internal import TapDiagnosis
 internal import TapRecord
+import TapRules
+import TapStreamManagement
 import XMPPCore
 
 /// The action on an item: decided by the first interceptor that returns one, carried out by ``Session/apply(_:to:_:)``.

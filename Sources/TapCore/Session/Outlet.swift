@@ -1,4 +1,5 @@
 internal import TapRecord
+import TapStreamManagement
 import XMPPCore
 
 /// The only way out of a session: its commands in order, the bytes that it composes, and the counts of stream management.

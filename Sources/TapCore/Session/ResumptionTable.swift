@@ -1,5 +1,7 @@
 internal import Synchronization
 internal import TapRecord
+import TapRules
+import TapStreamManagement
 import XMPPCore
 
 /// The sessions of a run that can be resumed on a new connection (XEP-0198 §5), so that a resumed session gets the

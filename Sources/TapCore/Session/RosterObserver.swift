@@ -1,5 +1,6 @@
 internal import TapDiagnosis
 internal import TapRecord
+import TapRules
 import XMPPCore
 
 /// Follows the contacts of a session's account and records every change of a subscription (RFC 6121 §2, §3).

@@ -1,6 +1,7 @@
 internal import Synchronization
 public import TapDiagnosis
 public import TapRecord
+import TapRules
 public import XMPPCore
 
 /// The state shared by all sessions of one run of the program: its start, and the numbers of its records and sessions.

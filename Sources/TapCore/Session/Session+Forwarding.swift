@@ -1,5 +1,7 @@
 public import TapDiagnosis
 public import TapRecord
+import TapRules
+import TapStreamManagement
 import XMPPCore
 
 // Facts of a session for its driver.

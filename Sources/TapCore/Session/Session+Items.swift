@@ -1,5 +1,6 @@
 internal import TapDiagnosis
 internal import TapRecord
+import TapRules
 import XMPPCore
 
 // The effects of each item on the session.

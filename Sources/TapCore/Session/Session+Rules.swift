@@ -1,4 +1,5 @@
 public import TapRecord
+import TapRules
 import XMPPCore
 
 // The order in which rules, their items and their stanzas come.

@@ -1,4 +1,5 @@
 internal import TapRecord
+import TapStreamManagement
 import XMPPCore
 
 // Stream management: stanzas are counted for both ends, and acknowledgements translated if the counts have diverged.

@@ -1,4 +1,5 @@
 public import TapRecord
+import TapRules
 import XMPPCore
 
 /// One client's session through the tap: both directions, its state, and the pending commands.

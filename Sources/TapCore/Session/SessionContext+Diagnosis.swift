@@ -1,5 +1,6 @@
 internal import TapDiagnosis
 internal import TapRecord
+import TapRules
 import XMPPCore
 
 // Why a login failed, reported once when the session ends.

@@ -1,5 +1,6 @@
 internal import TapDiagnosis
 internal import TapRecord
+import TapRules
 import XMPPCore
 
 // Items that are too long, and bytes that are no XMPP.

@@ -1,5 +1,6 @@
 internal import TapDiagnosis
 internal import TapRecord
+import TapRules
 import XMPPCore
 
 // Makes records from events.
@@ -411,11 +412,8 @@ extension SessionContext {
         bytes.append(item)
         guard var element = tools.elements.read(bytes.span, in: directions[direction].decoder) else { return nil }
         for path in paths {
-            var writer = XMLWriter()
-            var edit = PathEdit(change: .hide, mostBytes: .max)
-            edit.write(element, path, path.steps[...], inheriting: content.uri.description, to: &writer)
-            guard edit.isChanged else { continue }
-            bytes = writer.take()
+            guard let edited = path.hide(in: element, inheriting: content.uri.description) else { continue }
+            bytes = edited
             guard let (_, hidden) = rules.checker.scan(bytes, content: content) else { return nil }
             element = hidden
         }

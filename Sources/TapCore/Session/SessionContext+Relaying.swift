@@ -1,4 +1,6 @@
 internal import TapRecord
+import TapRules
+import TapStreamManagement
 import XMPPCore
 
 // How bytes are relayed: as whole items, or on arrival.

@@ -1,4 +1,5 @@
 internal import TapRecord
+import TapStreamManagement
 import XMPPCore
 
 // Elements of stream management: their counts are translated if the counts of the two ends differ.

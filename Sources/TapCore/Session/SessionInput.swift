@@ -1,5 +1,6 @@
 public import TapDiagnosis
 public import TapRecord
+public import TapRules
 public import XMPPCore
 
 /// The inputs of a session, besides bytes (``Session/receive(_:_:at:)``).

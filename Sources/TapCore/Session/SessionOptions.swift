@@ -1,5 +1,6 @@
 public import TapDiagnosis
 public import TapRecord
+public import TapRules
 public import XMPPCore
 
 /// The action on a stream that cannot be parsed.

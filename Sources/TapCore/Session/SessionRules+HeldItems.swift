@@ -1,4 +1,6 @@
 internal import TapRecord
+import TapRules
+import TapStreamManagement
 import XMPPCore
 
 // Items that rules delay, for a time or until the user decides. Later items of the direction wait for them.

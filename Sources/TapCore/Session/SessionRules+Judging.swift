@@ -1,4 +1,6 @@
 internal import TapRecord
+import TapRules
+import TapStreamManagement
 import XMPPCore
 
 /// The facts of other parts of a session that rules ask for.

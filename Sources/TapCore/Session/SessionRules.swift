@@ -1,4 +1,6 @@
 internal import TapRecord
+import TapRules
+import TapStreamManagement
 import XMPPCore
 
 /// A session's rules, their memory, and the items that they delay.
@@ -104,7 +106,7 @@ final class SessionRules {
     func resume(_ memory: RuleMemory) {
         state.resume(marks: memory.marks, directedPresence: memory.directedPresence)
         earlier = memory.rules
-        guard let last = earlier.last, last.set.tables === set.tables else { return }
+        guard let last = earlier.last, last.set.sharesTables(with: set) else { return }
         state.counters = last.counters
         state.generator = memory.generator
         earlier.removeLast()

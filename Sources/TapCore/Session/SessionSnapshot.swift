@@ -1,5 +1,6 @@
 public import TapDiagnosis
 public import TapRecord
+import TapRules
 public import XMPPCore
 
 /// The state of a session at one moment, for observers outside it. Addresses are redacted as in the log.

@@ -1,4 +1,5 @@
 internal import TapDiagnosis
+import TapStreamManagement
 
 /// A question or report of a session about state that the sessions of a run share: resumable sessions, repeated
 /// reconnects, servers' behaviour with channel binding, and the software of clients.

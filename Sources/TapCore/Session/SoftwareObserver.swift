@@ -1,4 +1,5 @@
 internal import TapRecord
+import TapRules
 import XMPPCore
 
 /// Searches the stanzas of a client for its software name, for sessions from the same address that fail before the

@@ -1,4 +1,5 @@
 internal import TapRecord
+import TapStreamManagement
 import XMPPCore
 
 /// The state of stream management (XEP-0198) of a session: the counts of both ends, and a request to resume that waits.

@@ -1,5 +1,5 @@
-public import TapCore
 public import TapRecord
+public import TapRules
 
 /// The rule files of a proxy, which can be read again while sessions run.
 public struct ProxyRules: Sendable {

@@ -5,6 +5,7 @@ public import ServiceLifecycle
 internal import Synchronization
 public import TapCore
 public import TapRecord
+public import TapRules
 internal import TapSecurity
 public import XMPPCore
 

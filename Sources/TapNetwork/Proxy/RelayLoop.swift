@@ -1,6 +1,7 @@
 internal import NIOCore
 internal import TapCore
 internal import TapRecord
+internal import TapRules
 internal import XMPPCore
 
 /// The state that all event loops of a proxy share; each part may be used from any of them.

@@ -2,6 +2,7 @@ internal import NIOCore
 internal import TapCore
 internal import TapDiagnosis
 internal import TapRecord
+internal import TapRules
 internal import TapSecurity
 internal import XMPPCore
 

@@ -1,4 +1,4 @@
-internal import TapCore
+internal import TapRules
 
 /// Parses and formats noise files.
 public enum NoiseFile {

@@ -1,4 +1,4 @@
-internal import TapCore
+internal import TapRules
 internal import XMPPCore
 
 /// Rules for differences to ignore between sessions with the same meaning: those of noise files, then the built-in

@@ -5,6 +5,7 @@ internal import TapControl
 internal import TapCore
 internal import TapNetwork
 internal import TapRecord
+internal import TapRules
 internal import TapSecurity
 internal import XMPPCore
 

@@ -1,8 +1,8 @@
 internal import ArgumentParser
 internal import TapCapture
-internal import TapCore
 internal import TapNetwork
 internal import TapRecord
+internal import TapRules
 
 /// `xmpptap rules`.
 struct RulesCommand: ParsableCommand {

@@ -1,6 +1,5 @@
 internal import ArgumentParser
 internal import TapCapture
-internal import TapCore
 internal import TapRecord
 
 struct SniffCommand: ParsableCommand, Configurable {

@@ -1,7 +1,7 @@
 internal import ArgumentParser
-internal import TapCore
 internal import TapNetwork
 internal import TapRecord
+internal import TapRules
 
 /// `xmpptap tail`.
 struct TailCommand: AsyncParsableCommand, Configurable {

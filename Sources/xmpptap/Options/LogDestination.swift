@@ -1,5 +1,5 @@
-internal import TapCore
 internal import TapRecord
+internal import TapRules
 
 /// The value of `--log-to`: `PATH[,format=text|compact|json|pretty][,SPEC][,filter=EXPRESSION]`.
 struct LogDestination: Hashable {

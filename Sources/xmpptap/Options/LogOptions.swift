@@ -1,6 +1,6 @@
 internal import ArgumentParser
-internal import TapCore
 internal import TapRecord
+internal import TapRules
 
 /// The log that a command writes to standard output without `--log`.
 protocol UsualLog {

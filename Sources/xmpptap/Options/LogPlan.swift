@@ -1,6 +1,6 @@
 internal import TapCapture
-internal import TapCore
 internal import TapRecord
+internal import TapRules
 
 /// The log flags as typed.
 struct LogRequest {

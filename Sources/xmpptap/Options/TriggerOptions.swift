@@ -1,6 +1,6 @@
 internal import ArgumentParser
 internal import TapCapture
-internal import TapCore
+internal import TapRules
 
 /// `--capture-when` and what belongs to it.
 struct TriggerOptions: ParsableArguments {

@@ -3,6 +3,7 @@ internal import TapCore
 internal import TapDiagnosis
 internal import TapNetwork
 internal import TapRecord
+internal import TapRules
 
 /// Which records are looked at: those of some sessions and times that meet a filter.
 struct RecordChoice {

@@ -1,5 +1,5 @@
-internal import TapCore
 internal import TapRecord
+internal import TapRules
 
 /// What `read` shows of its files, and how.
 struct ReadPlan {

@@ -3,6 +3,7 @@ internal import Synchronization
 internal import TapCapture
 internal import TapCore
 internal import TapRecord
+internal import TapRules
 
 /// Shows the records of files on standard output, or writes them to another file.
 struct ReadRun {

@@ -1,6 +1,6 @@
 internal import Glibc
-internal import TapCore
 internal import TapRecord
+internal import TapRules
 
 /// Rule files, and the lists they name.
 enum RuleFiles {

@@ -1,6 +1,6 @@
 internal import ArgumentParser
-internal import TapCore
 internal import TapNetwork
+internal import TapRules
 
 /// The flags about what changes or breaks sessions.
 struct RuleOptions: ParsableArguments {

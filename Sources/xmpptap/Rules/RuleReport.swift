@@ -1,7 +1,7 @@
 internal import TapCapture
-internal import TapCore
 internal import TapDiagnosis
 internal import TapRecord
+internal import TapRules
 internal import TapSecurity
 internal import XMPPCore
 

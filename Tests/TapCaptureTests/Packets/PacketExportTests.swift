@@ -1,5 +1,4 @@
 import Foundation
-import TapCore
 import TapRecord
 import TapTestKit
 import Testing

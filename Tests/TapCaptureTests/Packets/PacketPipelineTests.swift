@@ -1,6 +1,6 @@
 import Glibc
-import TapCore
 import TapRecord
+import TapRules
 import TapSecurity
 import TapTestKit
 import Testing

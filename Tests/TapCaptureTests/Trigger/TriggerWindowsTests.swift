@@ -1,5 +1,5 @@
-import TapCore
 import TapRecord
+import TapRules
 import TapTestKit
 import Testing
 

@@ -4,6 +4,7 @@ import TapTestKit
 import Testing
 
 @testable import TapCore
+@testable import TapRules
 
 /// A diagnosis names a side only if the session shows that this side is at fault.
 struct BlameTests {
@@ -19,7 +20,7 @@ struct BlameTests {
 
     private static func ruled(_ text: String) throws -> SessionOptions {
         var options = SessionOptions(level: .trace)
-        options.rules = LiveRules(try RuleFileTests.load(text)) { _ in RuleLocalTime() }
+        options.rules = LiveRules(try RuleSet.test(text)) { _ in RuleLocalTime() }
         return options
     }
 

@@ -1,4 +1,3 @@
-import TapCore
 import TapRecord
 import TapTestKit
 import Testing

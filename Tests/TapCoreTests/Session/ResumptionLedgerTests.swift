@@ -1,6 +1,7 @@
 import Testing
 
 @testable import TapCore
+@testable import TapStreamManagement
 
 /// Ledgers of stream management go from a session to the one that resumes it, by value.
 @Suite struct ResumptionLedgerTests {

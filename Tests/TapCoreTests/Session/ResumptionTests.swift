@@ -5,6 +5,7 @@ import XMPPCore
 @testable import TapCore
 import TapDiagnosis
 import TapRecord
+@testable import TapRules
 
 /// Sessions that resume an earlier one on a new connection (XEP-0198 §5).
 @Suite struct ResumptionTests {

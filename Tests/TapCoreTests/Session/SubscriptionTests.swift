@@ -5,6 +5,7 @@ import XMPPCore
 @testable import TapCore
 import TapDiagnosis
 import TapRecord
+@testable import TapRules
 
 @Suite struct SubscriptionTests {
     /// The nine states of RFC 6121 appendix A.1.

@@ -1,7 +1,7 @@
 import NIOCore
 import Synchronization
-import TapCore
 import TapRecord
+import TapRules
 import TapTestKit
 import Testing
 

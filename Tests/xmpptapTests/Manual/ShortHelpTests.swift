@@ -1,7 +1,7 @@
 import Testing
 import TapManual
 
-@testable import TapCore
+@testable import TapRules
 @testable import xmpptap
 
 struct ShortHelpTests {

@@ -1,5 +1,5 @@
-import TapCore
 import TapRecord
+import TapRules
 import Testing
 
 @testable import xmpptap

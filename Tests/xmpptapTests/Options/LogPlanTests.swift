@@ -1,6 +1,6 @@
 import TapCapture
-import TapCore
 import TapRecord
+import TapRules
 import Testing
 
 @testable import xmpptap

@@ -1,4 +1,3 @@
-import TapCore
 import TapRecord
 import Testing
 

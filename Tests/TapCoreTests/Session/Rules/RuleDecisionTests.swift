@@ -4,6 +4,8 @@ import Testing
 import XMPPCore
 
 @testable import TapCore
+@testable import TapRules
+@testable import TapStreamManagement
 
 private let body = "<message to='romeo@example.net' id='m1'><body>hello</body></message>"
 private let typing =
@@ -40,7 +42,7 @@ private let typing =
     }
 
     @Test func `hits are counted by all sessions`() throws {
-        let live = LiveRules(try RuleFileTests.load("KIND: message\nDROP.\n\nKIND: presence\nLOG=there")) { _ in
+        let live = LiveRules(try RuleSet.test("KIND: message\nDROP.\n\nKIND: presence\nLOG=there")) { _ in
             RuleLocalTime()
         }
         for _ in 0..<2 {
@@ -89,7 +91,7 @@ private let typing =
         problem: String?
     ) throws {
         var options = SessionOptions(level: .trace)
-        options.rules = LiveRules(try RuleFileTests.load("::send\n\nKIND: message\n\(action)")) { _ in RuleLocalTime() }
+        options.rules = LiveRules(try RuleSet.test("::send\n\nKIND: message\n\(action)")) { _ in RuleLocalTime() }
         var harness = SessionHarness(options: options)
         harness.say(Conversations.component)
         let before = harness.toServer.count
@@ -270,7 +272,7 @@ private let typing =
             USER MARKED: known
             LOG=known
             """
-        let live = LiveRules(try RuleFileTests.load(rules)) { _ in RuleLocalTime() }
+        let live = LiveRules(try RuleSet.test(rules)) { _ in RuleLocalTime() }
         var options = SessionOptions(level: .info)
         options.rules = live
         var scene = RuleScene(options, run: Run())
@@ -278,7 +280,7 @@ private let typing =
         _ = scene.send("<message><body>add</body></message>")
         let before = scene.told("rule-log").count
         let changed = rules.replacing("%LIST other: memory", with: "%LIST new: memory\n%LIST other: memory (limit: 5)")
-        live.replace(by: try RuleFileTests.load(changed))
+        live.replace(by: try RuleSet.test(changed))
         _ = scene.handle(.rules(live.current))
         _ = scene.send("<message><body>ask</body></message>")
         let logs = scene.told("rule-log").dropFirst(before).map { "\($0.record.message ?? "")" }
@@ -303,7 +305,7 @@ private let typing =
         var passes = scene.passes(.send)
         #expect(passes)
         #expect(scene.send("<message><bo").server == "<message><bo")
-        _ = scene.handle(.rules(try RuleFileTests.load("::send\n\nKIND: message\nDROP.")))
+        _ = scene.handle(.rules(try RuleSet.test("::send\n\nKIND: message\nDROP.")))
         passes = scene.passes(.send)
         #expect(!passes)
         #expect(scene.send("dy/></message>" + body).server == "dy/></message>")
@@ -316,7 +318,7 @@ private let typing =
     @Test func `a session that begins without rules takes some`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
-        harness.handle(.rules(try RuleFileTests.load("KIND: message\nDROP.")))
+        harness.handle(.rules(try RuleSet.test("KIND: message\nDROP.")))
         let before = harness.toServer.count
         harness.send(body + "<presence/>")
         #expect(String(decoding: harness.toServer[before...], as: UTF8.self) == "<presence/>")
@@ -484,7 +486,7 @@ private let typing =
     @Test func `an item that passes as it arrives is not bounced as well`() throws {
         var scene = try RuleScene("::send\n\nKIND: presence\nLOG=seen")
         #expect(scene.send("<iq type='get' ").server == "<iq type='get' ")
-        _ = scene.handle(.rules(try RuleFileTests.load("::send\n\nKIND: iq\nBOUNCE.")))
+        _ = scene.handle(.rules(try RuleSet.test("::send\n\nKIND: iq\nBOUNCE.")))
         let out = scene.send("id='q1'/>")
         #expect(out.server == "id='q1'/>" && out.client.isEmpty)
     }

@@ -4,6 +4,8 @@ import Testing
 import XMPPCore
 
 @testable import TapCore
+@testable import TapRules
+@testable import TapStreamManagement
 
 private func message(_ number: Int) -> String { "<message id='m\(number)'><body>a</body></message>" }
 
@@ -193,7 +195,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
     func `an edit of a held stanza is checked as an injected stanza is`(edited: String, reason: String) throws {
         var options = SessionOptions(level: .trace)
         options.limits.itemBytes = 2000
-        options.rules = LiveRules(try RuleFileTests.load("::send\n\nKIND: message\nPAUSE.")) { _ in RuleLocalTime() }
+        options.rules = LiveRules(try RuleSet.test("::send\n\nKIND: message\nPAUSE.")) { _ in RuleLocalTime() }
         var harness = SessionHarness(options: options)
         harness.say(
             Conversations.plainLogin.prefix(10).map {
@@ -260,7 +262,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
     @Test func `an item that waited does not shape the link by rules that were replaced meanwhile`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms\nTHROTTLE=2kB")
         #expect(scene.send(message(1)).server.isEmpty)
-        _ = scene.handle(.rules(try RuleFileTests.load("::send\n\nKIND: message\nLOG=x")))
+        _ = scene.handle(.rules(try RuleSet.test("::send\n\nKIND: message\nLOG=x")))
         #expect(scene.wait(milliseconds: 500).server == message(1))
         #expect(scene.harness.shapes.isEmpty)
     }

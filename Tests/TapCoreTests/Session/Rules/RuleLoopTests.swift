@@ -4,6 +4,7 @@ import Testing
 import XMPPCore
 
 @testable import TapCore
+@testable import TapRules
 
 /// Stanzas that rules create and a server brings back.
 @Suite struct RuleLoopTests {
@@ -14,7 +15,7 @@ import XMPPCore
 
         init(_ rules: String) throws {
             var options = SessionOptions(level: .trace)
-            options.rules = LiveRules(try RuleFileTests.load(rules)) { _ in RuleLocalTime() }
+            options.rules = LiveRules(try RuleSet.test(rules)) { _ in RuleLocalTime() }
             let run = Run()
             first = RuleScene(options, run: run)
             second = RuleScene(options, run: run)

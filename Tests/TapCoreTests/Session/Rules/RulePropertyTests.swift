@@ -4,6 +4,7 @@ import Testing
 import XMPPCore
 
 @testable import TapCore
+@testable import TapRules
 
 /// Two honest ends with stream management, and rules between them.
 @Suite struct RulePropertyTests {
@@ -22,7 +23,7 @@ import XMPPCore
         let rules = "::send\n\nKIND: message\nEVERY: 2\nDROP."
         func message(_ number: Int) -> String { "<message id='m\(number)'/>" }
         var options = SessionOptions(level: .trace)
-        options.rules = LiveRules(try RuleFileTests.load(rules)) { _ in RuleLocalTime() }
+        options.rules = LiveRules(try RuleSet.test(rules)) { _ in RuleLocalTime() }
         var scene = RuleScene(options, run: run, enablesStreamManagement: true)
         #expect(scene.send((1...5).map(message).joined()).server == message(1) + message(3) + message(5))
         scene.harness.end(.client, .reset)
@@ -133,7 +134,7 @@ private struct RuleWorld: ~Copyable {
         let chain = chains.randomElement(using: &random) ?? "::both"
         let text = chosen.map { "KIND: message\nNOT TYPE: error\nINSPECT: body#=\($0.kind)\n\($0.actions)\n\n" }
         var options = SessionOptions(level: .info)
-        options.rules = LiveRules(try RuleFileTests.load("\(chain)\n\n" + text.joined())) { _ in RuleLocalTime() }
+        options.rules = LiveRules(try RuleSet.test("\(chain)\n\n" + text.joined())) { _ in RuleLocalTime() }
         self.options = options
         var kinds = Set(chosen.map(\.kind))
         for direction in [("::send", "c"), ("::recv", "s")] where chain == direction.0 {

@@ -4,6 +4,8 @@ import Testing
 import XMPPCore
 
 @testable import TapCore
+@testable import TapRules
+@testable import TapStreamManagement
 
 private func message(_ number: Int, _ body: String = "hello") -> String {
     "<message id='m\(number)'><body>\(body)</body></message>"
@@ -35,7 +37,7 @@ private func message(_ number: Int, _ body: String = "hello") -> String {
         let run = Run()
         var first = try RuleScene(old, run: run, enablesStreamManagement: true)
         #expect(first.send((1...4).map { message($0) }.joined()).server == message(1, "old") + message(3, "old"))
-        if isReloadedBefore { _ = first.handle(.rules(try RuleFileTests.load(new))) }
+        if isReloadedBefore { _ = first.handle(.rules(try RuleSet.test(new))) }
         var second = try first.resumed(new, run: run)
         let again = second.send((1...5).map { message($0) }.joined()).server
         #expect(again == message(1, "old") + message(3, "old") + message(5, "new"))
@@ -60,7 +62,7 @@ private func message(_ number: Int, _ body: String = "hello") -> String {
         let run = Run()
         var first = try RuleScene(old, run: run, enablesStreamManagement: true)
         #expect(first.send(message(1)).server.isEmpty)
-        _ = first.handle(.rules(try RuleFileTests.load(new)))
+        _ = first.handle(.rules(try RuleSet.test(new)))
         #expect(first.wait(milliseconds: 500).server == message(1, "old"))
         #expect(first.send(message(2)).server == message(2, "new"))
         var second = try first.resumed(new, run: run)
@@ -90,7 +92,7 @@ private func message(_ number: Int, _ body: String = "hello") -> String {
         var first = try RuleScene("::send\n\nKIND: message\nSET=body#=1", run: run, enablesStreamManagement: true)
         var passed = first.send(message(1)).server
         for number in 2...4 {
-            _ = first.handle(.rules(try RuleFileTests.load("::send\n\nKIND: message\nSET=body#=\(number)")))
+            _ = first.handle(.rules(try RuleSet.test("::send\n\nKIND: message\nSET=body#=\(number)")))
             passed += first.send(message(number)).server
         }
         #expect(passed == (1...4).map { message($0, "\($0)") }.joined())

@@ -4,6 +4,7 @@ import Testing
 import XMPPCore
 
 @testable import TapCore
+@testable import TapRules
 
 /// An open session with rules: the output of one end, and the input of the other.
 struct RuleScene: ~Copyable {
@@ -18,7 +19,7 @@ struct RuleScene: ~Copyable {
         enablesStreamManagement: Bool = false
     ) throws {
         var options = options
-        options.rules = LiveRules(try RuleFileTests.load(rules)) { _ in RuleLocalTime(minute: 600, weekday: 3) }
+        options.rules = LiveRules(try RuleSet.test(rules)) { _ in RuleLocalTime(minute: 600, weekday: 3) }
         self.init(options, run: run, turns: turns, enablesStreamManagement: enablesStreamManagement)
     }
 

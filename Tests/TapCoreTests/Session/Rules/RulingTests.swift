@@ -1,8 +1,10 @@
 import TapRecord
+import TapTestKit
 import Testing
 import XMPPCore
 
 @testable import TapCore
+@testable import TapRules
 
 /// The ruling on one item, without a session.
 struct RulingTests {
@@ -11,7 +13,7 @@ struct RulingTests {
     @Test(arguments: [true, false])
     func `an item that is decided on again after a wait is judged once`(isKept: Bool) throws {
         var scene = TLSScene(SessionOptions(level: .trace))
-        let set = try RuleFileTests.load(
+        let set = try RuleSet.test(
             """
             ::handshake
 

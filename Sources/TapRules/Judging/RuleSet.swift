@@ -1,0 +1,193 @@
+public import TapRecord
+package import XMPPCore
+
+/// The compiled rules of one or more files.
+///
+/// Immutable except for ``RuleTables`` and the hit counts, which all sessions share. Changed files make a new rule set.
+public final class RuleSet: Sendable {
+    /// All errors in the files.
+    public struct LoadError: Error, Sendable {
+        /// Sorted by file and line.
+        public var faults: [RuleFault]
+
+        /// Creates the error from faults.
+        public init(faults: [RuleFault]) { self.faults = faults }
+    }
+
+    /// Maximum number of rules evaluated for one item, including those of chains.
+    static let mostRules = 10_000
+
+    let rules: [Rule]
+    let definitions: RuleDefinitions
+    let tables: RuleTables
+    private let hitCounts: RuleHits
+    /// The rules of each chain, by the numbers that `JUMP CHAIN` uses.
+    let chains: [[Int]]
+    /// Warnings: valid, but probably unintended.
+    public let warnings: [RuleFault]
+
+    /// Whether any rule uses these properties of the session; they are tracked only then.
+    package let asksTime: Bool
+    package let asksRoster: Bool
+    package let asksRoundTrip: Bool
+    package let asksDirectedPresence: Bool
+    /// Whether a rule can send a stanza that rules may receive again.
+    let createsStanzas: Bool
+    /// Rules with `ORIGIN: tap`.
+    private let tapRules: [Int]
+    /// The paths that rules remove from records.
+    package let redactions: [StanzaPath]
+
+    package let index: RuleIndex
+    private let altering: [Bool]
+
+    /// Compiles rule files.
+    ///
+    /// - Parameters:
+    ///   - files: The files in evaluation order.
+    ///   - defaultChain: The chain of rules before the first chain line of a file; default `both`. mod_firewall uses
+    ///     `deliver`.
+    ///   - resource: Returns the contents of the files that lists refer to.
+    /// - Throws: ``LoadError`` with all errors in the files.
+    public convenience init(
+        _ files: [RuleSource],
+        defaultChain: String = "both",
+        resource: @escaping (String) -> RuleResource = { _ in .missing }
+    ) throws(LoadError) {
+        guard let chain = RuleChain(defaultChain) else { throw LoadError(faults: []) }
+        var parser = RuleParser(defaultChain: chain, resource: resource)
+        parser.read(files)
+        guard parser.faults.isEmpty else { throw LoadError(faults: parser.faults) }
+        self.init(parser)
+    }
+
+    /// Creates the rule set that a parser has read without errors.
+    init(_ parser: RuleParser) {
+        chains = parser.rulesOfChains
+        rules = parser.rules
+        definitions = parser.definitions
+        warnings = parser.warnings
+        tables = RuleTables(parser.definitions)
+        hitCounts = RuleHits(count: parser.rules.count)
+        index = RuleIndex(parser.rules) { Self.asks($0, isOpen: $1) }
+        altering = Self.altering(parser.rules, chains)
+        let tests = parser.rules.flatMap(\.conditions).map(\.test)
+        asksTime = tests.contains { if case .time = $0 { true } else if case .day = $0 { true } else { false } }
+        asksRoundTrip = tests.contains { if case .roundTrip = $0 { true } else { false } }
+        asksDirectedPresence = tests.contains { if case .sentDirectedPresence = $0 { true } else { false } }
+        createsStanzas = parser.rules.flatMap(\.steps).contains { $0.createsStanza }
+        asksRoster = tests.contains { test in
+            switch test {
+            case .inRoster, .inRosterGroup, .subscribed, .pendingSubscription: true
+            default: false
+            }
+        }
+        tapRules = parser.rules.indices.filter { parser.rules[$0].namesTap }
+        redactions = parser.rules.flatMap(\.steps).compactMap { if case .redact(let path) = $0 { path } else { nil } }
+    }
+
+    /// Creates an empty rule set.
+    package init() {
+        chains = []
+        rules = []
+        definitions = RuleDefinitions()
+        warnings = []
+        tables = RuleTables(definitions)
+        hitCounts = RuleHits(count: 0)
+        index = RuleIndex([]) { _, _ in false }
+        altering = [false, false]
+        (asksTime, asksRoster, asksRoundTrip) = (false, false, false)
+        (asksDirectedPresence, createsStanzas) = (false, false)
+        tapRules = []
+        redactions = []
+    }
+
+    /// Whether this is one rule for both directions with one action.
+    package var isOneAction: Bool {
+        rules.count == 1 && rules[0].steps.count == 1 && rules[0].chain == RuleChain("both")
+    }
+
+    /// Whether both sets have the same definitions, so that counts of one are valid for the other.
+    package func sharesTables(with other: RuleSet) -> Bool { tables === other.tables }
+
+    /// Maximum size of a file that a definition refers to, in bytes.
+    public static var mostListBytes: Int { RuleParser.mostListBytes }
+
+    /// Names of the built-in chains, without `user/NAME`.
+    public static var chainNames: [String] { RuleChain.builtIn.map(\.name) }
+
+    /// Number of rules.
+    public var count: Int { rules.count }
+
+    // MARK: Hits
+
+    /// The place of each rule and how often its conditions were true in all sessions, in the order of the rules.
+    public var rulesWithHits: [(place: RulePlace, hits: UInt64)] {
+        zip(rules, hitCounts.values).map { ($0.place, $1) }
+    }
+
+    /// Returns how often the conditions of a rule were true; 0 for an unknown number.
+    public func hits(of rule: Int) -> UInt64 {
+        let values = hitCounts.values
+        return values.indices.contains(rule) ? values[rule] : 0
+    }
+
+    /// Counts the hits of an item.
+    package func count(_ hits: [Verdict.Hit]) { if !hits.isEmpty { hitCounts.count(hits.lazy.map(\.rule)) } }
+
+    // MARK: Index
+
+    private static func altering(_ rules: [Rule], _ chains: [[Int]]) -> [Bool] {
+        let alteringChains = alteringChains(rules, chains)
+        return Direction.allCases.map { direction in
+            rules.contains { rule in
+                rule.chain.includes(direction) && !rule.excludes(direction) && alters(rule, alteringChains)
+            }
+        }
+    }
+
+    /// Before the login, only the handshake chain and rules that test the phase or an element name apply.
+    private static func asks(_ rule: Rule, isOpen: Bool) -> Bool {
+        if rule.chain == .handshake { return !isOpen }
+        return isOpen || rule.namesPhase || rule.namesElement
+    }
+
+    /// Returns the chains with a rule that can change the stream, and the chains that jump to them.
+    private static func alteringChains(_ rules: [Rule], _ chains: [[Int]]) -> Set<Int> {
+        var altering: Set<Int> = []
+        // Jumps are nested at most this deep.
+        for _ in 0...RuleParser.deepestJump {
+            let known = altering.count
+            for chain in chains.indices where !altering.contains(chain) {
+                if chains[chain].contains(where: { alters(rules[$0], altering) }) { altering.insert(chain) }
+            }
+            if altering.count == known { break }
+        }
+        return altering
+    }
+
+    private static func alters(_ rule: Rule, _ chains: Set<Int>) -> Bool {
+        rule.steps.contains { if case .jump(let chain) = $0 { chains.contains(chain) } else { $0.alters } }
+    }
+
+    /// Returns whether any rule can match such an item.
+    package func asks(_ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> Bool {
+        index.asks(direction, isOpen: isOpen, kind)
+    }
+
+    /// Whether any rule applies to stanzas that xmpptap itself sends.
+    package var asksTap: Bool { !tapRules.isEmpty }
+
+    /// Returns the rules of a stage that apply to a stanza that xmpptap itself sends.
+    func tapRules(_ stage: Int, _ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> [Int] {
+        tapRules.filter { number in
+            let rule = rules[number]
+            return rule.chain.stage == stage && rule.chain.includes(direction) && Self.asks(rule, isOpen: isOpen)
+                && rule.kinds.contains(RuleKinds(kind))
+        }
+    }
+
+    /// Returns whether any rule can change the stream in a direction; otherwise the direction is relayed in cut-through
+    /// mode.
+    public func canAlter(_ direction: Direction) -> Bool { altering[Int(direction.rawValue)] }
+}

@@ -1,0 +1,102 @@
+import Testing
+
+@testable import TapStreamManagement
+
+/// Peers that count wrong are found, honest ones are not.
+@Suite struct AcknowledgementAuditTests {
+    /// Findings about a receiver that is requested to acknowledge behind each stanza and answers with `count` of the number
+    /// of stanzas.
+    private func findings(_ stanzas: Int, _ count: (UInt32) -> UInt32) -> [AcknowledgementFinding] {
+        var ledger = StreamManagementLedger(startingAt: 0)
+        return (1...UInt32(stanzas)).compactMap { number in
+            ledger.pass()
+            ledger.request()
+            return ledger.acknowledge(count(number)).finding
+        }
+    }
+
+    @Test func `a peer that counts right is not accused`() {
+        #expect(findings(1000) { $0 }.isEmpty)
+    }
+
+    @Test func `a peer that counts one too many is found at that stanza, once`() {
+        #expect(
+            findings(20) { $0 < 7 ? $0 : $0 + 1 } == [
+                AcknowledgementFinding(fault: .tooHigh, count: 8, difference: 1, lastCorrect: 6, firstWrong: 7)
+            ]
+        )
+    }
+
+    @Test func `a peer that counts more and more too many is found anew each time`() {
+        let found = findings(9) { $0 + $0 / 3 }
+        #expect(found.map(\.firstWrong) == [3, 6, 9])
+        #expect(found.map(\.difference) == [1, 2, 3])
+    }
+
+    @Test func `a peer that leaves a stanza out is found when it does not make up for it`() {
+        #expect(
+            findings(20) { $0 < 7 ? $0 : $0 - 1 } == [
+                AcknowledgementFinding(fault: .tooLow, count: 8, difference: 1, lastCorrect: 6, firstWrong: 7)
+            ]
+        )
+    }
+
+    @Test func `a peer that is late, and makes up for it, is not accused`() {
+        #expect(findings(100) { $0 - min(1, $0 % 3) }.isEmpty)
+    }
+
+    @Test func `the same answer again, without stanzas between, proves nothing`() {
+        var ledger = StreamManagementLedger(startingAt: 0)
+        for _ in 0..<2 { ledger.pass() }
+        for _ in 0..<10 {
+            ledger.request()
+            #expect(ledger.acknowledge(1).finding == nil)
+        }
+    }
+
+    @Test func `a count that is too low proves nothing if the peer also acknowledges without a request`() {
+        var ledger = StreamManagementLedger(startingAt: 0)
+        ledger.pass()
+        _ = ledger.acknowledge(0)
+        for number: UInt32 in 1...50 {
+            ledger.pass()
+            ledger.request()
+            #expect(ledger.acknowledge(number - 1).finding == nil)
+        }
+    }
+
+    @Test func `answers to several requests at once are not told apart`() {
+        var ledger = StreamManagementLedger(startingAt: 0)
+        for number: UInt32 in 1...50 {
+            ledger.pass()
+            ledger.request()
+            if number > 1 { #expect(ledger.acknowledge(number - 1).finding == nil) }
+        }
+    }
+
+    @Test func `a decreasing count is a fault, and a resumption that lost stanzas is not`() {
+        var ledger = StreamManagementLedger(startingAt: 0)
+        for _ in 0..<5 { ledger.pass() }
+        #expect(ledger.acknowledge(4).finding == nil)
+        #expect(
+            ledger.acknowledge(2).finding
+                == AcknowledgementFinding(fault: .backwards, count: 2, difference: 2, lastCorrect: 4, firstWrong: 5)
+        )
+        #expect(ledger.acknowledge(4, isAnswer: false).finding == nil)
+        ledger.resume()
+        ledger.pass()
+        ledger.request()
+        #expect(ledger.acknowledge(5).finding == nil)
+    }
+
+    @Test func `the count at the receiver includes injected stanzas`() {
+        var ledger = StreamManagementLedger(startingAt: 0)
+        ledger.pass()
+        ledger.inject()
+        ledger.drop()
+        ledger.request()
+        #expect(ledger.acknowledge(2).finding == nil)
+        ledger.request()
+        #expect(ledger.acknowledge(3).finding?.fault == .tooHigh)
+    }
+}
