@@ -21,7 +21,7 @@ final class BridgedLogin {
     /// Decodes xmpptap's own login to the server.
     private var ownLogin = SASLDecoder()
 
-    /// The key of the steps of xmpptap's own login, which can be simultaneous with the client's.
+    /// The key of the steps of xmpptap's login at the server, which can be simultaneous with the client's.
     private static let ownKey = "server"
 
     init(_ authenticator: any Authenticator) { bridge = SASLBridge(authenticator) }
@@ -275,7 +275,7 @@ final class BridgedLogin {
         return []
     }
 
-    /// Sends a message of xmpptap's own login to the server.
+    /// Sends a message of xmpptap's login to the server.
     private func send(_ bytes: [UInt8], _ context: inout SessionContext) {
         guard let element = context.sendLogin(bytes, to: .server) else { return }
         if element.isNamed("auth") || element.isNamed("authenticate") {

@@ -48,7 +48,7 @@ extension SessionContext {
             finishStep(.bind2, bound == nil ? .failed("nothing was bound") : .ok)
         }
         if bound == nil, resumed == nil {
-            // Features follow at once, as there is no new stream (XEP-0388 §2.4).
+            // Features follow at once, without a new stream (XEP-0388 §2.4).
             beginStep(.features, awaits: .server)
         }
         if let identifier, Address(identifier).resource != nil { info.jid = identifier }

@@ -93,8 +93,8 @@ extension SessionContext {
 
     /// Requests an acknowledgement if many stanzas are stored until one arrives.
     mutating func requestAcknowledgement(_ direction: Direction) {
-        guard let streamManagement, info.opened != nil, streamManagement.wantsRequest(direction), directions[direction].isStoring,
-            mayInsert(direction), !negotiation.isFinished,
+        guard let streamManagement, info.opened != nil, streamManagement.wantsRequest(direction),
+            directions[direction].isStoring, mayInsert(direction), !negotiation.isFinished,
             let request = streamManagement.makeRequest(direction)
         else { return }
         answer([(.element, request)], to: direction.destination)
