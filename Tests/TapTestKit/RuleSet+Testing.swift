@@ -1,7 +1,7 @@
 public import TapRules
 
 extension RuleSet {
-    /// Compiles a rule file with the name `test.pfw`, whose lists are read from test data.
+    /// Compiles a rule file with the name `test.pfw`. Its lists are read from test data.
     public static func test(_ text: String, defaultChain: String = "both") throws(LoadError) -> RuleSet {
         try RuleSet([RuleSource(name: "test.pfw", text: text)], defaultChain: defaultChain) { path in
             switch path {

@@ -3,7 +3,7 @@ internal import TapRecord
 import TapRules
 import XMPPCore
 
-// Items that are too long, and bytes that are no XMPP.
+// Items that are too long, and bytes other than XMPP.
 extension SessionContext {
     /// Refuses an item beyond the limit in store mode.
     func interceptOversize(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
