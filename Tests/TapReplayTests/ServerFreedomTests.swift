@@ -358,6 +358,59 @@ import XMPPCore
         #expect(peer.found.sorted() == ["behaviour missing 4", "optional unexpected 0"], "\(peer.found)")
     }
 
+    @Test func `a missing optional stanza is not paired with an unexpected one`() throws {
+        let presence = "<presence from='romeo@capulet.example/1'><x xmlns='vcard-temp:x:update'/></presence>"
+        let text = """
+            1 1 ready juliet@capulet.example/0
+            2 1 send <presence/>
+            3 1 recv \(presence)
+            4 1 recv \(presence)
+            """
+        let live = presence.replacing("capulet", with: "live")
+        for (second, found) in [
+            ("", ["optional missing 4"]),
+            // A contact that leaves is not the same contact in another form.
+            (
+                "<presence type='unavailable' from='romeo@live.example/1'/>",
+                ["behaviour unexpected 0", "optional missing 4"]
+            ),
+        ] {
+            var peer = try ReplayPeer(text) { _, _ in ([live] + (second.isEmpty ? [] : [second])).map { (0, $0) } }
+            try peer.run()
+            #expect(peer.found.sorted() == found, "\(peer.replayer.divergences)")
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `presence of a contact that was not available is optional, although its account was prepared`(
+        _ prepares: Bool
+    ) throws {
+        let text = """
+            1 1 ready juliet@capulet.example/0
+            1 2 ready romeo@capulet.example/1
+            2 1 send <iq id='r' type='get'><query xmlns='jabber:iq:roster'/></iq>
+            3 1 recv <iq id='r' type='result'><query xmlns='jabber:iq:roster'/></iq>
+            4 1 recv <presence from='romeo@capulet.example' type='unavailable'/>
+            """
+        var peer = try ReplayPeer(text, ReplayPeer.both, prepares: prepares) { client, text in
+            guard text.contains("<iq") else { return [] }
+            let isRoster = text.contains("type='get'") && text.contains("jabber:iq:roster")
+            return [(client, "<iq type='result' id='ID'>\(isRoster ? "<query xmlns='jabber:iq:roster'/>" : "")</iq>")]
+        }
+        try peer.run()
+        #expect(peer.replayer.failure == nil && peer.found == ["optional missing 5"], "\(peer.found) \(peer.log)")
+    }
+
+    @Test func `the reason of a delay is for people`() throws {
+        let message = "<message from='romeo@capulet.example/1' id='m'><delay xmlns='urn:xmpp:delay'/></message>"
+        let text = "1 1 ready juliet@capulet.example/0\n2 1 send <presence/>\n3 1 recv \(message)"
+        var peer = try ReplayPeer(text) { _, _ in
+            [(0, message.replacing("capulet", with: "live").replacing("/></m", with: ">Resent</delay></m"))]
+        }
+        try peer.run()
+        #expect(peer.found == [], "\(peer.replayer.divergences)")
+    }
+
     @Test func `an id of the archive is sent back as the live server gave it, although its answer differs`() throws {
         func page(_ last: String, _ count: Int) -> String {
             "<iq type='result' id='ID'><fin xmlns='urn:xmpp:mam:2'><set xmlns='http://jabber.org/protocol/rsm'><last>\(last)</last><count>\(count)</count></set></fin></iq>"

@@ -85,12 +85,14 @@ public struct ReplayScript: Sendable {
     private let played: Set<String>
     /// The requests that the clients received, and their answers to them.
     let answers: RecordedAnswers
-    /// The full JIDs of the clients.
+    /// The full JIDs of the clients, without those that only prepare the accounts.
     private let resources: Set<String>
     /// The steps in which clients first publish to each node (XEP-0060 §7.1), for nodes without an earlier event.
     private let publications: [String: Int]
     /// The nodes of which there are recorded events, each behind its bare sender and a space.
     private let eventNodes: Set<String>
+    /// The data that the server had before the recording.
+    let earlierData: EarlierData
     /// Rooms that the recorded clients created, as bare JIDs.
     private(set) var createdRooms: [JID] = []
     /// The presence and messages to rooms of each client that it had not received itself when it left.
@@ -133,8 +135,9 @@ public struct ReplayScript: Sendable {
         self.lastSends = lastSends
         items = maker.items
         answers = RecordedAnswers(steps, items)
-        resources = Set(clients.map(\.jid.description))
+        resources = Set(clients.lazy.filter { $0.role != .preparation }.map(\.jid.description))
         (publications, eventNodes) = Self.publications(steps, items)
+        earlierData = EarlierData(steps, items, clients)
         stanzas = maker.stanzas
         let first = maker.places.first { $0.run > 0 }?.at ?? 0
         times = maker.places.map { $0.run > 0 ? $0.at - first : 0 }
@@ -461,8 +464,8 @@ public struct ReplayScript: Sendable {
     /// Returns whether a recorded full JID is that of a client.
     func plays(_ jid: String) -> Bool { resources.contains(jid) }
 
-    /// The message for an event of an item that was published before the replay.
-    static let earlierEvent = "an event of an item that was published before the replay"
+    /// The message for an event of an item that may have been published before the replay.
+    static let earlierEvent = "an event of an item that may have been published before the replay"
 
     private static func eventNode(_ node: String, _ from: String?) -> String {
         "\((from ?? "").prefix { $0 != "/" }) \(node)"
