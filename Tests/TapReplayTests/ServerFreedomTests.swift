@@ -286,12 +286,36 @@ import XMPPCore
                 (0, "<presence from='hall@c.live.example/j' type='unavailable'/>"),
                 (0, "<message from='hall@c.live.example/j' type='groupchat' id='ID'><body>bye</body></message>"),
                 (0, "<message from='hall@c.live.example/k' type='groupchat' id='k'><body>bye</body></message>"),
-                (0, "<message from='hall@c.live.example' type='error' id='ID'><error type='auth'/></message>"),
+                (0, "<message from='hall@c.live.example' type='error' id='k'><error type='auth'/></message>"),
             ]
         }
         try peer.run()
         let found = (["behaviour", "behaviour", "optional", "optional"]).map { "\($0) unexpected 0" }
         #expect(peer.found.sorted() == found, "\(peer.replayer.divergences)")
+    }
+
+    /// The stanza that the client received before it left, if any, and the class of an error for its stanza.
+    @Test(arguments: [
+        ("", "optional"), ("<message from='juliet@capulet.example' id='n'/>", "behaviour"),
+    ])
+    func `an error for the last stanza of a client may come, one for an earlier stanza may not`(
+        _ received: String,
+        _ divergenceClass: String
+    ) throws {
+        let text = """
+            1 1 ready juliet@capulet.example/0
+            2 1 send <presence to='hall@c.capulet.example/j' type='unavailable' id='m'/>
+            3 1 recv \(received.isEmpty ? "<a xmlns='urn:xmpp:sm:3' h='1'/>" : received)
+            4 1 send </stream:stream>
+            5 1 ended
+            """
+        var peer = try ReplayPeer(text) { _, text in
+            guard text.contains("unavailable") else { return [] }
+            let error = "<presence type='error' id='ID' from='hall@c.live.example/j'><error type='cancel'/></presence>"
+            return [(0, error)] + (received.isEmpty ? [] : [(0, received.replacing("capulet", with: "live"))])
+        }
+        try peer.run()
+        #expect(peer.found == ["\(divergenceClass) unexpected 0"], "\(peer.replayer.divergences)")
     }
 
     @Test func `a replay does not wait for a stanza that has come in another form before it was due`() throws {

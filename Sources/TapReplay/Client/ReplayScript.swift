@@ -95,7 +95,8 @@ public struct ReplayScript: Sendable {
     let earlierData: EarlierData
     /// Rooms that the recorded clients created, as bare JIDs.
     private(set) var createdRooms: [JID] = []
-    /// The presence and messages to rooms of each client that it had not received itself when it left.
+    /// The presence and messages to rooms of each client that it had not received itself when it left, and the answers to its
+    /// last stanzas.
     private let echoes: [Int: Set<Echo>]
     /// The last step with which each of those clients sends something.
     private let lastSends: [Int: Int]
@@ -106,6 +107,8 @@ public struct ReplayScript: Sendable {
         case presence(from: String, type: String?)
         /// A message to a room.
         case message(id: String)
+        /// The answer to a stanza that the client sent after the last one that it received.
+        case answer(id: String)
     }
 
     /// - Parameters:
@@ -492,14 +495,15 @@ public struct ReplayScript: Sendable {
     ///
     /// - Parameter cursor: The next step; the client must have sent all its stanzas.
     func lateEcho(_ live: StanzaForm, _ client: Int, _ bindings: ValueBindings, at cursor: Int) -> StanzaOption? {
-        guard let echoes = echoes[client], live.type != "error", lastSends[client].map({ $0 < cursor }) == true else {
-            return nil
-        }
+        guard let echoes = echoes[client], lastSends[client].map({ $0 < cursor }) == true else { return nil }
         let echo: Echo?
+        let id = live.id.flatMap { bindings.recorded(for: $0, .stanzaID) }
         switch live.kind {
+        case .iq: echo = live.type == "result" || live.type == "error" ? id.map { .answer(id: $0) } : nil
+        case .presence where live.type == "error", .message where live.type == "error": echo = id.map { .answer(id: $0) }
         case .presence: echo = live.from.map { .presence(from: bindings.jid($0, .toRecorded), type: live.type) }
-        case .message: echo = live.id.flatMap { bindings.recorded(for: $0, .stanzaID) }.map { .message(id: $0) }
-        case .iq, .nonza: echo = nil
+        case .message: echo = id.map { .message(id: $0) }
+        case .nonza: echo = nil
         }
         return echo.map(echoes.contains) == true
             ? StanzaOption("RFC 6120 §4.4: the client closed its stream before") : nil
