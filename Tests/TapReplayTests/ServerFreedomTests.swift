@@ -286,12 +286,36 @@ import XMPPCore
                 (0, "<presence from='hall@c.live.example/j' type='unavailable'/>"),
                 (0, "<message from='hall@c.live.example/j' type='groupchat' id='ID'><body>bye</body></message>"),
                 (0, "<message from='hall@c.live.example/k' type='groupchat' id='k'><body>bye</body></message>"),
-                (0, "<message from='hall@c.live.example' type='error' id='ID'><error type='auth'/></message>"),
+                (0, "<message from='hall@c.live.example' type='error' id='k'><error type='auth'/></message>"),
             ]
         }
         try peer.run()
         let found = (["behaviour", "behaviour", "optional", "optional"]).map { "\($0) unexpected 0" }
         #expect(peer.found.sorted() == found, "\(peer.replayer.divergences)")
+    }
+
+    /// The stanza that the client received before it left, if any, and the class of an error for its stanza.
+    @Test(arguments: [
+        ("", "optional"), ("<message from='juliet@capulet.example' id='n'/>", "behaviour"),
+    ])
+    func `an error for the last stanza of a client may come, one for an earlier stanza may not`(
+        _ received: String,
+        _ divergenceClass: String
+    ) throws {
+        let text = """
+            1 1 ready juliet@capulet.example/0
+            2 1 send <presence to='hall@c.capulet.example/j' type='unavailable' id='m'/>
+            3 1 recv \(received.isEmpty ? "<a xmlns='urn:xmpp:sm:3' h='1'/>" : received)
+            4 1 send </stream:stream>
+            5 1 ended
+            """
+        var peer = try ReplayPeer(text) { _, text in
+            guard text.contains("unavailable") else { return [] }
+            let error = "<presence type='error' id='ID' from='hall@c.live.example/j'><error type='cancel'/></presence>"
+            return [(0, error)] + (received.isEmpty ? [] : [(0, received.replacing("capulet", with: "live"))])
+        }
+        try peer.run()
+        #expect(peer.found == ["\(divergenceClass) unexpected 0"], "\(peer.replayer.divergences)")
     }
 
     @Test func `a replay does not wait for a stanza that has come in another form before it was due`() throws {
@@ -356,6 +380,59 @@ import XMPPCore
         }
         try peer.run()
         #expect(peer.found.sorted() == ["behaviour missing 4", "optional unexpected 0"], "\(peer.found)")
+    }
+
+    @Test func `a missing optional stanza is not paired with an unexpected one`() throws {
+        let presence = "<presence from='romeo@capulet.example/1'><x xmlns='vcard-temp:x:update'/></presence>"
+        let text = """
+            1 1 ready juliet@capulet.example/0
+            2 1 send <presence/>
+            3 1 recv \(presence)
+            4 1 recv \(presence)
+            """
+        let live = presence.replacing("capulet", with: "live")
+        for (second, found) in [
+            ("", ["optional missing 4"]),
+            // A contact that leaves is not the same contact in another form.
+            (
+                "<presence type='unavailable' from='romeo@live.example/1'/>",
+                ["behaviour unexpected 0", "optional missing 4"]
+            ),
+        ] {
+            var peer = try ReplayPeer(text) { _, _ in ([live] + (second.isEmpty ? [] : [second])).map { (0, $0) } }
+            try peer.run()
+            #expect(peer.found.sorted() == found, "\(peer.replayer.divergences)")
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `presence of a contact that was not available is optional, although its account was prepared`(
+        _ prepares: Bool
+    ) throws {
+        let text = """
+            1 1 ready juliet@capulet.example/0
+            1 2 ready romeo@capulet.example/1
+            2 1 send <iq id='r' type='get'><query xmlns='jabber:iq:roster'/></iq>
+            3 1 recv <iq id='r' type='result'><query xmlns='jabber:iq:roster'/></iq>
+            4 1 recv <presence from='romeo@capulet.example' type='unavailable'/>
+            """
+        var peer = try ReplayPeer(text, ReplayPeer.both, prepares: prepares) { client, text in
+            guard text.contains("<iq") else { return [] }
+            let isRoster = text.contains("type='get'") && text.contains("jabber:iq:roster")
+            return [(client, "<iq type='result' id='ID'>\(isRoster ? "<query xmlns='jabber:iq:roster'/>" : "")</iq>")]
+        }
+        try peer.run()
+        #expect(peer.replayer.failure == nil && peer.found == ["optional missing 5"], "\(peer.found) \(peer.log)")
+    }
+
+    @Test func `the reason of a delay is for people`() throws {
+        let message = "<message from='romeo@capulet.example/1' id='m'><delay xmlns='urn:xmpp:delay'/></message>"
+        let text = "1 1 ready juliet@capulet.example/0\n2 1 send <presence/>\n3 1 recv \(message)"
+        var peer = try ReplayPeer(text) { _, _ in
+            [(0, message.replacing("capulet", with: "live").replacing("/></m", with: ">Resent</delay></m"))]
+        }
+        try peer.run()
+        #expect(peer.found == [], "\(peer.replayer.divergences)")
     }
 
     @Test func `an id of the archive is sent back as the live server gave it, although its answer differs`() throws {

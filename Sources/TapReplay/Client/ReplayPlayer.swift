@@ -34,6 +34,8 @@ struct ReplayPlayer<Stanza: Expectable> {
     var lastReceived: Int64 = .min
     /// Whether the server left a request unanswered, and has sent nothing since.
     var isSilent = false
+    /// Whether the server asked for capabilities that the recording does not have.
+    var lacksCapabilities = false
     /// Number of bytes of its next item that have arrived; nil if none have.
     var incompleteCount: Int?
     /// Whether another client resumes its session.

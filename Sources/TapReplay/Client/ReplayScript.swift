@@ -85,15 +85,18 @@ public struct ReplayScript: Sendable {
     private let played: Set<String>
     /// The requests that the clients received, and their answers to them.
     let answers: RecordedAnswers
-    /// The full JIDs of the clients.
+    /// The full JIDs of the clients, without those that only prepare the accounts.
     private let resources: Set<String>
     /// The steps in which clients first publish to each node (XEP-0060 §7.1), for nodes without an earlier event.
     private let publications: [String: Int]
     /// The nodes of which there are recorded events, each behind its bare sender and a space.
     private let eventNodes: Set<String>
+    /// The data that the server had before the recording.
+    let earlierData: EarlierData
     /// Rooms that the recorded clients created, as bare JIDs.
     private(set) var createdRooms: [JID] = []
-    /// The presence and messages to rooms of each client that it had not received itself when it left.
+    /// The presence and messages to rooms of each client that it had not received itself when it left, and the answers to its
+    /// last stanzas.
     private let echoes: [Int: Set<Echo>]
     /// The last step with which each of those clients sends something.
     private let lastSends: [Int: Int]
@@ -104,6 +107,8 @@ public struct ReplayScript: Sendable {
         case presence(from: String, type: String?)
         /// A message to a room.
         case message(id: String)
+        /// The answer to a stanza that the client sent after the last one that it received.
+        case answer(id: String)
     }
 
     /// - Parameters:
@@ -133,8 +138,9 @@ public struct ReplayScript: Sendable {
         self.lastSends = lastSends
         items = maker.items
         answers = RecordedAnswers(steps, items)
-        resources = Set(clients.map(\.jid.description))
+        resources = Set(clients.lazy.filter { $0.role != .preparation }.map(\.jid.description))
         (publications, eventNodes) = Self.publications(steps, items)
+        earlierData = EarlierData(steps, items, clients)
         stanzas = maker.stanzas
         let first = maker.places.first { $0.run > 0 }?.at ?? 0
         times = maker.places.map { $0.run > 0 ? $0.at - first : 0 }
@@ -461,8 +467,8 @@ public struct ReplayScript: Sendable {
     /// Returns whether a recorded full JID is that of a client.
     func plays(_ jid: String) -> Bool { resources.contains(jid) }
 
-    /// The message for an event of an item that was published before the replay.
-    static let earlierEvent = "an event of an item that was published before the replay"
+    /// The message for an event of an item that may have been published before the replay.
+    static let earlierEvent = "an event of an item that may have been published before the replay"
 
     private static func eventNode(_ node: String, _ from: String?) -> String {
         "\((from ?? "").prefix { $0 != "/" }) \(node)"
@@ -489,14 +495,15 @@ public struct ReplayScript: Sendable {
     ///
     /// - Parameter cursor: The next step; the client must have sent all its stanzas.
     func lateEcho(_ live: StanzaForm, _ client: Int, _ bindings: ValueBindings, at cursor: Int) -> StanzaOption? {
-        guard let echoes = echoes[client], live.type != "error", lastSends[client].map({ $0 < cursor }) == true else {
-            return nil
-        }
+        guard let echoes = echoes[client], lastSends[client].map({ $0 < cursor }) == true else { return nil }
         let echo: Echo?
+        let id = live.id.flatMap { bindings.recorded(for: $0, .stanzaID) }
         switch live.kind {
+        case .iq: echo = live.type == "result" || live.type == "error" ? id.map { .answer(id: $0) } : nil
+        case .presence where live.type == "error", .message where live.type == "error": echo = id.map { .answer(id: $0) }
         case .presence: echo = live.from.map { .presence(from: bindings.jid($0, .toRecorded), type: live.type) }
-        case .message: echo = live.id.flatMap { bindings.recorded(for: $0, .stanzaID) }.map { .message(id: $0) }
-        case .iq, .nonza: echo = nil
+        case .message: echo = id.map { .message(id: $0) }
+        case .nonza: echo = nil
         }
         return echo.map(echoes.contains) == true
             ? StanzaOption("RFC 6120 §4.4: the client closed its stream before") : nil

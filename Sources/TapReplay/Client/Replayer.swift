@@ -60,6 +60,8 @@ public struct Replayer {
     private var sent: SentTimes
     /// The steps whose stanzas the server may leave out, with the reason.
     private var optional: [Int: StanzaOption] = [:]
+    /// The steps that expect events of items which were published before the recording.
+    private var earlierEventSteps: Set<Int> = []
     /// The numbers of the unexpected events of items that may be older than the replay.
     private var earlierEvents: Set<UInt64> = []
     /// The live ids of the recorded requests that have arrived, by their indices.
@@ -136,6 +138,9 @@ public struct Replayer {
                     tag: .step(index)
                 )
                 optional[index] = recordedOptions[client].option(form, script.roles)
+                if script.earlierData.isEarlier(form, at: index, receivedBy: script.clients[client].account) {
+                    earlierEventSteps.insert(index)
+                }
                 numbers[index] = players[client].expectations.expect(stanza, stanza.lane, window: index)
             case .connect(let client):
                 if script.clients[client].refusal != nil { progress.total += 1 }
@@ -340,7 +345,8 @@ public struct Replayer {
 
     /// Returns whether a step expects an item caused by a played client that has not arrived, and must arrive.
     private func isMissing(_ step: Int) -> Bool {
-        guard optional[step] == nil, case .expect(let client, let item) = script.steps[step], let number = numbers[step]
+        guard optional[step] == nil, !earlierEventSteps.contains(step),
+            case .expect(let client, let item) = script.steps[step], let number = numbers[step]
         else { return false }
         return players[client].expectations.isWaiting(number) && !script.isOfAbsentPeer(script.items[item])
     }
@@ -397,10 +403,10 @@ public struct Replayer {
                 noteChanged(stanza, client)
             }
             guard live.kind == .iq, live.type == "get" || live.type == "set" else { return }
-            let answer = lookup.answer(to: live).map {
-                context.bindings.substituted($0, .toLive, rules: context.rules)
-            }
-            send(client, answer ?? element.leastAnswer)
+            let answer = lookup.answer(to: live, of: client)
+            if answer?.isInferred == true { players[client].lacksCapabilities = true }
+            let bytes = answer.map { context.bindings.substituted($0.bytes, .toLive, rules: context.rules) }
+            send(client, bytes ?? element.leastAnswer)
         }
     }
 
@@ -716,6 +722,11 @@ public struct Replayer {
         var answers: [String: Int] = [:]
         /// The divergence of the answer with which the server fell silent.
         var silence: Int?
+        let missing = players[client].expectations.withdrawMissing { [optional, earlierEventSteps] item in
+            guard case .step(let step) = item.tag else { return false }
+            return optional[step] != nil || earlierEventSteps.contains(step)
+        }
+        for recorded in missing where isReported(.missing(recorded)) { diverge(.missing, client, recorded, nil) }
         for finding in players[client].expectations.finish() where isReported(finding) {
             switch finding {
             case .missing(let recorded):
@@ -771,11 +782,26 @@ public struct Replayer {
             if code == .missing, let form = recorded?.form {
                 let node = script.publication(of: form)?.node
                 let isUnchanged = node.map { players[client].hasReceived(form.element, of: $0) } == true
-                if isUnchanged || form.isDelayed && !script.sends(form.id) { divergence.divergenceClass = .state }
+                if earlierEventSteps.contains(step) || isUnchanged || form.isDelayed && !script.sends(form.id) {
+                    divergence.divergenceClass = .state
+                }
+            }
+            if code == .changed, let one = recorded?.form, let other = live?.form,
+                one.kind == .presence
+                    ? script.earlierData.isEarlierAvatar(divergence.differences, at: step)
+                    : lookup.isOfOtherArchive(one, other, bindings)
+            {
+                divergence.divergenceClass = .state
             }
             if script.isOfAbsentPeer(script.items[item]) { divergence.divergenceClass = .peerAbsent }
             if code == .missing, let option = optional[step] { divergence.setOptional(option) }
             if code == .missing, let cause = lost(at: step) { return add(divergence, client, cause) }
+        }
+        if players[client].lacksCapabilities, divergence.divergenceClass == .behaviour,
+            (recorded ?? live)?.form?.payload?.namespace == .pubsubEvent
+        {
+            divergence.divergenceClass = .state
+            divergence.message = "the recording lacks the capabilities of the client, which its server knew already"
         }
         if case .live(_, let number, _, let after)? = live?.tag {
             if recorded == nil { divergence.after = after }

@@ -39,6 +39,8 @@ struct RecordedAnswers: Sendable {
     private(set) var answers: [Int: Int] = [:]
     /// The request that each answer belongs to.
     private(set) var requests: [Int: Int] = [:]
+    /// The client that received each answered request.
+    private(set) var clients: [Int: Int] = [:]
 
     /// - Parameters:
     ///   - steps: The steps of the script, which name items by index.
@@ -59,6 +61,7 @@ struct RecordedAnswers: Sendable {
                 open[key]?.removeFirst()
                 answers[request] = item
                 requests[item] = request
+                clients[request] = client
             default: continue
             }
         }

@@ -31,26 +31,65 @@ struct ScriptLookup {
 
     /// Returns the answer of a recorded client to a request with the same payload, with the id and the sender of this
     /// request and recorded values otherwise; nil without such a request.
-    func answer(to request: StanzaForm) -> [UInt8]? {
+    ///
+    /// Of several answers, one of the same client for the same node is preferred: clients have different capabilities.
+    ///
+    /// - Returns: The answer, and whether it was inferred from other stanzas of the recording.
+    func answer(to request: StanzaForm, of client: Int) -> (bytes: [UInt8], isInferred: Bool)? {
         let payload = request.payload
-        func isAlike(_ item: RecordedItem) -> Bool {
+        let node = payload?.attribute("node")
+        func alike(_ item: RecordedItem) -> Element? {
             guard item.type == request.type, item.payload == payload?.name,
                 item.payloadNamespace == payload?.namespace
-            else { return false }
-            return form(item)?.payload?.namespaceURI == payload?.namespaceURI
+            else { return nil }
+            let found = form(item)?.payload
+            return found?.namespaceURI == payload?.namespaceURI ? found : nil
         }
-        for (number, answer) in script.answers.answers.sorted(by: { $0.key < $1.key })
-        where isAlike(script.items[number]) {
-            guard let element = form(script.items[answer])?.element else { continue }
-            return XMLWriter.bytes {
-                $0.element(
-                    element,
-                    inheriting: Namespace.client.uri.description,
-                    setting: ["id": request.id, "to": request.from]
-                )
+        var best: (rank: Int, answer: Int)?
+        for (number, answer) in script.answers.answers.sorted(by: { $0.key < $1.key }) {
+            guard let asked = alike(script.items[number]) else { continue }
+            let isOwn = script.answers.clients[number] == client
+            let rank = (asked.attribute("node") == node ? 2 : 0) + (isOwn ? 1 : 0)
+            if rank > best?.rank ?? -1 { best = (rank, answer) }
+        }
+        // The capabilities of another client are not those of this one, if its own can be inferred.
+        let inferred = best.map { $0.rank < 2 } ?? true ? inferredFeatures(request, client) : nil
+        if let inferred { return (inferred, true) }
+        guard let best, let element = form(script.items[best.answer])?.element else { return nil }
+        let answer = XMLWriter.bytes {
+            $0.element(
+                element,
+                inheriting: Namespace.client.uri.description,
+                setting: ["id": request.id, "to": request.from]
+            )
+        }
+        return (answer, false)
+    }
+
+    /// Returns the answer to a query for the capabilities of a client, which the server of the recording knew; nil if the
+    /// recording does not show them either.
+    private func inferredFeatures(_ request: StanzaForm, _ client: Int) -> [UInt8]? {
+        guard let query = request.payload, query.namespace == .discoInfo, request.type == "get" else { return nil }
+        let features = script.earlierData.features(of: client)
+        guard !features.isEmpty else { return nil }
+        return request.element.answer("result") {
+            $0.element("query", .discoInfo, ["node": query.attribute("node")]) {
+                $0.element("identity", ["category": "client", "type": "pc"])
+                for feature in features { $0.element("feature", ["var": feature]) }
             }
         }
-        return nil
+    }
+
+    /// Returns whether a live error says that the archive does not have the item after which the client asks for a page, an
+    /// item that the live server has not named either (XEP-0059 §2.5): the archives differ.
+    mutating func isOfOtherArchive(_ recorded: StanzaForm, _ live: StanzaForm, _ bindings: ValueBindings) -> Bool {
+        guard recorded.type == "result", live.type == "error",
+            live.element.child("error", .client)?.child("item-not-found", .stanzaErrors) != nil,
+            let query = request(recorded.id)?.form?.payload,
+            [.archive, .archive1, .archive0].contains(query.namespace), let set = query.child("set", .resultSets)
+        else { return false }
+        let ids = set.children.lazy.filter { $0.isNamed("after") || $0.isNamed("before") }.map(\.text)
+        return ids.contains { !$0.isEmpty && bindings.live(for: $0, .archiveID) == nil }
     }
 
     /// Sets the subject of a divergence, and when the request was recorded that its stanzas answer.

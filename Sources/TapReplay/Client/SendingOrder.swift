@@ -17,6 +17,13 @@ extension ReplayScript.Maker {
         var sent = UnconfirmedStanzas(clients)
         /// The clients whose stanzas must be handled before a place.
         var settled: [(place: Int, client: Int)] = []
+        /// The ids of the stanzas that each client has sent since it last received something.
+        var unanswered: [Int: Set<String>] = [:]
+        func end(_ client: Int) {
+            let answers = (unanswered[client] ?? []).map { ReplayScript.Echo.answer(id: $0) }
+            echoes[client] = sent.echoes(of: client).union(answers)
+            sent.forget(client)
+        }
         for (number, place) in places.enumerated() {
             switch place.step {
             case .send(let client, let item):
@@ -27,17 +34,17 @@ extension ReplayScript.Maker {
                     sent.forget(other)
                 }
                 sent.add(stanza)
+                if !items[item].isAnswer, let id = items[item].id { unanswered[client, default: []].insert(id) }
             case .close(let client):
                 for other in sent.clients(beforeEndOf: client) {
                     settled.append((number, other))
                     sent.forget(other)
                 }
-                echoes[client] = sent.echoes(of: client)
-                sent.forget(client)
-            case .expect(let client, let item): sent.confirm(items[item], receivedBy: client)
-            case .drop(let client):
-                echoes[client] = sent.echoes(of: client)
-                sent.forget(client)
+                end(client)
+            case .expect(let client, let item):
+                sent.confirm(items[item], receivedBy: client)
+                unanswered[client] = nil
+            case .drop(let client): end(client)
             case .end(let client): sent.forget(client)
             case .connect(let client): sent.connect(client)
             case .prepare, .settle: break

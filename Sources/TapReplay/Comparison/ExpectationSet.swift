@@ -215,6 +215,16 @@ public struct ExpectationSet<Item: Expectable> {
         if unexpected.last?.arrival == arrivals { unexpected.removeLast() }
     }
 
+    /// Removes the expected items that have not arrived and meet a condition: they are not paired with unexpected ones as
+    /// changed.
+    ///
+    /// - Returns: The items, in order.
+    mutating func withdrawMissing(where isMeant: (Item) -> Bool) -> [Item] {
+        let numbers = expected.indices.filter { expected[$0].isWaiting && isMeant(expected[$0].item) }
+        for number in numbers { take(number) }
+        return numbers.map { expected[$0].item }
+    }
+
     private mutating func match(
         _ item: Item,
         _ lane: Lane,

@@ -57,6 +57,8 @@ enum BuiltInNoise {
         {urn:xmpp:sm:2}*/@h ignore
         # The sender of the stanza, or who delayed it (XEP-0203 §2).
         **/{urn:xmpp:delay}delay/@from ignore
+        # Its reason, for people.
+        **/{urn:xmpp:delay}delay/text() ignore
         # Moments. Values in the form of RFC 3339 are one wherever they stand.
         **/{jabber:x:delay}x/@stamp present
         **/{urn:xmpp:time}tzo/text() present

@@ -51,6 +51,9 @@ public struct ScriptWriter {
             if !item.isAnswer, let id = item.id { ownIDs.insert(id) }
         }
         for conversation in conversations where conversation.refusal != nil { omit("a login that the server refused") }
+        for conversation in played where conversation.resumes != nil {
+            omit("a lost connection whose session was resumed: the client stays connected")
+        }
         makeEntries(RecordOrder(played))
     }
 

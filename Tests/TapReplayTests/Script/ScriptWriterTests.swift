@@ -95,9 +95,12 @@ import Testing
             8 2 send </stream:stream>
             9 2 ended
             """
-        let text = try #require(ScriptWriter(try RecordedText(recording).conversations).script(title: "a"))
+        let writer = ScriptWriter(try RecordedText(recording).conversations)
+        let text = try #require(writer.script(title: "a"))
         let script = try Script(Array(text.utf8), file: "a.scs")
         #expect(script.characters.map(\.name) == ["Romeo"] && script.steps.count == 5, "\(text)")
+        let reason = "a lost connection whose session was resumed: the client stays connected"
+        #expect(writer.omissions.map(\.reason) == [reason] && writer.omissions.map(\.count) == [1])
     }
 
     @Test func clientsOfOneAccountHaveNamesOfTheirOwn() throws {

@@ -1,0 +1,115 @@
+internal import XMPPCore
+
+/// The data that the server of a recording had stored before the recorded clients stored something.
+struct EarlierData: Sendable {
+    /// A group of nodes (XEP-0060) of an account or service: an item of one may be published at the others too.
+    private struct Nodes: Hashable {
+        let owner: String
+        let node: String
+    }
+
+    /// The first step that publishes to each group of nodes.
+    private var publications: [Nodes: Int] = [:]
+    /// The nodes of contacts, and of the account itself, of which each client received events.
+    private var received: [Int: Set<String>] = [:]
+    /// The step in which the first client publishes an avatar; nil if none does.
+    private var firstAvatar: Int?
+    /// The hashes of avatars that clients sent in their presence (XEP-0153 §4).
+    private var sentHashes: Set<String> = []
+
+    /// The nodes that have one content: a card with its avatar and nickname (XEP-0398, XEP-0292), and bookmarks (XEP-0411).
+    private static let groups: [[Namespace]] = [
+        [.vCard, .vCard4, .avatarMetadata, .avatarData, .nick], [.bookmarksStorage, .bookmarks],
+    ]
+
+    init(_ steps: [ReplayScript.Step], _ items: [RecordedItem], _ clients: [ReplayScript.Client]) {
+        let parser = StanzaParser()
+        func element(_ item: RecordedItem) -> Element? {
+            (item.sent ?? item.seen).flatMap { try? parser.parse($0.span, root: item.root) }
+        }
+        let updates = Array(Namespace.vCardUpdate.uri.description.utf8)
+        for (index, step) in steps.enumerated() {
+            switch step {
+            case .send(let client, let number) where items[number].kind == .iq && items[number].type == "set":
+                let item = items[number]
+                guard Self.mayPublish(item.payloadNamespace), let stanza = element(item),
+                    let node = Self.publishedNode(stanza)
+                else { continue }
+                let owner = item.to.map { Address($0).comparableBare } ?? clients[client].account.normalized.description
+                let nodes = Nodes(owner: owner, node: Self.group(node))
+                publications[nodes] = publications[nodes] ?? index
+                if nodes.node == Self.group(Namespace.avatarMetadata.uri.description) {
+                    firstAvatar = firstAvatar ?? index
+                }
+            case .send(_, let number) where items[number].kind == .presence:
+                guard let bytes = items[number].sent ?? items[number].seen, bytes.span.contains(updates.span) else {
+                    continue
+                }
+                let update = element(items[number])?.child("x", .vCardUpdate)
+                if let hash = update?.child("photo", .vCardUpdate)?.text, !hash.isEmpty { sentHashes.insert(hash) }
+            case .expect(let client, let number) where items[number].payloadNamespace == .pubsubEvent:
+                guard let event = element(items[number]), let node = StanzaForm(event).publishedItems else { continue }
+                received[client, default: []].insert(node)
+            default: continue
+            }
+        }
+    }
+
+    private static func mayPublish(_ namespace: Namespace) -> Bool {
+        switch namespace {
+        case .pubsub, .vCard, .vCard4, .privateStorage: true
+        default: false
+        }
+    }
+
+    /// Returns the node to which a request publishes; the namespace of a card, or of private data.
+    private static func publishedNode(_ stanza: Element) -> String? {
+        guard let payload = stanza.firstChild else { return nil }
+        switch payload.namespace {
+        case .pubsub: return payload.child("publish", .pubsub)?.attribute("node")
+        case .privateStorage: return payload.firstChild?.namespaceURI
+        default: return payload.namespaceURI
+        }
+    }
+
+    /// Returns the name that nodes with one content share.
+    private static func group(_ node: String) -> String {
+        let group = groups.first { $0.contains { $0.uri.description == node } }
+        return group?.first?.uri.description ?? node
+    }
+
+    /// Returns whether a recorded event is that of an item which was published before the recording: a server sends it when
+    /// a client sends presence (XEP-0163 §4.3.2), and no client had published to the node by then.
+    func isEarlier(_ event: StanzaForm, at step: Int, receivedBy account: JID) -> Bool {
+        guard let node = event.publishedItems else { return false }
+        let owner = event.from.map { Address($0).comparableBare } ?? account.normalized.description
+        return publications[Nodes(owner: owner, node: Self.group(node))].map { step < $0 } ?? true
+    }
+
+    /// Returns whether presence differs only by the hash of an avatar that the server adds (XEP-0398 §3): none of the
+    /// clients had published an avatar by then, or had sent the recorded hash.
+    func isEarlierAvatar(_ differences: [ValueDifference], at step: Int) -> Bool {
+        let isBefore = firstAvatar.map { step < $0 } ?? true
+        return isBefore && !differences.isEmpty
+            && differences.allSatisfy {
+                $0.path.hasSuffix("{\(Namespace.vCardUpdate.uri)}x/photo/text()")
+                    && !($0.recorded.map(sentHashes.contains) ?? false)
+            }
+    }
+
+    /// Returns the features (XEP-0030) of a client whose answer was not recorded, because the server of the recording knew
+    /// its capabilities: interest in the nodes of which it received events (XEP-0163 §4.3); empty if there are none.
+    func features(of client: Int) -> [String] {
+        (received[client] ?? []).sorted().map { "\($0)+notify" }
+    }
+}
+
+extension StanzaForm {
+    /// The node of an event with items (XEP-0060 §7.1.2.1); nil for other stanzas.
+    fileprivate var publishedItems: String? {
+        guard kind == .message, let items = element.child("event", .pubsubEvent)?.child("items", .pubsubEvent),
+            items.child("item", .pubsubEvent) != nil
+        else { return nil }
+        return items.attribute("node")
+    }
+}

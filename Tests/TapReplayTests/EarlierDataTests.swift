@@ -1,0 +1,158 @@
+import TapRecord
+import TapReplay
+import Testing
+import XMPPCore
+
+/// Data that the server of the recording, or that of the replay, had stored before.
+@Suite struct EarlierDataTests {
+    private static func event(_ node: String, _ value: String, of user: String = "juliet") -> String {
+        "<message from='\(user)@live.example'><event xmlns='http://jabber.org/protocol/pubsub#event'><items node='\(node)'><item id='i'><a xmlns='urn:a'>\(value)</a></item></items></event></message>"
+    }
+
+    private static func publish(_ node: String) -> String {
+        "<iq type='set' id='p'><pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='\(node)'><item/></publish></pubsub></iq>"
+    }
+
+    private func recorded(_ text: String) -> String { text.replacing("live", with: "capulet") }
+
+    /// The published node, the node of the events, whose events they are, and what is found if none of them comes.
+    @Test(arguments: [
+        ("n", "n", "juliet", ["state missing 3", "behaviour missing 5"]),
+        ("other", "n", "juliet", ["state missing 3", "state missing 5"]),
+        ("n", "n", "romeo", ["state missing 3", "state missing 5"]),
+        ("urn:xmpp:bookmarks:1", "storage:bookmarks", "juliet", ["state missing 3", "behaviour missing 5"]),
+    ])
+    func `an event that was recorded before a client published depends on the server's data, a later one does not`(
+        _ published: String,
+        _ node: String,
+        _ user: String,
+        _ found: [String]
+    ) throws {
+        let text = """
+            1 1 ready juliet@capulet.example/0
+            2 1 send <presence/>
+            3 1 recv \(recorded(Self.event(node, "old", of: user)))
+            4 1 send \(Self.publish(published))
+            5 1 recv \(recorded(Self.event(node, "new", of: user)))
+            """
+        var peer = try ReplayPeer(text, ReplayPeer.both) { _, _ in [] }
+        try peer.run()
+        // Romeo is played by nobody, so that nothing is expected of him.
+        let expected = user == "juliet" ? found : found.map { $0.replacing("state", with: "peer-absent") }
+        #expect(peer.found == expected, "\(peer.replayer.divergences)")
+    }
+
+    /// What the client sends first, the recorded hash, the live one, and the class.
+    @Test(arguments: [
+        ("<message id='m'/>", "", "0123", "state"), ("<message id='m'/>", "4567", "", "state"),
+        // A card that the client stores has this hash.
+        ("<iq type='set' id='v'><vCard xmlns='vcard-temp'><FN>J</FN></vCard></iq>", "4567", "", "behaviour"),
+        (publish("urn:xmpp:avatar:metadata"), "4567", "", "behaviour"),
+    ])
+    func `the hash of an avatar that no client has stored depends on the server's data`(
+        _ first: String,
+        _ old: String,
+        _ new: String,
+        _ divergenceClass: String
+    ) throws {
+        func presence(_ hash: String) -> String {
+            "<presence from='juliet@live.example/0'><x xmlns='vcard-temp:x:update'><photo>\(hash)</photo></x></presence>"
+        }
+        let text = """
+            1 1 ready juliet@capulet.example/0
+            2 1 send \(first)
+            3 1 send <presence/>
+            4 1 recv \(recorded(presence(old)))
+            """
+        var peer = try ReplayPeer(text) { _, text in text == "<presence/>" ? [(0, presence(new))] : [] }
+        try peer.run()
+        #expect(peer.found == ["\(divergenceClass) changed 4"], "\(peer.replayer.divergences)")
+    }
+
+    @Test func `another hash than the one that a client sent is a difference of behaviour`() throws {
+        let update = "<x xmlns='vcard-temp:x:update'><photo>4567</photo></x>"
+        let text = """
+            1 1 ready juliet@capulet.example/0
+            2 1 send <presence>\(update)</presence>
+            3 1 recv <presence from='juliet@capulet.example/0'>\(update)</presence>
+            """
+        var peer = try ReplayPeer(text) { _, _ in
+            [(0, "<presence from='juliet@live.example/0'>\(update.replacing("4567", with: ""))</presence>")]
+        }
+        try peer.run()
+        #expect(peer.found == ["behaviour changed 3"], "\(peer.replayer.divergences)")
+    }
+
+    /// Whether the live server has named the item, and the class.
+    @Test(arguments: [(false, "state"), (true, "behaviour")])
+    func `an archive without the item of a page is another archive, unless the server has named that item`(
+        _ isNamed: Bool,
+        _ divergenceClass: String
+    ) throws {
+        func page(_ last: String) -> String {
+            "<iq type='result' id='ID'><fin xmlns='urn:xmpp:mam:2'><set xmlns='http://jabber.org/protocol/rsm'>\(last)</set></fin></iq>"
+        }
+        func query(_ id: String, _ set: String) -> String {
+            "<iq type='set' id='\(id)'><query xmlns='urn:xmpp:mam:2'><set xmlns='http://jabber.org/protocol/rsm'>\(set)</set></query></iq>"
+        }
+        let text = """
+            1 1 ready juliet@capulet.example/0
+            2 1 send \(query("a", "<max>1</max>"))
+            3 1 recv \(page("<last>recorded</last>").replacing("ID", with: "a"))
+            4 1 send \(query("b", "<after>recorded</after>"))
+            5 1 recv \(page("<last>other</last>").replacing("ID", with: "b"))
+            """
+        var peer = try ReplayPeer(text) { _, text in
+            guard text.contains("<after>") else { return [(0, page(isNamed ? "<last>live</last>" : ""))] }
+            return [
+                (
+                    0,
+                    "<iq type='error' id='ID'><error type='modify'><item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
+                )
+            ]
+        }
+        try peer.run()
+        #expect(peer.found.last == "\(divergenceClass) changed 5", "\(peer.replayer.divergences)")
+    }
+
+    /// The answers of the recorded client, and what is found if the server sends the events after its question, or not.
+    @Test(arguments: [
+        // Nothing shows which events the client wants, except those that it received.
+        ("", true, []), ("", false, ["state missing 6"]),
+        // It told the server itself.
+        ("f", true, []), ("f", false, ["behaviour missing 6"]),
+    ])
+    func `a client whose capabilities the server knew answers with the nodes of which it received events`(
+        _ feature: String,
+        _ sendsEvents: Bool,
+        _ found: [String]
+    ) throws {
+        func query(_ node: String) -> String {
+            "<query xmlns='http://jabber.org/protocol/disco#info' node='\(node)'/>"
+        }
+        func answer(_ node: String) -> String {
+            query(node).replacing("/>", with: "><feature var='f'/></query>")
+        }
+        // The first client answers itself, or another one does, for other capabilities.
+        let (client, node) = feature.isEmpty ? (2, "other#v") : (1, "n#v")
+        let text = """
+            1 1 ready juliet@capulet.example/0
+            1 2 ready romeo@capulet.example/1
+            2 \(client) recv <iq type='get' id='d' from='capulet.example'>\(query(node))</iq>
+            3 \(client) send <iq type='result' id='d' to='capulet.example'>\(answer(node))</iq>
+            4 1 send \(Self.publish("urn:n"))
+            5 1 recv \(recorded(Self.event("urn:n", "new")))
+            """
+        var peer = try ReplayPeer(text, ReplayPeer.both) { _, text in
+            if text.contains("<publish") {
+                return [(0, "<iq type='get' id='q' from='live.example'>\(query("n#v"))</iq>")]
+            }
+            return text.contains("id='q'") && sendsEvents ? [(0, Self.event("urn:n", "new"))] : []
+        }
+        try peer.run()
+        let sent = try #require(peer.log.first { $0.contains("id='q'") })
+        #expect(sent.contains("<feature var='urn:n+notify'/>") == feature.isEmpty, "\(peer.log)")
+        #expect(sent.contains("var='f'") == !feature.isEmpty, "\(peer.log)")
+        #expect(peer.found.filter { !$0.hasPrefix("optional") } == found, "\(peer.replayer.divergences)")
+    }
+}
