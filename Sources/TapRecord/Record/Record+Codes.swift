@@ -78,6 +78,11 @@ extension Record {
         )
         /// The session is read from captured packets.
         public static let packets = Beginning(words: "a session in captured packets", source: "packets")
+        /// Another program observes the session, and uses this code as a library.
+        public static let otherProgram = Beginning(
+            words: "a session observed by another program",
+            source: "other-program"
+        )
         /// The client is xmpptap.
         public static let ownClient = Beginning(words: "a session of xmpptap's own", source: "own-client")
 

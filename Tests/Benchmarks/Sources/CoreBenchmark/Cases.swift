@@ -2,6 +2,8 @@ import PlainXML
 import StanzaMix
 import TapCore
 import TapRecord
+import TapRules
+import TapStreamManagement
 import XMPPCore
 
 /// Something that is measured: prepared once, then run as often as wanted.

@@ -1,5 +1,6 @@
 import TapCore
 import TapRecord
+import TapRules
 import XMPPCore
 
 /// A session that is fed by hand, its records handed on.

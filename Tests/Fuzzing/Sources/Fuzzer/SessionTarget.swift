@@ -1,6 +1,7 @@
 import TapCapture
 import TapCore
 import TapRecord
+import TapRules
 import XMPPCore
 
 /// A session with all that can happen to it, and then its records as a capture that is read again.
