@@ -1,5 +1,5 @@
-public import TapDiagnosis
-public import TapRecord
+package import TapDiagnosis
+package import TapRecord
 import TapRules
 import XMPPCore
 
@@ -15,7 +15,7 @@ extension Session {
     ///   - side: The side at fault; nil for the table's side.
     ///   - condition: The code of the failure, if any.
     ///   - remedy: The remedy; nil for the usual one of the cause.
-    public mutating func blame(
+    package mutating func blame(
         _ cause: LoginCause,
         at loginStep: LoginStep.Name,
         _ finding: String,

@@ -7,16 +7,16 @@ import XMPPCore
 // The shared facts by their short names.
 extension Session {
     /// Number within the run.
-    public var number: UInt64 { context.number }
+    package var number: UInt64 { context.number }
 
     /// The facts known so far.
-    public internal(set) var info: SessionInfo {
+    package internal(set) var info: SessionInfo {
         @inline(__always) _read { yield context.info }
         @inline(__always) _modify { yield &context.info }
     }
 
     /// Other counters.
-    public internal(set) var counters: SessionCounters {
+    package internal(set) var counters: SessionCounters {
         @inline(__always) _read { yield context.counters }
         @inline(__always) _modify { yield &context.counters }
     }

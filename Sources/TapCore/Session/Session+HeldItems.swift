@@ -1,4 +1,4 @@
-public import TapRecord
+package import TapRecord
 import TapRules
 import TapStreamManagement
 import XMPPCore
@@ -6,14 +6,14 @@ import XMPPCore
 // Items that rules delay, for a time or until the user decides. Later items of the direction wait for them.
 extension Session {
     /// Items that a rule holds for the user, the oldest first: at most one in each direction, since later items wait.
-    public var heldItems: [HeldItem] {
+    package var heldItems: [HeldItem] {
         guard let rules else { return [] }
         return Direction.allCases.compactMap { rules[$0].item?.held }.sorted { $0.number < $1.number }
     }
 
     /// When the next delayed item is released, in nanoseconds of the run: send ``SessionInput/tick`` then, and no
     /// later, to keep the delay. Nil if none is delayed.
-    public var releaseDeadline: Int64? { rules?.deadline }
+    package var releaseDeadline: Int64? { rules?.deadline }
 
     /// Delays or holds the last item, if a rule requires it; returns whether it waits.
     mutating func waits(
@@ -88,7 +88,7 @@ extension Session {
     }
 
     /// Why stanzas of a direction cannot be held; nil if they can.
-    public func obstacle(toPausing direction: Direction?) -> InjectionFault? {
+    package func obstacle(toPausing direction: Direction?) -> InjectionFault? {
         let obstacles = (direction.map { [$0] } ?? Direction.allCases).map { obstacle($0) }
         return obstacles.contains(nil) ? nil : obstacles.first ?? nil
     }
@@ -153,7 +153,7 @@ extension Session {
     /// Why a held item cannot be released in this way, as a clause; nil if it can, or if the number is unknown.
     ///
     /// A replacement of a stanza is checked like an injected stanza, and must be of the same kind.
-    public func problem(with release: HeldRelease, of number: UInt64) -> String? {
+    package func problem(with release: HeldRelease, of number: UInt64) -> String? {
         guard case .replace(let bytes) = release, let rules,
             let direction = Direction.allCases.first(where: { rules[$0].item?.held?.number == number }),
             let item = rules[direction].item, let held = item.held

@@ -1,11 +1,11 @@
 internal import TapDiagnosis
-public import TapRecord
+package import TapRecord
 import XMPPCore
 
 // The inputs of a session from its driver.
 extension Session {
     /// Handles an input. The resulting commands are returned by ``next()``.
-    public mutating func handle(_ input: SessionInput, at now: Run.Instant) {
+    package mutating func handle(_ input: SessionInput, at now: Run.Instant) {
         self.now = now
         switch input {
         case .attempted(let step): made(step)
@@ -75,7 +75,7 @@ extension Session {
     }
 
     /// Handles received bytes.
-    public mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Disposition {
+    package mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Disposition {
         self.now = now
         guard !bytes.isEmpty, !negotiation.isFinished else { return .keep }
         if termination.isNegotiating || context.directions[direction].received == 0,
@@ -197,7 +197,7 @@ extension Session {
 
     /// When ``SessionInput/tick`` is required, in nanoseconds of the run; nil without a time limit. Each call may
     /// change it.
-    public var nextDeadline: Int64? {
+    package var nextDeadline: Int64? {
         guard !negotiation.isFinished else { return nil }
         if let answerDeadline { return answerDeadline }
         var next = min(loginDeadline ?? .max, idleDeadline ?? .max, injections?.deadline ?? .max)
@@ -253,7 +253,7 @@ extension Session {
     /// sides have sent bytes since.
     ///
     /// TLS passed through counts from the server's ServerHello that answers a complete ClientHello.
-    public var isPastLogin: Bool {
+    package var isPastLogin: Bool {
         if info.opened != nil || negotiation.passedTLS?.isAnswered == true { return true }
         guard let login else { return false }
         if login.hasVerified { return true }
