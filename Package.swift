@@ -25,7 +25,10 @@ let package = Package(
     products: [
         .executable(name: "xmpptap", targets: ["xmpptap"]),
         .library(name: "XMPPCore", targets: ["XMPPCore"]),
-        .library(name: "TapCore", targets: ["TapCore", "TapDiagnosis", "TapRecord", "TapRules"]),
+        .library(
+            name: "TapCore",
+            targets: ["TapCore", "TapDiagnosis", "TapRecord", "TapRules", "TapStreamManagement"]
+        ),
         .library(name: "TapCapture", targets: ["TapCapture", "TapSecurity"]),
     ],
     dependencies: [

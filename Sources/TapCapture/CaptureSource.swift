@@ -1,6 +1,6 @@
-public import TapCore
+package import TapCore
 internal import TapDiagnosis
-public import TapRecord
+package import TapRecord
 internal import XMPPCore
 
 /// The records of a complete capture, as what happened to its sessions.
@@ -8,17 +8,17 @@ internal import XMPPCore
 /// The records of one run, in the order in which they were written; ``Reanalysis`` reads whole files by it. What becomes of
 /// each record is documented at `RecordedSession`. A session whose end was not recorded stays open; one whose beginning was
 /// not recorded is given as it is stored.
-public struct CaptureSource: Source {
+package struct CaptureSource: Source {
     private var waiting: ArraySlice<SourceInput> = []
     /// Sessions that have begun and not ended.
     private var open: Set<UInt64> = []
 
     /// A source that has nothing yet.
-    public init() {}
+    package init() {}
 
     /// Options for the sessions of a capture. Nothing is redacted again, and no limit applies: oversized items are not
     /// in the capture, and a placeholder may be longer than the secret was.
-    public static var options: SessionOptions {
+    package static var options: SessionOptions {
         let most = 1 << 30
         let limits = StreamLimits(
             itemBytes: most,
@@ -34,7 +34,7 @@ public struct CaptureSource: Source {
     }
 
     /// Takes the next record.
-    public mutating func take(_ line: RecordLine) {
+    package mutating func take(_ line: RecordLine) {
         let record = line.record
         func input(_ kind: SourceInput.Kind) -> SourceInput {
             SourceInput(
@@ -52,13 +52,13 @@ public struct CaptureSource: Source {
     }
 
     /// Returns the next event; nil until another record has been taken.
-    public mutating func next() -> SourceInput? { waiting.popFirst() }
+    package mutating func next() -> SourceInput? { waiting.popFirst() }
 }
 
 /// Reads files as a ``RecordReader`` does, and of complete captures gives the records that today's code makes of their items.
 ///
 /// Session numbers count within a run. After the first gap or damaged line of a run, its records are returned as stored.
-public final class Reanalysis {
+package final class Reanalysis {
     private struct Part {
         var source = CaptureSource()
         var runner: SourceRunner
@@ -82,13 +82,13 @@ public final class Reanalysis {
     private var held: RecordReader.Entry?
 
     /// Whether nothing was given as it is stored, but what was made of clients' logs just now.
-    public private(set) var isWhole = true
+    package private(set) var isWhole = true
 
     /// Reads on what a reader has not given yet.
-    public init(_ reader: RecordReader) { self.reader = reader }
+    package init(_ reader: RecordReader) { self.reader = reader }
 
     /// The next entry, or `nil` at the end of the last file.
-    public func next() throws(ReaderFault) -> RecordReader.Entry? {
+    package func next() throws(ReaderFault) -> RecordReader.Entry? {
         while true {
             if let record = waiting.popFirst() { return .record(record) }
             if let entry = held {

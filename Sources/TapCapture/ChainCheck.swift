@@ -6,29 +6,29 @@ internal import Glibc
 ///
 /// The chain shows that lines were changed, removed, inserted or moved by somebody who has not written all behind them anew, and
 /// to who knows the end of the chain also that, and that the file was cut.
-public struct ChainCheck: Sendable {
+package struct ChainCheck: Sendable {
     /// The place at which the chain is broken.
-    public struct Break: Sendable, Hashable {
+    package struct Break: Sendable, Hashable {
         /// The file.
-        public let path: String
+        package let path: String
         /// The number of the line, from 1.
-        public let line: Int
+        package let line: Int
         /// The number of the record within its run; nil if the line is not a record.
-        public let sequence: UInt64?
+        package let sequence: UInt64?
         /// Whether the line has no place in the chain at all.
-        public let hasNoChain: Bool
+        package let hasNoChain: Bool
     }
 
     /// Records that fit into the chain.
-    public private(set) var records: UInt64 = 0
+    package private(set) var records: UInt64 = 0
     /// The ends of the chains, in hexadecimal: each run has one, in the order in which they begin.
-    public private(set) var heads: [String] = []
+    package private(set) var heads: [String] = []
     /// The first line that does not fit; later lines were not checked.
-    public private(set) var firstBreak: Break?
+    package private(set) var firstBreak: Break?
     /// The parts of the log that were written before were not named.
-    public private(set) var beginsWithin = false
+    package private(set) var beginsWithin = false
     /// The last line is torn: it was being written when the program or the machine stopped.
-    public private(set) var isTorn = false
+    package private(set) var isTorn = false
 
     private var chains: [LogIdentity: [UInt8]] = [:]
     private var order: [LogIdentity] = []
@@ -37,7 +37,7 @@ public struct ChainCheck: Sendable {
     /// Checks captures and JSON logs; parts of a log may come in any order.
     ///
     /// - Throws: ``ReaderFault`` if a file cannot be read or is not a capture.
-    public init(_ paths: [String]) throws(ReaderFault) {
+    package init(_ paths: [String]) throws(ReaderFault) {
         var parts: [(header: RecordHeader, path: String)] = []
         for path in try CaptureFolder.files(of: paths) { parts.append((try Self.header(path), path)) }
         for place in parts.map(\.header).readingOrder {
@@ -50,7 +50,7 @@ public struct ChainCheck: Sendable {
     /// Whether a capture begins with a place in a chain.
     ///
     /// - Throws: ``ReaderFault`` if the file cannot be opened.
-    public static func isChained(_ path: String) throws(ReaderFault) -> Bool {
+    package static func isChained(_ path: String) throws(ReaderFault) -> Bool {
         var lines = try lines(path)
         guard case .whole(let range) = lines.next() else { return false }
         return lines.withBytes(of: range) { HashChain.parts(of: $0) != nil }
@@ -131,7 +131,7 @@ public struct ChainCheck: Sendable {
 
 extension ChainCheck.Break: CustomStringConvertible {
     /// One line for people: the place, and the problem.
-    public var description: String {
+    package var description: String {
         let record = sequence.map { " (record \($0))" } ?? ""
         return hasNoChain
             ? "\(path): line \(line)\(record) has no place in the hash chain"

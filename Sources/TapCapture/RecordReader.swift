@@ -27,35 +27,35 @@ public final class RecordReader {
     static let longestLine = 64 << 20
 
     /// The header of the first file.
-    public let firstHeader: RecordHeader
+    package let firstHeader: RecordHeader
     /// Whether any of the files has another format: its records are made while it is read.
-    public let isForeign: Bool
+    package let isForeign: Bool
     /// The first of the files that holds records, which are given out as they are stored.
-    public let storedPath: String?
+    package let storedPath: String?
     /// Whether the entry given out last is of such a file.
     var isForeignPart: Bool { current?.isForeign == true }
     /// Whether everything read so far is complete: every header says so, nothing was dropped or is missing, no line was
     /// damaged. False from the start if the first file is not the first part of its run.
-    public private(set) var isComplete = true
+    package private(set) var isComplete = true
     /// The words for what to try, of logins that are read from their items.
     let advice: Advice?
     /// Which lines of JSON logs and captures are passed over unread, after the headers; none by default. They count as if they
     /// had been read.
-    public var passesOver: ((RawSpan) -> Bool)? {
+    package var passesOver: ((RawSpan) -> Bool)? {
         didSet { for file in files { file.passesOver = passesOver } }
     }
     /// Texts of which a line of a JSON log or capture must have one to be read, after the headers; see ``RecordFilter/literals``.
     /// Other lines count as if they had been read, also damaged ones. Nil reads all.
-    public var sought: [[UInt8]]? {
+    package var sought: [[UInt8]]? {
         didSet { for file in files { file.sieve = sought.map(LineSieve.init) } }
     }
     /// Whether files may grow, or be replaced by others under their names, as by log rotation: ``next()`` then gives `nil` at the
     /// end for now, and is to be asked again. Of files of packets and of pipes the end is the end.
-    public var follows = false {
+    package var follows = false {
         didSet { for file in files { file.follows = follows } }
     }
     /// The file of the entry given out last.
-    public private(set) var path = ""
+    package private(set) var path = ""
     private let files: [Part]
     private var tracks: [Track] = []
     /// The track that was read last.
@@ -107,7 +107,7 @@ public final class RecordReader {
     ///   - capture: The interface.
     ///   - advice: The words for what to try, of logins that are read from their items; nil leaves them out.
     ///   - redaction: The redaction policy; default secrets.
-    public convenience init(
+    package convenience init(
         _ capture: LiveCapture,
         advice: Advice? = nil,
         redaction: RedactionPolicy = .secrets
@@ -195,13 +195,13 @@ public final class RecordReader {
     /// ``next()`` the entries after them. Call it after the first header.
     ///
     /// - Returns: Whether lines will be returned in this way.
-    public func formLines(_ makers: LineMaker.Factory?) -> Bool {
+    package func formLines(_ makers: LineMaker.Factory?) -> Bool {
         guard let makers, held == nil else { return false }
         return onlyPackets?.formLines(makers) ?? false
     }
 
     /// The next lines, in order; nil at the end of the records.
-    public func nextLines() -> MergedLines? { onlyPackets?.nextLines() }
+    package func nextLines() -> MergedLines? { onlyPackets?.nextLines() }
 
     /// The track with the earliest next entry; nil at the end of all. At equal times, the current track continues.
     private func earliestTrack() throws(ReaderFault) -> Track? {
@@ -218,15 +218,15 @@ public final class RecordReader {
     }
 
     /// Whether an interface is read that more may come from.
-    public var isLive: Bool { files.first?.livePackets != nil }
+    package var isLive: Bool { files.first?.livePackets != nil }
 
     /// What to poll before ``next()`` is asked again, of an interface; -1 of files.
-    public var descriptor: Int32 { files.first?.livePackets?.descriptor ?? -1 }
+    package var descriptor: Int32 { files.first?.livePackets?.descriptor ?? -1 }
 
     /// Ends an interface with the packets captured until now.
     ///
     /// - Returns: Whether more may come until then; false of files.
-    public func stop() -> Bool {
+    package func stop() -> Bool {
         guard let packets = files.first?.livePackets else { return false }
         if !isStopping { packets.stop() }
         isStopping = true
@@ -234,7 +234,7 @@ public final class RecordReader {
     }
 
     /// Bytes of the files that were read so far, and their size; nil if one is not a regular file.
-    public var progress: (read: UInt64, size: UInt64)? {
+    package var progress: (read: UInt64, size: UInt64)? {
         var sum: (read: UInt64, size: UInt64) = (0, 0)
         for file in files {
             guard let progress = file.progress else { return nil }
@@ -245,7 +245,7 @@ public final class RecordReader {
     }
 
     /// The code of the note that tells a loss.
-    public static let droppedCode = "records-dropped"
+    package static let droppedCode = "records-dropped"
 }
 
 /// The files that one log consists of, in the order in which they were written.

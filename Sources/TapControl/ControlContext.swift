@@ -1,37 +1,37 @@
-public import TapCore
-public import TapNetwork
-public import TapRecord
-public import TapRules
+package import TapCore
+package import TapNetwork
+package import TapRecord
+package import TapRules
 
 /// The parts of a running proxy that the control service uses.
-public struct ControlContext: Sendable {
+package struct ControlContext: Sendable {
     /// The sessions of the proxy.
-    public var sessions: SessionDirectory
+    package var sessions: SessionDirectory
     /// The counters of the proxy.
-    public var metrics: ProxyMetrics
+    package var metrics: ProxyMetrics
     /// The dispatcher of its records.
-    public var dispatcher: RecordDispatcher
+    package var dispatcher: RecordDispatcher
     /// The clock of its run.
-    public var clock: RunClock
+    package var clock: RunClock
     /// The identifier of its run, a part of the ids of live records.
-    public var run: String
+    package var run: String
     /// Version of the program.
-    public var version: String
+    package var version: String
     /// Maximum size of an item in bytes.
-    public var itemLimit: Int
+    package var itemLimit: Int
     /// The log whose level can be changed; nil if there is none.
-    public var log: (any ControlledLog)?
+    package var log: (any ControlledLog)?
     /// Returns the figures of the logs for the metrics.
-    public var logs: @Sendable () -> [LogFigures] = { [] }
+    package var logs: @Sendable () -> [LogFigures] = { [] }
     /// Returns the number of redacted secrets in records, by kind.
-    public var redactions: @Sendable () -> [SecretKind: UInt64] = { [:] }
+    package var redactions: @Sendable () -> [SecretKind: UInt64] = { [:] }
     /// Returns the durations of minting certificates.
-    public var mintTimes: @Sendable () -> DurationHistogram = { DurationHistogram() }
+    package var mintTimes: @Sendable () -> DurationHistogram = { DurationHistogram() }
     /// The rule files; nil if there are none.
-    public var rules: ControlledRules?
+    package var rules: ControlledRules?
 
     /// Creates a context.
-    public init(
+    package init(
         sessions: SessionDirectory,
         metrics: ProxyMetrics,
         dispatcher: RecordDispatcher,
@@ -53,7 +53,7 @@ public struct ControlContext: Sendable {
 }
 
 /// A log whose level can be changed while the program runs.
-public protocol ControlledLog: Sendable {
+package protocol ControlledLog: Sendable {
     /// The current log specification.
     var spec: LogSpec { get }
     /// Changes the specification from the next record on.
@@ -61,18 +61,18 @@ public protocol ControlledLog: Sendable {
 }
 
 /// Figures of a log.
-public struct LogFigures: Sendable {
+package struct LogFigures: Sendable {
     /// The path or name of the log.
-    public var name: String
+    package var name: String
     /// Number of records written.
-    public var written: UInt64
+    package var written: UInt64
     /// Number of records dropped.
-    public var dropped: UInt64
+    package var dropped: UInt64
     /// Age of the oldest record that waits to be written, in nanoseconds; 0 if none waits.
-    public var lag: Int64
+    package var lag: Int64
 
     /// Creates the figures of a log.
-    public init(name: String, written: UInt64, dropped: UInt64, lag: Int64 = 0) {
+    package init(name: String, written: UInt64, dropped: UInt64, lag: Int64 = 0) {
         self.name = name
         self.written = written
         self.dropped = dropped
@@ -81,16 +81,16 @@ public struct LogFigures: Sendable {
 }
 
 /// The rule files of a proxy.
-public struct ControlledRules: Sendable {
+package struct ControlledRules: Sendable {
     /// The files, in order.
-    public var files: [String]
+    package var files: [String]
     /// Returns the rules with their numbers of hits.
-    public var hits: @Sendable () -> [(place: RulePlace, hits: UInt64)]
+    package var hits: @Sendable () -> [(place: RulePlace, hits: UInt64)]
     /// Reloads the files. Throws ``RuleSet/LoadError`` if they are invalid; the old rules are kept then.
-    public var reload: @Sendable () throws -> Void
+    package var reload: @Sendable () throws -> Void
 
     /// Creates a description of rules that are read from files.
-    public init(
+    package init(
         files: [String],
         hits: @escaping @Sendable () -> [(place: RulePlace, hits: UInt64)],
         reload: @escaping @Sendable () throws -> Void

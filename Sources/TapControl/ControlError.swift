@@ -1,9 +1,9 @@
 internal import Glibc
 
 /// Why the control socket or the metrics port cannot be used, as one line with its path or address.
-public struct ControlError: Error, Sendable, Hashable {
+package struct ControlError: Error, Sendable, Hashable {
     /// The kind of error.
-    public enum Code: Sendable, Hashable {
+    package enum Code: Sendable, Hashable {
         /// A running program listens on the socket.
         case inUse
         /// The path is not a socket.
@@ -19,14 +19,14 @@ public struct ControlError: Error, Sendable, Hashable {
     }
 
     /// The kind of error.
-    public let code: Code
+    package let code: Code
     /// The path, or the address.
-    public let place: String
+    package let place: String
 }
 
 extension ControlError: CustomStringConvertible {
     /// One line for people.
-    public var description: String {
+    package var description: String {
         switch code {
         case .inUse: "\(place): a running program listens there"
         case .notSocket: "\(place) is a file, not a socket"

@@ -1,10 +1,10 @@
 internal import Glibc
 
 /// The paths of control sockets.
-public enum ControlPath {
+package enum ControlPath {
     /// The folder of this user's control sockets: `xmpptap` under `$XDG_RUNTIME_DIR` or `/run/user/UID`, else `xmpptap-UID`
     /// under `$TMPDIR` or `/tmp`.
-    public static var folder: String {
+    package static var folder: String {
         if let runtime = environment("XDG_RUNTIME_DIR") { return "\(runtime)/xmpptap" }
         let user = geteuid()
         let runtime = "/run/user/\(user)"
@@ -13,10 +13,10 @@ public enum ControlPath {
     }
 
     /// The path of the socket of the process `pid`.
-    public static func socket(of process: Int32) -> String { "\(folder)/control-\(process).sock" }
+    package static func socket(of process: Int32) -> String { "\(folder)/control-\(process).sock" }
 
     /// The path of the socket of this process.
-    public static var own: String { socket(of: getpid()) }
+    package static var own: String { socket(of: getpid()) }
 
     private static func environment(_ name: String) -> String? {
         guard let value = getenv(name), value.pointee != 0 else { return nil }

@@ -1,13 +1,13 @@
-public import Logging
+package import Logging
 internal import NIOCore
 internal import NIOPosix
-public import ServiceLifecycle
+internal import ServiceLifecycle
 
 /// Serves the control API of a running proxy: HTTP/1.1 with JSON over a Unix socket, and the metrics on a TCP port.
 ///
 /// It is the last service to stop, so that sessions can be inspected while they end. It never stops the program: if it
 /// fails, it logs a warning.
-public final class ControlService: Service {
+package final class ControlService: Service {
     /// Time that clients get at the end to read pending records.
     private static let grace = Duration.milliseconds(200)
 
@@ -17,7 +17,7 @@ public final class ControlService: Service {
     private let logger: Logger
 
     /// Creates a service on a listening socket and a listening port; either may be nil.
-    public init(_ socket: ControlSocket?, metrics port: MetricsPort?, _ context: ControlContext, logger: Logger) {
+    package init(_ socket: ControlSocket?, metrics port: MetricsPort?, _ context: ControlContext, logger: Logger) {
         self.socket = socket
         self.port = port
         self.context = context
@@ -25,7 +25,7 @@ public final class ControlService: Service {
     }
 
     /// Serves until graceful shutdown or cancellation, then removes the socket.
-    public func run() async throws {
+    package func run() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let streams = EventStreams(context.dispatcher)
         let metrics = Metrics(context)

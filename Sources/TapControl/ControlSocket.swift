@@ -2,9 +2,9 @@ internal import FoundationEssentials
 internal import Glibc
 
 /// A listening Unix socket that only its user can open; its file is removed at the end.
-public final class ControlSocket: Sendable {
+package final class ControlSocket: Sendable {
     /// The path of the socket.
-    public let path: String
+    package let path: String
     /// The listening socket; the listener that accepts on it closes it.
     let descriptor: Int32
     /// The inode number of the socket file.
@@ -15,7 +15,7 @@ public final class ControlSocket: Sendable {
     /// - Parameter isOwnFolder: Whether the folder is ``ControlPath/folder``. It is created if necessary, must be
     ///   private to the user, and is cleared of stale sockets. Other folders are not changed.
     /// - Throws: ``ControlError``.
-    public init(_ path: String, isOwnFolder: Bool) throws(ControlError) {
+    package init(_ path: String, isOwnFolder: Bool) throws(ControlError) {
         let address = try Self.address(of: path)
         let name = path.lastIndex(of: "/").map { path[..<$0] } ?? "."
         let folder = try Self.open(folder: name.isEmpty ? "/" : String(name), isOwn: isOwnFolder)

@@ -2,9 +2,9 @@ internal import Glibc
 internal import NIOCore
 
 /// A TCP port that serves only the metrics of a proxy.
-public struct MetricsPort: Sendable {
+package struct MetricsPort: Sendable {
     /// `HOST:PORT`, with the port that the system chose for 0.
-    public let address: String
+    package let address: String
     /// Whether the port is only reachable from this machine.
     let isLoopback: Bool
     /// The listening socket; the listener that accepts on it closes it.
@@ -16,7 +16,7 @@ public struct MetricsPort: Sendable {
     ///   - host: The IP address.
     ///   - port: The port; 0 lets the system choose.
     /// - Throws: ``ControlError``.
-    public init(host: String, port: Int) throws(ControlError) {
+    package init(host: String, port: Int) throws(ControlError) {
         let place = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
         guard let address = try? SocketAddress(ipAddress: host, port: port) else {
             throw ControlError(code: .system(EADDRNOTAVAIL), place: place)

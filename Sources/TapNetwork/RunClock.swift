@@ -1,16 +1,16 @@
 internal import Glibc
-public import TapCore
+package import TapCore
 internal import TapRecord
 
 /// Reads the system's clocks for a run: wall time, and time since the run began.
-public struct RunClock: Sendable {
+package struct RunClock: Sendable {
     private let origin: Int64
 
     /// A clock of a run that begins now.
-    public init() { origin = Self.read(CLOCK_MONOTONIC) }
+    package init() { origin = Self.read(CLOCK_MONOTONIC) }
 
     /// Both clocks, now.
-    public func now() -> Run.Instant {
+    package func now() -> Run.Instant {
         Run.Instant(
             time: Timestamp(nanoseconds: Self.read(CLOCK_REALTIME)),
             monotonic: Self.read(CLOCK_MONOTONIC) &- origin

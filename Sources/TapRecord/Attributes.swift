@@ -1,7 +1,7 @@
 /// An ordered list of named values that a decoder found in an item, ready for people and for JSON.
-public struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
+package struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// The value of an attribute.
-    public enum Value: Sendable, Hashable {
+    package enum Value: Sendable, Hashable {
         case string(String)
         case integer(Int64)
         case boolean(Bool)
@@ -9,26 +9,26 @@ public struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     }
 
     /// A name and its value. Names are JSON keys: lower case, words joined by `_`.
-    public struct Entry: Sendable, Hashable {
+    package struct Entry: Sendable, Hashable {
         /// The name.
-        public var name: String
+        package var name: String
         /// The value.
-        public var value: Value
+        package var value: Value
     }
 
     /// The attributes in the order in which they were found.
-    public private(set) var entries: [Entry] = []
+    package private(set) var entries: [Entry] = []
 
     /// Creates an empty list.
-    public init() {}
+    package init() {}
 
     /// Creates attributes in the given order.
-    public init(dictionaryLiteral elements: (String, Value)...) {
+    package init(dictionaryLiteral elements: (String, Value)...) {
         entries = elements.map { Entry(name: $0.0, value: $0.1) }
     }
 
     /// Whether the list is empty.
-    public var isEmpty: Bool { entries.isEmpty }
+    package var isEmpty: Bool { entries.isEmpty }
 
     /// Replaces each text by the result of `body`, which gets the name and the text; nil keeps the text.
     ///
@@ -52,15 +52,15 @@ public struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     }
 
     /// Appends a value without checking that its name is new; nil adds nothing.
-    public mutating func append(_ name: String, _ value: Value?) {
+    package mutating func append(_ name: String, _ value: Value?) {
         if let value { entries.append(Entry(name: name, value: value)) }
     }
 
     /// Reserves space for `count` attributes.
-    public mutating func reserveCapacity(_ count: Int) { entries.reserveCapacity(count) }
+    package mutating func reserveCapacity(_ count: Int) { entries.reserveCapacity(count) }
 
     /// The value of `name`. Setting nil removes the attribute; a new one is appended.
-    public subscript(_ name: String) -> Value? {
+    package subscript(_ name: String) -> Value? {
         get { entries.first { $0.name == name }?.value }
         set {
             guard let position = entries.firstIndex(where: { $0.name == name }) else {
@@ -80,14 +80,14 @@ public struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
 
 extension Attributes.Value: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral {
     /// Creates a text.
-    public init(stringLiteral value: String) { self = .string(value) }
+    package init(stringLiteral value: String) { self = .string(value) }
     /// Creates an integer.
-    public init(integerLiteral value: Int64) { self = .integer(value) }
+    package init(integerLiteral value: Int64) { self = .integer(value) }
     /// Creates a Boolean.
-    public init(booleanLiteral value: Bool) { self = .boolean(value) }
+    package init(booleanLiteral value: Bool) { self = .boolean(value) }
 
     /// The value as text for people; a list is joined by commas.
-    public var text: String {
+    package var text: String {
         switch self {
         case .string(let text): text
         case .integer(let number): String(number)

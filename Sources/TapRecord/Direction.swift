@@ -6,32 +6,32 @@ public enum Direction: UInt8, Sendable, Hashable, CaseIterable {
     case recv
 
     /// The opposite direction.
-    public var opposite: Direction { self == .send ? .recv : .send }
+    package var opposite: Direction { self == .send ? .recv : .send }
     /// The leg on which bytes of this direction arrive.
-    public var source: Leg { self == .send ? .client : .server }
+    package var source: Leg { self == .send ? .client : .server }
     /// The leg on which bytes of this direction leave.
-    public var destination: Leg { source.other }
+    package var destination: Leg { source.other }
     /// `send` or `recv`, as in JSON.
-    public var name: StaticString { self == .send ? "send" : "recv" }
+    package var name: StaticString { self == .send ? "send" : "recv" }
 }
 
 /// One of the two TCP connections of a session.
-public enum Leg: UInt8, Sendable, Hashable, CaseIterable {
+package enum Leg: UInt8, Sendable, Hashable, CaseIterable {
     /// Between the client and the proxy.
     case client
     /// Between the proxy and the server.
     case server
 
     /// The other connection.
-    public var other: Leg { self == .client ? .server : .client }
+    package var other: Leg { self == .client ? .server : .client }
     /// The direction of the bytes that arrive on it.
-    public var inbound: Direction { self == .client ? .send : .recv }
+    package var inbound: Direction { self == .client ? .send : .recv }
     /// `client` or `server`, as in JSON.
-    public var name: StaticString { self == .client ? "client" : "server" }
+    package var name: StaticString { self == .client ? "client" : "server" }
 }
 
 /// The originator of an item's bytes.
-public enum Origin: UInt8, Sendable, Hashable {
+package enum Origin: UInt8, Sendable, Hashable {
     /// The client or the server.
     case peer
     case tap

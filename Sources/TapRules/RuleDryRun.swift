@@ -1,24 +1,24 @@
-public import TapRecord
+package import TapRecord
 internal import XMPPCore
 
 /// Evaluates a rule set over a recording: which rules match each element, and which actions they would execute.
 ///
 /// Elements are evaluated as recorded; edits do not affect later elements.
-public struct RuleDryRun {
+package struct RuleDryRun {
     /// The result for one element.
-    public struct Outcome: Sendable {
+    package struct Outcome: Sendable {
         /// The record of the element.
-        public var line: RecordLine
+        package var line: RecordLine
         /// The rules with true conditions, in order.
-        public var hits: [RulePlace]
+        package var hits: [RulePlace]
         /// The rule that decided; nil if the element passes because no rule decided.
-        public var decidedBy: RulePlace?
+        package var decidedBy: RulePlace?
         /// `passed`, `dropped`, `edited`, or the fault: `reset`, `cut after 120 bytes` and so on.
-        public var action: String
+        package var action: String
         /// The edited element; nil if it is unedited.
-        public var edited: [UInt8]?
+        package var edited: [UInt8]?
         /// All other actions, and problems with actions, each with its rule.
-        public var notes: [(place: RulePlace, text: String)]
+        package var notes: [(place: RulePlace, text: String)]
     }
 
     /// The state of a session, derived from its records.
@@ -52,30 +52,30 @@ public struct RuleDryRun {
     }
 
     /// Number of evaluated elements.
-    public private(set) var judged = 0
+    package private(set) var judged = 0
     /// Number of elements that are truncated in the recording or cannot be parsed.
-    public private(set) var skipped = 0
+    package private(set) var skipped = 0
     /// How often the conditions of each rule were true.
-    public private(set) var hitCounts: [RulePlace: Int] = [:]
+    package private(set) var hitCounts: [RulePlace: Int] = [:]
 
     /// Creates a dry run.
     ///
     /// - Parameters:
     ///   - rules: The rules to evaluate.
     ///   - localTime: Returns the user's local time for a timestamp, used by `TIME` and `DAY`.
-    public init(_ rules: RuleSet, localTime: @escaping (Timestamp) -> RuleLocalTime) {
+    package init(_ rules: RuleSet, localTime: @escaping (Timestamp) -> RuleLocalTime) {
         self.rules = rules
         self.localTime = localTime
     }
 
     /// The places of all rules, in order.
-    public var places: [RulePlace] { rules.rules.map(\.place) }
+    package var places: [RulePlace] { rules.rules.map(\.place) }
 
     /// Sets the run of the following records.
-    public mutating func note(_ header: RecordHeader) { run = header.run }
+    package mutating func note(_ header: RecordHeader) { run = header.run }
 
     /// Evaluates the next record; returns nil if no rule matches or the record has no element.
-    public mutating func take(_ line: RecordLine) -> Outcome? {
+    package mutating func take(_ line: RecordLine) -> Outcome? {
         let record = line.record
         if record.code == Record.Code.sessionEnded { sessions[Key(run: run, number: record.session)] = nil }
         if record.kind == .tls, record.leg == .client { box(record).seen.transport = .tls }

@@ -1,11 +1,11 @@
 internal import Glibc
 
 /// Files that are read whole.
-public enum OpenFile {
+package enum OpenFile {
     /// The rest of an open file, up to its end or until there is more than `limit` bytes of it.
     ///
     /// - Returns: Nil if reading fails; `errno` says why.
-    public static func read(_ descriptor: Int32, limit: Int) -> [UInt8]? {
+    package static func read(_ descriptor: Int32, limit: Int) -> [UInt8]? {
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 16 << 10)
         while bytes.count <= limit {
@@ -21,7 +21,7 @@ public enum OpenFile {
 
 extension String {
     /// The lines of a text file, with their numbers from 1 and without the blanks around them.
-    public var numberedRows: [(number: Int, row: Substring)] {
+    package var numberedRows: [(number: Int, row: Substring)] {
         // Some editors begin a file with a byte order mark.
         let text = unicodeScalars.first == "\u{FEFF}" ? String(unicodeScalars.dropFirst()) : self
         let rows = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
@@ -31,7 +31,7 @@ extension String {
 
 extension Substring {
     /// Without the spaces and tabs at both ends.
-    public var trimmed: Substring {
+    package var trimmed: Substring {
         var text = drop { $0 == " " || $0 == "\t" }
         while let last = text.last, last == " " || last == "\t" { text.removeLast() }
         return text

@@ -1,26 +1,26 @@
 internal import COpenSSL
-public import TapCore
+package import TapCore
 
 /// The core's ``Cryptography`` by OpenSSL 3. All values are interchangeable; making one costs nothing.
-public struct OpenSSLCryptography: Cryptography {
+package struct OpenSSLCryptography: Cryptography {
     /// Makes the implementation.
-    public init() {}
+    package init() {}
 
     /// The version of the library that is loaded, such as `3.0.19`.
-    public static var libraryVersion: String { String(cString: OpenSSL_version(OPENSSL_VERSION_STRING)) }
+    package static var libraryVersion: String { String(cString: OpenSSL_version(OPENSSL_VERSION_STRING)) }
 
     /// A running digest.
-    public func makeDigest(_ algorithm: HashAlgorithm) throws -> any Digest {
+    package func makeDigest(_ algorithm: HashAlgorithm) throws -> any Digest {
         try MessageDigest(algorithm)
     }
 
     /// A running HMAC.
-    public func makeHMAC(_ algorithm: HashAlgorithm, key: Span<UInt8>) throws -> any Digest {
+    package func makeHMAC(_ algorithm: HashAlgorithm, key: Span<UInt8>) throws -> any Digest {
         try MessageAuthenticationCode(algorithm, key: key)
     }
 
     /// The digest of bytes that are all there.
-    public func digest(_ algorithm: HashAlgorithm, of bytes: Span<UInt8>) throws -> [UInt8] {
+    package func digest(_ algorithm: HashAlgorithm, of bytes: Span<UInt8>) throws -> [UInt8] {
         let method = try FetchedDigest.of(algorithm).get().pointer
         return try output(algorithm.byteCount, "EVP_Digest") { result in
             bytes.withUnsafeBytes { EVP_Digest($0.baseAddress, $0.count, result, nil, method, nil) }
@@ -28,14 +28,14 @@ public struct OpenSSLCryptography: Cryptography {
     }
 
     /// The HMAC of bytes that are all there.
-    public func hmac(_ algorithm: HashAlgorithm, key: Span<UInt8>, of bytes: Span<UInt8>) throws -> [UInt8] {
+    package func hmac(_ algorithm: HashAlgorithm, key: Span<UInt8>, of bytes: Span<UInt8>) throws -> [UInt8] {
         let code = try MessageAuthenticationCode(algorithm, key: key)
         code.update(bytes)
         return try code.finalize()
     }
 
     /// PBKDF2, one hash length long.
-    public func deriveKey(
+    package func deriveKey(
         _ algorithm: HashAlgorithm,
         password: Span<UInt8>,
         salt: Span<UInt8>,
@@ -63,12 +63,12 @@ public struct OpenSSLCryptography: Cryptography {
     }
 
     /// Bytes of OpenSSL's generator for private values.
-    public func randomBytes(count: Int) throws -> [UInt8] {
+    package func randomBytes(count: Int) throws -> [UInt8] {
         try output(count, "RAND_priv_bytes") { RAND_priv_bytes($0, Int32(clamping: count)) }
     }
 
     /// Comparison in constant time.
-    public func areEqual(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
+    package func areEqual(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
         guard left.count == right.count else { return false }
         guard left.count > 0 else { return true }
         return left.withUnsafeBytes { left in

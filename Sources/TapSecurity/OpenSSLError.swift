@@ -1,11 +1,11 @@
 internal import COpenSSL
 
 /// A call into OpenSSL that failed: which one, and what OpenSSL left in its error queue.
-public struct OpenSSLError: Error, Sendable {
+package struct OpenSSLError: Error, Sendable {
     /// The call, by its name in OpenSSL's manual.
-    public let call: String
+    package let call: String
     /// OpenSSL's own explanations, the oldest first; empty if it gave none.
-    public let reasons: [String]
+    package let reasons: [String]
 
     /// Takes the reasons out of this thread's error queue.
     init(call: StaticString) {
@@ -26,12 +26,12 @@ public struct OpenSSLError: Error, Sendable {
 
 extension OpenSSLError: Equatable {
     /// Compares the call; the reasons differ between versions of the library.
-    public static func == (left: OpenSSLError, right: OpenSSLError) -> Bool { left.call == right.call }
+    package static func == (left: OpenSSLError, right: OpenSSLError) -> Bool { left.call == right.call }
 }
 
 extension OpenSSLError: CustomStringConvertible {
     /// One line: the call and its reasons.
-    public var description: String {
+    package var description: String {
         reasons.isEmpty ? "\(call) failed" : "\(call) failed: \(reasons.joined(separator: "; "))"
     }
 }

@@ -1,9 +1,9 @@
 /// An invalid acknowledgement of a peer (XEP-0198 §4).
 ///
 /// Stanzas are numbered from 1 in the order in which they were sent to the peer since stream management was enabled.
-public struct AcknowledgementFinding: Sendable, Hashable {
+package struct AcknowledgementFinding: Sendable, Hashable {
     /// The kind of error.
-    public enum Fault: Sendable, Hashable {
+    package enum Fault: Sendable, Hashable {
         /// More stanzas than were sent; most servers close the stream (XEP-0198 §6).
         case tooHigh
         /// Fewer stanzas than were sent before the request, in several consecutive answers. Only reported for peers
@@ -16,15 +16,15 @@ public struct AcknowledgementFinding: Sendable, Hashable {
     }
 
     /// The kind of error.
-    public let fault: Fault
+    package let fault: Fault
     /// The peer's `h`; 0 if it is unreadable.
-    public let count: UInt32
+    package let count: UInt32
     /// The number of stanzas by which it is wrong; 0 if it is unreadable.
-    public let difference: UInt64
+    package let difference: UInt64
     /// The last stanza at which the peer's count was correct; 0 if it never was.
-    public let lastCorrect: UInt64
+    package let lastCorrect: UInt64
     /// The first stanza at which the peer's count is known to be wrong.
-    public let firstWrong: UInt64
+    package let firstWrong: UInt64
 }
 
 /// Compares a peer's acknowledgements with the stanzas sent to it.

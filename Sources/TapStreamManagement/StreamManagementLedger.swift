@@ -1,5 +1,5 @@
-public import TapRecord
-public import XMPPCore
+package import TapRecord
+package import XMPPCore
 
 /// Maps the stanza counts of both ends of one direction since stream management was enabled (XEP-0198 §4), and
 /// translates the receiver's acknowledgements for the sender.
@@ -25,30 +25,30 @@ public import XMPPCore
 /// kept for another injection. Runs of passed stanzas take no memory, and acknowledged events are removed. Beyond the
 /// limit (some 400 decisions or events), the oldest events are merged and acknowledged as a whole, and their decisions
 /// are forgotten: such a stanza is judged again if it is sent again. Counts are never wrong.
-public struct StreamManagementLedger: Sendable {
+package struct StreamManagementLedger: Sendable {
     /// Maximum number of injected stanzas that are kept.
-    public static let capacity = 128
+    package static let capacity = 128
     /// Maximum number of bytes of injected stanzas that are kept, to be injected again if they are lost.
-    public static let injectedBytes = 256 << 10
+    package static let injectedBytes = 256 << 10
     /// Number of events at which an acknowledgement should be requested.
     static let crowd = 16
 
     /// Identifies a stanza that is sent again, with the rule that decided about it.
-    public struct Mark: Sendable, Hashable {
+    package struct Mark: Sendable, Hashable {
         /// The fingerprint, see ``StreamManagementLedger/fingerprint(_:_:)``.
-        public var fingerprint: UInt16
+        package var fingerprint: UInt16
         /// The number of the rule that decided, as assigned by the caller.
-        public var rule: UInt32
+        package var rule: UInt32
 
         /// Creates a mark for a stanza that was not passed unchanged.
-        public init(fingerprint: UInt16, rule: UInt32 = 0) {
+        package init(fingerprint: UInt16, rule: UInt32 = 0) {
             self.fingerprint = fingerprint
             self.rule = rule
         }
     }
 
     /// The earlier decision about a stanza that is sent again.
-    public enum Outcome: Sendable, Hashable {
+    package enum Outcome: Sendable, Hashable {
         /// It was passed, but the receiver has not handled it.
         case passed
         /// It was dropped or answered.
@@ -56,36 +56,36 @@ public struct StreamManagementLedger: Sendable {
     }
 
     /// A stanza that the sender sends again after a resumption (XEP-0198 §5).
-    public struct Retransmission: Sendable, Hashable {
+    package struct Retransmission: Sendable, Hashable {
         /// Its number, the same as before.
-        public let number: UInt64
+        package let number: UInt64
         /// The earlier decision; nil if the stanza passed unchanged or the decision was forgotten. Stateless rules
         /// judge it again.
-        public let outcome: Outcome?
+        package let outcome: Outcome?
         /// The rule that decided, if there is an outcome.
-        public let rule: UInt32
+        package let rule: UInt32
     }
 
     /// The translation of a receiver's acknowledgement.
-    public struct Acknowledgement: Sendable, Hashable {
+    package struct Acknowledgement: Sendable, Hashable {
         /// The count for the sender.
-        public let count: UInt32
+        package let count: UInt32
         /// The error in the receiver's own count; nil if there is none.
-        public let finding: AcknowledgementFinding?
+        package let finding: AcknowledgementFinding?
     }
 
     /// Whether stream management is enabled in this direction.
-    public private(set) var isCounting = false
+    package private(set) var isCounting = false
     /// Whether the counts have ever differed, even if they are equal again.
-    public private(set) var hasDiverged = false
+    package private(set) var hasDiverged = false
     /// Number of the sender's stanzas that were handled so far.
-    public private(set) var sent: UInt64 = 0
+    package private(set) var sent: UInt64 = 0
     /// Number of stanzas sent to the receiver.
-    public private(set) var delivered: UInt64 = 0
+    package private(set) var delivered: UInt64 = 0
     /// Number of stanzas that the receiver has acknowledged, including injected ones.
-    public private(set) var handled: UInt64 = 0
+    package private(set) var handled: UInt64 = 0
     /// Number of stanzas acknowledged to the sender.
-    public private(set) var acknowledged: UInt64 = 0
+    package private(set) var acknowledged: UInt64 = 0
 
     /// Events of stanzas that did not pass unchanged and are not acknowledged to the sender.
     private var events = LedgerEvents(0, 0)
@@ -100,10 +100,10 @@ public struct StreamManagementLedger: Sendable {
     private var audit = AcknowledgementAudit(startingAt: 0)
 
     /// Creates the ledger of a direction without stream management.
-    public init() {}
+    package init() {}
 
     /// Creates a ledger that counts from `count`, the current count of both ends.
-    public init(startingAt count: UInt32) {
+    package init(startingAt count: UInt32) {
         let count = UInt64(count)
         isCounting = true
         (sent, delivered, handled, acknowledged) = (count, count, count, count)
@@ -116,19 +116,19 @@ public struct StreamManagementLedger: Sendable {
 
     /// Records that the sender's next stanza passes unchanged.
     @inline(__always)
-    public mutating func pass() {
+    package mutating func pass() {
         sent &+= 1
         delivered &+= 1
     }
 
     /// Records that the sender's next stanza passes, with a mark to recognise it when it is sent again.
-    public mutating func pass(_ mark: Mark) {
+    package mutating func pass(_ mark: Mark) {
         record(.passedAsDecided, mark)
         pass()
     }
 
     /// Records that the sender's next stanza is dropped.
-    public mutating func drop(_ mark: Mark? = nil) {
+    package mutating func drop(_ mark: Mark? = nil) {
         record(mark == nil ? .dropped : .droppedAsDecided, mark)
         sent &+= 1
     }
@@ -138,7 +138,7 @@ public struct StreamManagementLedger: Sendable {
     /// - Parameter item: The stanza to return from ``takeLost()`` if the connection is lost before it is acknowledged;
     ///   nil if it must not be injected again.
     @discardableResult
-    public mutating func inject(keeping item: [UInt8]? = nil) -> UInt64 {
+    package mutating func inject(keeping item: [UInt8]? = nil) -> UInt64 {
         record(.injected)
         delivered &+= 1
         if let item, isCounting, item.count <= Self.injectedBytes {
@@ -161,7 +161,7 @@ public struct StreamManagementLedger: Sendable {
     }
 
     /// Returns and removes the injected stanzas that were lost with an earlier connection, oldest first.
-    public mutating func takeLost() -> [[UInt8]] {
+    package mutating func takeLost() -> [[UInt8]] {
         defer { lost = [] }
         return lost
     }
@@ -178,7 +178,7 @@ public struct StreamManagementLedger: Sendable {
     // MARK: Acknowledgements
 
     /// Records a request (`<r/>`) to the receiver, from the sender or from xmpptap.
-    public mutating func request() { audit.request(delivered) }
+    package mutating func request() { audit.request(delivered) }
 
     /// Handles an acknowledgement of the receiver; returns its translation for the sender.
     ///
@@ -186,7 +186,7 @@ public struct StreamManagementLedger: Sendable {
     /// wrong by the same number, so that faults of the receiver stay visible.
     ///
     /// - Parameter isAnswer: Whether it is an `<a/>`; otherwise it is part of a resumption.
-    public mutating func acknowledge(_ count: UInt32, isAnswer: Bool = true) -> Acknowledgement {
+    package mutating func acknowledge(_ count: UInt32, isAnswer: Bool = true) -> Acknowledgement {
         let news = UInt64(count &- UInt32(truncatingIfNeeded: handled))
         guard news <= delivered &- handled else { return refuse(count) }
         handled &+= news
@@ -217,11 +217,11 @@ public struct StreamManagementLedger: Sendable {
     }
 
     /// Whether xmpptap should request an acknowledgement to free memory.
-    public var isCrowded: Bool { events.count >= Self.crowd }
+    package var isCrowded: Bool { events.count >= Self.crowd }
 
     /// Translates a sender's count for the receiver; a difference beyond the known stanzas is kept. Used for the
     /// client's count in a server's error (XEP-0198 §6), which the server received translated.
-    public func receiverCount(_ count: UInt32) -> UInt32 {
+    package func receiverCount(_ count: UInt32) -> UInt32 {
         let ahead = Int64(Int32(bitPattern: count &- UInt32(truncatingIfNeeded: acknowledged)))
         let count = acknowledged &+ UInt64(bitPattern: ahead)
         guard count <= sent else { return UInt32(truncatingIfNeeded: delivered &+ (count &- sent)) }
@@ -238,7 +238,7 @@ public struct StreamManagementLedger: Sendable {
 
     /// Handles a resumption on a new connection (XEP-0198 §5), after both ends have received the other's count: the
     /// sender sends unacknowledged stanzas again.
-    public mutating func resume() {
+    package mutating func resume() {
         var kept = LedgerEvents(acknowledged, 0)
         for (events, last) in [(events, acknowledged), (earlier, sent)] {
             events.forEachDecision { if $0 > last { kept.append($1, after: $0 &- 1) } }
@@ -257,12 +257,12 @@ public struct StreamManagementLedger: Sendable {
 
     /// Whether the sender's next stanza was already sent on an earlier connection.
     @inline(__always)
-    public var isRepeating: Bool { sent < repeatedEnd }
+    package var isRepeating: Bool { sent < repeatedEnd }
 
     /// Returns the earlier decision about the sender's next stanza if it is sent again; nil if it is new.
     ///
     /// The decision is only returned for the same stanza, because a sender that skips one uses its number for another.
-    public func retransmission(_ fingerprint: @autoclosure () -> UInt16) -> Retransmission? {
+    package func retransmission(_ fingerprint: @autoclosure () -> UInt16) -> Retransmission? {
         guard isRepeating else { return nil }
         let number = sent &+ 1
         guard let decision = earlier.decision(on: number), decision.mark.fingerprint == fingerprint() else {
@@ -274,7 +274,7 @@ public struct StreamManagementLedger: Sendable {
 
     /// Returns a hash that identifies a stanza when it is sent again: of its kind, `id`, `type`, `from` and `to` as
     /// written. The content is excluded, because servers add to it (XEP-0203).
-    public static func fingerprint(_ head: StanzaHead, _ item: Span<UInt8>) -> UInt16 {
+    package static func fingerprint(_ head: StanzaHead, _ item: Span<UInt8>) -> UInt16 {
         // FNV-1a is short, and the same in each process.
         var hash: UInt32 = 2_166_136_261
         func add(_ range: ByteRange) {
@@ -288,34 +288,34 @@ public struct StreamManagementLedger: Sendable {
     }
 
     /// Approximate memory of the ledger in bytes.
-    public var byteCount: Int {
+    package var byteCount: Int {
         MemoryLayout<Self>.size + events.byteCount + earlier.byteCount
             + injected.reduce(0) { $0 + $1.item.capacity } + lost.reduce(0) { $0 + $1.capacity }
     }
 }
 
 /// The ledgers of both directions of a session.
-public struct StreamManagementLedgers: Sendable {
+package struct StreamManagementLedgers: Sendable {
     /// The ledger of stanzas from the client to the server.
-    public var send: StreamManagementLedger
+    package var send: StreamManagementLedger
     /// The ledger of stanzas from the server to the client.
-    public var recv: StreamManagementLedger
+    package var recv: StreamManagementLedger
 
     /// Creates ledgers of a session without stream management.
-    public init() {
+    package init() {
         send = StreamManagementLedger()
         recv = StreamManagementLedger()
     }
 
     /// The ledger of a direction.
-    public subscript(direction: Direction) -> StreamManagementLedger {
+    package subscript(direction: Direction) -> StreamManagementLedger {
         @inline(__always) _read { if direction == .send { yield send } else { yield recv } }
         @inline(__always) _modify { if direction == .send { yield &send } else { yield &recv } }
     }
 
     /// Whether the counts of either direction have ever differed.
-    public var hasDiverged: Bool { send.hasDiverged || recv.hasDiverged }
+    package var hasDiverged: Bool { send.hasDiverged || recv.hasDiverged }
 
     /// Approximate memory in bytes.
-    public var byteCount: Int { send.byteCount + recv.byteCount }
+    package var byteCount: Int { send.byteCount + recv.byteCount }
 }

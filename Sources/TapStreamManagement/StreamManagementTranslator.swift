@@ -1,5 +1,5 @@
-public import TapRecord
-public import XMPPCore
+package import TapRecord
+package import XMPPCore
 
 /// Translates the counts of stream management (XEP-0198) between the client and the server of a session.
 ///
@@ -9,9 +9,9 @@ public import XMPPCore
 /// xmpptap never answers a request (`<r/>`), because the answer shows the sender whether the receiver is alive. It
 /// never drops an acknowledgement, because unrequested and repeated ones are legal. So it may send requests itself
 /// (``makeRequest(_:)``), and the answers are relayed like others.
-public struct StreamManagementTranslator: Sendable {
+package struct StreamManagementTranslator: Sendable {
     /// The state of a session that a client wants to resume.
-    public enum Previous: Sendable {
+    package enum Previous: Sendable {
         /// Unknown: the session began without xmpptap, so both ends count the same.
         case unknown
         /// The ledgers of the session.
@@ -21,15 +21,15 @@ public struct StreamManagementTranslator: Sendable {
     }
 
     /// The result of a translation. If nothing is set, the item is relayed unchanged.
-    public struct Translation: Sendable {
+    package struct Translation: Sendable {
         /// The bytes to relay instead of the item.
-        public var bytes: [UInt8]?
+        package var bytes: [UInt8]?
         /// The answer for the sender of the item, which is not relayed.
-        public var answer: [UInt8]?
+        package var answer: [UInt8]?
         /// The change, as a clause for people.
-        public var words = ""
+        package var words = ""
         /// The error in the count of the item's sender; nil if there is none.
-        public var finding: AcknowledgementFinding?
+        package var finding: AcknowledgementFinding?
     }
 
     private enum State {
@@ -56,7 +56,7 @@ public struct StreamManagementTranslator: Sendable {
     }
 
     /// The ledgers of the session, which record each stanza; see ``StreamManagementLedger``.
-    public var ledgers = StreamManagementLedgers()
+    package var ledgers = StreamManagementLedgers()
     private var state = State.off
     private var resumption = Resumption.none
     private var namespace = Namespace.streamManagement
@@ -68,25 +68,25 @@ public struct StreamManagementTranslator: Sendable {
     ///
     /// - Parameter translates: Whether elements are changed; false relays their counts unchanged, for tests of the
     ///   consequences.
-    public init(translates: Bool = true) { self.translates = translates }
+    package init(translates: Bool = true) { self.translates = translates }
 
     /// Whether stream management is enabled.
-    public var isOn: Bool { state == .on }
+    package var isOn: Bool { state == .on }
 
     /// Whether stream management is neither enabled nor requested.
-    public var isOff: Bool {
+    package var isOff: Bool {
         if case .none = resumption { return state == .off }
         return false
     }
 
     /// Whether the counts have ever differed, so that the session depends on xmpptap.
-    public var hasDiverged: Bool {
+    package var hasDiverged: Bool {
         if case .under(let previous, _) = resumption, previous.hasDiverged { return true }
         return ledgers.hasDiverged
     }
 
     /// The ledgers for a session that resumes this one; nil without stream management.
-    public var legacy: StreamManagementLedgers? {
+    package var legacy: StreamManagementLedgers? {
         if case .under(let previous, isKnown: true) = resumption { return previous }
         return isOn ? ledgers : nil
     }
@@ -94,14 +94,14 @@ public struct StreamManagementTranslator: Sendable {
     // MARK: Elements of the peers
 
     /// Returns whether an item must be passed to ``translate(_:_:previous:)``.
-    public static func concerns(_ head: StanzaHead) -> Bool {
+    package static func concerns(_ head: StanzaHead) -> Bool {
         let namespace = head.namespace.namespace
         return namespace == .streamManagement || namespace == .streamManagement2 || namespace.isSASL2
     }
 
     /// Returns the decoder's last item, a stream error, with `<reset/>` instead of `<see-other-host/>` (RFC 6120
     /// §4.9.3.16, §4.9.3.19); nil if it is not a redirection.
-    public static func withoutRedirect(_ decoder: borrowing StreamDecoder) -> [UInt8]? {
+    package static func withoutRedirect(_ decoder: borrowing StreamDecoder) -> [UInt8]? {
         let item = decoder.bytes
         var reader = ItemReader()
         reader.begin(decoder)
@@ -126,7 +126,7 @@ public struct StreamManagementTranslator: Sendable {
     }
 
     /// Returns the id of the session that the decoder's last item requests to resume (`previd`); nil if there is none.
-    public static func resumedID(_ decoder: borrowing StreamDecoder) -> String? {
+    package static func resumedID(_ decoder: borrowing StreamDecoder) -> String? {
         let asking = StreamManagementElement.read(decoder).elements.first { $0.kind == .resume && $0.place != .binding }
         guard let previous = asking?.previous else { return nil }
         var meaning: [UInt8] = []
@@ -137,7 +137,7 @@ public struct StreamManagementTranslator: Sendable {
     /// Handles the decoder's last item before it is relayed in `direction`, and translates its counts.
     ///
     /// - Parameter previous: The state of the session returned by ``resumedID(_:)``, if any.
-    public mutating func translate(
+    package mutating func translate(
         _ decoder: borrowing StreamDecoder,
         _ direction: Direction,
         previous: Previous = .unknown
@@ -299,7 +299,7 @@ public struct StreamManagementTranslator: Sendable {
     // MARK: Elements of xmpptap
 
     /// Returns a request (`<r/>`) to the peer that receives the stanzas of `direction`; nil without stream management.
-    public mutating func makeRequest(_ direction: Direction) -> [UInt8]? {
+    package mutating func makeRequest(_ direction: Direction) -> [UInt8]? {
         guard isOn, ledgers[direction].isCounting else { return nil }
         requested |= 1 << direction.rawValue
         ledgers[direction].request()
@@ -308,7 +308,7 @@ public struct StreamManagementTranslator: Sendable {
 
     /// Returns whether ``makeRequest(_:)`` should be called to free memory; check it after a stanza was not passed
     /// unchanged.
-    public func wantsRequest(_ direction: Direction) -> Bool {
+    package func wantsRequest(_ direction: Direction) -> Bool {
         ledgers[direction].isCrowded && requested & 1 << direction.rawValue == 0
     }
 }

@@ -7,26 +7,26 @@
 /// The range does not contain the bytes; the owner of the item can read them.
 public struct ByteRange: Sendable, Hashable, BitwiseCopyable {
     /// Offset of the first byte.
-    public var start: Int32
+    @usableFromInline package var start: Int32
     /// Offset after the last byte.
-    public var end: Int32
+    @usableFromInline package var end: Int32
 
     /// Creates the range from `start` up to `end`.
     @inlinable
-    public init(_ start: Int, _ end: Int) {
+    package init(_ start: Int, _ end: Int) {
         self.start = Int32(truncatingIfNeeded: start)
         self.end = Int32(truncatingIfNeeded: end)
     }
 
     /// The empty range at the beginning.
-    public static let empty = ByteRange(0, 0)
+    package static let empty = ByteRange(0, 0)
 
     /// Number of bytes.
-    @inlinable public var count: Int { Int(end) - Int(start) }
+    @inlinable package var count: Int { Int(end) - Int(start) }
     /// Whether the range is empty.
-    @inlinable public var isEmpty: Bool { end <= start }
+    @inlinable package var isEmpty: Bool { end <= start }
     /// The range as a range of integers; empty if `end` is before `start`.
-    @inlinable public var range: Range<Int> { Int(start)..<Int(max(start, end)) }
+    @inlinable package var range: Range<Int> { Int(start)..<Int(max(start, end)) }
 }
 
 extension SIMD16<UInt8> {
@@ -127,7 +127,7 @@ extension Span where Element == UInt8 {
     /// Whether these bytes equal the text.
     @inlinable
     @inline(__always)
-    public func equals(_ text: StaticString) -> Bool {
+    package func equals(_ text: StaticString) -> Bool {
         guard text.utf8CodeUnitCount == count, text.hasPointerRepresentation else { return false }
         let other = UnsafeRawPointer(text.utf8Start)
         return withUnsafeBytes { sameBytes($0.baseAddress, other, $0.count) }
@@ -155,7 +155,7 @@ extension Span where Element == UInt8 {
     /// Whether these bytes equal `other`.
     @inlinable
     @inline(__always)
-    public func equals(_ other: borrowing Span<UInt8>) -> Bool {
+    package func equals(_ other: borrowing Span<UInt8>) -> Bool {
         guard other.count == count else { return false }
         return withUnsafeBytes { one in
             other.withUnsafeBytes { sameBytes(one.baseAddress, $0.baseAddress, one.count) }
@@ -212,7 +212,7 @@ extension Span where Element == UInt8 {
     }
 
     /// Whether `other` occurs in these bytes; an empty `other` always does.
-    public func contains(_ other: borrowing Span<UInt8>) -> Bool {
+    package func contains(_ other: borrowing Span<UInt8>) -> Bool {
         guard other.count > 0 else { return true }
         guard other.count <= count else { return false }
         for start in 0...(count - other.count)
@@ -226,14 +226,14 @@ extension Span where Element == UInt8 {
     @inlinable
     @inline(__always)
     @_lifetime(copy self)
-    public func slice(_ range: ByteRange) -> Span<UInt8> {
+    package func slice(_ range: ByteRange) -> Span<UInt8> {
         let start = Swift.max(0, Swift.min(Int(range.start), count))
         let end = Swift.max(start, Swift.min(Int(range.end), count))
         return extracting(start..<end)
     }
 
     /// Decodes the bytes as UTF-8; invalid sequences become U+FFFD.
-    public func string() -> String {
+    package func string() -> String {
         withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
     }
 }
@@ -242,7 +242,7 @@ extension [UInt8] {
     /// Appends the bytes of `span` in one copy.
     @inlinable
     @inline(__always)
-    public mutating func append(_ span: borrowing Span<UInt8>) {
+    package mutating func append(_ span: borrowing Span<UInt8>) {
         span.withUnsafeBufferPointer { append(contentsOf: $0) }
     }
 

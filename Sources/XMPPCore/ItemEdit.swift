@@ -1,20 +1,20 @@
 /// Changes to an item by byte ranges: all other bytes stay unchanged.
-public struct ItemEdit: Sendable {
+package struct ItemEdit: Sendable {
     private var changes: [(range: ByteRange, bytes: [UInt8])] = []
 
     /// Creates an edit without changes.
-    public init() {}
+    package init() {}
 
     /// Whether the edit has no changes.
-    public var isEmpty: Bool { changes.isEmpty }
+    package var isEmpty: Bool { changes.isEmpty }
 
     /// Replaces a range by `bytes`; an empty range inserts them, empty `bytes` remove the range.
     ///
     /// A change inside the range of another one is ignored.
-    public mutating func replace(_ range: ByteRange, with bytes: [UInt8] = []) { changes.append((range, bytes)) }
+    package mutating func replace(_ range: ByteRange, with bytes: [UInt8] = []) { changes.append((range, bytes)) }
 
     /// Returns the item with the changes.
-    public func applied(to item: Span<UInt8>) -> [UInt8] {
+    package func applied(to item: Span<UInt8>) -> [UInt8] {
         var bytes: [UInt8] = []
         var position = 0
         // If two changes begin at the same offset, the outer one comes first.

@@ -31,7 +31,7 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     case bidirectional, dialbackFeature, streamLimits
 
     /// The namespace name as written in an `xmlns` attribute; empty for ``none`` and ``other``.
-    public var uri: StaticString {
+    package var uri: StaticString {
         switch self {
         case .other, .none: ""
         case .xml: "http://www.w3.org/XML/1998/namespace"
@@ -171,13 +171,13 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     }
 
     /// Finds the namespace with the URI `bytes`; ``none`` if it is empty, ``other`` if it is not in the table.
-    public init(uri bytes: Span<UInt8>) {
+    package init(uri bytes: Span<UInt8>) {
         self = NamespaceTable.shared.find(bytes)
     }
 
     /// Whether stanzas of this namespace are the stream's own content: client, server or component.
     @inline(__always)
-    public var isContent: Bool {
+    package var isContent: Bool {
         switch self {
         case .client, .server, .componentAccept, .componentConnect: true
         default: false
@@ -186,18 +186,18 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
 
     /// Whether it is not defined by a known protocol.
     @inline(__always)
-    public var isUnknown: Bool { self == .other || self == .none }
+    package var isUnknown: Bool { self == .other || self == .none }
 
     /// Whether its elements may have names that no protocol defines: unknown namespaces, and children of stanzas in the
     /// namespace of the stream.
     @inline(__always)
-    public var hasUnknownNames: Bool { isUnknown || isContent }
+    package var hasUnknownNames: Bool { isUnknown || isContent }
 
     /// Whether its elements are for authentication: SASL of RFC 6120, SASL2 of XEP-0388 and its earlier version.
-    public var isSASL: Bool { self == .sasl || isSASL2 }
+    package var isSASL: Bool { self == .sasl || isSASL2 }
 
     /// Whether it is SASL2, in any version of XEP-0388.
-    public var isSASL2: Bool { self == .sasl2 || self == .sasl2Legacy }
+    package var isSASL2: Bool { self == .sasl2 || self == .sasl2Legacy }
 
     /// Calls `body` with the bytes of the URI.
     func withURI<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome {

@@ -4,21 +4,21 @@
 /// stanza; RFC 6120 §13.12 requires at least 10,000 bytes.
 public struct StreamLimits: Sendable, Hashable {
     /// Bytes of one element at the top level (a stanza). Default 1 MiB.
-    public var itemBytes: Int
+    package var itemBytes: Int
     /// Bytes of one tag with its attributes. Default 64 KiB.
-    public var tagBytes: Int
+    package var tagBytes: Int
     /// Nested elements, including the stream's root. Default 256.
-    public var depth: Int
+    package var depth: Int
     /// Attributes of one element, including namespace declarations. Default 256.
-    public var attributes: Int
+    package var attributes: Int
     /// Bytes of one element or attribute name. Default 1 KiB.
-    public var nameBytes: Int
+    package var nameBytes: Int
     /// Namespace declarations in scope at one place, including the stream's own: each prefix is compared with them.
     /// Default 256.
-    public var namespaces: Int
+    package var namespaces: Int
 
     /// Creates limits; see each for its default.
-    public init(
+    package init(
         itemBytes: Int = 1 << 20,
         tagBytes: Int = 64 << 10,
         depth: Int = 256,
@@ -50,9 +50,9 @@ public struct StreamLimits: Sendable, Hashable {
     /// The limits of a session that has authenticated.
     public static let authenticated = StreamLimits()
     /// The limits before authentication: 64 KiB per item, so that an unauthenticated client uses little memory.
-    public static let unauthenticated = StreamLimits(itemBytes: 64 << 10)
+    @usableFromInline package static let unauthenticated = StreamLimits(itemBytes: 64 << 10)
     /// No limits, for items that were accepted or recorded earlier.
-    public static let unlimited = StreamLimits(
+    package static let unlimited = StreamLimits(
         itemBytes: .max,
         tagBytes: .max,
         depth: .max,

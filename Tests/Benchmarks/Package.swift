@@ -11,6 +11,8 @@ let settings: [SwiftSetting] =
         .enableUpcomingFeature("MemberImportVisibility"),
         .enableUpcomingFeature("InternalImportsByDefault"),
         .enableExperimentalFeature("Lifetimes"),
+        // Makes `package` declarations visible: -package-name has no effect, since SwiftPM passes its own last.
+        .unsafeFlags(["-Xfrontend", "-disable-access-control"]),
     ] + warnings
 
 let package = Package(

@@ -25,8 +25,9 @@ let package = Package(
                 .enableUpcomingFeature("MemberImportVisibility"),
                 .enableUpcomingFeature("InternalImportsByDefault"),
                 .enableExperimentalFeature("Lifetimes"),
-                // libFuzzer brings main.
-                .unsafeFlags(["-parse-as-library"]),
+                // libFuzzer brings main. The other flag makes `package` declarations visible: SwiftPM passes the name of
+                // this package last, so -package-name has no effect.
+                .unsafeFlags(["-parse-as-library", "-Xfrontend", "-disable-access-control"]),
             ] + warnings
         ),
     ],

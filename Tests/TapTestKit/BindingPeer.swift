@@ -1,29 +1,29 @@
 import Foundation
 
 /// One end of a login that is bound to TLS: `binding_peer.py`, on pyOpenSSL, the client with PyPI's aiosasl.
-public struct BindingPeer: Sendable {
+package struct BindingPeer: Sendable {
     /// The peer's report about a connection. Unknown values are nil.
-    public struct Parameters: Decodable, Sendable {
+    package struct Parameters: Decodable, Sendable {
         /// `TLSv1.3`.
-        public let version: String?
+        package let version: String?
         /// The mechanism that was used.
-        public let mechanism: String?
+        package let mechanism: String?
         /// A client: the offered mechanisms.
-        public let mechanisms: [String]?
+        package let mechanisms: [String]?
         /// A client: the offered binding types.
-        public let bindings: [String]?
+        package let bindings: [String]?
         /// A client: the attributes by which the offer was signed, and which were right.
-        public let signed: [String]?
+        package let signed: [String]?
         /// A client: the address that was bound.
-        public let jid: String?
+        package let jid: String?
         /// A server: the client's gs2 flag, with the type of the binding.
-        public let flag: String?
+        package let flag: String?
         /// A server: whom a client that logs in by its certificate wants to act as.
-        public let authzid: String?
+        package let authzid: String?
         /// A server: the common name of that certificate.
-        public let subject: String?
+        package let subject: String?
         /// What went wrong.
-        public let error: String?
+        package let error: String?
     }
 
     private static let script = URL(filePath: #filePath).deletingLastPathComponent()
@@ -33,7 +33,7 @@ public struct BindingPeer: Sendable {
         .appending(path: "../../.build/python").standardized.path
 
     /// Whether all that it needs is there.
-    public static var isInstalled: Bool {
+    package static var isInstalled: Bool {
         ["\(library)/aiosasl", "/usr/lib/python3/dist-packages/OpenSSL"].allSatisfy {
             FileManager.default.fileExists(atPath: $0)
         }
@@ -46,7 +46,7 @@ public struct BindingPeer: Sendable {
     /// - Parameters:
     ///   - mechanisms: The offered mechanisms.
     ///   - bindings: The types of channel binding that it names and takes.
-    public static func serve(
+    package static func serve(
         port: UInt16,
         certificate: String,
         key: String,
@@ -70,7 +70,7 @@ public struct BindingPeer: Sendable {
     /// - Parameters:
     ///   - authority: Path of the one certificate that the client trusts.
     ///   - binding: The type by which it binds.
-    public static func logIn(
+    package static func logIn(
         port: UInt16,
         trusting authority: String,
         binding: String,
@@ -88,14 +88,14 @@ public struct BindingPeer: Sendable {
     }
 
     /// The reports about connections so far.
-    public var parameters: [Parameters] {
+    package var parameters: [Parameters] {
         process.lines(of: .standardOutput).filter { !$0.contains("listening") }
             .compactMap { try? JSONDecoder().decode(Parameters.self, from: Data($0.utf8)) }
     }
 
     /// The server's report about the first connection with a login, after its end. Other connections only checked
     /// whether it listens.
-    public func login() async throws -> Parameters {
+    package func login() async throws -> Parameters {
         let end = ContinuousClock.now + .seconds(10)
         while true {
             if let found = parameters.first(where: { $0.mechanism != nil }) { return found }
@@ -105,7 +105,7 @@ public struct BindingPeer: Sendable {
     }
 
     /// Ends it.
-    public func stop() async throws { _ = try await process.terminate() }
+    package func stop() async throws { _ = try await process.terminate() }
 
     private init(_ arguments: [String]) throws {
         process = try ToolProcess(

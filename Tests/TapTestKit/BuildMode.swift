@@ -3,9 +3,9 @@ internal import Foundation
 /// How the tests were built: what takes minutes without optimisation runs in a release build only.
 ///
 /// The name of a suite of such tests ends in `LongTests`, and it is `.enabled(if: BuildMode.isRelease)`.
-public enum BuildMode {
+package enum BuildMode {
     /// Whether this is an optimised build.
-    public static let isRelease: Bool = {
+    package static let isRelease: Bool = {
         #if DEBUG
             false
         #else
@@ -14,5 +14,5 @@ public enum BuildMode {
     }()
 
     /// Whether a sanitizer runs beside the tests, which keeps memory that was given back.
-    public static let isSanitized = ProcessInfo.processInfo.environment["XMPPTAP_SANITIZER"] != nil
+    package static let isSanitized = ProcessInfo.processInfo.environment["XMPPTAP_SANITIZER"] != nil
 }

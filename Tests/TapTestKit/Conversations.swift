@@ -1,9 +1,9 @@
-public import TapRecord
+package import TapRecord
 
 /// Whole conversations, used by the tests of every layer: the data of the client and the server, in turn.
-public enum Conversations {
+package enum Conversations {
     /// One turn.
-    public typealias Turn = (direction: Direction, text: String)
+    package typealias Turn = (direction: Direction, text: String)
 
     private static func header(_ direction: Direction, id: String? = nil, content: String = "jabber:client") -> String {
         let address = direction == .send ? "to='example.org'" : "from='example.org' id='\(id ?? "")'"
@@ -12,7 +12,7 @@ public enum Conversations {
     }
 
     /// A login with SASL PLAIN, bind, roster, a message each way, and a clean end.
-    public static let plainLogin: [Turn] = [
+    package static let plainLogin: [Turn] = [
         (.send, header(.send)),
         (.recv, header(.recv, id: "s1")),
         (
@@ -55,7 +55,7 @@ public enum Conversations {
     ]
 
     /// STARTTLS up to the server's consent; TLS follows.
-    public static let startTLS: [Turn] = [
+    package static let startTLS: [Turn] = [
         (.send, header(.send)),
         (.recv, header(.recv, id: "t1")),
         (
@@ -67,7 +67,7 @@ public enum Conversations {
     ]
 
     /// Legacy authentication on a stream without a version (XEP-0078).
-    public static let legacyLogin: [Turn] = [
+    package static let legacyLogin: [Turn] = [
         (
             .send,
             "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='example.org'>"
@@ -91,7 +91,7 @@ public enum Conversations {
     ]
 
     /// A component's handshake (XEP-0114).
-    public static let component: [Turn] = [
+    package static let component: [Turn] = [
         (
             .send,
             "<stream:stream xmlns='jabber:component:accept' xmlns:stream='http://etherx.jabber.org/streams' to='plays.example.org'>"
@@ -107,7 +107,7 @@ public enum Conversations {
     ]
 
     /// SASL2 with Bind2, features cached: the client sends its authentication with the header (XEP-0388, XEP-0386).
-    public static let sasl2: [Turn] = [
+    package static let sasl2: [Turn] = [
         (
             .send,
             header(.send)
@@ -129,26 +129,26 @@ public enum Conversations {
     ]
 
     /// All of a conversation's bytes of one direction.
-    public static func bytes(_ turns: [Turn], _ direction: Direction) -> [UInt8] {
+    package static func bytes(_ turns: [Turn], _ direction: Direction) -> [UInt8] {
         turns.filter { $0.direction == direction }.flatMap { Array($0.text.utf8) }
     }
 }
 
 extension Conversations {
     /// All of a conversation's text of one direction.
-    public static func text(_ turns: [Turn], _ direction: Direction) -> String {
+    package static func text(_ turns: [Turn], _ direction: Direction) -> String {
         turns.filter { $0.direction == direction }.map(\.text).joined()
     }
 }
 
 extension SessionHarness {
     /// The data forwarded in a direction, as text.
-    public func text(_ direction: Direction) -> String {
+    package func text(_ direction: Direction) -> String {
         String(decoding: direction == .send ? toServer : toClient, as: UTF8.self)
     }
 
     /// Says a whole conversation, each turn in pieces of at most `piece` bytes.
-    public mutating func say(_ turns: [Conversations.Turn], piece: Int = .max) {
+    package mutating func say(_ turns: [Conversations.Turn], piece: Int = .max) {
         for turn in turns {
             let bytes = Array(turn.text.utf8)
             var start = 0

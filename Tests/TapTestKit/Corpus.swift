@@ -1,29 +1,29 @@
-public import Foundation
+package import Foundation
 
 /// Third-party data that lies beside the project, named by the environment variable `XMPPTAP_CORPUS`.
-public enum Corpus {
+package enum Corpus {
     /// The folder; nil if the variable is unset.
-    public static let folder: URL? = ProcessInfo.processInfo.environment["XMPPTAP_CORPUS"].map {
+    package static let folder: URL? = ProcessInfo.processInfo.environment["XMPPTAP_CORPUS"].map {
         URL(fileURLWithPath: $0, isDirectory: true)
     }
 
     /// The folder of small inputs beside the corpus; nil if there is none.
-    public static let cases: URL? = {
+    package static let cases: URL? = {
         guard let cases = folder?.deletingLastPathComponent().appending(path: "cases") else { return nil }
         return FileManager.default.fileExists(atPath: cases.path) ? cases : nil
     }()
 
     /// Whether tests that need the corpus can run.
-    public static var isAvailable: Bool { folder != nil }
+    package static var isAvailable: Bool { folder != nil }
 
     /// The bytes of a file in it.
-    public static func read(_ path: String) throws -> Data {
+    package static func read(_ path: String) throws -> Data {
         guard let folder else { throw CocoaError(.fileNoSuchFile) }
         return try Data(contentsOf: folder.appendingPathComponent(path))
     }
 
     /// The bytes of a gzipped file in it, unpacked.
-    public static func unzip(_ path: String) throws -> Data {
+    package static func unzip(_ path: String) throws -> Data {
         guard let folder else { throw CocoaError(.fileNoSuchFile) }
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")

@@ -1,15 +1,15 @@
-public import XMPPCore
+package import XMPPCore
 
 /// A decoder's output for one direction, in a form that can be compared: one line an event, pieces joined.
-public struct DecoderTranscript: Equatable, CustomStringConvertible {
+package struct DecoderTranscript: Equatable, CustomStringConvertible {
     /// One line an event.
-    public var lines: [String] = []
+    package var lines: [String] = []
 
     /// The lines, one under the other.
-    public var description: String { lines.joined(separator: "\n") }
+    package var description: String { lines.joined(separator: "\n") }
 
     /// Runs a decoder over `input`, cut at `cuts` (ascending offsets).
-    public init(_ input: [UInt8], cuts: [Int] = [], limits: StreamLimits = .unauthenticated) {
+    package init(_ input: [UInt8], cuts: [Int] = [], limits: StreamLimits = .unauthenticated) {
         var decoder = StreamDecoder(limits: limits)
         var start = 0
         var whitespace: (epoch: Int, offset: UInt64, length: UInt64)?
@@ -91,22 +91,22 @@ public struct DecoderTranscript: Equatable, CustomStringConvertible {
 }
 
 /// Checks that every way to cut `input` gives the same events; returns the first cut that does not.
-public enum DecoderVerifier {
+package enum DecoderVerifier {
     /// A cut that gave other events.
-    public struct Difference: CustomStringConvertible {
+    package struct Difference: CustomStringConvertible {
         /// The positions of the cuts.
-        public var cuts: [Int]
+        package var cuts: [Int]
         /// The events of the input in one piece.
-        public var whole: DecoderTranscript
+        package var whole: DecoderTranscript
         /// The events of the input in pieces.
-        public var cut: DecoderTranscript
+        package var cut: DecoderTranscript
 
         /// Both transcripts.
-        public var description: String { "cut at \(cuts):\n\(cut)\nbut in one piece:\n\(whole)" }
+        package var description: String { "cut at \(cuts):\n\(cut)\nbut in one piece:\n\(whole)" }
     }
 
     /// Cuts at each byte boundary in turn, and at all of them at once.
-    public static func checkEachBoundary(_ input: [UInt8], limits: StreamLimits = .unauthenticated) -> Difference? {
+    package static func checkEachBoundary(_ input: [UInt8], limits: StreamLimits = .unauthenticated) -> Difference? {
         let whole = DecoderTranscript(input, limits: limits)
         let all = Array(1..<max(1, input.count))
         for cuts in [all] + all.map({ [$0] }) {
@@ -117,7 +117,7 @@ public enum DecoderVerifier {
     }
 
     /// Cuts at random places, `rounds` times.
-    public static func checkRandom(
+    package static func checkRandom(
         _ input: [UInt8],
         rounds: Int,
         limits: StreamLimits = .unauthenticated,

@@ -5,11 +5,11 @@ import Foundation
 ///
 /// It takes no part in Erlang's distribution, so that nothing else is started with it. It ends with `stop()`, or when the
 /// last reference goes.
-public final class EjabberdServer: Sendable {
+package final class EjabberdServer: Sendable {
     /// The port where clients connect.
-    public let port: UInt16
+    package let port: UInt16
     /// The port for clients that begin with TLS; unused if the server has no TLS.
-    public let directPort: UInt16
+    package let directPort: UInt16
 
     private let folder: TemporaryFolder
     private let process: ToolProcess
@@ -21,7 +21,7 @@ public final class EjabberdServer: Sendable {
     ///   - secured: its certificate, with which it demands STARTTLS on one port and begins with TLS on the other, and who
     ///     can log in; nil is a server without TLS.
     ///   - withoutTLS13: whether TLS 1.2 is the highest version it speaks.
-    public init(
+    package init(
         usesProxyProtocol: Bool = false,
         secured: (certificate: TestCertificate, accounts: [Account])? = nil,
         withoutTLS13: Bool = false
@@ -109,10 +109,10 @@ public final class EjabberdServer: Sendable {
     }
 
     /// All that it has logged so far.
-    public var log: String { folder.read("ejabberd.log") }
+    package var log: String { folder.read("ejabberd.log") }
 
     /// Waits until it has logged a text.
-    public func wait(for text: String, within limit: Duration = .seconds(10)) async throws {
+    package func wait(for text: String, within limit: Duration = .seconds(10)) async throws {
         let end = ContinuousClock.now + limit
         while !log.contains(text) {
             guard process.isRunning, ContinuousClock.now < end else {
@@ -123,7 +123,7 @@ public final class EjabberdServer: Sendable {
     }
 
     /// Ends it by SIGTERM.
-    public func stop() async throws { try await process.terminate() }
+    package func stop() async throws { try await process.terminate() }
 
     /// Where Debian puts Erlang's libraries, which depends on the processor, and ejabberd among them.
     private static func libraries() throws -> (folder: String, programs: String) {

@@ -2,13 +2,13 @@ import Glibc
 import Synchronization
 
 /// TCP ports of the loopback interface that nothing listens on.
-public enum FreePort {
+package enum FreePort {
     private static let taken = Mutex<Set<UInt16>>([])
 
     /// A port that was free on 127.0.0.1 and ::1 a moment ago, never the same twice in one run.
     ///
     /// It lies below the range that outgoing connections are given, so that none of them can take it in between.
-    public static func next() throws -> UInt16 {
+    package static func next() throws -> UInt16 {
         for _ in 0..<1000 {
             let port = UInt16.random(in: 20_000..<32_000)
             guard taken.withLock({ $0.insert(port).inserted }) else { continue }
@@ -18,7 +18,7 @@ public enum FreePort {
     }
 
     /// Whether a connection to 127.0.0.1 on the port is accepted.
-    public static func accepts(_ port: UInt16) -> Bool {
+    package static func accepts(_ port: UInt16) -> Bool {
         with(port, AF_INET) { connect($0, $1, $2) } == 0
     }
 

@@ -1,5 +1,5 @@
 /// go-sendxmpp, a command-line client that insists on TLS: sends one message, or prints those it receives.
-public struct GoSendxmpp: Sendable {
+package struct GoSendxmpp: Sendable {
     private let process: ToolProcess
     private let folder: TemporaryFolder
 
@@ -8,7 +8,7 @@ public struct GoSendxmpp: Sendable {
     /// - Parameters:
     ///   - authority: path of the one certificate it trusts; by default it accepts any server's.
     ///   - direct: whether it begins with TLS, rather than ask for it.
-    public init(
+    package init(
         as account: Account,
         port: UInt16,
         trusting authority: String? = nil,
@@ -24,7 +24,7 @@ public struct GoSendxmpp: Sendable {
     /// - Parameters:
     ///   - authority: path of the one certificate it trusts; by default it accepts any server's.
     ///   - direct: whether it begins with TLS, rather than ask for it.
-    public init(
+    package init(
         listeningAs account: Account,
         port: UInt16,
         trusting authority: String? = nil,
@@ -59,20 +59,20 @@ public struct GoSendxmpp: Sendable {
 
     /// Waits for a printed line that holds the text.
     @discardableResult
-    public func line(holding text: String, within limit: Duration = .seconds(60)) async throws -> String {
+    package func line(holding text: String, within limit: Duration = .seconds(60)) async throws -> String {
         try await process.line(of: .standardOutput, within: limit) { $0.contains(text) }
     }
 
     /// Waits until it has sent its message.
     ///
     /// - Throws: `KitError` when it failed.
-    public func finish(within limit: Duration = .seconds(60)) async throws {
+    package func finish(within limit: Duration = .seconds(60)) async throws {
         let ending = try await process.ending(within: limit)
         guard ending == .exited(0) else { throw process.failure("ended with \(ending)") }
     }
 
     /// Ends it.
-    public func stop() async throws {
+    package func stop() async throws {
         try await process.terminate()
     }
 }

@@ -1,17 +1,17 @@
-public import Testing
+import Testing
 
 /// What strangers and attackers send in place of a stream: said once, used by the tests of every layer.
-public struct HostileBytes: Sendable, CustomTestStringConvertible {
+package struct HostileBytes: Sendable, CustomTestStringConvertible {
     /// A description of the bytes.
-    public let name: String
+    package let name: String
     /// Top-level items in it that deserve a record each.
-    public let items: Int
+    package let items: Int
     private let make: @Sendable () -> [UInt8]
 
     /// The bytes.
-    public var bytes: [UInt8] { make() }
+    package var bytes: [UInt8] { make() }
     /// The name.
-    public var testDescription: String { name }
+    package var testDescription: String { name }
 
     private init(_ name: String, items: Int = 1, _ make: @escaping @Sendable () -> [UInt8]) {
         self.name = name
@@ -24,7 +24,7 @@ public struct HostileBytes: Sendable, CustomTestStringConvertible {
     }
 
     /// All of them; endless input has `large` bytes.
-    public static func all(large: Int) -> [HostileBytes] {
+    package static func all(large: Int) -> [HostileBytes] {
         foreign + encodings + markup + endless(large) + many
     }
 

@@ -1,10 +1,10 @@
 /// A server, client or tool of a test failed. The text contains the expectation and the output.
-public struct KitError: Error, CustomStringConvertible, Sendable {
+package struct KitError: Error, CustomStringConvertible, Sendable {
     /// Words for whoever reads the failed test.
-    public let description: String
+    package let description: String
 
     /// An error with the words given.
-    public init(_ description: String) {
+    package init(_ description: String) {
         self.description = description
     }
 }

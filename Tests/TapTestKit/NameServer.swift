@@ -3,9 +3,9 @@ import Glibc
 /// A dnsmasq for one test on a free port of loopback, which answers only from the given records.
 ///
 /// It ends with the last reference to it.
-public final class NameServer: Sendable {
+package final class NameServer: Sendable {
     /// The port on which it answers, over UDP and TCP.
-    public let port: UInt16
+    package let port: UInt16
 
     private let process: ToolProcess
 
@@ -14,7 +14,7 @@ public final class NameServer: Sendable {
     /// - Parameters:
     ///   - address: the address to listen on, `127.0.0.1` or `::1`.
     ///   - records: as dnsmasq's flags have them, such as `srv-host=_xmpp-client._tcp.example.org,xmpp1.example.org,5222`.
-    public init(address: String = "127.0.0.1", _ records: [String]) async throws {
+    package init(address: String = "127.0.0.1", _ records: [String]) async throws {
         port = try FreePort.next()
         process = try ToolProcess(
             TestProgram.dnsmasq.rawValue,
@@ -27,5 +27,5 @@ public final class NameServer: Sendable {
     }
 
     /// Ends it.
-    public func stop() async throws { try await process.terminate() }
+    package func stop() async throws { try await process.terminate() }
 }

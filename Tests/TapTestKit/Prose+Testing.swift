@@ -1,12 +1,12 @@
-public import TapRecord
+package import TapRecord
 
 // Tests may examine the words; the program cannot.
 extension Prose {
     /// The words as a text.
-    public var description: String { "\(self)" }
+    package var description: String { "\(self)" }
 }
 
 extension Record {
     /// The message as a text.
-    public var words: String? { message?.description }
+    package var words: String? { message?.description }
 }

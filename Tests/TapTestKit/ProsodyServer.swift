@@ -2,9 +2,9 @@
 /// asked for.
 ///
 /// It ends with `stop()`, or when the last reference goes.
-public final class ProsodyServer: Sendable {
+package final class ProsodyServer: Sendable {
     /// The use of TLS on its client port.
-    public enum Encryption: Sendable {
+    package enum Encryption: Sendable {
         /// No STARTTLS is offered, and PLAIN is offered without it.
         case none
         /// STARTTLS with this certificate is required before anything else.
@@ -17,7 +17,7 @@ public final class ProsodyServer: Sendable {
     }
 
     /// The port where clients connect.
-    public let port: UInt16
+    package let port: UInt16
 
     private let folder: TemporaryFolder
     /// Held as long as the server may read its files: a certificate goes with the last reference to it.
@@ -32,7 +32,7 @@ public final class ProsodyServer: Sendable {
     ///   - accounts: registered before it starts, all in one domain; juliet and romeo by default.
     ///   - settings: lines added to the global section of its configuration.
     ///   - host: lines added to the section of the domain, and behind it: modules, components.
-    public init(
+    package init(
         encryption: Encryption = .none,
         serverPort: UInt16? = nil,
         accounts: [Account] = [.juliet, .romeo],
@@ -61,15 +61,15 @@ public final class ProsodyServer: Sendable {
     }
 
     /// Its log at debug, for a failure's message.
-    public var log: String { folder.read("prosody.log") }
+    package var log: String { folder.read("prosody.log") }
 
     /// Its stored data of an account: a table of Lua.
-    public func storedAccount(_ account: Account) -> String {
+    package func storedAccount(_ account: Account) -> String {
         folder.read("\(account.domain)/accounts/\(account.user).dat")
     }
 
     /// Ends it as an operator would.
-    public func stop() async throws {
+    package func stop() async throws {
         let ending = try await process.terminate()
         guard ending == .exited(0) else { throw process.failure("ended with \(ending)\n\(log.suffix(4000))") }
     }

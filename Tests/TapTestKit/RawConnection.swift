@@ -1,10 +1,10 @@
-public import Glibc
+package import Glibc
 import Synchronization
 
 /// A TCP connection on loopback with nothing above it: says what a test wants said, and ends as a test wants it to end.
 ///
 /// It never blocks for long and never raises SIGPIPE. It is closed when the last reference goes.
-public final class RawConnection: Sendable {
+package final class RawConnection: Sendable {
     private let descriptor: Mutex<Int32>
 
     init(descriptor: Int32) {
@@ -12,7 +12,7 @@ public final class RawConnection: Sendable {
     }
 
     /// Connects to a port of 127.0.0.1, from there or from another address that begins with 127.
-    public convenience init(port: UInt16, from source: String? = nil) throws {
+    package convenience init(port: UInt16, from source: String? = nil) throws {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw KitError("no socket: errno \(errno)") }
         if let source, LoopbackAddress.with(0, host: source, { Glibc.bind(descriptor, $0, $1) }) != 0 {
@@ -29,7 +29,7 @@ public final class RawConnection: Sendable {
     }
 
     /// Connects to a Unix socket.
-    public convenience init(path: String) throws {
+    package convenience init(path: String) throws {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
@@ -50,7 +50,7 @@ public final class RawConnection: Sendable {
     deinit { close() }
 
     /// The port of this end.
-    public var localPort: UInt16 {
+    package var localPort: UInt16 {
         get throws {
             var address = sockaddr_in()
             var length = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -66,7 +66,7 @@ public final class RawConnection: Sendable {
 
     /// Writes bytes; gives how many were taken before the peer went, or before it had read none for `patience`.
     @discardableResult
-    public func write(_ bytes: [UInt8], patience: Duration = .seconds(10)) async throws -> Int {
+    package func write(_ bytes: [UInt8], patience: Duration = .seconds(10)) async throws -> Int {
         var taken = 0
         var last = ContinuousClock.now
         while taken < bytes.count {
@@ -90,10 +90,10 @@ public final class RawConnection: Sendable {
 
     /// Writes a text.
     @discardableResult
-    public func write(_ text: String) async throws -> Int { try await write(Array(text.utf8)) }
+    package func write(_ text: String) async throws -> Int { try await write(Array(text.utf8)) }
 
     /// Returns the data received until it suffices, the peer ends, or the time is up.
-    public func read(
+    package func read(
         within limit: Duration = .seconds(20),
         until isEnough: ([UInt8]) -> Bool
     ) async throws -> (bytes: [UInt8], end: End) {
@@ -112,7 +112,7 @@ public final class RawConnection: Sendable {
     }
 
     /// Why reading stopped.
-    public enum End: Sendable {
+    package enum End: Sendable {
         /// The expected data has arrived.
         case enough
         /// The peer sends no more.
@@ -127,7 +127,7 @@ public final class RawConnection: Sendable {
     ///
     /// - Throws: `KitError` when it does not come.
     @discardableResult
-    public func read(through text: String, within limit: Duration = .seconds(20)) async throws -> String {
+    package func read(through text: String, within limit: Duration = .seconds(20)) async throws -> String {
         let wanted = Array(text.utf8)
         let (bytes, end) = try await read(within: limit) { $0.firstRange(of: wanted) != nil }
         let got = String(decoding: bytes, as: UTF8.self)
@@ -136,7 +136,7 @@ public final class RawConnection: Sendable {
     }
 
     /// Reads and forgets everything until the peer ends or the time is up; gives how many bytes came.
-    public func drain(within limit: Duration = .seconds(60)) async throws -> (count: Int, end: End) {
+    package func drain(within limit: Duration = .seconds(60)) async throws -> (count: Int, end: End) {
         let deadline = ContinuousClock.now + limit
         var count = 0
         while true {
@@ -170,12 +170,12 @@ public final class RawConnection: Sendable {
     }
 
     /// Sends no more (FIN).
-    public func finish() {
+    package func finish() {
         withDescriptor { _ = shutdown($0, Int32(SHUT_WR)) }
     }
 
     /// Closes; bytes that were not read make it a reset, as the system does.
-    public func close() {
+    package func close() {
         descriptor.withLock {
             if $0 >= 0 { Glibc.close($0) }
             $0 = -1
@@ -183,7 +183,7 @@ public final class RawConnection: Sendable {
     }
 
     /// Closes by a reset (RST).
-    public func reset() {
+    package func reset() {
         withDescriptor {
             var linger = linger(l_onoff: 1, l_linger: 0)
             setsockopt($0, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
@@ -199,9 +199,9 @@ public final class RawConnection: Sendable {
 }
 
 /// A port of loopback where connections are accepted by hand.
-public final class RawListener: Sendable {
+package final class RawListener: Sendable {
     /// The port.
-    public let port: UInt16
+    package let port: UInt16
     private let descriptor: Int32
 
     /// Listens.
@@ -211,7 +211,7 @@ public final class RawListener: Sendable {
     ///   - port: a free one by default.
     ///   - backlog: how many connections may wait to be accepted, beside one.
     ///   - room: how many bytes of each connection the system may keep unread; nil leaves it to the system.
-    public init(host: String = "127.0.0.1", port: UInt16? = nil, backlog: Int32 = 64, room: Int32? = nil) throws {
+    package init(host: String = "127.0.0.1", port: UInt16? = nil, backlog: Int32 = 64, room: Int32? = nil) throws {
         let port = try port ?? FreePort.next()
         let descriptor = socket(
             host == "::1" ? AF_INET6 : AF_INET,
@@ -231,7 +231,7 @@ public final class RawListener: Sendable {
     deinit { Glibc.close(descriptor) }
 
     /// The next connection.
-    public func accept(within limit: Duration = .seconds(20)) async throws -> RawConnection {
+    package func accept(within limit: Duration = .seconds(20)) async throws -> RawConnection {
         let deadline = ContinuousClock.now + limit
         while ContinuousClock.now < deadline {
             let accepted = Glibc.accept(descriptor, nil, nil)
@@ -247,9 +247,9 @@ public final class RawListener: Sendable {
 }
 
 /// Addresses of this machine for the system's calls.
-public enum LoopbackAddress {
+package enum LoopbackAddress {
     /// Calls with the address of a port of 127.0.0.1, or of another address of loopback.
-    public static func with<Result>(
+    package static func with<Result>(
         _ port: UInt16,
         host: String = "127.0.0.1",
         _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result

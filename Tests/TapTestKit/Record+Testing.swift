@@ -1,8 +1,8 @@
-public import TapRecord
+package import TapRecord
 
 extension RecordHeader {
     /// The header of a complete log of a run, from the beginning of time.
-    public static func test(run: String = "run") -> RecordHeader {
+    package static func test(run: String = "run") -> RecordHeader {
         RecordHeader(
             tool: "test",
             time: Timestamp(nanoseconds: 0),
@@ -16,7 +16,7 @@ extension RecordHeader {
 
 extension Record {
     /// The record as a sink gets it without redaction.
-    public var shown: RedactedRecord {
+    package var shown: RedactedRecord {
         Redactor(policy: .none, registry: SecretRegistry()).redact(self)
     }
 }

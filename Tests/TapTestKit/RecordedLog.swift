@@ -3,12 +3,12 @@
 /// In the place of a direction stands `ready` with a JID for a completed login, `resumed` with a number and a JID for one that
 /// resumed that session, and `ended` for the end of the session. `DIRECTION:ACTION` says what the proxy did: `injected`,
 /// `dropped`, or `edited` with `XML => XML`.
-public struct RecordedLog {
+package struct RecordedLog {
     /// The records as lines of JSON, without an end.
-    public private(set) var records: [String] = []
+    package private(set) var records: [String] = []
 
     /// Writes records.
-    public init(_ text: String) {
+    package init(_ text: String) {
         for line in text.split(separator: "\n") {
             let parts = line.split(separator: " ", maxSplits: 3).map(String.init)
             guard parts.count > 2, let at = Int64(parts[0]), let session = UInt64(parts[1]) else { continue }
@@ -20,10 +20,10 @@ public struct RecordedLog {
     }
 
     /// A file of them.
-    public var file: String { Self.header + records.map { $0 + "\n" }.joined() }
+    package var file: String { Self.header + records.map { $0 + "\n" }.joined() }
 
     /// The first line of a file.
-    public static let header =
+    package static let header =
         #"{"xtap":1,"tool":"xmpptap 0.1.0","time":"2026-11-22T10:00:00.000000000Z","level":"verbose","filter":null,"#
         + #""complete":false,"redaction":"secrets","run":"r"}"# + "\n"
 

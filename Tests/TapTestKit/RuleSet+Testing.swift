@@ -1,8 +1,8 @@
-public import TapRules
+package import TapRules
 
 extension RuleSet {
     /// Compiles a rule file with the name `test.pfw`. Its lists are read from test data.
-    public static func test(_ text: String, defaultChain: String = "both") throws(LoadError) -> RuleSet {
+    package static func test(_ text: String, defaultChain: String = "both") throws(LoadError) -> RuleSet {
         try RuleSet([RuleSource(name: "test.pfw", text: text)], defaultChain: defaultChain) { path in
             switch path {
             case "lists/words.txt": .contents(Array("spam\r\neggs\n".utf8))

@@ -3,9 +3,9 @@ import Foundation
 /// A real client that plays one scripted session and reports its events: slixmpp or profanity behind a script.
 ///
 /// After login it fetches the roster, sends presence, pings if asked, is `ready`, then sends and waits for messages.
-public struct ScriptedClient: Sendable {
+package struct ScriptedClient: Sendable {
     /// The clients there are scripts for.
-    public enum Program: Sendable {
+    package enum Program: Sendable {
         /// The Python library.
         case slixmpp
         /// The terminal client, in a separate terminal.
@@ -13,18 +13,18 @@ public struct ScriptedClient: Sendable {
     }
 
     /// A session's actions beyond login, roster and presence.
-    public struct Script: Sendable {
+    package struct Script: Sendable {
         /// Whether it pings the server before it is ready.
-        public var ping: Bool
+        package var ping: Bool
         /// Messages sent once it is ready, one after the other.
-        public var send: [(to: Account, body: String)]
+        package var send: [(to: Account, body: String)]
         /// The reply to each received message.
-        public var reply: String?
+        package var reply: String?
         /// How many messages it waits for before it leaves.
-        public var receive: Int
+        package var receive: Int
 
         /// A script; by default it leaves once it is ready.
-        public init(
+        package init(
             ping: Bool = false,
             send: [(to: Account, body: String)] = [],
             reply: String? = nil,
@@ -38,25 +38,25 @@ public struct ScriptedClient: Sendable {
     }
 
     /// One line of a script's output. A field that an event does not have is nil.
-    public struct Event: Decodable, Sendable {
+    package struct Event: Decodable, Sendable {
         /// connected, tls, bound, roster, present, pong, sent, received, ready, failed or disconnected.
-        public let event: String
+        package let event: String
         /// The full JID that was bound.
-        public let jid: String?
+        package let jid: String?
         /// Who a message came from.
-        public let from: String?
+        package let from: String?
         /// Who a message went to.
-        public let to: String?
+        package let to: String?
         /// A message's id.
-        public let id: String?
+        package let id: String?
         /// A message's text.
-        public let body: String?
+        package let body: String?
         /// The bare JIDs in the roster, sorted.
-        public let items: [String]?
+        package let items: [String]?
         /// Round trip of a ping.
-        public let seconds: Double?
+        package let seconds: Double?
         /// Why it failed or was disconnected.
-        public let reason: String?
+        package let reason: String?
     }
 
     private let process: ToolProcess
@@ -71,7 +71,7 @@ public struct ScriptedClient: Sendable {
     ///   - startTLS: whether it insists on STARTTLS, any certificate accepted; otherwise it stays in plain text.
     ///   - script: the actions of the session.
     ///   - options: further flags of the script of that client.
-    public init(
+    package init(
         _ program: Program,
         as account: Account,
         port: UInt16,
@@ -102,13 +102,13 @@ public struct ScriptedClient: Sendable {
     }
 
     /// The events so far.
-    public var events: [Event] {
+    package var events: [Event] {
         process.lines(of: .standardOutput).compactMap(Self.event)
     }
 
     /// The first event of that name, as soon as it happens.
     @discardableResult
-    public func event(_ name: String, within limit: Duration = .seconds(60)) async throws -> Event {
+    package func event(_ name: String, within limit: Duration = .seconds(60)) async throws -> Event {
         let line = try await process.line(of: .standardOutput, within: limit) { Self.event($0)?.event == name }
         guard let event = Self.event(line) else { throw process.failure("unreadable: \(line)") }
         return event
@@ -118,14 +118,14 @@ public struct ScriptedClient: Sendable {
     ///
     /// - Throws: `KitError` when it could not do what its script asks.
     @discardableResult
-    public func finish(within limit: Duration = .seconds(60)) async throws -> [Event] {
+    package func finish(within limit: Duration = .seconds(60)) async throws -> [Event] {
         let ending = try await process.ending(within: limit)
         guard ending == .exited(0) else { throw process.failure("ended with \(ending)") }
         return events
     }
 
     /// Kills it in the middle of its work.
-    public func kill() async throws {
+    package func kill() async throws {
         process.signal(SIGKILL)
         try await process.ending()
     }

@@ -1,14 +1,14 @@
 /// A random number generator that gives the same numbers for the same seed, so that a failing test fails again.
-public struct SeededGenerator: RandomNumberGenerator, Sendable {
+package struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
     /// A generator for one test; the seed is written down in the test.
-    public init(seed: UInt64) {
+    package init(seed: UInt64) {
         state = seed
     }
 
     /// The next number (the SplitMix64 sequence).
-    public mutating func next() -> UInt64 {
+    package mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state
         mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
@@ -17,12 +17,12 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
     }
 
     /// Random bytes.
-    public mutating func bytes(count: Int) -> [UInt8] {
+    package mutating func bytes(count: Int) -> [UInt8] {
         (0..<count).map { _ in UInt8.random(in: 0...255, using: &self) }
     }
 
     /// A random text that leans towards what parsers trip over: quotes, controls, surrogate borders, astral planes.
-    public mutating func hostileText(count: Int) -> String {
+    package mutating func hostileText(count: Int) -> String {
         let corners: [Unicode.Scalar] = [
             "\"", "\\", "/", "\0", "\n", "\r", "\t", "\u{1B}", "\u{7F}", "\u{85}", "\u{9B}", "\u{A0}", "\u{61C}",
             "\u{7FF}",

@@ -1,70 +1,70 @@
-public import TapCore
-public import TapDiagnosis
-public import TapRecord
-public import XMPPCore
+package import TapCore
+package import TapDiagnosis
+package import TapRecord
+package import XMPPCore
 
 /// A session driven by a test: bytes and events in, forwarded bytes and records out. The clock moves only on request.
-public struct SessionHarness: ~Copyable {
+package struct SessionHarness: ~Copyable {
     /// A record with its texts taken out of the content.
-    public struct Told {
+    package struct Told {
         /// The record.
-        public var record: Record
+        package var record: Record
         /// The content that went beside it.
-        public var content: [UInt8]
+        package var content: [UInt8]
 
         /// A text of the record; nil if it has none.
-        public func text(_ range: ByteRange?) -> String? {
+        package func text(_ range: ByteRange?) -> String? {
             range.map { content.span.slice($0).string() }
         }
 
         /// The item's XML as recorded; nil if the record has none.
-        public var xml: String? { text(record.xml) }
+        package var xml: String? { text(record.xml) }
     }
 
     /// The session.
-    public var session: Session
+    package var session: Session
     /// Bytes passed on to the server and the client.
-    public private(set) var toServer: [UInt8] = []
+    package private(set) var toServer: [UInt8] = []
     /// Bytes passed on to the client.
-    public private(set) var toClient: [UInt8] = []
+    package private(set) var toClient: [UInt8] = []
     /// All records so far.
-    public private(set) var told: [Told] = []
+    package private(set) var told: [Told] = []
     /// Whether the certificate for the client is found when the test says so, rather than at once.
-    public var keepsIdentity = false
+    package var keepsIdentity = false
     /// Legs whose handshake was started.
-    public private(set) var handshakes: [Leg] = []
+    package private(set) var handshakes: [Leg] = []
     /// The outcomes of injected stanzas.
-    public private(set) var injected: [(number: UInt64, outcome: InjectionOutcome)] = []
+    package private(set) var injected: [(number: UInt64, outcome: InjectionOutcome)] = []
     /// The shapes that legs were given.
-    public private(set) var shapes: [(leg: Leg, shape: LinkShape?)] = []
+    package private(set) var shapes: [(leg: Leg, shape: LinkShape?)] = []
     /// Legs that may not be read.
-    public private(set) var unread: Set<Leg> = []
+    package private(set) var unread: Set<Leg> = []
     /// Legs that were sent a FIN.
-    public private(set) var finished: [Leg] = []
+    package private(set) var finished: [Leg] = []
     /// Sessions that the session has displaced.
-    public private(set) var displaced: [UInt64] = []
+    package private(set) var displaced: [UInt64] = []
     /// Whether the session has asked for both legs to be closed, and if so whether by a reset.
-    public private(set) var closed: Bool?
+    package private(set) var closed: Bool?
     /// Whether steps of a login that take long wait in ``slowSteps`` for ``compute()``.
-    public var keepsSlowSteps = false
+    package var keepsSlowSteps = false
     /// Steps that wait.
-    public private(set) var slowSteps: [SlowStep] = []
+    package private(set) var slowSteps: [SlowStep] = []
     /// Whether searches of the journal wait in ``searches`` for ``answerSearch()``.
-    public var keepsSearches = false
+    package var keepsSearches = false
     /// Marks that are to be looked up in the journal.
-    public private(set) var searches: [[[UInt8]]] = []
+    package private(set) var searches: [[[UInt8]]] = []
     /// Marks that the session has added to the journal, each with the bytes that had been passed on to the client by then.
-    public private(set) var added: [(mark: [UInt8], toClient: Int)] = []
+    package private(set) var added: [(mark: [UInt8], toClient: Int)] = []
     private let journal: (any ResumptionJournal)?
     private var shared: SharedState
     /// The time given with the next event.
-    public var now = Run.Instant(time: Timestamp(nanoseconds: 1_700_000_000_000_000_000), monotonic: 0)
+    package var now = Run.Instant(time: Timestamp(nanoseconds: 1_700_000_000_000_000_000), monotonic: 0)
 
     /// The name of a remedy in place of the words that the command line has for it.
-    public static let advice: Advice = { "\($0)" }
+    package static let advice: Advice = { "\($0)" }
 
     /// Creates a session with a connected server, by default. Its advice is ``advice``.
-    public init(
+    package init(
         options: SessionOptions = SessionOptions(level: .trace),
         run: Run = Run(),
         connected: Bool = true,
@@ -86,69 +86,69 @@ public struct SessionHarness: ~Copyable {
     }
 
     /// Bytes from the client, or from the server.
-    public mutating func receive(_ direction: Direction, _ bytes: [UInt8]) {
+    package mutating func receive(_ direction: Direction, _ bytes: [UInt8]) {
         now = now.advanced(by: 1_000_000)
         if session.receive(direction, bytes.span, at: now) == .relay { pass(direction, bytes) }
         drain()
     }
 
     /// Text from the client.
-    public mutating func send(_ text: String) { receive(.send, Array(text.utf8)) }
+    package mutating func send(_ text: String) { receive(.send, Array(text.utf8)) }
 
     /// Text from the server.
-    public mutating func recv(_ text: String) { receive(.recv, Array(text.utf8)) }
+    package mutating func recv(_ text: String) { receive(.recv, Array(text.utf8)) }
 
     /// Something else happens.
-    public mutating func handle(_ input: SessionInput) {
+    package mutating func handle(_ input: SessionInput) {
         session.handle(input, at: now)
         drain()
     }
 
     /// A leg has no more bytes.
-    public mutating func end(_ leg: Leg, _ end: LegEnd = .finished) {
+    package mutating func end(_ leg: Leg, _ end: LegEnd = .finished) {
         handle(.ended(leg, end))
     }
 
     /// The connection to the server is up.
-    public mutating func connect() {
+    package mutating func connect() {
         handle(.connected("127.0.0.1:5222"))
     }
 
     /// The connection to the server failed.
-    public mutating func failServer(_ reason: String, _ fault: ConnectionFault = .unreachable) {
+    package mutating func failServer(_ reason: String, _ fault: ConnectionFault = .unreachable) {
         handle(.connectionFailed(reason, fault))
     }
 
     /// The session is ended from outside.
-    public mutating func abort(_ condition: StreamErrorCondition, _ text: String) {
+    package mutating func abort(_ condition: StreamErrorCondition, _ text: String) {
         handle(.abort(condition, text))
     }
 
     /// A stanza is to be put into a stream.
-    public mutating func inject(_ injection: Injection) {
+    package mutating func inject(_ injection: Injection) {
         handle(.inject(injection))
     }
 
     /// Time passes, by nanoseconds.
-    public mutating func wait(_ nanoseconds: Int64) {
+    package mutating func wait(_ nanoseconds: Int64) {
         now = now.advanced(by: nanoseconds)
         handle(.tick)
     }
 
     /// Both legs are closed.
-    public mutating func close() {
+    package mutating func close() {
         handle(.closed)
     }
 
     /// Does the first step that waits.
-    public mutating func compute() {
+    package mutating func compute() {
         var step = slowSteps.removeFirst()
         step.perform()
         handle(.computed(step))
     }
 
     /// Answers the first search of the journal that waits.
-    public mutating func answerSearch() {
+    package mutating func answerSearch() {
         let marks = searches.removeFirst()
         handle(.searchedJournal(marks, isFound: journal?.found(of: marks).isEmpty == false))
     }
@@ -218,7 +218,7 @@ public struct SessionHarness: ~Copyable {
     }
 
     /// The handshake on a leg ends well.
-    public mutating func openTLS(_ leg: Leg) {
+    package mutating func openTLS(_ leg: Leg) {
         let agreement = TLSAgreement(
             version: 0x0304,
             details: ["version": "TLS 1.3"],
@@ -228,12 +228,12 @@ public struct SessionHarness: ~Copyable {
     }
 
     /// Records with this stable code.
-    public func told(code: String) -> [Told] { told.filter { $0.record.code == code } }
+    package func told(code: String) -> [Told] { told.filter { $0.record.code == code } }
 }
 
 extension SessionHarness {
     /// Everything that sinks write of the session's records: JSON as in captures, and text at trace.
-    public func written() throws -> String {
+    package func written() throws -> String {
         let filter = LogFilter(try LogSpec("trace"))
         var json = JSONForm()
         var text = TextForm()

@@ -1,27 +1,27 @@
 import Foundation
 
 /// One end of a TLS connection whose name, protocols, version and pieces a test chooses: `tls_peer.py`.
-public struct TLSPeer: Sendable {
+package struct TLSPeer: Sendable {
     /// The peer's report about a connection. Unknown values are nil.
-    public struct Parameters: Decodable, Sendable {
+    package struct Parameters: Decodable, Sendable {
         /// `TLSv1.3`.
-        public let version: String?
+        package let version: String?
         /// What ALPN has agreed on.
-        public let alpn: String?
+        package let alpn: String?
         /// A server: the name in the client's SNI.
-        public let sni: String?
+        package let sni: String?
         /// A client: the names of the certificate it was shown.
-        public let names: [String]?
+        package let names: [String]?
         /// A client: whether the server offers to log in.
-        public let mechanisms: Bool?
+        package let mechanisms: Bool?
         /// What went wrong.
-        public let error: String?
+        package let error: String?
     }
 
     private let process: ToolProcess
 
     /// Starts a server, and waits until it listens.
-    public static func serve(
+    package static func serve(
         port: UInt16,
         certificate: String,
         key: String,
@@ -37,7 +37,7 @@ public struct TLSPeer: Sendable {
     /// Connects as a client, and returns the result.
     ///
     /// - Parameter authority: Path of the one certificate that it trusts.
-    public static func connect(
+    package static func connect(
         port: UInt16,
         trusting authority: String,
         _ arguments: [String]
@@ -49,13 +49,13 @@ public struct TLSPeer: Sendable {
     }
 
     /// The reports about connections so far.
-    public var parameters: [Parameters] {
+    package var parameters: [Parameters] {
         process.lines(of: .standardOutput).filter { !$0.contains("listening") }
             .compactMap { try? JSONDecoder().decode(Parameters.self, from: Data($0.utf8)) }
     }
 
     /// Ends it.
-    public func stop() async throws { _ = try await process.terminate() }
+    package func stop() async throws { _ = try await process.terminate() }
 
     private init(_ arguments: [String]) throws {
         let script = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Clients/tls_peer.py").path

@@ -1,12 +1,12 @@
 import Foundation
 
 /// A folder of a test's own, removed with everything in it when the last reference goes.
-public final class TemporaryFolder: Sendable {
+package final class TemporaryFolder: Sendable {
     /// Its absolute path.
-    public let path: String
+    package let path: String
 
     /// Makes an empty folder that only this user can enter.
-    public init() throws {
+    package init() throws {
         let url = FileManager.default.temporaryDirectory.appending(path: "xmpptap-\(UUID().uuidString)")
         try FileManager.default.createDirectory(
             at: url,
@@ -21,13 +21,13 @@ public final class TemporaryFolder: Sendable {
     }
 
     /// The path of something in the folder, which need not exist.
-    public func path(of name: String) -> String {
+    package func path(of name: String) -> String {
         "\(path)/\(name)"
     }
 
     /// Writes a file that only this user can read; gives its path.
     @discardableResult
-    public func write(_ text: String, to name: String) throws -> String {
+    package func write(_ text: String, to name: String) throws -> String {
         let file = path(of: name)
         try text.write(toFile: file, atomically: false, encoding: .utf8)
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
@@ -35,7 +35,7 @@ public final class TemporaryFolder: Sendable {
     }
 
     /// The contents of a file in the folder, invalid UTF-8 replaced; empty if the file does not exist.
-    public func read(_ name: String) -> String {
+    package func read(_ name: String) -> String {
         FileManager.default.contents(atPath: path(of: name)).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 }

@@ -1,24 +1,24 @@
 /// A certificate authority of a test's own, made by the openssl tool and gone with its folder.
-public struct TestAuthority: Sendable {
+package struct TestAuthority: Sendable {
     /// A certificate and its key, as paths of files in PEM.
-    public struct Leaf: Sendable {
+    package struct Leaf: Sendable {
         /// Path of the certificate.
-        public let certificate: String
+        package let certificate: String
         /// Path of its private key.
-        public let key: String
+        package let key: String
     }
 
     private let folder: TemporaryFolder
 
     /// Path of the root certificate.
-    public var root: String { folder.path(of: "root.pem") }
+    package var root: String { folder.path(of: "root.pem") }
 
     /// Makes a root with a P-256 key.
     ///
     /// - Parameters:
     ///   - name: Its common name.
     ///   - extensions: Lines of openssl's extension syntax beside the usual ones.
-    public init(name: String = "Test Authority", extensions: [String] = []) async throws {
+    package init(name: String = "Test Authority", extensions: [String] = []) async throws {
         folder = try TemporaryFolder()
         try folder.write("", to: "index.txt")
         try folder.write("01", to: "serial")
@@ -61,7 +61,7 @@ public struct TestAuthority: Sendable {
     ///   - end: End in the same form; in two days by default.
     ///   - key: What `openssl genpkey` makes the key of.
     ///   - extensions: Further lines of openssl's extension syntax.
-    public func leaf(
+    package func leaf(
         names: [String],
         subject: String = "leaf",
         start: String? = nil,

@@ -1,21 +1,21 @@
 /// A server's certificate and key, gone with their folder: self-made for localhost, or what a test hands in.
-public struct TestCertificate: Sendable {
+package struct TestCertificate: Sendable {
     private let folder: TemporaryFolder
 
     /// Path of the certificate in PEM; a self-made one is its own authority.
-    public var certificate: String { folder.path(of: "certificate.pem") }
+    package var certificate: String { folder.path(of: "certificate.pem") }
     /// Path of its private key in PEM.
-    public var key: String { folder.path(of: "key.pem") }
+    package var key: String { folder.path(of: "key.pem") }
 
     /// Keeps a certificate and its key, both in PEM.
-    public init(certificate: String, key: String) throws {
+    package init(certificate: String, key: String) throws {
         folder = try TemporaryFolder()
         try folder.write(certificate, to: "certificate.pem")
         try folder.write(key, to: "key.pem")
     }
 
     /// Asks openssl for a key, P-256 or RSA, and a certificate for the domain, valid for two days.
-    public init(domain: String = "localhost", isRSA: Bool = false) async throws {
+    package init(domain: String = "localhost", isRSA: Bool = false) async throws {
         folder = try TemporaryFolder()
         let openssl = try ToolProcess(
             TestProgram.openssl.rawValue,
@@ -30,7 +30,7 @@ public struct TestCertificate: Sendable {
     }
 
     /// Its SHA-256 as openssl prints it: capital hexadecimal digits, a colon between bytes.
-    public func fingerprint() async throws -> String {
+    package func fingerprint() async throws -> String {
         let openssl = try ToolProcess(
             TestProgram.openssl.rawValue,
             ["x509", "-in", certificate, "-noout", "-fingerprint", "-sha256"]

@@ -1,7 +1,7 @@
 import Foundation
 
 /// The servers, clients and tools that end-to-end tests need; `.ci/packages test` installs them.
-public enum TestProgram: String, Sendable {
+package enum TestProgram: String, Sendable {
     /// The XMPP server, and its account tool.
     case prosody = "/usr/bin/prosody"
     /// The Python library, found where Debian puts it, so that another Python's does not count.
@@ -33,12 +33,12 @@ public enum TestProgram: String, Sendable {
     case fish = "/usr/bin/fish"
 
     /// Whether it is there.
-    public var isInstalled: Bool {
+    package var isInstalled: Bool {
         FileManager.default.fileExists(atPath: rawValue)
     }
 
     /// Whether all of them are there: the condition for `.enabled(if:)`.
-    public static func areInstalled(_ programs: TestProgram...) -> Bool {
+    package static func areInstalled(_ programs: TestProgram...) -> Bool {
         programs.allSatisfy(\.isInstalled)
     }
 }

@@ -3,9 +3,9 @@ import Foundation
 /// A running program. Its output goes to files: nothing can block on a full pipe, and nothing is lost at its end.
 ///
 /// It is killed when the last reference goes.
-public final class ToolProcess: Sendable {
+package final class ToolProcess: Sendable {
     /// How a program ended.
-    public enum Ending: Equatable, Sendable {
+    package enum Ending: Equatable, Sendable {
         /// It exited with this code.
         case exited(Int32)
         /// This signal ended it.
@@ -13,7 +13,7 @@ public final class ToolProcess: Sendable {
     }
 
     /// One of a program's two outputs.
-    public enum Output: String, Sendable {
+    package enum Output: String, Sendable {
         /// Standard output.
         case standardOutput = "standard output"
         /// Standard error.
@@ -31,7 +31,7 @@ public final class ToolProcess: Sendable {
     ///   - arguments: the command line after the program's name.
     ///   - environment: variables added to, or replacing, those of this process.
     ///   - input: the text on standard input; nothing by default.
-    public init(
+    package init(
         _ program: String,
         _ arguments: [String] = [],
         environment: [String: String] = [:],
@@ -51,31 +51,31 @@ public final class ToolProcess: Sendable {
     }
 
     /// Its process id.
-    public var identifier: Int32 { child.identifier }
+    package var identifier: Int32 { child.identifier }
 
     /// Whether it has not ended yet.
-    public var isRunning: Bool { child.ending() == nil }
+    package var isRunning: Bool { child.ending() == nil }
 
     /// All that it has printed so far.
-    public func text(of output: Output) -> String {
+    package func text(of output: Output) -> String {
         folder.read(output.rawValue)
     }
 
     /// The whole lines that it has printed so far.
-    public func lines(of output: Output) -> [String] {
+    package func lines(of output: Output) -> [String] {
         let text = text(of: output)
         return text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
     }
 
     /// Sends a signal; nothing happens once it has ended.
-    public func signal(_ number: Int32) {
+    package func signal(_ number: Int32) {
         child.send(number)
     }
 
     /// The first line that matches, as soon as it is printed.
     ///
     /// - Throws: `KitError` when the program ends without it, or the time is up.
-    public func line(
+    package func line(
         of output: Output,
         within limit: Duration = .seconds(60),
         where matches: (String) -> Bool
@@ -93,19 +93,19 @@ public final class ToolProcess: Sendable {
     ///
     /// - Throws: `KitError` when the time is up; the program keeps running.
     @discardableResult
-    public func ending(within limit: Duration = .seconds(60)) async throws -> Ending {
+    package func ending(within limit: Duration = .seconds(60)) async throws -> Ending {
         try await poll("waiting for the end", limit) { child.ending() }
     }
 
     /// Sends SIGTERM and waits for the end.
     @discardableResult
-    public func terminate(within limit: Duration = .seconds(20)) async throws -> Ending {
+    package func terminate(within limit: Duration = .seconds(20)) async throws -> Ending {
         signal(SIGTERM)
         return try await ending(within: limit)
     }
 
     /// An error that names the program and shows the end of its output.
-    public func failure(_ words: String) -> KitError {
+    package func failure(_ words: String) -> KitError {
         var text = "\(command): \(words)"
         for output in [Output.standardOutput, .standardError] {
             let printed = self.text(of: output)

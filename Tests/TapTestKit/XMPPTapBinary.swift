@@ -1,12 +1,12 @@
 import Foundation
 
 /// The built program, run as a user runs it.
-public struct XMPPTapBinary: Sendable {
+package struct XMPPTapBinary: Sendable {
     /// The running program.
-    public let process: ToolProcess
+    package let process: ToolProcess
 
     /// The path in the build folder: beside the test bundle, debug or release. nil if it is not built.
-    public static let path: String? = {
+    package static let path: String? = {
         let folder = URL(filePath: CommandLine.arguments.first ?? "").deletingLastPathComponent()
         let file = folder.appending(path: "xmpptap").path
         return FileManager.default.isExecutableFile(atPath: file) ? file : nil
@@ -18,14 +18,14 @@ public struct XMPPTapBinary: Sendable {
     ///   - arguments: the command line after the program's name.
     ///   - environment: variables added to this process's environment; times are in UTC, unless it sets TZ.
     ///   - input: the text on standard input; nothing by default.
-    public init(_ arguments: [String], environment: [String: String] = [:], input: String = "") throws {
+    package init(_ arguments: [String], environment: [String: String] = [:], input: String = "") throws {
         guard let path = Self.path else { throw KitError("xmpptap is not built beside the test bundle") }
         let environment = environment.merging(["TZ": "UTC0"]) { given, _ in given }
         process = try ToolProcess(path, arguments, environment: environment, input: input)
     }
 
     /// Starts a `proxy` on a free port of loopback before an upstream on 127.0.0.1.
-    public init(proxyTo upstream: UInt16, _ arguments: [String] = [], environment: [String: String] = [:]) throws {
+    package init(proxyTo upstream: UInt16, _ arguments: [String] = [], environment: [String: String] = [:]) throws {
         try self.init(
             ["proxy", "--listen", "127.0.0.1:0", "--upstream", "127.0.0.1:\(upstream)"] + arguments,
             environment: environment
@@ -33,14 +33,14 @@ public struct XMPPTapBinary: Sendable {
     }
 
     /// The port it listens on, as soon as it says so on standard error.
-    public func port(within limit: Duration = .seconds(60)) async throws -> UInt16 {
+    package func port(within limit: Duration = .seconds(60)) async throws -> UInt16 {
         let line = try await process.line(of: .standardError, within: limit) { Self.port(in: $0) != nil }
         guard let port = Self.port(in: line) else { throw process.failure("no port in: \(line)") }
         return port
     }
 
     /// Runs it to its end.
-    public static func run(
+    package static func run(
         _ arguments: [String],
         environment: [String: String] = [:],
         input: String = "",
@@ -52,7 +52,7 @@ public struct XMPPTapBinary: Sendable {
     }
 
     /// The port of a line `listening on HOST:PORT`, whatever follows it.
-    public static func port(in line: String) -> UInt16? {
+    package static func port(in line: String) -> UInt16? {
         let words = "listening on "
         guard line.hasPrefix(words) else { return nil }
         let address = line.dropFirst(words.count).prefix { !$0.isWhitespace && $0 != "," }

@@ -1,12 +1,12 @@
 /// How a file is compressed.
-public enum Compression: Sendable, Hashable, CaseIterable {
+package enum Compression: Sendable, Hashable, CaseIterable {
     /// RFC 1952, by zlib.
     case gzip
     /// RFC 8878, by libzstd if that is installed.
     case zstd
 
     /// The compression of a file by the ending of its name; nil is none.
-    public init?(path: String) {
+    package init?(path: String) {
         guard let compression = Self.allCases.first(where: { path.hasSuffix($0.ending) }) else { return nil }
         self = compression
     }
@@ -18,7 +18,7 @@ public enum Compression: Sendable, Hashable, CaseIterable {
     }
 
     /// `.gz` or `.zst`.
-    public var ending: String {
+    package var ending: String {
         switch self {
         case .gzip: ".gz"
         case .zstd: ".zst"
@@ -34,14 +34,14 @@ public enum Compression: Sendable, Hashable, CaseIterable {
     }
 
     /// Whether its library is installed.
-    public var isAvailable: Bool { self == .gzip || Zstandard.library != nil }
+    package var isAvailable: Bool { self == .gzip || Zstandard.library != nil }
 
     /// The reason if a library for compression is not installed: the end of a sentence.
-    public static let missingLibrary = "libzstd.so.1 is not installed; install it, or use the ending .gz"
+    package static let missingLibrary = "libzstd.so.1 is not installed; install it, or use the ending .gz"
 }
 
 /// A problem of a compressed file. Its members are the parts compressed at one time: a run of the writer.
-public enum CompressionFault: Error, Sendable, Hashable, CustomStringConvertible {
+package enum CompressionFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// A member without its end, as of a program that was killed, which another member or the end of the file follows; the
     /// place in bytes from the beginning of the compressed file.
     case truncated(at: UInt64)
@@ -50,7 +50,7 @@ public enum CompressionFault: Error, Sendable, Hashable, CustomStringConvertible
     case damaged(at: UInt64, String)
 
     /// A clause for people.
-    public var description: String {
+    package var description: String {
         switch self {
         case .truncated(let place):
             "its compressed data is cut off at byte \(place): the program that wrote it was stopped, or is still writing"

@@ -2,7 +2,7 @@ internal import CZlib
 internal import Glibc
 
 /// Compresses the data of one file. All output so far can be read without later output.
-public final class Compressor {
+package final class Compressor {
     private enum Stream {
         case gzip(UnsafeMutablePointer<z_stream>)
         case zstd(Zstandard, OpaquePointer)
@@ -15,7 +15,7 @@ public final class Compressor {
     private var isWithinMember = false
 
     /// Creates a compressor; nil if its library is not installed, or memory is exhausted.
-    public init?(_ compression: Compression) {
+    package init?(_ compression: Compression) {
         switch compression {
         case .gzip:
             let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
@@ -40,13 +40,13 @@ public final class Compressor {
     }
 
     /// Returns the compressed form of all bytes up to these, flushed; nil if memory is exhausted.
-    public func compress(_ bytes: RawSpan) -> [UInt8]? {
+    package func compress(_ bytes: RawSpan) -> [UInt8]? {
         isWithinMember = true
         return bytes.withUnsafeBytes { run($0, isEnd: false) }
     }
 
     /// Returns the end of the member; empty if none was begun. Later data begins another member.
-    public func finish() -> [UInt8] {
+    package func finish() -> [UInt8] {
         guard isWithinMember else { return [] }
         isWithinMember = false
         return run(UnsafeRawBufferPointer(start: nil, count: 0), isEnd: true) ?? []

@@ -5,9 +5,9 @@ internal import TapRules
 /// Makes the lines of a log outside it: for those who make records on several threads, each of which has its own.
 ///
 /// Only of forms whose lines do not depend on those before; see ``LogSink/lineMakers``.
-public struct LineMaker: ~Copyable {
+package struct LineMaker: ~Copyable {
     /// Gives each thread one.
-    public typealias Factory = @Sendable () -> LineMaker
+    package typealias Factory = @Sendable () -> LineMaker
 
     private let levels: LogFilter
     private let filter: RecordFilter?

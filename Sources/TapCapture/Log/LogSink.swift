@@ -1,11 +1,11 @@
 internal import Glibc
 internal import Synchronization
-public import TapCore
-public import TapRecord
-public import TapRules
+package import TapCore
+package import TapRecord
+package import TapRules
 
 /// A log, or several that act as one: counters, and the end.
-public protocol LogOutput: Sink {
+package protocol LogOutput: Sink {
     /// The counts of written and dropped records so far.
     var counters: RecordWriter.Counters { get }
     /// Continues in new files after the old ones were moved away.
@@ -24,9 +24,9 @@ public protocol LogOutput: Sink {
 ///
 /// Lines are formed on the thread that brings the record, written by another. Nothing here fails: where writing does,
 /// records are dropped, counted, and the log says so as soon as it can.
-public final class LogSink: LogOutput {
+package final class LogSink: LogOutput {
     /// How records are written.
-    public enum Form: Sendable, Hashable {
+    package enum Form: Sendable, Hashable {
         /// Lines for people.
         case text(TextForm.Style)
         /// Rows of columns for a terminal.
@@ -45,37 +45,37 @@ public final class LogSink: LogOutput {
     }
 
     /// The contents, destination and form.
-    public struct Configuration: Sendable {
+    package struct Configuration: Sendable {
         /// Where to.
-        public var destination: RecordWriter.Destination
+        package var destination: RecordWriter.Destination
         /// In which form.
-        public var form: Form
+        package var form: Form
         /// What of each record.
-        public var spec: LogSpec
+        package var spec: LogSpec
         /// Which records, of those that the specification shows; nil is all.
-        public var filter: RecordFilter?
+        package var filter: RecordFilter?
         /// The log is to hold every record up to verbose, and where reads split it.
-        public var isCapture: Bool
+        package var isCapture: Bool
         /// The source may lack records of its sessions, so that the log is not a complete capture; default false.
-        public var isPartial = false
+        package var isPartial = false
         /// Around which matches it holds records; nil holds all.
-        public var trigger: CaptureTrigger?
+        package var trigger: CaptureTrigger?
         /// Told once, with the number of matches, when ``trigger`` lets nothing more through.
-        public var onCompletion: @Sendable (Int) -> Void = { _ in }
+        package var onCompletion: @Sendable (Int) -> Void = { _ in }
         /// The session whose records alone it gets, for its header; nil is all.
-        public var session: UInt64?
+        package var session: UInt64?
         /// Whether the log begins with a header of its run, and each file of it; default true. Who writes what other runs
         /// have recorded writes their headers, by ``LogSink/write(header:)``.
-        public var writesHeader = true
+        package var writesHeader = true
         /// Called now and then for the columns of the terminal, if the form has columns; nil keeps those of its style.
-        public var terminalWidth: (@Sendable () -> Int?)?
+        package var terminalWidth: (@Sendable () -> Int?)?
         /// Told with true before lines are written to a terminal, and with false behind them, on the writer's thread.
-        public var onWriting: (@Sendable (Bool) -> Void)?
+        package var onWriting: (@Sendable (Bool) -> Void)?
         /// Buffer, times and rotation.
-        public var writer: RecordWriter.Options
+        package var writer: RecordWriter.Options
 
         /// A log of these properties.
-        public init(
+        package init(
             _ destination: RecordWriter.Destination,
             form: Form,
             spec: LogSpec,
@@ -96,7 +96,7 @@ public final class LogSink: LogOutput {
     }
 
     /// The least severe level that the log shows.
-    public let level: Level
+    package let level: Level
 
     private let form: Form
     private let levels: LogFilter
@@ -152,7 +152,7 @@ public final class LogSink: LogOutput {
     ///   - onOpeningFailure: Given by callers that must not wait for the file system: the writer's thread opens the destination,
     ///     and calls it if that fails. The log discards what it gets then.
     /// - Throws: ``WriterFault`` if the destination cannot be opened or takes no header.
-    public init(
+    package init(
         _ configuration: Configuration,
         run: LoggedRun,
         onEvent: @escaping @Sendable (RecordWriter.Event) -> Void = { _ in },
@@ -209,18 +209,18 @@ public final class LogSink: LogOutput {
     }
 
     /// The selection of the log.
-    public var spec: LogSpec { levels.spec }
+    package var spec: LogSpec { levels.spec }
 
     /// The same log with another specification; a file is opened again, so that a header says so. Records go to one of the
     /// two: see ``RecordDispatcher/replace(_:by:)``.
-    public func showing(_ spec: LogSpec) -> LogSink {
+    package func showing(_ spec: LogSpec) -> LogSink {
         lines.change(to: spec)
         writer.reopen()
         return LogSink(self, spec)
     }
 
     /// Writes what the log shows of a record.
-    public func write(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
+    package func write(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
         _ = write(redacted.record, content, unknown: [])
     }
 
@@ -229,7 +229,7 @@ public final class LogSink: LogOutput {
     ///
     /// - Returns: Whether the log shows anything of it.
     @discardableResult
-    public func write(_ stored: borrowing RecordLine) -> Bool {
+    package func write(_ stored: borrowing RecordLine) -> Bool {
         write(stored.record, stored.content.span, unknown: stored.unknown)
     }
 
@@ -256,13 +256,13 @@ public final class LogSink: LogOutput {
     }
 
     /// Creates makers of the log's lines, for ``write(_:)-(MergedLines)``; nil if lines depend on those before.
-    public var lineMakers: LineMaker.Factory? {
+    package var lineMakers: LineMaker.Factory? {
         guard case .text(let style) = form, triggered == nil else { return nil }
         return { [levels, filter] in LineMaker(levels, filter, style) }
     }
 
     /// Writes lines that one of ``lineMakers`` has made.
-    public func write(_ lines: MergedLines) { writer.append(lines) }
+    package func write(_ lines: MergedLines) { writer.append(lines) }
 
     /// Writes the line of a record now, once it is near a match, or never.
     private func append(_ line: borrowing LineBuffer, of record: borrowing Record, _ content: Span<UInt8>) {
@@ -281,35 +281,35 @@ public final class LogSink: LogOutput {
     /// Writes the header of the following records, from another run.
     ///
     /// - Parameter file: The file that they are from, which a text log names; nil is one that needs no name.
-    public func write(header: RecordHeader, file: String? = nil) {
+    package func write(header: RecordHeader, file: String? = nil) {
         var line = LineBuffer()
         LogLines.append(header, in: form, file: file, to: &line)
         writer.append(line)
     }
 
     /// Whether so much waits to be written that sources should stop reading.
-    public var isCongested: Bool { writer.isCongested }
+    package var isCongested: Bool { writer.isCongested }
     /// The counts of written and dropped records so far.
-    public var counters: RecordWriter.Counters { writer.counters }
+    package var counters: RecordWriter.Counters { writer.counters }
 
     /// Continues in a new file after the old one was moved away.
-    public func reopen() { writer.reopen() }
+    package func reopen() { writer.reopen() }
 
     /// Gives the file another name; see ``RecordWriter/rename(to:)``.
-    public func rename(to name: String) { writer.rename(to: name) }
+    package func rename(to name: String) { writer.rename(to: name) }
 
     /// Writes everything and ends the log, without waiting for it.
-    public func finish() {
+    package func finish() {
         flush()
         writer.finish()
     }
 
     /// Whether it was ended and has written everything.
-    public var isFinished: Bool { writer.isFinished }
+    package var isFinished: Bool { writer.isFinished }
 
     /// Writes everything and ends; gives what was dropped in the log's whole life.
     @discardableResult
-    public func close(within time: Duration = .seconds(10), removingUnused: Bool = false) -> RecordWriter.Loss {
+    package func close(within time: Duration = .seconds(10), removingUnused: Bool = false) -> RecordWriter.Loss {
         flush()
         return writer.close(within: time, removingUnused: removingUnused)
     }
@@ -326,7 +326,7 @@ public final class LogSink: LogOutput {
     }
 
     /// Writes the rows of logins that take long; to be asked now and then where people look on.
-    public func unfold(at monotonic: Int64) {
+    package func unfold(at monotonic: Int64) {
         guard case .compact = form else { return }
         withTools { tools in
             tools.line.removeAll()
@@ -358,20 +358,20 @@ public final class LogSink: LogOutput {
 }
 
 /// What every log of a run says of it.
-public struct LoggedRun: Sendable {
+package struct LoggedRun: Sendable {
     /// Name and version of the program.
-    public var tool: String
+    package var tool: String
     /// A random word that all files of the run share, and no other run has.
-    public var word: String
+    package var word: String
     /// The redaction policy.
-    public var redaction: RedactionPolicy
+    package var redaction: RedactionPolicy
     /// Numbers the records.
-    public var run: Run
+    package var run: Run
     /// Reads both clocks.
-    public var now: @Sendable () -> Run.Instant
+    package var now: @Sendable () -> Run.Instant
 
     /// A run of these properties.
-    public init(
+    package init(
         tool: String,
         word: String,
         redaction: RedactionPolicy,

@@ -1,13 +1,13 @@
 internal import Synchronization
-public import TapRecord
+package import TapRecord
 
 /// A log for each session, which ends with it. Records of no session are in none of them.
-public final class SessionLogs: LogOutput {
+package final class SessionLogs: LogOutput {
     /// Opens the log of a session, without waiting for the file system; nil if that fails: then the session has none.
-    public typealias Opening = @Sendable (_ session: UInt64) -> LogSink?
+    package typealias Opening = @Sendable (_ session: UInt64) -> LogSink?
 
     /// The least severe level that any of the logs shows.
-    public let level: Level
+    package let level: Level
     private let open: Opening
     /// The name of the file of a session that has bound a JID.
     private let name: (@Sendable (_ session: UInt64, _ jid: String) -> String)?
@@ -27,14 +27,14 @@ public final class SessionLogs: LogOutput {
     }
 
     /// Logs of this level; `name` gives their files other names once a JID is known.
-    public init(level: Level, open: @escaping Opening, name: (@Sendable (UInt64, String) -> String)? = nil) {
+    package init(level: Level, open: @escaping Opening, name: (@Sendable (UInt64, String) -> String)? = nil) {
         self.level = level
         self.open = open
         self.name = name
     }
 
     /// Writes a record to the log of its session.
-    public func write(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
+    package func write(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
         let session = redacted.record.session
         guard session != 0 else { return }
         let jid = redacted.record.jid
@@ -63,12 +63,12 @@ public final class SessionLogs: LogOutput {
     }
 
     /// Whether one of the logs has no room for more.
-    public var isCongested: Bool {
+    package var isCongested: Bool {
         state.withLock { $0.logs.values.contains { $0.sink?.isCongested == true } }
     }
 
     /// What all of them have written and dropped so far.
-    public var counters: RecordWriter.Counters {
+    package var counters: RecordWriter.Counters {
         state.withLock { state in
             var counters = state.counters
             for sink in state.logs.values.compactMap(\.sink) + state.finished { counters.add(sink.counters) }
@@ -77,12 +77,12 @@ public final class SessionLogs: LogOutput {
     }
 
     /// Goes on in new files where somebody moved them away.
-    public func reopen() {
+    package func reopen() {
         state.withLock { for log in $0.logs.values { log.sink?.reopen() } }
     }
 
     /// Writes everything and ends all logs; gives what was dropped in the whole life of them.
-    public func close(within time: Duration = .seconds(10), removingUnused: Bool = false) -> RecordWriter.Loss {
+    package func close(within time: Duration = .seconds(10), removingUnused: Bool = false) -> RecordWriter.Loss {
         let (sinks, before) = state.withLock { state in
             // They count on as those that have ended before.
             state.finished += state.logs.values.compactMap(\.sink)

@@ -71,7 +71,7 @@ protocol PacketReader: AnyObject {
 }
 
 /// Why packets, or the rest of them, cannot be read.
-public enum PacketFault: Error, Hashable {
+package enum PacketFault: Error, Hashable {
     /// The file ends within a packet or block, after so many bytes.
     case truncated(at: UInt64)
     /// Invalid data in place of a packet: the place in bytes from the beginning of the file, and the reason.

@@ -1,10 +1,10 @@
 internal import Glibc
-public import TapSecurity
+package import TapSecurity
 
 /// A key log in a file that grows while it is read: clients add to it with each connection.
-public final class FollowedKeyLog {
+package final class FollowedKeyLog {
     /// The secrets that were read.
-    public let log = KeyLog()
+    package let log = KeyLog()
     private let path: String
     private var descriptor: Int32
     private var position: UInt64 = 0
@@ -18,7 +18,7 @@ public final class FollowedKeyLog {
     /// Follows a file, which may be created later.
     ///
     /// - Throws: ``PacketFault`` if it exists and cannot be opened.
-    public init(_ path: String) throws(PacketFault) {
+    package init(_ path: String) throws(PacketFault) {
         self.path = path
         descriptor = Self.open(path)
         if descriptor < 0, errno != ENOENT { throw .cannotRead(errno: errno) }
@@ -27,7 +27,7 @@ public final class FollowedKeyLog {
     deinit { if descriptor >= 0 { close(descriptor) } }
 
     /// Whether the file is there.
-    public var exists: Bool { descriptor >= 0 }
+    package var exists: Bool { descriptor >= 0 }
 
     private static func open(_ path: String) -> Int32 {
         // A named pipe would wait for its writer.
@@ -35,7 +35,7 @@ public final class FollowedKeyLog {
     }
 
     /// Takes what was added since the last call: whole lines, which are given back.
-    public func readOn() -> [UInt8] {
+    package func readOn() -> [UInt8] {
         startOver()
         guard descriptor >= 0 else { return [] }
         var lines: [UInt8] = []

@@ -6,9 +6,9 @@ internal import XMPPCore
 /// Captures the TCP packets of a network interface with libpcap, as they pass.
 ///
 /// A ``RecordReader`` reads them. Sessions are detected as in a file of the same packets.
-public final class LiveCapture: PacketReader {
+package final class LiveCapture: PacketReader {
     /// Why an interface cannot be captured from.
-    public enum Fault: Error, Sendable, Hashable {
+    package enum Fault: Error, Sendable, Hashable {
         /// The user has not the right to.
         case notAllowed
         /// The interface does not exist.
@@ -20,7 +20,7 @@ public final class LiveCapture: PacketReader {
     }
 
     /// The interface.
-    public let interface: String
+    package let interface: String
     /// Ports of servers that were named; none is all.
     let ports: [UInt16]
     /// A key log that grows beside the packets.
@@ -46,7 +46,7 @@ public final class LiveCapture: PacketReader {
     ///   - interface: Its name; `any` is all of them.
     ///   - ports: Ports of servers; without any, all TCP packets are looked at.
     ///   - keys: Secrets of TLS.
-    public init(_ interface: String, ports: [UInt16] = [], keys: FollowedKeyLog? = nil) throws(Fault) {
+    package init(_ interface: String, ports: [UInt16] = [], keys: FollowedKeyLog? = nil) throws(Fault) {
         var reason = [CChar](repeating: 0, count: Int(xmpptap_pcap_error_length()))
         guard let opened = pcap_create(interface, &reason) else { throw .other(Self.text(reason)) }
         // From here on it is closed by whoever lets go of it last.
@@ -74,16 +74,16 @@ public final class LiveCapture: PacketReader {
     ///   - replaces: It may exist.
     ///   - tool: The name of the writing program in the file.
     ///   - hasSecrets: The secrets of the key log are written, too: whoever has the file can decrypt it.
-    public func record(to path: String, replaces: Bool, tool: String, hasSecrets: Bool) throws(WriterFault) {
+    package func record(to path: String, replaces: Bool, tool: String, hasSecrets: Bool) throws(WriterFault) {
         recording = try PacketRecording(path, replaces: replaces, tool: tool, hasSecrets: hasSecrets)
         recording?.begin(interface, link: handle.linkNumber, captureLength: UInt32(Self.captureLength))
     }
 
     /// Why packets could not be written to the file of ``record(to:replaces:tool:hasSecrets:)``; nil while they can be.
-    public var recordingFault: WriterFault? { recording?.fault }
+    package var recordingFault: WriterFault? { recording?.fault }
 
     /// Whether this process may capture: 0, or the system's error number.
-    public static var permission: Int32 {
+    package static var permission: Int32 {
         let descriptor = socket(AF_PACKET, Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return errno }
         close(descriptor)

@@ -1,5 +1,5 @@
 internal import TapDiagnosis
-public import TapRecord
+package import TapRecord
 internal import XMPPCore
 
 /// Sessions of a recording as packets in a pcapng file, so that Wireshark and tcpdump's filters work on them.
@@ -11,9 +11,9 @@ internal import XMPPCore
 /// comment.
 ///
 /// Take the entries of a recording in order by ``note(_:)`` and ``take(_:)``, and write ``takeBytes()`` after each.
-public struct PacketExport {
+package struct PacketExport {
     /// Items that are not in the file: their XML is not in the recording, or not whole.
-    public private(set) var missing: UInt64 = 0
+    package private(set) var missing: UInt64 = 0
 
     private var file: PcapngWriter
     private var runs = RunNumbers()
@@ -22,19 +22,19 @@ public struct PacketExport {
     /// A file without sessions.
     ///
     /// - Parameter tool: The name of the writing program in the file.
-    public init(tool: String) { file = PcapngWriter(tool: tool) }
+    package init(tool: String) { file = PcapngWriter(tool: tool) }
 
     /// Returns the bytes to write next; the beginning of the file first.
-    public mutating func takeBytes() -> [UInt8] { file.takeBytes() }
+    package mutating func takeBytes() -> [UInt8] { file.takeBytes() }
 
     /// How many bytes ``takeBytes()`` gives.
-    public var waitingBytes: Int { file.count }
+    package var waitingBytes: Int { file.count }
 
     /// Takes a header: the run of the records that follow.
-    public mutating func note(_ header: RecordHeader) { runs.note(header) }
+    package mutating func note(_ header: RecordHeader) { runs.note(header) }
 
     /// Takes the next record.
-    public mutating func take(_ line: RecordLine) {
+    package mutating func take(_ line: RecordLine) {
         let record = line.record
         guard record.session > 0 else { return }
         let key = runs.session(of: record)
@@ -54,7 +54,7 @@ public struct PacketExport {
     }
 
     /// There are no more records. A session whose end was not recorded stays open.
-    public mutating func finish() {
+    package mutating func finish() {
         for key in connections.keys.sorted(by: { ($0.run, $0.number) < ($1.run, $1.number) }) {
             guard var connection = connections[key] else { continue }
             settle(&connection)

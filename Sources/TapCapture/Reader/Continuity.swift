@@ -1,7 +1,7 @@
-public import TapRecord
+package import TapRecord
 
 /// What distinguishes one log from another: those of a run may hold different records.
-public struct LogIdentity: Hashable, Sendable {
+package struct LogIdentity: Hashable, Sendable {
     private let run: String
     private let level: String
     private let filter: String?
@@ -9,7 +9,7 @@ public struct LogIdentity: Hashable, Sendable {
     private let trigger: RecordHeader.Trigger?
 
     /// The log that a header is of.
-    public init(_ header: RecordHeader) {
+    package init(_ header: RecordHeader) {
         run = header.run
         level = header.level
         filter = header.filter

@@ -1,7 +1,7 @@
 internal import TapRecord
 
 /// The format of a file that is not a JSON log, capture or client log, recognised by its first bytes.
-public enum FileFormat: Sendable, Hashable, CaseIterable {
+package enum FileFormat: Sendable, Hashable, CaseIterable {
     case textLog
     /// Records of this program's JSON, without the header before them.
     case headerless

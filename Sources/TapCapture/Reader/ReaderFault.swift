@@ -1,11 +1,11 @@
-public import TapRecord
+package import TapRecord
 
 internal import Glibc
 
 /// Why a JSON log or capture cannot be read.
 public struct ReaderFault: Error, Sendable, Hashable {
     /// The kind of problem.
-    public enum Code: Sendable, Hashable {
+    package enum Code: Sendable, Hashable {
         /// The file cannot be opened; the system's error number.
         case cannotOpen(errno: Int32)
         /// Reading has failed; the system's error number.
@@ -25,9 +25,9 @@ public struct ReaderFault: Error, Sendable, Hashable {
     }
 
     /// The kind of problem.
-    public let code: Code
+    package let code: Code
     /// The file.
-    public let path: String
+    package let path: String
 }
 
 extension ReaderFault: CustomStringConvertible {
@@ -53,7 +53,7 @@ extension ReaderFault: CustomStringConvertible {
 /// A line that is not a record, which was passed over.
 public struct DamagedLine: Sendable, Hashable {
     /// The kind of damage.
-    public enum Reason: Sendable, Hashable {
+    package enum Reason: Sendable, Hashable {
         /// It was being written when the program was killed or the disk was full.
         case torn
         /// It is over the limit of a line.
@@ -67,14 +67,14 @@ public struct DamagedLine: Sendable, Hashable {
     }
 
     /// The kind of damage.
-    public let reason: Reason
+    package let reason: Reason
     /// The file.
-    public let path: String
+    package let path: String
     /// The number of the line, from 1.
-    public let line: Int
+    package let line: Int
 
     /// Whether it is merely where writing was interrupted, and nothing that was written before is lost.
-    public var isInterruption: Bool {
+    package var isInterruption: Bool {
         switch reason {
         case .torn, .packets(.truncated), .packets(.compressed(.truncated)), .compressed(.truncated): true
         case .tooLong, .other, .packets, .compressed: false
@@ -101,11 +101,11 @@ extension DamagedLine: CustomStringConvertible {
 /// Records of a run that are in none of the files that were named.
 public struct MissingRecords: Sendable, Hashable {
     /// How many.
-    public let count: UInt64
+    package let count: UInt64
     /// The file before whose header they stood.
-    public let path: String
+    package let path: String
     /// The number of the header's line, from 1.
-    public let line: Int
+    package let line: Int
 }
 
 extension MissingRecords: CustomStringConvertible {
@@ -119,7 +119,7 @@ extension MissingRecords: CustomStringConvertible {
 
 extension PacketFault: CustomStringConvertible {
     /// A clause for people.
-    public var description: String {
+    package var description: String {
         switch self {
         case .truncated(let place): "it ends within a packet, after \(place) bytes"
         case .damaged(let place, let reason): "damaged at byte \(place): \(reason)"

@@ -4,33 +4,33 @@ internal import Glibc
 
 /// The system's data about a file. Read here because a module that also imports NIO's may confuse `struct stat` with
 /// theirs, and then not see its members.
-public struct FileStatus: Sendable {
+package struct FileStatus: Sendable {
     /// A regular file, no pipe, device or folder.
-    public let isRegular: Bool
+    package let isRegular: Bool
     /// A folder.
-    public let isFolder: Bool
+    package let isFolder: Bool
     /// Permission bits, `0o600`.
-    public let rights: UInt32
+    package let rights: UInt32
     /// The user's number.
-    public let owner: UInt32
+    package let owner: UInt32
     /// Names that the file has; 0 for one that was removed.
-    public let links: UInt64
+    package let links: UInt64
     /// Bytes, of a regular file.
-    public let size: UInt64
+    package let size: UInt64
     /// Device and number: the same under whatever name.
-    public let identity: [UInt64]
+    package let identity: [UInt64]
     /// When it was last written, in seconds since 1970.
-    public let modified: Int
+    package let modified: Int
 
     /// Of the file at a path, following symbolic links; nil if it does not exist or cannot be accessed.
-    public init?(path: String) {
+    package init?(path: String) {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
         self.init(status)
     }
 
     /// Of an open file; nil if the descriptor is invalid.
-    public init?(descriptor: Int32) {
+    package init?(descriptor: Int32) {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return nil }
         self.init(status)

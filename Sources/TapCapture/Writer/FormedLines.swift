@@ -16,7 +16,7 @@ final class FormedLines: Sendable {
 }
 
 /// Lines that several threads have made, in the order of their records.
-public struct MergedLines: Sendable {
+package struct MergedLines: Sendable {
     private struct Piece {
         /// Whose lines they are.
         let part: Int

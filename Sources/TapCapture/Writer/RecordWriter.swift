@@ -1,4 +1,4 @@
-public import TapRecord
+package import TapRecord
 
 internal import Glibc
 
@@ -17,16 +17,16 @@ internal import Glibc
 ///
 /// Every opening (start, adding to a file, rotation, reopening) begins with a header line. A writer is used from any
 /// thread, opened once and closed once; ``close(within:)`` writes everything.
-public final class RecordWriter: Sendable {
+package final class RecordWriter: Sendable {
     /// The lines that a writer needs beside those appended to it; called on its thread, empty for none.
-    public struct Lines: Sendable {
+    package struct Lines: Sendable {
         let header: @Sendable (Opening) -> [UInt8]
         let loss: @Sendable (Loss) -> [UInt8]
         /// Called on its thread with true before it writes whole lines to a terminal, and with false behind them.
-        public var onWriting: (@Sendable (Bool) -> Void)?
+        package var onWriting: (@Sendable (Bool) -> Void)?
 
         /// The header of an opening, and the record that tells a loss.
-        public init(
+        package init(
             header: @escaping @Sendable (Opening) -> [UInt8] = { _ in [] },
             loss: @escaping @Sendable (Loss) -> [UInt8] = { _ in [] }
         ) {
@@ -45,7 +45,7 @@ public final class RecordWriter: Sendable {
     ///   - lines: Makes headers and loss lines.
     ///   - onEvent: Told of failures and of room, on the writer's thread; may append, must not flush or close.
     /// - Throws: ``WriterFault`` if the destination cannot be opened or takes no header.
-    public init(
+    package init(
         _ destination: Destination,
         options: Options = Options(),
         lines: Lines = Lines(),
@@ -71,7 +71,7 @@ public final class RecordWriter: Sendable {
     /// - Parameter onFailure: Called on the writer's thread if the destination cannot be opened. Records are discarded then,
     ///   and not counted as dropped.
     /// - Throws: ``WriterFault`` if there can be no thread.
-    public init(
+    package init(
         opening destination: Destination,
         options: Options = Options(),
         lines: Lines = Lines(),
@@ -108,61 +108,61 @@ public final class RecordWriter: Sendable {
     ///
     /// Never blocks, except if the buffer is full long after ``isCongested`` became true.
     @discardableResult
-    public func append(_ record: RawSpan) -> Outcome {
+    package func append(_ record: RawSpan) -> Outcome {
         queue.append(record)
     }
 
     /// Appends one record; see ``append(_:)-(RawSpan)``.
     @discardableResult
-    public func append(_ record: [UInt8]) -> Outcome {
+    package func append(_ record: [UInt8]) -> Outcome {
         queue.append(record.span.bytes)
     }
 
     /// Appends what a line buffer holds as one record.
     @discardableResult
-    public func append(_ record: borrowing LineBuffer) -> Outcome {
+    package func append(_ record: borrowing LineBuffer) -> Outcome {
         queue.append(record.span)
     }
 
     /// Appends several records.
     @discardableResult
-    public func append(_ lines: MergedLines) -> Outcome {
+    package func append(_ lines: MergedLines) -> Outcome {
         queue.append(lines)
     }
 
     /// Whether so much waits that the sources should stop reading until ``Event/room``. Cheap: no lock.
-    public var isCongested: Bool { queue.isCongested }
+    package var isCongested: Bool { queue.isCongested }
 
     /// The writer's counts so far.
-    public var counters: Counters { queue.counters }
+    package var counters: Counters { queue.counters }
 
     /// Waits until everything appended before is with the system.
     ///
     /// - Returns: `false` if it was not within the time, or if writing fails.
     @discardableResult
-    public func flush(within time: Duration = .seconds(10)) -> Bool {
+    package func flush(within time: Duration = .seconds(10)) -> Bool {
         queue.flush(until: Monitor.now + time.wholeNanoseconds)
     }
 
     /// Continues in a new file after the old one was moved away (SIGHUP after logrotate). Records appended before are
     /// still written to the old one; a destination that is not a path stays open.
-    public func reopen() {
+    package func reopen() {
         queue.requestReopen()
     }
 
     /// Renames the file, after the records appended before are written to it; a taken name gets a number. Does nothing
     /// if the destination is not a path.
-    public func rename(to name: String) {
+    package func rename(to name: String) {
         queue.requestRename(to: name)
     }
 
     /// Writes everything and ends the thread, without waiting for it: see ``close(within:)``.
-    public func finish() {
+    package func finish() {
         queue.requestClose()
     }
 
     /// Whether the thread has ended.
-    public var isFinished: Bool { queue.isClosed }
+    package var isFinished: Bool { queue.isClosed }
 
     /// Writes everything and ends the thread; records appended later are dropped.
     ///
@@ -171,7 +171,7 @@ public final class RecordWriter: Sendable {
     ///   - removingUnused: Whether to remove the file if it was empty and got no record.
     /// - Returns: The total loss; empty if there is none.
     @discardableResult
-    public func close(within time: Duration = .seconds(10), removingUnused: Bool = false) -> Loss {
+    package func close(within time: Duration = .seconds(10), removingUnused: Bool = false) -> Loss {
         queue.requestClose(removingUnused: removingUnused)
         queue.waitForEnd(until: Monitor.now + time.wholeNanoseconds)
         return queue.counters.dropped

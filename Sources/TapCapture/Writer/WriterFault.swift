@@ -1,52 +1,52 @@
 internal import Glibc
 
 /// Why a log or capture file cannot be opened, written, rotated or reopened.
-public struct WriterFault: Error, Sendable, Hashable {
+package struct WriterFault: Error, Sendable, Hashable {
     /// The kind of failure, as a stable word in records and metrics.
-    public struct Code: Sendable, Hashable, CustomStringConvertible {
+    package struct Code: Sendable, Hashable, CustomStringConvertible {
         /// The word.
-        public let description: String
+        package let description: String
 
         /// The file cannot be opened.
-        public static let cannotOpen = Code(description: "log-cannot-open")
+        package static let cannotOpen = Code(description: "log-cannot-open")
         /// The path is a symbolic link, which is never followed.
-        public static let isLink = Code(description: "log-is-link")
+        package static let isLink = Code(description: "log-is-link")
         /// The file belongs to another user.
-        public static let notOwned = Code(description: "log-not-owned")
+        package static let notOwned = Code(description: "log-not-owned")
         /// A directory, block device or socket.
-        public static let wrongKind = Code(description: "log-wrong-kind")
+        package static let wrongKind = Code(description: "log-wrong-kind")
         /// Another writer has the file open.
-        public static let inUse = Code(description: "log-in-use")
+        package static let inUse = Code(description: "log-in-use")
         /// The file has content, and is not to be added to.
-        public static let exists = Code(description: "log-exists")
+        package static let exists = Code(description: "log-exists")
         /// A FIFO without a reader.
-        public static let noReader = Code(description: "log-no-reader")
+        package static let noReader = Code(description: "log-no-reader")
         /// The file is compressed otherwise than its name says.
-        public static let otherCompression = Code(description: "log-other-compression")
+        package static let otherCompression = Code(description: "log-other-compression")
         /// The library that compresses files of that name is not installed.
-        public static let noLibrary = Code(description: "log-no-library")
+        package static let noLibrary = Code(description: "log-no-library")
         /// No space, quota or file size left.
-        public static let diskFull = Code(description: "log-disk-full")
+        package static let diskFull = Code(description: "log-disk-full")
         /// The reader of a pipe has gone.
-        public static let brokenPipe = Code(description: "log-broken-pipe")
+        package static let brokenPipe = Code(description: "log-broken-pipe")
         /// Any other failure to write.
-        public static let writeFailed = Code(description: "log-write-failed")
+        package static let writeFailed = Code(description: "log-write-failed")
         /// The parts could not be renamed; the file grows on.
-        public static let cannotRotate = Code(description: "log-cannot-rotate")
+        package static let cannotRotate = Code(description: "log-cannot-rotate")
         /// The open file was deleted.
-        public static let deleted = Code(description: "log-deleted")
+        package static let deleted = Code(description: "log-deleted")
         /// The open file was moved, or another one has its name.
-        public static let moved = Code(description: "log-moved")
+        package static let moved = Code(description: "log-moved")
         /// The new file could not be opened; the old one is written on.
-        public static let cannotReopen = Code(description: "log-cannot-reopen")
+        package static let cannotReopen = Code(description: "log-cannot-reopen")
     }
 
     /// What went wrong.
-    public let code: Code
+    package let code: Code
     /// The file, or `standard output`.
-    public let path: String
+    package let path: String
     /// The system's error number; 0 if no call failed.
-    public let errno: Int32
+    package let errno: Int32
 
     init(_ code: Code, _ path: String, _ errno: Int32 = 0) {
         self.code = code
@@ -55,7 +55,7 @@ public struct WriterFault: Error, Sendable, Hashable {
     }
 
     /// The reason why a file cannot be created at a path, as far as its folder shows it; nil if it can.
-    public static func creating(_ path: String) -> WriterFault? {
+    package static func creating(_ path: String) -> WriterFault? {
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
         guard access(folder, W_OK | X_OK) != 0 else { return nil }
         return WriterFault(.cannotOpen, path, Glibc.errno)
@@ -74,7 +74,7 @@ public struct WriterFault: Error, Sendable, Hashable {
     ///   - path: The file, or `standard output`.
     ///   - errno: The system's error number.
     ///   - isTerminal: Whether it is, or was, a terminal: one that is closed takes nothing more (EIO).
-    public static func writing(_ path: String, _ errno: Int32, isTerminal: Bool = false) -> WriterFault {
+    package static func writing(_ path: String, _ errno: Int32, isTerminal: Bool = false) -> WriterFault {
         switch errno {
         case EIO where isTerminal: WriterFault(.brokenPipe, path, errno)
         case ENOSPC, EDQUOT, EFBIG: WriterFault(.diskFull, path, errno)
@@ -86,7 +86,7 @@ public struct WriterFault: Error, Sendable, Hashable {
 
 extension WriterFault: CustomStringConvertible {
     /// One line for people: the file, the cause and the way out.
-    public var description: String {
+    package var description: String {
         let reason = errno == 0 ? "" : String(cString: strerror(errno))
         return switch code {
         case .cannotOpen where missingFolder != nil:

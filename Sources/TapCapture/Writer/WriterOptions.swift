@@ -1,6 +1,6 @@
 extension RecordWriter {
     /// Where records go.
-    public enum Destination: Sendable, Hashable {
+    package enum Destination: Sendable, Hashable {
         case standardOutput
         /// A path; `/dev/stdout`, `/dev/stderr` and `/dev/fd/N` mean descriptors this process already has, and `-`
         /// is standard output.
@@ -9,7 +9,7 @@ extension RecordWriter {
         case numbered(stem: String, ending: String)
 
         /// The ending of a capture's name; nil of another name.
-        public static func captureEnding(of path: String) -> String? {
+        package static func captureEnding(of path: String) -> String? {
             [".xtap", ".xtap.gz", ".xtap.zst"].first { path.hasSuffix($0) }
         }
 
@@ -21,19 +21,19 @@ extension RecordWriter {
     }
 
     /// When a file is put aside and a new one begun.
-    public struct Rotation: Sendable, Hashable {
+    package struct Rotation: Sendable, Hashable {
         /// The size in bytes that a file does not exceed, unless a single record does.
-        public var size: UInt64
+        package var size: UInt64
         /// How many full files are kept beside the one being written; `Int.max` keeps all.
-        public var keep: Int
+        package var keep: Int
         /// The age at which a file with a record gets no more; nil is any. The next record begins another file.
-        public var age: Duration?
+        package var age: Duration?
         /// Full files that were last written so long ago are removed when a file is opened; nil keeps them. In a folder of
         /// numbered files these are also the files of earlier runs.
-        public var keepAge: Duration?
+        package var keepAge: Duration?
 
         /// Rotation at `size` bytes with `keep` full files; defaults 100 MB and 10, whatever their age.
-        public init(
+        package init(
             size: UInt64 = 100_000_000,
             keep: Int = 10,
             age: Duration? = nil,
@@ -47,33 +47,33 @@ extension RecordWriter {
     }
 
     /// Sizes and times of a writer.
-    public struct Options: Sendable, Hashable {
+    package struct Options: Sendable, Hashable {
         /// The most bytes that wait to be written, both buffers together; default 16 MiB.
-        public var capacity = 16 << 20
+        package var capacity = 16 << 20
         /// As soon as so many bytes wait, they are written; default 256 KiB. Larger writes wake the thread less often.
-        public var flushSize = 256 << 10
+        package var flushSize = 256 << 10
         /// The longest that a record waits before it is written; default 20 ms.
-        public var flushInterval = Duration.milliseconds(20)
+        package var flushInterval = Duration.milliseconds(20)
         /// The same on a terminal; default 5 ms.
-        public var terminalFlushInterval = Duration.milliseconds(5)
+        package var terminalFlushInterval = Duration.milliseconds(5)
         /// How long after a failure the next attempt is made; default 1 s.
-        public var retryInterval = Duration.seconds(1)
+        package var retryInterval = Duration.seconds(1)
         /// How often an open file is compared with its path, to notice that it was deleted or moved; default 1 s.
-        public var placeCheckInterval = Duration.seconds(1)
+        package var placeCheckInterval = Duration.seconds(1)
         /// How long sources are paused before that is reported; default 1 s.
-        public var stallNotice = Duration.seconds(1)
+        package var stallNotice = Duration.seconds(1)
         /// Rotation of regular files; default none.
-        public var rotation: Rotation?
+        package var rotation: Rotation?
         /// Whether a regular file with content is added to; default true. If not, it is refused.
-        public var appends = true
+        package var appends = true
         /// Whether each write to a file is followed by fdatasync(2), so that it outlives a crash of the system; default
         /// false.
-        public var syncs = false
+        package var syncs = false
         /// Whether each line, which must be a JSON object, ends with its place in a hash chain; default false.
-        public var hasChain = false
+        package var hasChain = false
 
         /// The defaults.
-        public init() {}
+        package init() {}
 
         /// With so many waiting bytes the sources are asked to stop reading: half the capacity, so that data read
         /// already still fits.
@@ -83,9 +83,9 @@ extension RecordWriter {
     }
 
     /// Why a file is opened, for the closure that writes its header line.
-    public struct Opening: Sendable, Hashable {
+    package struct Opening: Sendable, Hashable {
         /// The reason of a header.
-        public enum Reason: Sendable, Hashable {
+        package enum Reason: Sendable, Hashable {
             /// A new file at the start.
             case start
             /// A file that was there at the start and is added to.
@@ -100,27 +100,27 @@ extension RecordWriter {
         }
 
         /// Why.
-        public let reason: Reason
+        package let reason: Reason
         /// How many records this writer has written before this line.
-        public let records: UInt64
+        package let records: UInt64
         /// The records dropped by this writer so far; if empty, the file is complete as far as the writer knows.
-        public let dropped: Loss
+        package let dropped: Loss
     }
 
     /// Records that were not written.
-    public struct Loss: Sendable, Hashable {
+    package struct Loss: Sendable, Hashable {
         /// How many records.
-        public internal(set) var records: UInt64 = 0
+        package internal(set) var records: UInt64 = 0
         /// How many bytes of them.
-        public internal(set) var bytes: UInt64 = 0
+        package internal(set) var bytes: UInt64 = 0
         /// The path of the file that was deleted with some of them; nil if they were never written.
-        public internal(set) var deletedFile: String?
+        package internal(set) var deletedFile: String?
 
         /// Nothing lost.
-        public init() {}
+        package init() {}
 
         /// Whether nothing was lost.
-        public var isEmpty: Bool { records == 0 }
+        package var isEmpty: Bool { records == 0 }
 
         mutating func add(_ other: Loss) {
             records &+= other.records
@@ -135,7 +135,7 @@ extension RecordWriter {
     }
 
     /// Events for the owner of a writer, on the writer's thread and outside its lock.
-    public enum Event: Sendable, Hashable {
+    package enum Event: Sendable, Hashable {
         /// Writing has failed. Told once until ``recovered(_:)``; records wait, then are dropped and counted.
         case failed(WriterFault)
         /// Writing works again; so much was dropped in between.
@@ -152,27 +152,27 @@ extension RecordWriter {
     }
 
     /// A writer's counts so far, for metrics.
-    public struct Counters: Sendable, Hashable {
+    package struct Counters: Sendable, Hashable {
         /// Records written.
-        public internal(set) var records: UInt64 = 0
+        package internal(set) var records: UInt64 = 0
         /// Records and bytes dropped, or written to a file that was deleted.
-        public internal(set) var dropped = Loss()
+        package internal(set) var dropped = Loss()
         /// Records written to files that were deleted while they were open.
-        public internal(set) var deleted: UInt64 = 0
+        package internal(set) var deleted: UInt64 = 0
         /// Records in the files, unless full files were deleted.
-        public var kept: UInt64 { records - min(records, deleted) }
+        package var kept: UInt64 { records - min(records, deleted) }
         /// Files put aside for their size.
-        public internal(set) var rotations: UInt64 = 0
+        package internal(set) var rotations: UInt64 = 0
         /// Times that an appender had to wait because the buffer was full.
-        public internal(set) var waits: UInt64 = 0
+        package internal(set) var waits: UInt64 = 0
         /// Bytes that wait to be written now.
-        public internal(set) var pending = 0
+        package internal(set) var pending = 0
         /// Nanoseconds that the first of them has waited for, or a record that came with it.
-        public internal(set) var lag: Int64 = 0
+        package internal(set) var lag: Int64 = 0
         /// The most that ever waited.
-        public internal(set) var pendingPeak = 0
+        package internal(set) var pendingPeak = 0
         /// The end of the hash chain as far as it is written, in hexadecimal; nil without a chain.
-        public internal(set) var chain: String?
+        package internal(set) var chain: String?
 
         mutating func add(_ other: Counters) {
             records &+= other.records
@@ -186,7 +186,7 @@ extension RecordWriter {
     }
 
     /// What became of an appended record.
-    public enum Outcome: Sendable, Hashable {
+    package enum Outcome: Sendable, Hashable {
         case taken
         /// It will be written, but too much waits: stop reading until ``Event/room``.
         case congested
@@ -197,7 +197,7 @@ extension RecordWriter {
 
 extension Duration {
     /// Whole nanoseconds, rounded down.
-    public var wholeNanoseconds: Int64 {
+    package var wholeNanoseconds: Int64 {
         components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000
     }
 }

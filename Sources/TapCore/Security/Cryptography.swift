@@ -6,7 +6,7 @@ public enum HashAlgorithm: String, Sendable, CaseIterable {
     case sha512 = "SHA-512"
 
     /// The length of a digest in bytes.
-    public var byteCount: Int {
+    package var byteCount: Int {
         switch self {
         case .sha1: 20
         case .sha256: 32
@@ -65,22 +65,22 @@ public protocol Cryptography: Sendable {
 // MARK: Arrays
 extension Cryptography {
     /// Creates an incremental HMAC.
-    public func makeHMAC(_ algorithm: HashAlgorithm, key: [UInt8]) throws -> any Digest {
+    package func makeHMAC(_ algorithm: HashAlgorithm, key: [UInt8]) throws -> any Digest {
         try makeHMAC(algorithm, key: key.span)
     }
 
     /// Returns the digest of an array.
-    public func digest(_ algorithm: HashAlgorithm, of bytes: [UInt8]) throws -> [UInt8] {
+    package func digest(_ algorithm: HashAlgorithm, of bytes: [UInt8]) throws -> [UInt8] {
         try digest(algorithm, of: bytes.span)
     }
 
     /// Returns the HMAC of an array.
-    public func hmac(_ algorithm: HashAlgorithm, key: [UInt8], of bytes: [UInt8]) throws -> [UInt8] {
+    package func hmac(_ algorithm: HashAlgorithm, key: [UInt8], of bytes: [UInt8]) throws -> [UInt8] {
         try hmac(algorithm, key: key.span, of: bytes.span)
     }
 
     /// Derives a key with PBKDF2 from arrays.
-    public func deriveKey(
+    package func deriveKey(
         _ algorithm: HashAlgorithm,
         password: [UInt8],
         salt: [UInt8],
@@ -90,7 +90,7 @@ extension Cryptography {
     }
 
     /// Returns whether both arrays are equal, in constant time.
-    public func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+    package func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         areEqual(left.span, right.span)
     }
 }

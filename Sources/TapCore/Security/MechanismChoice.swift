@@ -1,5 +1,5 @@
 /// A SCRAM client's claim about channel binding: the flag of its GS2 header (RFC 5802 §6).
-public enum BindingClaim: Hashable, Sendable {
+package enum BindingClaim: Hashable, Sendable {
     /// The client does not support channel binding: `n`.
     case unsupported
     /// The client supports channel binding, but the server did not offer it: `y`.
@@ -8,40 +8,40 @@ public enum BindingClaim: Hashable, Sendable {
     case bound(ChannelBinding)
 
     /// The binding; nil if there is none.
-    public var binding: ChannelBinding? {
+    package var binding: ChannelBinding? {
         if case .bound(let binding) = self { return binding }
         return nil
     }
 }
 
 /// The TLS connection of a leg.
-public struct SecuredLeg: Sendable, Hashable {
+package struct SecuredLeg: Sendable, Hashable {
     /// The TLS version number, such as 0x0304 for TLS 1.3.
-    public var version: UInt16
+    package var version: UInt16
     /// Its channel bindings, best first: `tls-exporter`, `tls-unique`, `tls-server-end-point`, if they are defined for
     /// it.
-    public var bindings: [ChannelBinding]
+    package var bindings: [ChannelBinding]
 
     /// Creates a description of a TLS connection.
-    public init(version: UInt16, bindings: [ChannelBinding]) {
+    package init(version: UInt16, bindings: [ChannelBinding]) {
         self.version = version
         self.bindings = bindings
     }
 }
 
 /// The mechanism and channel binding of a login, for every login that xmpptap itself performs.
-public struct MechanismChoice: Sendable, Hashable {
+package struct MechanismChoice: Sendable, Hashable {
     /// The abilities of the client.
-    public struct Means: Sendable, Hashable {
+    package struct Means: Sendable, Hashable {
         /// The mechanisms without `-PLUS`, strongest first: those of SCRAM, and `PLAIN`.
-        public var mechanisms: [String]
+        package var mechanisms: [String]
         /// Whether the password may be sent with `PLAIN`.
-        public var mayShowPassword: Bool
+        package var mayShowPassword: Bool
         /// Whether the TLS connection presents a client certificate for `EXTERNAL` (XEP-0178).
-        public var hasCertificate: Bool
+        package var hasCertificate: Bool
 
         /// Creates a description of the client's abilities.
-        public init(mechanisms: [String], mayShowPassword: Bool, hasCertificate: Bool = false) {
+        package init(mechanisms: [String], mayShowPassword: Bool, hasCertificate: Bool = false) {
             self.mechanisms = mechanisms
             self.mayShowPassword = mayShowPassword
             self.hasCertificate = hasCertificate
@@ -49,14 +49,14 @@ public struct MechanismChoice: Sendable, Hashable {
     }
 
     /// The mechanism's registered name.
-    public var mechanism: String
+    package var mechanism: String
     /// The claim about channel binding, for SCRAM.
-    public var binding: BindingClaim
+    package var binding: BindingClaim
     /// Why the login is not bound although the server offers channel binding; nil otherwise.
-    public var remark: String?
+    package var remark: String?
 
     /// Creates a choice.
-    public init(mechanism: String, binding: BindingClaim = .unsupported, remark: String? = nil) {
+    package init(mechanism: String, binding: BindingClaim = .unsupported, remark: String? = nil) {
         self.mechanism = mechanism
         self.binding = binding
         self.remark = remark
@@ -69,7 +69,7 @@ public struct MechanismChoice: Sendable, Hashable {
     ///   - offered: The mechanisms that the server offers in the SASL profile in use.
     ///   - types: The channel binding types that the server lists (XEP-0440); nil if it sends no list.
     ///   - leg: The client's TLS connection; nil without TLS.
-    public init?(of offered: [String], bindingTypes types: [String]?, on leg: SecuredLeg?, by means: Means) {
+    package init?(of offered: [String], bindingTypes types: [String]?, on leg: SecuredLeg?, by means: Means) {
         let scram = means.mechanisms.filter { $0 != Self.plain }
         let unbound = scram.first(where: offered.contains)
         let binding = Self.binding(types, leg)

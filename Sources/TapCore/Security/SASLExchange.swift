@@ -2,7 +2,7 @@
 ///
 /// Sans-IO: messages are raw bytes, without the base64 of the stream, and random values are passed at creation. The
 /// exchange ends with the first step other than ``SASLStep/send(_:)``; later steps fail.
-public protocol SASLExchange: Sendable {
+package protocol SASLExchange: Sendable {
     /// The registered name of the mechanism, such as `SCRAM-SHA-256`.
     var mechanism: String { get }
 
@@ -32,17 +32,17 @@ public protocol SASLExchange: Sendable {
 
 extension SASLExchange {
     /// False by default.
-    public var mayTakeLong: Bool { false }
+    package var mayTakeLong: Bool { false }
 
     /// False by default.
-    public var isPeerAtFault: Bool { false }
+    package var isPeerAtFault: Bool { false }
 
     /// Nil by default.
-    public var learned: LearnedSecret? { nil }
+    package var learned: LearnedSecret? { nil }
 }
 
 /// A secret that a server learns from a client's authentication, with which it can log in as the client.
-public enum LearnedSecret: Hashable, Sendable {
+package enum LearnedSecret: Hashable, Sendable {
     /// The password that the client sent.
     case password(String)
     /// `ClientKey` of SCRAM (RFC 5802 §3), which the client's proof reveals to the owner of `StoredKey` (§9); valid for
@@ -51,7 +51,7 @@ public enum LearnedSecret: Hashable, Sendable {
 }
 
 /// The next step of a SASL exchange.
-public enum SASLStep: Hashable, Sendable {
+package enum SASLStep: Hashable, Sendable {
     /// Send a challenge or response to the peer, and wait for its answer.
     case send([UInt8])
     /// The authentication succeeded.
@@ -64,54 +64,54 @@ public enum SASLStep: Hashable, Sendable {
 }
 
 /// The identities of a SASL login.
-public struct SASLIdentity: Hashable, Sendable {
+package struct SASLIdentity: Hashable, Sendable {
     /// The authentication identity, to which the password belongs; for XMPP the local part of the account.
-    public var authentication: String
+    package var authentication: String
     /// The authorization identity, nil if it is the same; for XMPP a bare JID.
-    public var authorization: String?
+    package var authorization: String?
 
     /// Creates a pair of identities.
-    public init(authentication: String, authorization: String? = nil) {
+    package init(authentication: String, authorization: String? = nil) {
         self.authentication = authentication
         self.authorization = authorization
     }
 }
 
 /// The condition of a SASL failure: the name of an element in `urn:ietf:params:xml:ns:xmpp-sasl` (RFC 6120 §6.5).
-public struct SASLCondition: Hashable, Sendable, CustomStringConvertible {
+package struct SASLCondition: Hashable, Sendable, CustomStringConvertible {
     /// The name of the element.
-    public let description: String
+    package let description: String
 
     /// Creates a condition from any element name.
-    public init(_ name: String) { description = name }
+    package init(_ name: String) { description = name }
 
     /// The client aborted the login.
-    public static let aborted = SASLCondition("aborted")
+    package static let aborted = SASLCondition("aborted")
     /// The mechanism requires TLS.
-    public static let encryptionRequired = SASLCondition("encryption-required")
+    package static let encryptionRequired = SASLCondition("encryption-required")
     /// The data was not valid base64.
-    public static let incorrectEncoding = SASLCondition("incorrect-encoding")
+    package static let incorrectEncoding = SASLCondition("incorrect-encoding")
     /// The authorization identity is invalid or not allowed.
-    public static let invalidAuthzid = SASLCondition("invalid-authzid")
+    package static let invalidAuthzid = SASLCondition("invalid-authzid")
     /// The mechanism is not supported.
-    public static let invalidMechanism = SASLCondition("invalid-mechanism")
+    package static let invalidMechanism = SASLCondition("invalid-mechanism")
     /// The message violates the mechanism.
-    public static let malformedRequest = SASLCondition("malformed-request")
+    package static let malformedRequest = SASLCondition("malformed-request")
     /// The credentials are wrong; also used to hide details from attackers.
-    public static let notAuthorized = SASLCondition("not-authorized")
+    package static let notAuthorized = SASLCondition("not-authorized")
     /// The server could not verify the credentials; the client may try again later.
-    public static let temporaryAuthFailure = SASLCondition("temporary-auth-failure")
+    package static let temporaryAuthFailure = SASLCondition("temporary-auth-failure")
 }
 
 /// A channel binding (RFC 5056), which ties an authentication to its TLS connection.
-public struct ChannelBinding: Hashable, Sendable {
+package struct ChannelBinding: Hashable, Sendable {
     /// The registered type: `tls-exporter`, `tls-server-end-point` or `tls-unique`.
-    public let type: String
+    package let type: String
     /// The binding data, which is equal at both ends of the TLS connection.
-    public let data: [UInt8]
+    package let data: [UInt8]
 
     /// Creates a channel binding.
-    public init(type: String, data: [UInt8]) {
+    package init(type: String, data: [UInt8]) {
         self.type = type
         self.data = data
     }
@@ -119,30 +119,30 @@ public struct ChannelBinding: Hashable, Sendable {
 
 /// The part of a server's login offer that SCRAM can sign: the attributes `h` (XEP-0474) and `t` (XEP-0515) of the
 /// server's first message. A client compares them with the received offer, and must fail if they differ.
-public struct LoginOffer: Sendable, Hashable {
+package struct LoginOffer: Sendable, Hashable {
     /// The mechanisms of the profile in use, SASL or SASL2, in any order.
-    public var mechanisms: [String]
+    package var mechanisms: [String]
     /// The listed channel binding types (XEP-0440), in any order; nil if none are listed.
-    public var bindingTypes: [String]?
+    package var bindingTypes: [String]?
     /// The TLS version number (0x0304 for TLS 1.3); nil without TLS.
-    public var tlsVersion: UInt16?
+    package var tlsVersion: UInt16?
 
     /// Creates an offer.
-    public init(mechanisms: [String], bindingTypes: [String]? = nil, tlsVersion: UInt16? = nil) {
+    package init(mechanisms: [String], bindingTypes: [String]? = nil, tlsVersion: UInt16? = nil) {
         self.mechanisms = mechanisms
         self.bindingTypes = bindingTypes
         self.tlsVersion = tlsVersion
     }
 
     /// The text whose hash, base64-encoded, is the attribute `h` (XEP-0474 0.4.0 and later).
-    public var signedList: [UInt8] {
+    package var signedList: [UInt8] {
         var text = Self.joined(mechanisms)
         if let bindingTypes { text += [0x1F] + Self.joined(bindingTypes) }
         return text
     }
 
     /// The attribute `t`, four hexadecimal digits such as `0304`; nil without TLS.
-    public var signedVersion: String? {
+    package var signedVersion: String? {
         tlsVersion.map { version in
             let digits = String(version, radix: 16)
             return String(repeating: "0", count: 4 - digits.count) + digits

@@ -1,10 +1,10 @@
-public import TapRecord
-public import XMPPCore
+package import TapRecord
+package import XMPPCore
 
 /// How a session checks whether a silent client is still connected.
-public struct PingOptions: Sendable, Hashable {
+package struct PingOptions: Sendable, Hashable {
     /// The stanza or element to send to the client.
-    public enum Method: String, Sendable, Hashable, CaseIterable {
+    package enum Method: String, Sendable, Hashable, CaseIterable {
         /// A ping (XEP-0199): a result or an error shows that the client is connected.
         case iq
         /// A request for an acknowledgement (XEP-0198); a ping if stream management is off.
@@ -14,14 +14,14 @@ public struct PingOptions: Sendable, Hashable {
     }
 
     /// The time in nanoseconds without a stanza from the client after which it is pinged.
-    public var interval: Int64
+    package var interval: Int64
     /// The time limit for an answer in nanoseconds. Default 10 s.
-    public var timeout: Int64
+    package var timeout: Int64
     /// The ping method. Default ``Method/iq``.
-    public var method: Method
+    package var method: Method
 
     /// Creates the options.
-    public init(interval: Int64, timeout: Int64 = 10_000_000_000, method: Method = .iq) {
+    package init(interval: Int64, timeout: Int64 = 10_000_000_000, method: Method = .iq) {
         self.interval = interval
         self.timeout = timeout
         self.method = method
@@ -198,7 +198,7 @@ extension SessionInfo {
     var hasManyUsers: Bool { kind == .server || kind == .component }
 
     /// A ping (XEP-0199): to the client as its server would send it, to the server as the client would.
-    public func ping(_ leg: Leg, id: String) -> [UInt8] {
+    package func ping(_ leg: Leg, id: String) -> [UInt8] {
         // Servers and components name both ends; for a client the server adds the sender.
         let (from, to) = leg == .client ? (domain, jid) : (hasManyUsers ? jid : nil, domain)
         return XMLWriter.bytes {
@@ -212,7 +212,7 @@ extension SessionInfo {
     ///   - peer: The sender of a message to the client, the addressee of a message to the server.
     ///   - from: The sender, instead of the peer or the client; on a server's or component's stream, instead of its
     ///     domain.
-    public func message(_ body: String, to leg: Leg, peer: JID, from: JID? = nil, id: String) -> [UInt8] {
+    package func message(_ body: String, to leg: Leg, peer: JID, from: JID? = nil, id: String) -> [UInt8] {
         let own = hasManyUsers ? jid : nil
         let sender = leg == .client ? (from ?? peer).description : from?.description ?? own
         let addressee = leg == .client ? jid : peer.description

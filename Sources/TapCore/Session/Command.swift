@@ -1,7 +1,7 @@
-public import TapRecord
+package import TapRecord
 
 /// A request of a session to its driver. Commands are performed at once and in order.
-public enum Command: Sendable {
+package enum Command: Sendable {
     /// Writes ``Session/content`` to the leg on which `direction` leaves.
     case forward(Direction)
     /// Writes bytes that the proxy made to a leg.
@@ -49,7 +49,7 @@ public enum Command: Sendable {
 }
 
 /// The way in which the input of a leg ended.
-public enum LegEnd: Sendable, Hashable {
+package enum LegEnd: Sendable, Hashable {
     /// The peer sends no more (FIN).
     case finished
     /// The connection was reset (RST).
@@ -59,7 +59,7 @@ public enum LegEnd: Sendable, Hashable {
 }
 
 /// The driver's action on the bytes of a read: the result of ``Session/receive(_:_:at:)``.
-public enum Disposition: Sendable, Hashable {
+package enum Disposition: Sendable, Hashable {
     /// Pass the read on unchanged, now; the session only observes.
     case relay
     /// Keep nothing: the session stores the bytes and forwards them by ``Command/forward(_:)``.
@@ -141,7 +141,7 @@ struct CommandQueue: ~Copyable {
 
 /// Pending records, each appended and removed once, without a copy: a copy retains each of the record's texts. Confined
 /// to the thread of its session.
-public final class WaitingRecords {
+package final class WaitingRecords {
     private struct Queue {
         /// Removed records are nil.
         var records: [RedactedRecord?] = []
@@ -180,10 +180,10 @@ public final class WaitingRecords {
     /// Calls `body` with the first record, then removes it. There must be one.
     ///
     /// `inout`, since a record borrowed from an array would be copied. A nested call during `body` ends the program.
-    public func useFirst(_ body: (inout RedactedRecord) -> Void) { queue.useFirst(body) }
+    package func useFirst(_ body: (inout RedactedRecord) -> Void) { queue.useFirst(body) }
 
     /// Removes the first record. There must be one.
-    public func takeFirst() -> RedactedRecord {
+    package func takeFirst() -> RedactedRecord {
         guard let record = queue.takeFirst() else { preconditionFailure("the record was removed before") }
         return record
     }

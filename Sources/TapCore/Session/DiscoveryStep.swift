@@ -1,10 +1,10 @@
-public import TapRecord
+package import TapRecord
 internal import XMPPCore
 
 /// One step of connecting to a session's server: a step of the session's timeline.
-public struct DiscoveryStep: Sendable {
+package struct DiscoveryStep: Sendable {
     /// The kind of step. The raw value begins a record's message.
-    public enum Step: String, Sendable {
+    package enum Step: String, Sendable {
         /// SRV records of a domain were looked up.
         case records = "srv"
         /// Addresses of a host were looked up.
@@ -14,7 +14,7 @@ public struct DiscoveryStep: Sendable {
     }
 
     /// The outcome. The raw value is a record's `details.outcome`.
-    public enum Outcome: String, Sendable {
+    package enum Outcome: String, Sendable {
         /// It succeeded.
         case ok
         /// The name has no records.
@@ -27,22 +27,22 @@ public struct DiscoveryStep: Sendable {
     }
 
     /// The kind of step.
-    public var step: Step
+    package var step: Step
     /// The outcome.
-    public var outcome: Outcome
+    package var outcome: Outcome
     /// The step of the timeline that it belongs to.
     var loginStep: LoginStep.Name { step == .connection ? .connect : .nameLookup }
     /// The name that was looked up, or the `HOST:PORT` of the connection.
-    public var subject: String
+    package var subject: String
     /// The result, or the reason for a failure; a clause for people.
-    public var finding: Prose
+    package var finding: Prose
     /// The duration in nanoseconds; nil for a skipped step.
-    public var duration: Int64?
+    package var duration: Int64?
     /// It is logged at verbose instead of info.
-    public var isDetail: Bool
+    package var isDetail: Bool
 
     /// Creates a step.
-    public init(
+    package init(
         _ step: Step,
         _ outcome: Outcome,
         _ subject: String,

@@ -1,31 +1,31 @@
-public import TapRecord
-public import TapRules
+package import TapRecord
+package import TapRules
 
 /// An item that is held for the user, with all later ones of its direction: see ``Session/heldItems``.
-public struct HeldItem: Sendable, Hashable {
+package struct HeldItem: Sendable, Hashable {
     /// Its number within the session, from 1.
-    public let number: UInt64
+    package let number: UInt64
     /// Its direction.
-    public let direction: Direction
+    package let direction: Direction
     /// The whole item, as it would be forwarded. It is not redacted.
-    public let bytes: [UInt8]
+    package let bytes: [UInt8]
     /// The rule that holds it; nil if a ``StanzaPause`` holds it.
-    public let rule: RulePlace?
+    package let rule: RulePlace?
     /// When it arrived.
-    public let since: Run.Instant
+    package let since: Run.Instant
     /// When it is forwarded automatically, in nanoseconds of the run.
-    public let deadline: Int64
+    package let deadline: Int64
 }
 
 /// A request to hold stanzas for the user on arrival: see ``SessionInput/pause(_:)``.
-public struct StanzaPause: Sendable {
+package struct StanzaPause: Sendable {
     /// The largest number of stanzas in one request.
-    public static let mostStanzas = 1000
+    package static let mostStanzas = 1000
 
     /// The reason why a pause is invalid.
-    public struct Unusable: Error, CustomStringConvertible {
+    package struct Unusable: Error, CustomStringConvertible {
         /// Each mistake in the conditions, separated by `; `.
-        public let description: String
+        package let description: String
     }
 
     let direction: Direction?
@@ -40,7 +40,7 @@ public struct StanzaPause: Sendable {
     ///   - count: 1 to ``mostStanzas``.
     /// - Throws: ``Unusable`` for invalid conditions, and for conditions that are only available to rules: the time of
     ///   day and round trips.
-    public init(_ direction: Direction?, count: Int = 1, conditions: String = "") throws(Unusable) {
+    package init(_ direction: Direction?, count: Int = 1, conditions: String = "") throws(Unusable) {
         self.direction = direction
         self.count = count
         guard !conditions.isEmpty else {
@@ -64,7 +64,7 @@ public struct StanzaPause: Sendable {
 }
 
 /// The action on a held item: see ``SessionInput/release(_:_:)``.
-public enum HeldRelease: Sendable, Hashable {
+package enum HeldRelease: Sendable, Hashable {
     /// Forward it.
     case pass
     /// Drop it.

@@ -1,9 +1,9 @@
-public import TapRecord
+package import TapRecord
 import TapRules
-public import XMPPCore
+package import XMPPCore
 
 /// A stanza that xmpptap inserts into a session's stream.
-public struct Injection: Sendable {
+package struct Injection: Sendable {
     /// Marks pings that the session sends.
     static let pingNumber = UInt64.max
     /// Marks stanzas that the session injects again after a resumption.
@@ -14,25 +14,25 @@ public struct Injection: Sendable {
     static let copyNumber = UInt64.max - 3
 
     /// Chosen by the caller; repeated in the outcome. The session uses the four highest numbers.
-    public var number: UInt64
+    package var number: UInt64
     /// One whole stanza; white space around it is not sent.
-    public var item: [UInt8]
+    package var item: [UInt8]
     /// Sends the item unchanged, and checks only its size: errors in it are intended. Its whole stanzas are counted.
     /// Default false.
-    public var isRaw: Bool
+    package var isRaw: Bool
     /// The leg on which it is sent.
-    public var destination: Leg
+    package var destination: Leg
     /// The answer to this iq request is returned to the caller and not forwarded. Default false.
-    public var swallowsAnswer: Bool
+    package var swallowsAnswer: Bool
     /// The time limit in nanoseconds, for sending it and for its answer. Default ``usualTimeout``.
-    public var timeout: Int64
+    package var timeout: Int64
     /// 10 s in nanoseconds.
-    public static let usualTimeout: Int64 = 10_000_000_000
+    package static let usualTimeout: Int64 = 10_000_000_000
     /// The longest ``timeout`` that users may ask for: five minutes, in nanoseconds.
-    public static let longestTimeout: Int64 = 300_000_000_000
+    package static let longestTimeout: Int64 = 300_000_000_000
 
     /// Creates an injection.
-    public init(
+    package init(
         _ item: [UInt8],
         to destination: Leg,
         number: UInt64 = 0,
@@ -50,7 +50,7 @@ public struct Injection: Sendable {
 }
 
 /// The outcome of an ``Injection``: it fails, or it is sent and then, if its answer was requested, answered or failed.
-public enum InjectionOutcome: Sendable, Hashable {
+package enum InjectionOutcome: Sendable, Hashable {
     /// It was sent.
     case sent
     /// The answer, a result or an error, arrived after this many nanoseconds.
@@ -60,7 +60,7 @@ public enum InjectionOutcome: Sendable, Hashable {
 }
 
 /// The reason why a stanza cannot be injected, or has no answer.
-public enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible {
+package enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// The session is not open yet: an earlier stanza would end it (RFC 6120 §7.1).
     case notOpen
     /// The stream has ended, or ended before the stanza was sent or its answer arrived.
@@ -102,7 +102,7 @@ public enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible {
     case noAnswer
 
     /// The reason as a clause.
-    public var description: String {
+    package var description: String {
         switch self {
         case .notOpen: "the session is not ready yet"
         case .ended: "the stream has ended"

@@ -1,4 +1,4 @@
-public import TapDiagnosis
+package import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
@@ -234,7 +234,7 @@ extension LoginDiagnoser {
 
 extension LoginCause {
     /// The cause for a fault of the server's certificate, by its code.
-    public init(certificateFault code: String) {
+    package init(certificateFault code: String) {
         self =
             switch code {
             case "certificate-expired": .certificateExpired

@@ -1,12 +1,12 @@
-public import XMPPCore
+package import XMPPCore
 
 /// Reads the client's first bytes up to the domain that it requests: in the stream header (RFC 6120 §4.7.2), or in the
 /// ClientHello if it begins with TLS (XEP-0368).
 ///
 /// Only observes: the bytes must still be passed to the ``Session``. Reads at most ``limit`` bytes.
-public struct OpeningReader: ~Copyable {
+package struct OpeningReader: ~Copyable {
     /// The progress of reading. All cases except ``needMore`` are final.
-    public enum Result: Sendable, Hashable {
+    package enum Result: Sendable, Hashable {
         /// Not complete yet.
         case needMore
         /// A stream header, and its `to`.
@@ -18,7 +18,7 @@ public struct OpeningReader: ~Copyable {
     }
 
     /// The largest number of bytes before the name is known; the same as for a ClientHello.
-    public static let limit = ClientHelloReader.limit
+    package static let limit = ClientHelloReader.limit
 
     private var result = Result.needMore
     private var count = 0
@@ -26,10 +26,10 @@ public struct OpeningReader: ~Copyable {
     private var decoder: StreamDecoder
 
     /// Creates a reader in its initial state.
-    public init(limits: StreamLimits = .unauthenticated) { decoder = StreamDecoder(limits: limits) }
+    package init(limits: StreamLimits = .unauthenticated) { decoder = StreamDecoder(limits: limits) }
 
     /// Takes the bytes of one read and returns the result so far.
-    public mutating func append(_ bytes: Span<UInt8>) -> Result {
+    package mutating func append(_ bytes: Span<UInt8>) -> Result {
         guard result == .needMore, !bytes.isEmpty else { return result }
         if count == 0, bytes[0] == 0x16 { hello = ClientHelloReader() }
         count += bytes.count

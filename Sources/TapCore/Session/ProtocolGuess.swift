@@ -1,5 +1,5 @@
 /// A guess at the protocol of a connection from its first bytes.
-public enum ProtocolGuess: Sendable, Hashable {
+package enum ProtocolGuess: Sendable, Hashable {
     /// An XML declaration, a stream header, white space: the beginning of XMPP over TCP (RFC 6120 §4.2).
     case xml
     case tls
@@ -18,12 +18,12 @@ public enum ProtocolGuess: Sendable, Hashable {
     case unknown
 
     /// The number of bytes after which more bytes do not change the guess.
-    public static let sufficient = 24
+    package static let sufficient = 24
 
     /// Guesses from the bytes so far; nil if they are too few to distinguish two protocols and more may come.
     ///
     /// With `isFinal`, the result is never nil.
-    public init?(_ bytes: Span<UInt8>, isFinal: Bool = false) {
+    package init?(_ bytes: Span<UInt8>, isFinal: Bool = false) {
         guard let first = bytes.isEmpty ? nil : bytes[0] else {
             guard isFinal else { return nil }
             self = .unknown
@@ -86,7 +86,7 @@ public enum ProtocolGuess: Sendable, Hashable {
     }
 
     /// The guess as a clause for people: `HTTP`, `an SSH banner`.
-    public var words: String {
+    package var words: String {
         switch self {
         case .xml: "XML"
         case .tls: "TLS"
@@ -102,7 +102,7 @@ public enum ProtocolGuess: Sendable, Hashable {
     }
 
     /// The name of a server's protocol, if it is a known one other than XMPP.
-    public var serverProtocol: String? {
+    package var serverProtocol: String? {
         switch self {
         case .http, .httpResponse: "HTTP"
         case .ssh: "SSH"
@@ -112,7 +112,7 @@ public enum ProtocolGuess: Sendable, Hashable {
     }
 
     /// The advice as a whole sentence; nil if there is none.
-    public var advice: String? {
+    package var advice: String? {
         switch self {
         case .http, .httpResponse:
             "BOSH and WebSocket are not decoded; point a client for XMPP over TCP at this port."

@@ -24,8 +24,8 @@ public protocol ResumptionJournal: Sendable {
 
 extension ResumptionJournal {
     /// False: ``add(_:)`` stores all marks.
-    public var hasUnwrittenMarks: Bool { false }
+    package var hasUnwrittenMarks: Bool { false }
 
     /// Does nothing.
-    public func writeAgain() {}
+    package func writeAgain() {}
 }

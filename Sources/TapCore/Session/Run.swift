@@ -1,8 +1,8 @@
 internal import Synchronization
-public import TapDiagnosis
+package import TapDiagnosis
 public import TapRecord
 import TapRules
-public import XMPPCore
+package import XMPPCore
 
 /// The state shared by all sessions of one run of the program: its start, and the numbers of its records and sessions.
 public final class Run: Sendable {
@@ -11,7 +11,7 @@ public final class Run: Sendable {
         /// Wall clock.
         public var time: Timestamp
         /// Nanoseconds since the run began; never goes back.
-        public var monotonic: Int64
+        package var monotonic: Int64
 
         /// A reading of both clocks.
         public init(time: Timestamp, monotonic: Int64) {
@@ -40,10 +40,10 @@ public final class Run: Sendable {
     }
 
     /// Sessions of earlier runs that cannot be resumed; nil without a journal.
-    public let journal: (any ResumptionJournal)?
+    package let journal: (any ResumptionJournal)?
 
     /// The secrets of this run, with their numbers.
-    public let secrets: SecretRegistry
+    package let secrets: SecretRegistry
 
     private let shared: Shared
     private let turn: (@Sendable () -> Void)?
@@ -122,7 +122,7 @@ public final class Run: Sendable {
 
     /// The software of a session's client, whose ClientHello was sent by `library`, as sessions from its address have
     /// shown it.
-    public func clientSoftware(
+    package func clientSoftware(
         of session: borrowing Session,
         _ library: ClientSoftware.Library?
     ) -> ClientSoftware {
@@ -141,21 +141,21 @@ public final class Run: Sendable {
     }
 
     /// The number of the next record.
-    public func nextSequence() -> UInt64 { sequence.add(1, ordering: .relaxed).newValue }
+    package func nextSequence() -> UInt64 { sequence.add(1, ordering: .relaxed).newValue }
 
     /// Records so far.
     package var lastSequence: UInt64 { sequence.load(ordering: .relaxed) }
 
     /// The number of the next session.
-    public func nextSession() -> UInt64 { session.add(1, ordering: .relaxed).newValue }
+    package func nextSession() -> UInt64 { session.add(1, ordering: .relaxed).newValue }
 }
 
 /// The tools shared by the sessions of one event loop: parser and readers, the redactor, and memory for summaries.
 ///
 /// Two sessions never use them at once, since a loop does one thing at a time.
-public final class SessionTools {
+package final class SessionTools {
     /// Parses items as libxml2 does, for code that decides on their contents.
-    public let parser = StanzaParser()
+    package let parser = StanzaParser()
     /// Reads items for code that only describes them.
     var elements = ElementReader()
     /// The outline of the scanned items, for that reader.
@@ -163,10 +163,10 @@ public final class SessionTools {
     /// The buffer for summaries.
     var summary = LineBuffer(capacity: 256)
     /// Removes secrets from records.
-    public let redactor: Redactor
+    package let redactor: Redactor
 
     /// Creates the tools for the sessions of `run` on one event loop.
-    public init(run: Run, redaction: RedactionPolicy) {
+    package init(run: Run, redaction: RedactionPolicy) {
         redactor = Redactor(policy: redaction, registry: run.secrets)
     }
 }

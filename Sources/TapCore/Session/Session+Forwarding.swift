@@ -1,5 +1,5 @@
-public import TapDiagnosis
-public import TapRecord
+package import TapDiagnosis
+package import TapRecord
 import TapRules
 import TapStreamManagement
 import XMPPCore
@@ -7,19 +7,19 @@ import XMPPCore
 // Facts of a session for its driver.
 extension Session {
     /// Number within the run.
-    public var number: UInt64 { context.number }
+    package var number: UInt64 { context.number }
 
     /// The facts known so far.
-    public var info: SessionInfo { context.info }
+    package var info: SessionInfo { context.info }
 
     /// Other counters.
-    public var counters: SessionCounters { context.counters }
+    package var counters: SessionCounters { context.counters }
 
     /// Progress of the login.
-    public var timeline: LoginTimeline { context.timeline }
+    package var timeline: LoginTimeline { context.timeline }
 
     /// Number of injected stanzas that were sent.
-    public var injected: UInt64 { injector.sent }
+    package var injected: UInt64 { injector.sent }
 
     /// Whether a direction forwards bytes on arrival.
     func isCutThrough(_ direction: Direction) -> Bool { context.directions[direction].isCutThrough }
@@ -71,7 +71,7 @@ extension Session {
     ///   - side: The side at fault; nil for the table's side.
     ///   - condition: The code of the failure, if any.
     ///   - remedy: The remedy; nil for the usual one of the cause.
-    public mutating func blame(
+    package mutating func blame(
         _ cause: LoginCause,
         at loginStep: LoginStep.Name,
         _ finding: String,

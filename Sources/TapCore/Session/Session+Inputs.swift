@@ -1,11 +1,11 @@
 internal import TapDiagnosis
-public import TapRecord
+package import TapRecord
 import XMPPCore
 
 // The inputs of a session from its driver.
 extension Session {
     /// Handles an input. The resulting commands are returned by ``next()``.
-    public mutating func handle(_ input: SessionInput, at now: Run.Instant) {
+    package mutating func handle(_ input: SessionInput, at now: Run.Instant) {
         context.now = now
         switch input {
         case .attempted(let step): context.record(step)
@@ -64,7 +64,7 @@ extension Session {
     }
 
     /// Handles received bytes.
-    public mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Disposition {
+    package mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Disposition {
         context.now = now
         guard !bytes.isEmpty, !context.negotiation.isFinished else { return .keep }
         if termination.isNegotiating || context.directions[direction].received == 0,
@@ -136,7 +136,7 @@ extension Session {
 
     /// When ``SessionInput/tick`` is required, in nanoseconds of the run; nil without a time limit. Each call may
     /// change it.
-    public var nextDeadline: Int64? {
+    package var nextDeadline: Int64? {
         guard !context.negotiation.isFinished else { return nil }
         if let answerDeadline = context.answerDeadline { return answerDeadline }
         var next = min(
@@ -164,7 +164,7 @@ extension Session {
     /// sides have sent bytes since.
     ///
     /// TLS passed through counts from the server's ServerHello that answers a complete ClientHello.
-    public var isPastLogin: Bool { context.isPastLogin }
+    package var isPastLogin: Bool { context.isPastLogin }
 
     /// Whether the leg may be read: false while its bytes must wait. Reported by ``Command/read(_:_:)``.
     func wantsBytes(from leg: Leg) -> Bool {

@@ -4,7 +4,7 @@ import XMPPCore
 // Relay modes: whole items, cut-through or undecoded; and how the end of a leg is passed on.
 extension Session {
     /// The relay mode of a session.
-    public enum RelayMode: String, Sendable, Hashable, CaseIterable {
+    package enum RelayMode: String, Sendable, Hashable, CaseIterable {
         /// At least one direction forwards items when they are complete.
         case store
         /// Both directions forward bytes on arrival.
@@ -16,7 +16,7 @@ extension Session {
     }
 
     /// The current relay mode.
-    public var relayMode: RelayMode {
+    package var relayMode: RelayMode {
         if context.negotiation.isFinished { return .closing }
         if context.directions.send.isOpaque || context.directions.recv.isOpaque { return .opaque }
         return context.directions.send.isCutThrough && context.directions.recv.isCutThrough ? .cutThrough : .store

@@ -1,18 +1,18 @@
-public import TapRecord
+package import TapRecord
 import TapRules
 import XMPPCore
 
 // The order in which rules, their items and their stanzas come.
 extension Session {
     /// Items that a rule holds for the user, the oldest first: at most one in each direction, since later items wait.
-    public var heldItems: [HeldItem] { context.rules?.heldItems ?? [] }
+    package var heldItems: [HeldItem] { context.rules?.heldItems ?? [] }
 
     /// When the next delayed item is released, in nanoseconds of the run: send ``SessionInput/tick`` then, and no
     /// later, to keep the delay. Nil if none is delayed.
-    public var releaseDeadline: Int64? { context.rules?.deadline }
+    package var releaseDeadline: Int64? { context.rules?.deadline }
 
     /// Why stanzas of a direction cannot be held; nil if they can.
-    public func obstacle(toPausing direction: Direction?) -> InjectionFault? {
+    package func obstacle(toPausing direction: Direction?) -> InjectionFault? {
         let obstacles = (direction.map { [$0] } ?? Direction.allCases).map { context.obstacle($0) }
         return obstacles.contains(nil) ? nil : obstacles.first ?? nil
     }
@@ -20,7 +20,7 @@ extension Session {
     /// Why a held item cannot be released in this way, as a clause; nil if it can, or if the number is unknown.
     ///
     /// A replacement of a stanza is checked like an injected stanza, and must be of the same kind.
-    public func problem(with release: HeldRelease, of number: UInt64) -> String? {
+    package func problem(with release: HeldRelease, of number: UInt64) -> String? {
         context.rules?.problem(with: release, of: number, context)
     }
 

@@ -5,7 +5,7 @@ import XMPPCore
 // Stream management: stanzas are counted for both ends, and acknowledgements translated if the counts have diverged.
 extension Session {
     /// The difference between the counts of the two ends, in both directions together.
-    public var divergence: UInt64 { context.streamManagement?.divergence ?? 0 }
+    package var divergence: UInt64 { context.streamManagement?.divergence ?? 0 }
 
     /// The server has resumed an earlier session: this one continues it with its address.
     ///

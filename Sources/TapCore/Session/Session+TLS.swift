@@ -4,7 +4,7 @@ import XMPPCore
 // The effects of TLS: ``TLSTermination``, ``AsymmetricTLS``, ``StartTLS`` and ``TLSPolicy`` return them.
 extension Session {
     /// The TLS negotiation of the legs; nil before and after.
-    public var tls: TLSNegotiation? { termination.negotiation }
+    package var tls: TLSNegotiation? { termination.negotiation }
 
     // MARK: Items
 

@@ -1,4 +1,4 @@
-public import TapRecord
+package import TapRecord
 import TapRules
 import XMPPCore
 
@@ -12,7 +12,7 @@ import XMPPCore
 /// change of protocol is missed; from then on, bytes are forwarded on arrival (*cut-through*) and decoded afterwards.
 /// Bytes are always forwarded verbatim. Undecodable bytes are forwarded too: the direction turns *opaque*, and a record
 /// gives the position and the reason.
-public struct Session: ~Copyable {
+package struct Session: ~Copyable {
     /// The state that components share.
     var context: SessionContext
     var authentication: Authentication
@@ -43,7 +43,7 @@ public struct Session: ~Copyable {
     /// Creates a session that a client at `remote` has just begun, through a proxy at `relay` if that sent a PROXY
     /// header; `tools` belong to the session's event loop. `beginning` is the content of its first record, if it is not
     /// relayed. `number` is that of an already numbered session; nil for the run's next.
-    public init(
+    package init(
         run: Run,
         options: SessionOptions,
         tools: SessionTools,
@@ -73,7 +73,7 @@ public struct Session: ~Copyable {
     // MARK: Commands
 
     /// Returns the next command; nil if there is none until the next event.
-    public mutating func next() -> Command? {
+    package mutating func next() -> Command? {
         switch advance() {
         case nil: nil
         case .record: .record(context.outlet.records.takeFirst())
@@ -119,14 +119,14 @@ public struct Session: ~Copyable {
     }
 
     /// The id of a stanza to inject, which peers do not use: `number` is that of the injection.
-    public func injectedID(_ number: UInt64) -> String { "\(context.run.idPrefix)-\(self.number)-i\(number)" }
+    package func injectedID(_ number: UInt64) -> String { "\(context.run.idPrefix)-\(self.number)-i\(number)" }
 
     /// Calls `body` with ``content``: for an object that contains the session and cannot return a span.
-    public func withContent<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(content) }
+    package func withContent<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(content) }
 
     /// Removes and returns the request by which the ended session leaves its state to another one; nil if there is none.
     /// Take it after each input, before other commands.
-    public mutating func takeEnding() -> SharedRequest? {
+    package mutating func takeEnding() -> SharedRequest? {
         leaveIfFinished()
         return context.takeEnding()
     }
@@ -148,7 +148,7 @@ public struct Session: ~Copyable {
     mutating func takeCommand() -> Command { context.outlet.takeCommand() }
 
     /// The bytes of the last command: those to forward, or the texts of a record.
-    public var content: Span<UInt8> {
+    package var content: Span<UInt8> {
         @_lifetime(borrow self)
         get {
             switch context.outlet.shown {

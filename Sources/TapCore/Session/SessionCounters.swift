@@ -1,11 +1,11 @@
 internal import TapDiagnosis
-public import TapRecord
-public import XMPPCore
+package import TapRecord
+package import XMPPCore
 
 /// Counters of a session besides ``SessionInfo``: rare events, so that most sessions store none.
-public struct SessionCounters: Sendable {
+package struct SessionCounters: Sendable {
     /// The events that are counted.
-    public enum Event: Sendable, Hashable {
+    package enum Event: Sendable, Hashable {
         /// A stanza was not forwarded unchanged; with the `action` of its record.
         case acted(String, StanzaHead.Kind, Direction)
         /// A stanza was injected; for raw bytes, the kind is that of the first stanza in them.
@@ -23,7 +23,7 @@ public struct SessionCounters: Sendable {
     }
 
     /// A limit of ``SessionOptions`` other than XML limits; the raw value is its name on the command line.
-    public enum Limit: String, Sendable, CaseIterable {
+    package enum Limit: String, Sendable, CaseIterable {
         /// The size of an item in bytes, once the session is open.
         case item
         /// The size of an item in bytes, before.
@@ -37,16 +37,16 @@ public struct SessionCounters: Sendable {
     }
 
     /// The number of occurrences of each event.
-    public private(set) var events: [Event: UInt64] = [:]
+    package private(set) var events: [Event: UInt64] = [:]
     /// Round trips of xmpptap's pings of the client.
-    public private(set) var clientPings = DurationHistogram()
+    package private(set) var clientPings = DurationHistogram()
     /// Round trips of xmpptap's pings of the server.
-    public private(set) var serverPings = DurationHistogram()
+    package private(set) var serverPings = DurationHistogram()
     /// The delays of stanzas by rules.
-    public private(set) var delays = DurationHistogram()
+    package private(set) var delays = DurationHistogram()
 
     /// Creates counters without events.
-    public init() {}
+    package init() {}
 
     mutating func count(_ event: Event) { events[event, default: 0] += 1 }
 
@@ -57,7 +57,7 @@ public struct SessionCounters: Sendable {
     mutating func addDelay(_ time: Int64) { delays.add(time) }
 
     /// Adds the counts of another session.
-    public mutating func add(_ other: SessionCounters) {
+    package mutating func add(_ other: SessionCounters) {
         events.merge(other.events, uniquingKeysWith: +)
         clientPings.add(other.clientPings)
         serverPings.add(other.serverPings)
@@ -66,30 +66,30 @@ public struct SessionCounters: Sendable {
 }
 
 /// A histogram of durations.
-public struct DurationHistogram: Sendable {
+package struct DurationHistogram: Sendable {
     /// The upper bounds in nanoseconds, in ascending order: from 10 µs to a minute.
-    public static let bounds: [Int64] =
+    package static let bounds: [Int64] =
         [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000].flatMap { [$0, $0 * 5 / 2, $0 * 5] }
         + [10_000_000_000, 30_000_000_000, 60_000_000_000]
 
     /// The number of durations in each bucket: above the previous bound, and at most the bound of the same index; the
     /// last bucket is above all bounds. Empty without durations.
-    public private(set) var counts: [UInt64] = []
+    package private(set) var counts: [UInt64] = []
     /// The sum of all durations, in nanoseconds.
-    public private(set) var sum: Int64 = 0
+    package private(set) var sum: Int64 = 0
 
     /// Creates an empty histogram.
-    public init() {}
+    package init() {}
 
     /// Adds a duration in nanoseconds.
-    public mutating func add(_ duration: Int64) {
+    package mutating func add(_ duration: Int64) {
         if counts.isEmpty { counts = Array(repeating: 0, count: Self.bounds.count + 1) }
         counts[Self.bounds.firstIndex { duration <= $0 } ?? Self.bounds.count] += 1
         sum &+= duration
     }
 
     /// Adds the durations of another histogram.
-    public mutating func add(_ other: DurationHistogram) {
+    package mutating func add(_ other: DurationHistogram) {
         guard !other.counts.isEmpty else { return }
         if counts.isEmpty { counts = Array(repeating: 0, count: other.counts.count) }
         for index in other.counts.indices { counts[index] += other.counts[index] }

@@ -1,10 +1,10 @@
-public import TapRecord
+package import TapRecord
 import XMPPCore
 
 /// The facts of a session: gathered while it runs, recorded when it ends.
-public struct SessionInfo: Sendable {
+package struct SessionInfo: Sendable {
     /// The kind of stream, by the content namespace of its header.
-    public enum StreamKind: String, Sendable {
+    package enum StreamKind: String, Sendable {
         case unknown
         case client
         case server
@@ -12,7 +12,7 @@ public struct SessionInfo: Sendable {
     }
 
     /// The outcome of authentication.
-    public enum Authentication: Sendable, Hashable {
+    package enum Authentication: Sendable, Hashable {
         case none
         case succeeded
         /// The SASL condition, or that of the stanza error of legacy authentication.
@@ -20,7 +20,7 @@ public struct SessionInfo: Sendable {
     }
 
     /// How the session ended.
-    public enum Ending: Sendable, Hashable {
+    package enum Ending: Sendable, Hashable {
         /// Both streams were closed by their end tags.
         case clean(by: Direction)
         /// A stream error, of this condition, sent in this direction.
@@ -39,18 +39,18 @@ public struct SessionInfo: Sendable {
     }
 
     /// The counts of one direction.
-    public struct Counts: Sendable, Hashable {
+    package struct Counts: Sendable, Hashable {
         /// Requests and answers.
-        public var iq: UInt64 = 0
+        package var iq: UInt64 = 0
         /// Messages.
-        public var message: UInt64 = 0
+        package var message: UInt64 = 0
         /// Presence stanzas.
-        public var presence: UInt64 = 0
+        package var presence: UInt64 = 0
         /// Relayed bytes of every kind.
-        public var bytes: UInt64 = 0
+        package var bytes: UInt64 = 0
 
         /// Stanzas of all kinds.
-        public var stanzas: UInt64 { iq &+ message &+ presence }
+        package var stanzas: UInt64 { iq &+ message &+ presence }
 
         static func + (one: Self, other: Self) -> Self {
             var sum = one
@@ -63,64 +63,64 @@ public struct SessionInfo: Sendable {
     }
 
     /// The number and id of a stream.
-    public struct Stream: Sendable, Hashable {
+    package struct Stream: Sendable, Hashable {
         /// Epoch of the receiving direction.
-        public var epoch: Int
+        package var epoch: Int
         /// The `id` from the server.
-        public var id: String?
+        package var id: String?
     }
 
     /// The kind of stream.
-    public var kind = StreamKind.unknown
+    package var kind = StreamKind.unknown
     /// The domain that the initiator requested.
-    public var domain: String?
+    package var domain: String?
     /// The initiator's `from`: the domain of a server.
-    public var from: String?
+    package var from: String?
     /// The `version` of the initiator's header; nil for a stream before version 1.0.
-    public var version: String?
+    package var version: String?
     /// The streams that the server opened, the first ``mostStreams`` of them.
-    public var streams: [Stream] = []
+    package var streams: [Stream] = []
     /// The largest number of stored streams: a login has three or four, and a peer may open them endlessly.
     static let mostStreams = 16
     /// The last offered mechanisms.
-    public var mechanisms: [String] = []
+    package var mechanisms: [String] = []
     /// The mechanism that the initiator chose.
-    public var mechanism: String?
+    package var mechanism: String?
     /// The client's flag of channel binding (RFC 5801 §4): `n`, `y` or `p`; nil if the mechanism has none.
-    public var bindingFlag: String?
+    package var bindingFlag: String?
     /// The outcome of authentication.
-    public var authentication = Authentication.none
+    package var authentication = Authentication.none
     /// The user name of the authentication.
-    public var user: String?
+    package var user: String?
     /// The bound full JID.
-    public var jid: String?
+    package var jid: String?
     /// The versions of TLS that xmpptap terminates on the legs, as in the protocol (0x0304 is TLS 1.3); nil for a leg
     /// without TLS.
-    public var clientTLS, serverTLS: UInt16?
+    package var clientTLS, serverTLS: UInt16?
     /// The server's certificate was not accepted, and the session continues as configured.
-    public var isUnverified = false
+    package var isUnverified = false
     /// The client's connection is encrypted, and its contents are decoded.
-    public var hasClientTLS = false
+    package var hasClientTLS = false
     /// Features of the last `<features/>`, by name.
-    public var features: [String] = []
+    package var features: [String] = []
     /// Stanzas and bytes from the initiator.
-    public var sent = Counts()
+    package var sent = Counts()
     /// Stanzas and bytes from the server.
-    public var received = Counts()
+    package var received = Counts()
     /// When the session began.
-    public var began: Run.Instant
+    package var began: Run.Instant
     /// When it became open.
-    public var opened: Run.Instant?
+    package var opened: Run.Instant?
     /// How it ended.
-    public var ending: Ending?
+    package var ending: Ending?
     /// The reason, if the earlier items show more than ``ending``.
-    public var closeReason: CloseReason?
+    package var closeReason: CloseReason?
     /// A description of the reason, if there is more to say.
-    public var reason: Prose?
+    package var reason: Prose?
     /// The fault of the client's request for stream management; nil if there is none.
     var enableFault: Prose?
     /// Requests that were never answered.
-    public var unanswered = 0
+    package var unanswered = 0
 
     init(began: Run.Instant) { self.began = began }
 
@@ -197,7 +197,7 @@ extension SessionInfo {
     var endingWords: String { reason.map { "\(plainEndingWords); \($0)" } ?? plainEndingWords }
 
     /// The reason for the end, as a code.
-    public var effectiveCloseReason: CloseReason? {
+    package var effectiveCloseReason: CloseReason? {
         if let closeReason { return closeReason }
         return switch ending {
         case .clean: .closed

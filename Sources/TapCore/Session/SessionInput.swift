@@ -1,10 +1,10 @@
-public import TapDiagnosis
-public import TapRecord
-public import TapRules
-public import XMPPCore
+package import TapDiagnosis
+package import TapRecord
+package import TapRules
+package import XMPPCore
 
 /// The inputs of a session, besides bytes (``Session/receive(_:_:at:)``).
-public enum SessionInput: Sendable {
+package enum SessionInput: Sendable {
     /// A step of connecting to the server was made.
     case attempted(DiscoveryStep)
     /// The client has requested this domain, and its server is being looked up. From now on the client must not name

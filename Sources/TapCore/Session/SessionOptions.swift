@@ -1,10 +1,10 @@
-public import TapDiagnosis
+package import TapDiagnosis
 public import TapRecord
-public import TapRules
+package import TapRules
 public import XMPPCore
 
 /// The action on a stream that cannot be parsed.
-public enum UnparsablePolicy: String, Sendable, Hashable, CaseIterable {
+package enum UnparsablePolicy: String, Sendable, Hashable, CaseIterable {
     /// The rest of its direction is forwarded without being decoded.
     case relay
     /// Both streams are closed, the failing one with the applicable stream error (RFC 6120 §4.9.3). So that no
@@ -13,7 +13,7 @@ public enum UnparsablePolicy: String, Sendable, Hashable, CaseIterable {
 }
 
 /// How a session treats a stanza larger than the limit of an item.
-public enum OversizePolicy: String, Sendable, Hashable, CaseIterable {
+package enum OversizePolicy: String, Sendable, Hashable, CaseIterable {
     /// It is relayed as it arrives. Rules are not evaluated for it.
     case relay
     /// The session ends with `policy-violation`. Every item is relayed whole, so that no part of it is forwarded.
@@ -21,7 +21,7 @@ public enum OversizePolicy: String, Sendable, Hashable, CaseIterable {
 }
 
 /// How TLS begins on a leg on which xmpptap terminates it.
-public enum LegTLS: String, Sendable, Hashable, CaseIterable {
+package enum LegTLS: String, Sendable, Hashable, CaseIterable {
     /// As on the other leg: by STARTTLS, from the first byte, or not at all, depending on the client and the server's
     /// offer.
     case auto
@@ -36,73 +36,73 @@ public enum LegTLS: String, Sendable, Hashable, CaseIterable {
 /// The options of sessions: the same for all sessions of a listener.
 public struct SessionOptions: Sendable {
     /// The least severe level that a sink needs, which may change while sessions run; records beyond it are not made.
-    public var recordLevel: RecordLevel
+    package var recordLevel: RecordLevel
     /// The policy for redacting records.
-    public var redaction: RedactionPolicy
+    package var redaction: RedactionPolicy
     /// Limits before authentication.
-    public var unauthenticatedLimits: StreamLimits
+    package var unauthenticatedLimits: StreamLimits
     /// Limits after authentication.
-    public var limits: StreamLimits
+    package var limits: StreamLimits
     /// Hold the server's `<proceed/>` until TLS is established on its leg: for a proxy that terminates TLS.
-    public var holdsProceed = false
+    package var holdsProceed = false
     /// How TLS begins on the client's leg, for a proxy that terminates TLS.
-    public var clientTLS = LegTLS.auto
+    package var clientTLS = LegTLS.auto
     /// The same on the server's leg.
-    public var serverTLS = LegTLS.auto
+    package var serverTLS = LegTLS.auto
     /// Remove channel binding from the server's features (``FeaturesEdit/withoutBinding``), to test clients without it.
     /// Default false.
-    public var stripsBinding = false
+    package var stripsBinding = false
     /// The bytes were decoded by the program that logged them: the streams continue as XML after `<proceed/>` and
     /// `<compressed/>`. Default false.
-    public var isDecoded = false
+    package var isDecoded = false
     /// The bytes were captured outside xmpptap, from a client's log or packets: it is unknown whether a proxy was
     /// involved.
-    public var isObserved = false
+    package var isObserved = false
     /// The session reads a recording: it buffers nothing, and takes facts that the items do not show from the records;
     /// see ``SourceRunner``. Default false.
-    public var isRecorded = false
+    package var isRecorded = false
     /// The client is xmpptap itself, so that only the server's leg has TLS, after which both streams restart. Requires
     /// ``holdsProceed``.
-    public var isOwnClient = false
+    package var isOwnClient = false
     /// The accounts whose logins xmpptap performs; nil for none.
-    public var authenticator: (any Authenticator)?
+    package var authenticator: (any Authenticator)?
     /// The action on a session with an unparsable stream. Default: it continues.
-    public var onUnparsable = UnparsablePolicy.relay
+    package var onUnparsable = UnparsablePolicy.relay
     /// The action on a stanza larger than ``limits`` allow. Default: it is relayed. ``UnparsablePolicy/close`` implies
     /// ``OversizePolicy/refuse``.
-    public var onOversize = OversizePolicy.relay
+    package var onOversize = OversizePolicy.relay
     /// The largest number of bytes that wait in a direction before its leg is no longer read. Default 256 KiB.
-    public var waitingBytes = 256 << 10
+    package var waitingBytes = 256 << 10
     /// The largest number of bytes of injected stanzas that wait to be sent in a session. Default 4 MiB.
-    public var injectedBytes = 4 << 20
+    package var injectedBytes = 4 << 20
 
     /// The rules for items: a session uses the current rules when it begins, and gets later ones by
     /// ``SessionInput/rules(_:)``. Default none.
-    public var rules: LiveRules?
+    package var rules: LiveRules?
 
     /// The options for pinging silent clients. Default none.
-    public var ping: PingOptions?
+    package var ping: PingOptions?
 
     /// Translate the counts of stream management for each peer. Default true; false is for tests of the effect without
     /// translation.
-    public var translatesCounts = true
+    package var translatesCounts = true
 
     /// Time limit in nanoseconds from the connection to an open session. The login inside passed-through TLS cannot be
     /// decoded: there, the server's ServerHello ends this limit, and for other undecodable bytes the server's answer.
     /// Default 60 s; nil for none.
-    public var loginTime: Int64? = 60_000_000_000
+    package var loginTime: Int64? = 60_000_000_000
     /// Time limit in nanoseconds without a byte in either direction. Default none: the system's keep-alive detects lost
     /// peers.
-    public var idleTime: Int64?
+    package var idleTime: Int64?
 
     /// The texts of remedies for failed logins; nil omits them.
-    public var advice: Advice?
+    package var advice: Advice?
 
     /// Whether every item is relayed whole, also in an open session without alterations.
     var storesAlways: Bool { onUnparsable == .close || onOversize == .refuse }
 
     /// The current value of ``recordLevel``.
-    public var level: Level { recordLevel.current }
+    package var level: Level { recordLevel.current }
 
     /// Creates options with default values.
     public init(

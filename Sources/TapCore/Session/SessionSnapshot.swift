@@ -1,12 +1,12 @@
-public import TapDiagnosis
-public import TapRecord
+package import TapDiagnosis
+package import TapRecord
 import TapRules
-public import XMPPCore
+package import XMPPCore
 
 /// The state of a session at one moment, for observers outside it. Addresses are redacted as in the log.
-public struct SessionSnapshot: Sendable {
+package struct SessionSnapshot: Sendable {
     /// The phase of a session.
-    public enum Phase: String, Sendable, Hashable, CaseIterable {
+    package enum Phase: String, Sendable, Hashable, CaseIterable {
         /// Its server is being looked up or connected.
         case connecting
         /// The streams are open; the login has not begun.
@@ -24,47 +24,47 @@ public struct SessionSnapshot: Sendable {
     }
 
     /// Number within the run.
-    public let number: UInt64
+    package let number: UInt64
     /// The phase.
-    public let phase: Phase
+    package let phase: Phase
     /// The facts of the session. Its `jid` and `user` are redacted; `sent` and `received` include the sessions that it
     /// has resumed.
-    public let info: SessionInfo
+    package let info: SessionInfo
     /// The client's address, `HOST:PORT`.
-    public let client: String?
+    package let client: String?
     /// The server's address, `HOST:PORT`; set by the driver, which owns the connection.
-    public var server: String?
+    package var server: String?
     /// The age in nanoseconds.
-    public let age: Int64
+    package let age: Int64
     /// Unanswered iq requests, in both directions.
-    public let pendingRequests: Int
+    package let pendingRequests: Int
     /// The number of injected stanzas that were sent.
-    public let injected: UInt64
+    package let injected: UInt64
     /// The number of items that rules hold for the user.
-    public let held: Int
+    package let held: Int
     /// Whether acknowledgements of stream management are translated, because the ends count differently.
-    public let rewrites: Bool
+    package let rewrites: Bool
 }
 
 /// An unanswered iq request.
-public struct PendingRequest: Sendable, Hashable {
+package struct PendingRequest: Sendable, Hashable {
     /// Its direction.
-    public let direction: Direction
+    package let direction: Direction
     /// The number of its record.
-    public let sequence: UInt64
+    package let sequence: UInt64
     /// Its id.
-    public let id: String
+    package let id: String
     /// Its `to`; nil if it has none.
-    public let to: String?
+    package let to: String?
     /// A description of the request, if known.
-    public let summary: String?
+    package let summary: String?
     /// Nanoseconds since it was forwarded.
-    public let age: Int64
+    package let age: Int64
 }
 
 extension Session {
     /// Returns the current state of the session.
-    public func snapshot(at now: Run.Instant) -> SessionSnapshot {
+    package func snapshot(at now: Run.Instant) -> SessionSnapshot {
         var shown = info
         shown.jid = info.jid.map { context.tools.redactor.disclose(address: $0) }
         shown.user = info.user.map { context.tools.redactor.disclose(user: $0, at: info.domain) }
@@ -84,20 +84,20 @@ extension Session {
     }
 
     /// Whether this is a session of an account: a bare JID covers all its resources.
-    public func isOf(_ jid: JID) -> Bool {
+    package func isOf(_ jid: JID) -> Bool {
         guard let own = info.jid else { return false }
         return Address(own).matches(Address(jid), in: jid.isFull ? .full : .bare)
     }
 
     /// The known contacts of the account's roster: at most `limit`.
-    public func contacts(limit: Int) -> [(contact: String, state: SubscriptionState)] {
+    package func contacts(limit: Int) -> [(contact: String, state: SubscriptionState)] {
         roster.known(context).contacts.prefix(limit).map {
             (context.tools.redactor.disclose(address: $0.key), $0.value.state)
         }
     }
 
     /// Unanswered iq requests, the oldest of each direction first: at most `limit` of each direction.
-    public func pendingRequests(limit: Int, at now: Run.Instant) -> [PendingRequest] {
+    package func pendingRequests(limit: Int, at now: Run.Instant) -> [PendingRequest] {
         requests.pending(.send, limit: limit, now.monotonic, context.tools.redactor)
             + requests.pending(.recv, limit: limit, now.monotonic, context.tools.redactor)
     }

@@ -5,7 +5,7 @@ import TapStreamManagement
 /// reconnects, servers' behaviour with channel binding, and the software of clients.
 ///
 /// A session has no access to that state. ``SharedState/perform(_:)`` carries out a request.
-public struct SharedRequest: Sendable {
+package struct SharedRequest: Sendable {
     enum Kind: Sendable {
         /// Store the software name of a client at this host.
         case software(String, host: String)
@@ -38,7 +38,7 @@ public struct SharedRequest: Sendable {
 }
 
 /// The answer to a ``SharedRequest``, for ``SessionInput/shared(_:)``.
-public struct SharedAnswer: Sendable {
+package struct SharedAnswer: Sendable {
     enum Kind: Sendable {
         /// The client has dropped or failed this often within these nanoseconds.
         case loop(count: Int, span: Int64)
@@ -60,16 +60,16 @@ public struct SharedAnswer: Sendable {
 
 /// The access of one session to the state that the sessions of a run share. Its owner carries out the session's
 /// ``Command/shared(_:)`` by it, and passes each answer to the session at once.
-public struct SharedState: ~Copyable {
+package struct SharedState: ~Copyable {
     private let run: Run
     /// The place for the state of the session that this one continues; nil if that is already taken.
     private var inheritance: Inheritance?
 
     /// Creates the access of one session of `run`.
-    public init(_ run: Run) { self.run = run }
+    package init(_ run: Run) { self.run = run }
 
     /// Carries out a request; nil if it has no answer.
-    public mutating func perform(_ request: SharedRequest) -> SharedAnswer? {
+    package mutating func perform(_ request: SharedRequest) -> SharedAnswer? {
         let (table, now) = (run.resumptions, request.monotonic)
         switch request.kind {
         case .software(let name, let host): run.software.note(name, at: host)
@@ -105,7 +105,7 @@ public struct SharedState: ~Copyable {
     }
 
     /// Returns the state of the session that this one continues, once, if it has been left since.
-    public mutating func takeInheritance() -> SharedAnswer? {
+    package mutating func takeInheritance() -> SharedAnswer? {
         guard let inheritance else { return nil }
         run.awaitTurn()
         guard let legacy = inheritance.take() else { return nil }

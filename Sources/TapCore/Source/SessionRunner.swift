@@ -4,7 +4,7 @@ public import TapRecord
 /// packets and captures are all run by one of these.
 ///
 /// A class, since a ``Session`` is not to be copied. After each call on ``session`` comes ``run(by:)`` or ``drain(_:)``.
-public final class SessionRunner {
+package final class SessionRunner {
     /// The current user of the session's memory.
     private enum Use { case nobody, caller, performer }
 
@@ -14,7 +14,7 @@ public final class SessionRunner {
     private var use = Use.nobody
 
     /// Runs a session.
-    public init(_ session: consuming Session) {
+    package init(_ session: consuming Session) {
         shared = SharedState(session.context.run)
         storage = session
     }
@@ -23,7 +23,7 @@ public final class SessionRunner {
     ///
     /// Accesses must not overlap a change, and a ``CommandPerformer`` must not change the session while it reads the session's
     /// memory: both are programming errors that end the program.
-    public var session: Session {
+    package var session: Session {
         _read {
             precondition(use != .caller, "the session is read while it is being changed")
             yield storage
@@ -51,7 +51,7 @@ public final class SessionRunner {
     }
 
     /// Passes bytes to the session that are not kept, while ``SourceInput/Kind/received(_:_:inferred:)`` passes a copy.
-    public func receive(
+    package func receive(
         _ direction: Direction,
         _ bytes: Span<UInt8>,
         at now: Run.Instant,
@@ -62,7 +62,7 @@ public final class SessionRunner {
     }
 
     /// Hands the session what a source has, one after the other, and has carried out what it commands, until there is neither.
-    public func run(_ source: inout some Source, by performer: inout some CommandPerformer) {
+    package func run(_ source: inout some Source, by performer: inout some CommandPerformer) {
         run(by: &performer)
         while !performer.isPaused, let input = source.next() {
             if take(input) == .relay, case .received(let direction, let bytes, _) = input.kind {
@@ -74,7 +74,7 @@ public final class SessionRunner {
 
     /// Passes an event to the session. The session must have begun; not for stored records.
     @discardableResult
-    public func take(_ input: SourceInput) -> Disposition {
+    package func take(_ input: SourceInput) -> Disposition {
         switch input.kind {
         case .received(let direction, let bytes, _): return session.receive(direction, bytes.span, at: input.at)
         case .input(let kind): session.handle(kind, at: input.at)
@@ -88,7 +88,7 @@ public final class SessionRunner {
     /// Only ``CommandPerformer/perform(_:)`` may pass the session another input meanwhile; its commands follow. The
     /// other two get the session's memory. They end the program if they pass one.
     @inline(__always)
-    public func run(by performer: inout some CommandPerformer) {
+    package func run(by performer: inout some CommandPerformer) {
         precondition(use == .nobody, "commands are carried out while the session's memory is in use")
         let records = storage.records
         if let inherited = shared.takeInheritance() { storage.handle(.shared(inherited), at: storage.context.now) }
@@ -112,7 +112,7 @@ public final class SessionRunner {
     }
 
     /// Passes on the records of the last event, for a session that relays nothing.
-    public func drain(_ tell: (consuming RedactedRecord, Span<UInt8>) -> Void) {
+    package func drain(_ tell: (consuming RedactedRecord, Span<UInt8>) -> Void) {
         withoutActuallyEscaping(tell) { tell in
             var teller = Teller(tell: tell)
             run(by: &teller)
@@ -129,7 +129,7 @@ public final class SessionRunner {
 }
 
 /// Who carries out what a session commands.
-public protocol CommandPerformer {
+package protocol CommandPerformer {
     /// Takes the first of the records that wait, and no more than that one. Its texts are gone when this returns.
     mutating func take(_ records: WaitingRecords, content: Span<UInt8>)
     /// Writes bytes, which are gone when this returns, to the leg on which the direction leaves.
@@ -143,20 +143,20 @@ public protocol CommandPerformer {
 
 extension CommandPerformer {
     /// Never paused.
-    public var isPaused: Bool { false }
+    package var isPaused: Bool { false }
 }
 
 /// The receiver of the records of sessions that relay nothing, in order: of their commands, only the records matter.
-public protocol RecordConsumer: CommandPerformer {
+package protocol RecordConsumer: CommandPerformer {
     /// Takes a record with its texts.
     mutating func take(_ line: consuming RecordLine)
 }
 
 extension RecordConsumer {
     /// Does nothing.
-    public func forward(_ direction: Direction, _ content: Span<UInt8>) {}
+    package func forward(_ direction: Direction, _ content: Span<UInt8>) {}
     /// Does nothing.
-    public func perform(_ command: consuming Command) {}
+    package func perform(_ command: consuming Command) {}
 }
 
 /// Hands each record on with a copy of its texts.
@@ -185,12 +185,12 @@ public struct SourceRunner {
     }
 
     /// Passes all pending inputs of a source to sessions, and returns the resulting records.
-    public mutating func take(_ source: inout some Source, _ tell: (consuming RecordLine) -> Void) {
+    package mutating func take(_ source: inout some Source, _ tell: (consuming RecordLine) -> Void) {
         while let input = source.next() { take(input, tell) }
     }
 
     /// Gives what the sessions of a recording hold back, since nothing more of them comes.
-    public func release(_ tell: (consuming RecordLine) -> Void) {
+    package func release(_ tell: (consuming RecordLine) -> Void) {
         for number in sessions.keys.sorted() { sessions[number]?.recorded?.release(tell) }
     }
 
@@ -203,10 +203,10 @@ public struct SourceRunner {
     }
 
     /// What runs a session that has begun and not ended.
-    public func runner(of session: UInt64) -> SessionRunner? { sessions[session]?.runner }
+    package func runner(of session: UInt64) -> SessionRunner? { sessions[session]?.runner }
 
     /// The same for one who takes records as they are made.
-    public mutating func take(_ input: SourceInput, to consumer: inout some RecordConsumer) {
+    package mutating func take(_ input: SourceInput, to consumer: inout some RecordConsumer) {
         var inferred: String?
         let runner: SessionRunner
         switch input.kind {
@@ -257,7 +257,7 @@ public struct SourceRunner {
 /// and the ends come out in the order in which they happened; a ``SourceRunner`` has sessions made of them. A relay is the source
 /// of its one session, which a ``SessionRunner`` runs: urgent input is passed without a copy, the rest is read from
 /// here.
-public protocol Source {
+package protocol Source {
     /// Returns the next event; nil until more has been read.
     mutating func next() -> SourceInput?
 }
@@ -265,7 +265,7 @@ public protocol Source {
 /// Something that happened to one of a source's sessions.
 public struct SourceInput: Sendable {
     /// The kind of input.
-    public enum Kind: Sendable {
+    package enum Kind: Sendable {
         /// A session begins: the contents of its first record, and the client's address if it is known.
         case began(Record.Beginning, remote: String? = nil)
         /// Bytes came. `inferred` says why a stream header is among them that was not read: a clause that follows
@@ -280,14 +280,14 @@ public struct SourceInput: Sendable {
     }
 
     /// The number of the session, from 1, as the source counts; 0 if the input belongs to none.
-    public var session: UInt64
+    package var session: UInt64
     /// When it happened.
-    public var at: Run.Instant
+    package var at: Run.Instant
     /// The kind of input.
-    public var kind: Kind
+    package var kind: Kind
 
     /// Puts the parts together.
-    public init(session: UInt64, at: Run.Instant, _ kind: Kind) {
+    package init(session: UInt64, at: Run.Instant, _ kind: Kind) {
         self.session = session
         self.at = at
         self.kind = kind

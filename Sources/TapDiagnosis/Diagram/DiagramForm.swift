@@ -1,9 +1,9 @@
-public import TapRecord
+package import TapRecord
 
 /// Draws sequence diagrams as an SVG image or an HTML page.
-public struct DiagramForm: Sendable {
+package struct DiagramForm: Sendable {
     /// The kind of document.
-    public enum Document: Sendable, Hashable {
+    package enum Document: Sendable, Hashable {
         /// An image (SVG 1.1).
         case svg
         /// A self-contained HTML page on which each session can be expanded.
@@ -14,7 +14,7 @@ public struct DiagramForm: Sendable {
     private let zone: LocalZone
 
     /// Creates a form for a kind of document, with times in a zone.
-    public init(_ document: Document, zone: LocalZone = .utc) {
+    package init(_ document: Document, zone: LocalZone = .utc) {
         self.document = document
         self.zone = zone
     }
@@ -23,7 +23,7 @@ public struct DiagramForm: Sendable {
     ///
     /// - Parameter note: A line above and below the diagrams, such as the number of sessions that are not drawn
     ///   (default: none).
-    public func draw(_ diagrams: [SequenceDiagram], note: String? = nil) -> String {
+    package func draw(_ diagrams: [SequenceDiagram], note: String? = nil) -> String {
         guard document == .svg else {
             var page = DiagramPage(zone: zone)
             return page.draw(diagrams, note: note)

@@ -1,10 +1,10 @@
-public import TapRecord
+package import TapRecord
 internal import XMPPCore
 
 /// A session as a diagram: the items between client and server, the actions of xmpptap, and the login steps.
 ///
 /// Pass the session's records in order to ``note(_:content:)``, then draw the diagram.
-public struct SequenceDiagram: Sendable {
+package struct SequenceDiagram: Sendable {
     /// Maximum number of rows; of a longer session the beginning is drawn, which includes the login.
     static let mostRows = 600
 
@@ -61,7 +61,7 @@ public struct SequenceDiagram: Sendable {
     private static let mostXML = 16 << 10
 
     /// The number of the session within its run.
-    public let session: UInt64
+    package let session: UInt64
     /// The owner of the session: a full JID, or the known parts of it.
     private(set) var who = "a client"
     private(set) var rows: [Row] = []
@@ -108,10 +108,10 @@ public struct SequenceDiagram: Sendable {
     }
 
     /// Creates an empty diagram of a session.
-    public init(session: UInt64) { self.session = session }
+    package init(session: UInt64) { self.session = session }
 
     /// Adds a record of the session; `content` contains its text.
-    public mutating func note(_ record: Record, content: Span<UInt8>) { note(record, content: content, .whole) }
+    package mutating func note(_ record: Record, content: Span<UInt8>) { note(record, content: content, .whole) }
 
     /// Adds a record of the session, reduced to a level of detail.
     mutating func note(_ record: Record, content: Span<UInt8>, _ detail: Detail) {
@@ -244,24 +244,24 @@ extension SequenceDiagram.Row {
 }
 
 /// Diagrams of the sessions in files, in the order of their first records.
-public struct SequenceDiagrams: Sendable {
+package struct SequenceDiagrams: Sendable {
     /// Maximum number of sessions in an image if none are selected.
-    public static let most = 50
+    package static let most = 50
     /// Maximum number of sessions on a page, which shows them collapsed.
-    public static let mostOnPage = 10_000
+    package static let mostOnPage = 10_000
     /// Approximate maximum size of a page in bytes. From half of it on, the XML of items is left out; from three
     /// quarters on, also the rows after logins; beyond it, everything but failures and warnings.
-    public static let roomOnPage = 16 << 20
+    package static let roomOnPage = 16 << 20
 
     /// Content that was left out because of the size.
-    public struct Cut: Sendable, Hashable {
+    package struct Cut: Sendable, Hashable {
         /// Number of items without their XML.
-        public internal(set) var items = 0
+        package internal(set) var items = 0
         /// Number of omitted rows.
-        public internal(set) var rows = 0
+        package internal(set) var rows = 0
 
         /// Whether nothing was left out.
-        public var isEmpty: Bool { items == 0 && rows == 0 }
+        package var isEmpty: Bool { items == 0 && rows == 0 }
     }
 
     private let most: Int
@@ -275,17 +275,17 @@ public struct SequenceDiagrams: Sendable {
     private var others: Set<RunNumbers.Session> = []
 
     /// The diagrams.
-    public private(set) var all: [SequenceDiagram] = []
+    package private(set) var all: [SequenceDiagram] = []
 
     /// Number of sessions that are not drawn.
-    public var omitted: Int { others.count }
+    package var omitted: Int { others.count }
 
     /// Content that was left out of the drawn sessions because of the size.
-    public private(set) var cut = Cut()
+    package private(set) var cut = Cut()
 
     /// Creates diagrams of the sessions with these numbers; an empty set selects the first ``most`` or ``mostOnPage``
     /// sessions.
-    public init(of wanted: Set<UInt64>, for document: DiagramForm.Document) {
+    package init(of wanted: Set<UInt64>, for document: DiagramForm.Document) {
         self.init(of: wanted, for: document, room: Self.roomOnPage)
     }
 
@@ -307,10 +307,10 @@ public struct SequenceDiagrams: Sendable {
     }
 
     /// Handles a header.
-    public mutating func note(_ header: RecordHeader) { runs.note(header) }
+    package mutating func note(_ header: RecordHeader) { runs.note(header) }
 
     /// Adds a record.
-    public mutating func note(_ line: RecordLine) {
+    package mutating func note(_ line: RecordLine) {
         let number = line.record.session
         guard number > 0, wanted.isEmpty || wanted.contains(number) else { return }
         let key = runs.session(of: line.record)

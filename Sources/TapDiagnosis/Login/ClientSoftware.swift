@@ -1,7 +1,7 @@
 /// The client software of a session, which determines how it is made to trust a certificate.
-public struct ClientSoftware: Sendable, Hashable {
+package struct ClientSoftware: Sendable, Hashable {
     /// TLS libraries that can be recognised by extensions of the ClientHello that only they send.
-    public enum Library: Sendable, Hashable, CaseIterable {
+    package enum Library: Sendable, Hashable, CaseIterable {
         /// `crypto/tls` of Go.
         case go
         /// JSSE, the TLS of OpenJDK.
@@ -12,12 +12,12 @@ public struct ClientSoftware: Sendable, Hashable {
 
     /// Names that the software at this address gave itself, latest first: the node of its capabilities (XEP-0115), its
     /// version name (XEP-0092) or identity name (XEP-0030), or its SASL2 user agent (XEP-0388). Not escaped.
-    public var names: [String]
+    package var names: [String]
     /// The library that sent the ClientHello; nil if unknown.
-    public var library: Library?
+    package var library: Library?
 
     /// Creates a description of client software.
-    public init(names: [String] = [], library: Library? = nil) {
+    package init(names: [String] = [], library: Library? = nil) {
         self.names = names
         self.library = library
     }

@@ -157,7 +157,7 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
 }
 
 /// Why a connection to a server failed, according to the operating system and the DNS.
-public enum ConnectionFault: Sendable, Hashable {
+package enum ConnectionFault: Sendable, Hashable {
     case nameNotFound
     /// The domain declares that it does not offer the service.
     case notOffered
@@ -168,7 +168,7 @@ public enum ConnectionFault: Sendable, Hashable {
     case unreachable
 
     /// The cause of a login that fails because of this fault.
-    public var cause: LoginCause {
+    package var cause: LoginCause {
         switch self {
         case .nameNotFound: .nameNotFound
         case .notOffered: .serviceNotOffered
@@ -183,7 +183,7 @@ public enum ConnectionFault: Sendable, Hashable {
 // The table of causes.
 extension LoginCause {
     /// The side at fault.
-    public enum Side: String, Sendable, Hashable {
+    package enum Side: String, Sendable, Hashable {
         case client
         case server
         /// Between client and server.

@@ -1,26 +1,26 @@
-public import TapRecord
+package import TapRecord
 
 /// The diagnosis of a failed login: the record `login-failed`, and the output of `explain`.
-public struct LoginDiagnosis: Sendable {
+package struct LoginDiagnosis: Sendable {
     /// The cause.
-    public var cause: LoginCause
+    package var cause: LoginCause
     /// The step that failed.
-    public var loginStep: LoginStep.Name
+    package var loginStep: LoginStep.Name
     /// The side at fault.
-    public var side: LoginCause.Side
+    package var side: LoginCause.Side
     /// The RFC section or XEP that contains the broken rule, if any.
-    public var rule: String?
+    package var rule: String?
     /// Whether the login would have succeeded without xmpptap; nil if the recording does not show whether xmpptap was
     /// used.
-    public var isProxyTheCause: Bool?
+    package var isProxyTheCause: Bool?
     /// The failure as a clause for people.
-    public var finding: Prose
+    package var finding: Prose
     /// The key of the advice. In a diagnosis read from a record, it is the usual one.
-    public var remedy: Remedy
+    package var remedy: Remedy
     /// The advice as an imperative; nil if none was given.
-    public var advice: String?
+    package var advice: String?
     /// The error condition, if any.
-    public var condition: String?
+    package var condition: String?
 
     /// Creates a diagnosis with the table's values for the cause.
     ///
@@ -47,7 +47,7 @@ public struct LoginDiagnosis: Sendable {
     }
 
     /// The diagnosis as one line.
-    public var message: Prose {
+    package var message: Prose {
         let broken = rule.map { " (\($0))" } ?? ""
         let fault = isProxyTheCause.map { $0 ? "; xmpptap itself is the cause" : "; xmpptap is not the cause" } ?? ""
         let hint = advice.map { "; try: \($0)" } ?? ""
@@ -55,7 +55,7 @@ public struct LoginDiagnosis: Sendable {
     }
 
     /// The diagnosis as typed details.
-    public var details: Attributes {
+    package var details: Attributes {
         var details: Attributes = [
             Record.Detail.cause: .string(cause.rawValue), "step": .string(loginStep.rawValue),
             "side": .string(side.rawValue),
@@ -68,7 +68,7 @@ public struct LoginDiagnosis: Sendable {
     }
 
     /// Reads the diagnosis of a record; nil if it contains none.
-    public init?(_ record: Record) {
+    package init?(_ record: Record) {
         guard record.code == Record.Code.loginFailed, let details = record.details,
             let cause = (details[Record.Detail.cause]?.text).flatMap(LoginCause.init(rawValue:)),
             let loginStep = (details["step"]?.text).flatMap(LoginStep.Name.init(rawValue:)),

@@ -109,20 +109,20 @@ public enum Remedy: Sendable, Hashable {
     /// An authority of xmpptap that a client has to trust.
     public struct AuthorityTrust: Sendable, Hashable {
         /// The domain that the authority may sign for.
-        public var domain: String
+        package var domain: String
         /// The folder of the authority; nil for the default folder.
-        public var folder: String?
+        package var folder: String?
         /// The path of its certificate; nil if it exists only in memory.
-        public var certificate: String?
+        package var certificate: String?
         /// The way in which the client failed to name the server; nil if it named it.
-        public var missing: ClientNaming?
+        package var missing: ClientNaming?
         /// Whether the client did not report an unknown authority.
-        public var isUnconfirmed = false
+        package var isUnconfirmed = false
         /// The client software, as far as it is known.
-        public var client = ClientSoftware()
+        package var client = ClientSoftware()
 
         /// Creates a description of the authority for a domain.
-        public init(domain: String, folder: String? = nil, certificate: String? = nil) {
+        package init(domain: String, folder: String? = nil, certificate: String? = nil) {
             self.domain = domain
             self.folder = folder
             self.certificate = certificate

@@ -1,10 +1,10 @@
-public import TapRecord
+package import TapRecord
 internal import XMPPCore
 
 /// Statistics of records: counts and sizes by kind, round trips, errors.
-public struct RecordStatistics: Sendable {
+package struct RecordStatistics: Sendable {
     /// The kind of an item. The raw value appears in JSON.
-    public enum ItemKind: String, Sendable, CaseIterable {
+    package enum ItemKind: String, Sendable, CaseIterable {
         case message
         case messageError = "message error"
         case presence
@@ -25,7 +25,7 @@ public struct RecordStatistics: Sendable {
         case undecoded
 
         /// Whether it is a message, a presence or an iq.
-        public var isStanza: Bool {
+        package var isStanza: Bool {
             switch self {
             case .nonza, .stream, .whitespace, .undecoded: false
             default: true
@@ -34,50 +34,50 @@ public struct RecordStatistics: Sendable {
     }
 
     /// Items of one kind.
-    public struct Figures: Sendable, Hashable {
+    package struct Figures: Sendable, Hashable {
         /// Number of items from the client.
-        public fileprivate(set) var sent: UInt64 = 0
+        package fileprivate(set) var sent: UInt64 = 0
         /// Number of items from the server.
-        public fileprivate(set) var received: UInt64 = 0
+        package fileprivate(set) var received: UInt64 = 0
         /// Bytes on the wire in both directions.
-        public fileprivate(set) var bytes: UInt64 = 0
+        package fileprivate(set) var bytes: UInt64 = 0
         /// Size of the largest item in bytes.
-        public fileprivate(set) var largest: UInt64 = 0
+        package fileprivate(set) var largest: UInt64 = 0
     }
 
     /// Number of records of all kinds.
-    public private(set) var records: UInt64 = 0
+    package private(set) var records: UInt64 = 0
     /// The time of the earliest record; nil if there are none.
-    public private(set) var first: Timestamp?
+    package private(set) var first: Timestamp?
     /// The time of the latest record; nil if there are none.
-    public private(set) var last: Timestamp?
+    package private(set) var last: Timestamp?
     /// Round trips of iq requests.
-    public private(set) var roundTrips = RoundTrips()
+    package private(set) var roundTrips = RoundTrips()
     /// Number of errors by condition, or by xmpptap's code.
-    public private(set) var errors: [String: UInt64] = [:]
+    package private(set) var errors: [String: UInt64] = [:]
     private var figures = [Figures](repeating: Figures(), count: ItemKind.allCases.count)
     /// Maximum number of distinct conditions; further ones are counted together as ``others``.
     private static let mostConditions = 1000
     private static let others = "(others)"
 
     /// Creates empty statistics.
-    public init() {}
+    package init() {}
 
     /// Number of stanzas of all kinds.
-    public var stanzas: UInt64 {
+    package var stanzas: UInt64 {
         zip(ItemKind.allCases, figures).reduce(0) { $1.0.isStanza ? $0 + $1.1.sent + $1.1.received : $0 }
     }
 
     /// The figures of all kinds with at least one item.
-    public var kinds: [(kind: ItemKind, figures: Figures)] {
+    package var kinds: [(kind: ItemKind, figures: Figures)] {
         zip(ItemKind.allCases, figures).filter { $1.sent + $1.received > 0 }.map { ($0, $1) }
     }
 
     /// Adds a record.
-    public mutating func note(_ line: RecordLine) { note(line.record, content: line.content.span) }
+    package mutating func note(_ line: RecordLine) { note(line.record, content: line.content.span) }
 
     /// Adds a record with its content.
-    public mutating func note(_ record: Record, content: Span<UInt8>) {
+    package mutating func note(_ record: Record, content: Span<UInt8>) {
         records += 1
         first = min(first ?? record.time, record.time)
         last = max(last ?? record.time, record.time)
@@ -127,13 +127,13 @@ extension RecordStatistics.ItemKind {
 }
 
 /// Round trips in buckets of at most 6 % width, so that memory does not grow with their number.
-public struct RoundTrips: Sendable {
+package struct RoundTrips: Sendable {
     /// Number of round trips.
-    public private(set) var count: UInt64 = 0
+    package private(set) var count: UInt64 = 0
     /// The shortest round trip in nanoseconds; 0 if there are none.
-    public var shortest: Int64 { count == 0 ? 0 : least }
+    package var shortest: Int64 { count == 0 ? 0 : least }
     /// The longest round trip in nanoseconds.
-    public private(set) var longest: Int64 = 0
+    package private(set) var longest: Int64 = 0
     private var least = Int64.max
     private var buckets: [UInt64] = []
     /// Number of buckets for each power of two.
@@ -151,7 +151,7 @@ public struct RoundTrips: Sendable {
 
     /// Returns the time within which `share` per cent of the round trips completed, in nanoseconds; 0 if there are
     /// none.
-    public func percentile(_ share: UInt64) -> Int64 {
+    package func percentile(_ share: UInt64) -> Int64 {
         let rank = (count * share + 99) / 100
         var seen: UInt64 = 0
         for (place, found) in buckets.enumerated() {

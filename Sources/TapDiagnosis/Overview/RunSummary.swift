@@ -1,32 +1,32 @@
-public import TapRecord
+package import TapRecord
 
 /// A summary of a run for the last lines of a command: ends of sessions, failed logins, items and latencies. Its memory
 /// does not grow with the run.
-public struct RunSummary: Sendable {
+package struct RunSummary: Sendable {
     /// Counts, sizes and round trips of items.
-    public private(set) var statistics = RecordStatistics()
+    package private(set) var statistics = RecordStatistics()
     /// Number of sessions that began.
-    public private(set) var begun: UInt64 = 0
+    package private(set) var begun: UInt64 = 0
     /// Number of sessions that ended.
-    public private(set) var sessions: UInt64 = 0
+    package private(set) var sessions: UInt64 = 0
     /// Number of sessions by ``Record/Detail/closeReason``.
-    public private(set) var endings: [String: UInt64] = [:]
+    package private(set) var endings: [String: UInt64] = [:]
     /// Number of failed logins by ``Record/Detail/cause``.
-    public private(set) var failedLogins: [String: UInt64] = [:]
+    package private(set) var failedLogins: [String: UInt64] = [:]
     /// Number of requests that were unanswered when their session ended.
-    public private(set) var unanswered: UInt64 = 0
+    package private(set) var unanswered: UInt64 = 0
     /// The iq with the longest round trip; nil if none was answered.
-    public private(set) var slowest: (roundTrip: Int64, session: UInt64, summary: Prose?)?
+    package private(set) var slowest: (roundTrip: Int64, session: UInt64, summary: Prose?)?
 
     /// Maximum number of distinct names; causes may contain text from servers.
     private static let mostNames = 32
     private static let others = "(others)"
 
     /// Creates an empty summary.
-    public init() {}
+    package init() {}
 
     /// Adds a record with its content.
-    public mutating func note(_ record: Record, content: Span<UInt8>) {
+    package mutating func note(_ record: Record, content: Span<UInt8>) {
         statistics.note(record, content: content)
         if record.kind == .stanza, let time = record.roundTrip, time > slowest?.roundTrip ?? -1 {
             slowest = (time, record.session, record.summary)

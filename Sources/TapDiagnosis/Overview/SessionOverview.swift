@@ -1,35 +1,35 @@
-public import TapRecord
+package import TapRecord
 
 /// Figures of the sessions in files: account, time, duration, end, counts, slowest iq.
 ///
 /// Pass the headers and records in file order.
-public struct SessionOverview: Sendable {
+package struct SessionOverview: Sendable {
     /// A session of a run.
-    public struct Session: Sendable {
+    package struct Session: Sendable {
         /// The number of the session within its run.
-        public let number: UInt64
+        package let number: UInt64
         /// The number of its run among the files, from 1; 0 if they have no header.
-        public let run: Int
+        package let run: Int
         /// The wall clock time of its first record.
-        public let began: Timestamp
+        package let began: Timestamp
         /// The bound JID; before that, the user or the requested domain.
-        public fileprivate(set) var jid: String?
+        package fileprivate(set) var jid: String?
         /// The client's address, `HOST:PORT`.
-        public fileprivate(set) var remote: String?
+        package fileprivate(set) var remote: String?
         /// Nanoseconds from its first record to its end, or to its last record.
-        public fileprivate(set) var duration: Int64 = 0
+        package fileprivate(set) var duration: Int64 = 0
         /// The ``Record/Detail/closeReason``; nil if the end is not in the files.
-        public fileprivate(set) var closeReason: String?
+        package fileprivate(set) var closeReason: String?
         /// The ``Record/Detail/cause`` of the failed login; nil if it did not fail or no record gives the cause.
-        public fileprivate(set) var loginFailure: String?
+        package fileprivate(set) var loginFailure: String?
         /// Number of stanzas, and bytes of all items, from the client.
-        public fileprivate(set) var sent = Count()
+        package fileprivate(set) var sent = Count()
         /// Number of stanzas, and bytes of all items, from the server.
-        public fileprivate(set) var received = Count()
+        package fileprivate(set) var received = Count()
         /// Number of stanza errors, stream errors and other errors.
-        public fileprivate(set) var errors: UInt64 = 0
+        package fileprivate(set) var errors: UInt64 = 0
         /// The longest round trip of an iq.
-        public fileprivate(set) var slowest: Answer?
+        package fileprivate(set) var slowest: Answer?
         /// Whether at least one of its records was chosen; see ``SessionOverview/note(_:isChosen:)``.
         fileprivate var isChosen = false
         fileprivate let start: Int64
@@ -37,21 +37,21 @@ public struct SessionOverview: Sendable {
     }
 
     /// Stanzas and bytes of one direction.
-    public struct Count: Sendable, Hashable {
+    package struct Count: Sendable, Hashable {
         /// Number of messages, presence and iqs.
-        public fileprivate(set) var stanzas: UInt64 = 0
+        package fileprivate(set) var stanzas: UInt64 = 0
         /// Bytes on the wire of all items, including those that are not stanzas.
-        public fileprivate(set) var bytes: UInt64 = 0
+        package fileprivate(set) var bytes: UInt64 = 0
     }
 
     /// An answered iq.
-    public struct Answer: Sendable {
+    package struct Answer: Sendable {
         /// Time between request and answer in nanoseconds.
-        public let roundTrip: Int64
+        package let roundTrip: Int64
         /// The `sequence` of the answer.
-        public let sequence: UInt64
+        package let sequence: UInt64
         /// The summary of the answer.
-        public let summary: Prose?
+        package let summary: Prose?
     }
 
     private var runs = RunNumbers()
@@ -59,21 +59,21 @@ public struct SessionOverview: Sendable {
     private var sessions: [Session] = []
 
     /// The sessions with a chosen record, in the order in which they began.
-    public var all: [Session] { sessions.filter(\.isChosen) }
+    package var all: [Session] { sessions.filter(\.isChosen) }
 
     /// Number of runs in the files.
-    public var runCount: Int { runs.count }
+    package var runCount: Int { runs.count }
 
     /// Creates an empty overview.
-    public init() {}
+    package init() {}
 
     /// Handles a header.
-    public mutating func note(_ header: RecordHeader) { runs.note(header) }
+    package mutating func note(_ header: RecordHeader) { runs.note(header) }
 
     /// Adds a record.
     ///
     /// - Parameter isChosen: Whether its session is included in ``all``. The figures include every record.
-    public mutating func note(_ line: RecordLine, isChosen: Bool) {
+    package mutating func note(_ line: RecordLine, isChosen: Bool) {
         let record = line.record
         guard record.session > 0 else { return }
         let key = runs.session(of: record)

@@ -1,41 +1,41 @@
-public import TapRecord
+package import TapRecord
 internal import XMPPCore
 
 /// The subscription changes in records, by pairs of accounts, from the sessions of both accounts.
-public struct SubscriptionHistory: Sendable {
+package struct SubscriptionHistory: Sendable {
     /// Two accounts by their bare JIDs; pairs are equal regardless of the order.
-    public struct Pair: Sendable, Hashable {
+    package struct Pair: Sendable, Hashable {
         /// The account whose session first recorded a change.
-        public let first: String
+        package let first: String
         /// Its contact.
-        public let second: String
+        package let second: String
 
         /// Returns whether both contain the same two accounts.
-        public static func == (left: Pair, right: Pair) -> Bool {
+        package static func == (left: Pair, right: Pair) -> Bool {
             left.first == right.first && left.second == right.second
                 || left.first == right.second && left.second == right.first
         }
 
         /// Hashes both accounts regardless of their order.
-        public func hash(into hasher: inout Hasher) {
+        package func hash(into hasher: inout Hasher) {
             hasher.combine(first < second ? [first, second] : [second, first])
         }
     }
 
     /// A subscription change.
-    public struct Event: Sendable {
+    package struct Event: Sendable {
         /// The time at which it was recorded.
-        public let time: Timestamp
+        package let time: Timestamp
         /// The number of its run among the files, from 1; 0 if they have no header.
-        public let run: Int
+        package let run: Int
         /// The number of the session that recorded it.
-        public let session: UInt64
+        package let session: UInt64
         /// The bare JID of that session.
-        public let account: String
+        package let account: String
         /// The change.
-        public let change: SubscriptionChange
+        package let change: SubscriptionChange
         /// The description of the stanza that caused it; empty if the record contains none.
-        public let reason: String
+        package let reason: String
     }
 
     private let person: String?
@@ -43,22 +43,22 @@ public struct SubscriptionHistory: Sendable {
     private var events: [Pair: [Event]] = [:]
 
     /// The pairs in the order in which they were first seen.
-    public private(set) var pairs: [Pair] = []
+    package private(set) var pairs: [Pair] = []
 
     /// Number of runs in the files.
-    public var runCount: Int { runs.count }
+    package var runCount: Int { runs.count }
 
     /// Creates the history of all pairs, or of those that include the bare JID `person`.
-    public init(of person: String? = nil) { self.person = person.map { Address($0).comparableBare } }
+    package init(of person: String? = nil) { self.person = person.map { Address($0).comparableBare } }
 
     /// Returns the changes between two accounts, sorted by time.
-    public func events(of pair: Pair) -> [Event] { events[pair, default: []].sorted { $0.time < $1.time } }
+    package func events(of pair: Pair) -> [Event] { events[pair, default: []].sorted { $0.time < $1.time } }
 
     /// Handles a header.
-    public mutating func note(_ header: RecordHeader) { runs.note(header) }
+    package mutating func note(_ header: RecordHeader) { runs.note(header) }
 
     /// Adds a record; records of other kinds are ignored.
-    public mutating func note(_ record: Record) {
+    package mutating func note(_ record: Record) {
         guard record.code == Record.Code.subscription, let account = record.jid.map({ Address($0).comparableBare }),
             let change = record.details.flatMap({ SubscriptionChange($0) })
         else { return }
@@ -80,26 +80,26 @@ public struct SubscriptionHistory: Sendable {
 
 /// A change of the subscriptions between an account and a contact: the text and details of a record with the code
 /// ``TapRecord/Record/Code/subscription``.
-public struct SubscriptionChange: Sendable, Hashable, CustomStringConvertible {
+package struct SubscriptionChange: Sendable, Hashable, CustomStringConvertible {
     /// The state of a contact that was removed from the roster.
     private static let removed = "removed"
 
     /// The contact's bare JID, or the text as written if it is not a JID.
-    public var contact: String
+    package var contact: String
     /// The state before.
-    public var before: SubscriptionState
+    package var before: SubscriptionState
     /// The state after; nil for a removal. Equal to ``before`` if nothing changed.
-    public var after: SubscriptionState?
+    package var after: SubscriptionState?
 
     /// Creates a change; `after` is nil for a removal.
-    public init(contact: String, from before: SubscriptionState, to after: SubscriptionState?) {
+    package init(contact: String, from before: SubscriptionState, to after: SubscriptionState?) {
         self.contact = contact
         self.before = before
         self.after = after
     }
 
     /// Reads ``details``; nil if they were written in another form.
-    public init?(_ details: Attributes) {
+    package init?(_ details: Attributes) {
         guard let contact = details[Record.Detail.contact]?.text,
             let before = details[Record.Detail.before].flatMap({ SubscriptionState($0.text) }),
             let after = details[Record.Detail.after]?.text
@@ -109,7 +109,7 @@ public struct SubscriptionChange: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The change as typed details.
-    public var details: Attributes {
+    package var details: Attributes {
         [
             Record.Detail.contact: .string(contact), Record.Detail.before: .string("\(before)"),
             Record.Detail.after: .string(outcome),
@@ -117,15 +117,15 @@ public struct SubscriptionChange: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The state after the change as text; `removed` for a removal.
-    public var outcome: String { after.map { "\($0)" } ?? Self.removed }
+    package var outcome: String { after.map { "\($0)" } ?? Self.removed }
 
     /// Both states: `none → pending out`, or `both as before`.
-    public var states: String {
+    package var states: String {
         // Different states can have the same text if one of them is only partly known.
         let (before, after) = ("\(before)", outcome)
         return before == after ? "\(before) as before" : "\(before) → \(after)"
     }
 
     /// `juliet@example.net: none → pending out`, or `juliet@example.net: both as before`.
-    public var description: String { "\(contact): \(states)" }
+    package var description: String { "\(contact): \(states)" }
 }

@@ -1,46 +1,46 @@
 /// One of the nine subscription states of RFC 6121 appendix A.1, as an account sees a contact.
-public struct SubscriptionState: Sendable, Hashable {
+package struct SubscriptionState: Sendable, Hashable {
     /// The `type` of a presence stanza that manages a subscription (RFC 6121 §3).
-    public enum PresenceType: String, Sendable {
+    package enum PresenceType: String, Sendable {
         case subscribe, subscribed, unsubscribe, unsubscribed
     }
 
     /// The account sees the contact's presence.
-    public var to = false
+    package var to = false
     /// The contact sees the account's presence.
-    public var from = false
+    package var from = false
     /// The account has requested the contact's presence, without an answer yet.
-    public var isPendingOut = false
+    package var isPendingOut = false
     /// The contact has requested the account's presence, without an answer yet.
-    public var isPendingIn = false
+    package var isPendingIn = false
     /// Whether ``to`` and ``isPendingOut`` are known; false until a roster or a presence shows them.
-    public var isToKnown = true
+    package var isToKnown = true
     /// Whether ``from`` and ``isPendingIn`` are known.
-    public var isFromKnown = true
+    package var isFromKnown = true
 
     /// Creates the state without subscriptions and requests.
-    public init() {}
+    package init() {}
 
     /// Creates the state of a roster item (RFC 6121 §2.1.2). A roster does not contain requests that await the
     /// account's answer.
-    public init(subscription: String?, ask: String?) {
+    package init(subscription: String?, ask: String?) {
         to = subscription == "to" || subscription == "both"
         from = subscription == "from" || subscription == "both"
         isPendingOut = ask == "subscribe" && !to
     }
 
     /// The state of a contact about which nothing is known.
-    public static let unknown = {
+    package static let unknown = {
         var state = SubscriptionState()
         (state.isToKnown, state.isFromKnown) = (false, false)
         return state
     }()
 
     /// The state in which both see each other's presence.
-    public static let both = SubscriptionState(subscription: "both", ask: nil)
+    package static let both = SubscriptionState(subscription: "both", ask: nil)
 
     /// The `subscription` of a roster item: `none`, `to`, `from` or `both`.
-    public var subscription: String {
+    package var subscription: String {
         switch (to, from) {
         case (true, true): "both"
         case (true, false): "to"
@@ -50,7 +50,7 @@ public struct SubscriptionState: Sendable, Hashable {
     }
 
     /// Applies a presence that the account sent (RFC 6121 appendix A.2).
-    public mutating func apply(sent kind: PresenceType) {
+    package mutating func apply(sent kind: PresenceType) {
         switch kind {
         case .subscribe: (isPendingOut, isToKnown) = (isPendingOut || !to, true)
         case .unsubscribe: (to, isPendingOut, isToKnown) = (false, false, true)
@@ -61,7 +61,7 @@ public struct SubscriptionState: Sendable, Hashable {
     }
 
     /// Applies a presence that the contact sent (RFC 6121 appendix A.3).
-    public mutating func apply(received kind: PresenceType) {
+    package mutating func apply(received kind: PresenceType) {
         switch kind {
         case .subscribe: (isPendingIn, isFromKnown) = (isPendingIn || !from, true)
         case .unsubscribe: (from, isPendingIn, isFromKnown) = (false, false, true)
@@ -86,14 +86,14 @@ extension SubscriptionState: LosslessStringConvertible {
     )
 
     /// Parses a ``description``; nil for other text.
-    public init?(_ description: String) {
+    package init?(_ description: String) {
         guard let state = Self.described[description] else { return nil }
         self = state
     }
 
     /// The state as in the log: `none`, `pending out`, `to, pending in`, `both`; `unknown`, or `to (from unknown)` if
     /// half of it is known.
-    public var description: String {
+    package var description: String {
         switch (isToKnown, isFromKnown) {
         case (true, true): break
         case (true, false): return "\(to ? "to" : isPendingOut ? "pending out" : "not to") (from unknown)"

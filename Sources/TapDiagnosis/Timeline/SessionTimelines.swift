@@ -1,31 +1,31 @@
-public import TapRecord
+package import TapRecord
 
 /// The timelines of sessions, read from records: login steps, diagnosis and end.
 ///
 /// Pass the headers and records in file order.
-public struct SessionTimelines: Sendable {
+package struct SessionTimelines: Sendable {
     /// The timeline of a session.
-    public struct Timeline: Sendable {
+    package struct Timeline: Sendable {
         /// The number of the session within its run.
-        public let number: UInt64
+        package let number: UInt64
         /// The number of its run among the files, from 1; 0 if they have no header.
-        public let run: Int
+        package let run: Int
         /// The time of the session's first record, in nanoseconds since the run began.
-        public let began: Int64
+        package let began: Int64
         /// The time of that record.
-        public let time: Timestamp
+        package let time: Timestamp
         /// The last record with a ``TapRecord/Record/jid`` or ``TapRecord/Record/user``, or else the first record.
-        public fileprivate(set) var owner: Record
+        package fileprivate(set) var owner: Record
         /// The records of its login steps (``TapRecord/LoginStep``), in order.
-        public fileprivate(set) var steps: [Record] = []
+        package fileprivate(set) var steps: [Record] = []
         /// Whether the session became ready.
-        public fileprivate(set) var isReady = false
+        package fileprivate(set) var isReady = false
         /// The number of the session that it resumed.
-        public fileprivate(set) var resumes: String?
+        package fileprivate(set) var resumes: String?
         /// The diagnosis of the failed login; nil if no record contains one.
-        public fileprivate(set) var diagnosis: LoginDiagnosis?
+        package fileprivate(set) var diagnosis: LoginDiagnosis?
         /// The record of its end; nil if the files do not contain it.
-        public fileprivate(set) var end: Record?
+        package fileprivate(set) var end: Record?
     }
 
     private let wanted: Set<UInt64>
@@ -33,19 +33,19 @@ public struct SessionTimelines: Sendable {
     private var places: [RunNumbers.Session: Int] = [:]
 
     /// The sessions in the order in which they first occur.
-    public private(set) var all: [Timeline] = []
+    package private(set) var all: [Timeline] = []
 
     /// Number of runs in the files.
-    public var runCount: Int { runs.count }
+    package var runCount: Int { runs.count }
 
     /// Creates timelines of the sessions with these numbers; an empty set selects all.
-    public init(of wanted: Set<UInt64> = []) { self.wanted = wanted }
+    package init(of wanted: Set<UInt64> = []) { self.wanted = wanted }
 
     /// Handles a header.
-    public mutating func note(_ header: RecordHeader) { runs.note(header) }
+    package mutating func note(_ header: RecordHeader) { runs.note(header) }
 
     /// Adds a record.
-    public mutating func note(_ record: Record) {
+    package mutating func note(_ record: Record) {
         guard record.session > 0, wanted.isEmpty || wanted.contains(record.session) else { return }
         let key = runs.session(of: record)
         let place = places[key, default: all.count]

@@ -1,13 +1,13 @@
-public import TapRecord
+package import TapRecord
 
 /// Compares a login timeline with one of a completed login, and finds the first difference.
 ///
 /// Name lookup and connecting are ignored, and so is TLS that a client log cannot show.
-public struct TimelineComparison: Sendable {
+package struct TimelineComparison: Sendable {
     /// A step of a timeline.
-    public struct Step: Sendable {
+    package struct Step: Sendable {
         /// Its result.
-        public let result: LoginStep.Result
+        package let result: LoginStep.Result
         /// The reason, if it failed.
         fileprivate let reason: Prose?
         fileprivate let name: LoginStep.Name
@@ -15,28 +15,28 @@ public struct TimelineComparison: Sendable {
         fileprivate let label: String?
 
         /// The step as text, such as `mechanism SCRAM-SHA-256`.
-        public var words: String { label.map { "\(name.rawValue) \($0)" } ?? name.rawValue }
+        package var words: String { label.map { "\(name.rawValue) \($0)" } ?? name.rawValue }
 
         fileprivate func isSame(as other: Step) -> Bool { name == other.name && label == other.label }
     }
 
     /// A row of the comparison.
-    public struct Row: Sendable {
+    package struct Row: Sendable {
         /// The step of the completed login.
-        public let working: Step?
+        package let working: Step?
         /// The step of the other timeline.
-        public let other: Step?
+        package let other: Step?
         /// Whether this row contains the first difference.
-        public let isDifference: Bool
+        package let isDifference: Bool
     }
 
     /// The rows in order.
-    public let rows: [Row]
+    package let rows: [Row]
     /// The first difference as a clause about "the client"; nil if there is none.
-    public let difference: String?
+    package let difference: String?
 
     /// Compares the step records of two sessions (see ``TapRecord/LoginStep/code``).
-    public init(working: [Record], other: [Record]) {
+    package init(working: [Record], other: [Record]) {
         let one = working.compactMap(Self.step)
         let two = other.compactMap(Self.step)
         var rows: [Row] = []

@@ -1,23 +1,23 @@
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
-public import TapRecord
+package import TapRecord
 
 /// Speaks to a running proxy: HTTP/1.1 with JSON over its control socket, a connection for each request.
-public struct ControlClient: Sendable {
+package struct ControlClient: Sendable {
     /// A request: a method and a path, with query and body.
-    public struct Request: Sendable {
+    package struct Request: Sendable {
         /// `GET`, `POST`, `PUT` or `DELETE`.
-        public var method: String
+        package var method: String
         /// The path, percent-encoded as necessary.
-        public var path: String
+        package var path: String
         /// Names and values behind the path; those without a value are left out.
-        public var query: [(name: String, value: String?)] = []
+        package var query: [(name: String, value: String?)] = []
         /// The JSON text of the request.
-        public var body: String?
+        package var body: String?
 
         /// Puts the parts together.
-        public init(_ method: String, _ path: String, query: [(String, String?)] = [], body: String? = nil) {
+        package init(_ method: String, _ path: String, query: [(String, String?)] = [], body: String? = nil) {
             self.method = method
             self.path = path
             self.query = query
@@ -46,16 +46,16 @@ public struct ControlClient: Sendable {
     private typealias Connection = NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
 
     /// The socket.
-    public let path: String
+    package let path: String
 
     /// Bytes of an answer beyond which it is not kept.
     private static let longestAnswer = 64 << 20
 
     /// A client of the proxy at a socket; nothing is connected yet.
-    public init(path: String) { self.path = path }
+    package init(path: String) { self.path = path }
 
     /// A client of the only proxy that has its socket in a folder.
-    public init(onlyIn folder: String) throws(ControlClientError) {
+    package init(onlyIn folder: String) throws(ControlClientError) {
         let proxies = RunningProxy.all(in: folder)
         guard let proxy = proxies.first else { throw .noProxy(folder) }
         guard proxies.count == 1 else { throw .severalProxies(proxies) }
@@ -67,7 +67,7 @@ public struct ControlClient: Sendable {
     /// Sends a request and returns the answer; `null` if that has no body.
     ///
     /// - Parameter timeout: Time for the whole of it. Default 30 s.
-    public func ask(_ request: Request, timeout: Duration = .seconds(30)) async throws(ControlClientError) -> JSONValue
+    package func ask(_ request: Request, timeout: Duration = .seconds(30)) async throws(ControlClientError) -> JSONValue
     {
         try await perform { () async throws -> JSONValue in
             try await withThrowingTaskGroup(of: JSONValue.self) { tasks in
@@ -97,7 +97,7 @@ public struct ControlClient: Sendable {
     /// While `body` takes its time no more are read, so that a slow reader holds nothing up but itself.
     ///
     /// - Parameter body: Takes an event, and says whether it wants more.
-    public func follow(
+    package func follow(
         _ request: Request,
         _ body: (ServerSentEvent) throws(ControlClientError) -> Bool
     ) async throws(ControlClientError) {

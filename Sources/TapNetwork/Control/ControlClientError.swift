@@ -1,7 +1,7 @@
-public import TapRecord
+package import TapRecord
 
 /// Why a request to a running proxy failed.
-public enum ControlClientError: Error, Sendable, Hashable {
+package enum ControlClientError: Error, Sendable, Hashable {
     /// No proxy of this user runs; sockets were looked for in this folder.
     case noProxy(String)
     /// Several run, and none was chosen.
@@ -20,7 +20,7 @@ public enum ControlClientError: Error, Sendable, Hashable {
 
 extension ControlClientError: CustomStringConvertible {
     /// The failure, in one line.
-    public var description: String {
+    package var description: String {
         switch self {
         case .noProxy(let folder):
             "no running proxy found in \(folder)"

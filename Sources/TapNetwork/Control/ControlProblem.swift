@@ -1,5 +1,5 @@
 /// Why a request to a running proxy was not served: the `code` of its answer (`application/problem+json`).
-public enum ControlProblem: String, Sendable, Hashable, CaseIterable {
+package enum ControlProblem: String, Sendable, Hashable, CaseIterable {
     /// The request is not well formed.
     case malformedRequest = "malformed-request"
     case noSuchResource = "no-such-resource"

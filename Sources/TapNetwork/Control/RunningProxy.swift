@@ -1,15 +1,15 @@
 internal import Glibc
 
 /// A proxy that runs, found by its control socket: `control-PID.sock` in a folder of its user's own.
-public struct RunningProxy: Sendable, Hashable {
+package struct RunningProxy: Sendable, Hashable {
     /// The process.
-    public let pid: Int32
+    package let pid: Int32
     /// Its socket.
-    public let path: String
+    package let path: String
 
     /// The running proxies, found by their sockets in a folder. Sockets without a listener are left out, as is a folder
     /// of another user.
-    public static func all(in folder: String) -> [RunningProxy] {
+    package static func all(in folder: String) -> [RunningProxy] {
         let proxies = names(in: folder).compactMap { name -> RunningProxy? in
             guard name.hasPrefix("control-"), name.hasSuffix(".sock"),
                 let pid = Int32(name.dropFirst("control-".count).dropLast(".sock".count)), pid > 0,

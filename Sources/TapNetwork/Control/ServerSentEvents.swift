@@ -1,9 +1,9 @@
 /// An event of a stream of server-sent events.
-public struct ServerSentEvent: Sendable, Hashable {
+package struct ServerSentEvent: Sendable, Hashable {
     /// The event's type; `message` if the stream does not name one.
-    public var name = "message"
+    package var name = "message"
     /// Its data, lines joined by newlines.
-    public var data: [UInt8] = []
+    package var data: [UInt8] = []
 }
 
 /// Reads server-sent events from bytes as they arrive (HTML, "Server-sent events", §9.2.6). Comments, ids and times of

@@ -1,12 +1,12 @@
-public import NIOCore
+package import NIOCore
 internal import NIOPosix
-public import TapCore
+package import TapCore
 internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
 /// The client of `demo`: logs in, fetches the roster, sends presence, pings, writes to itself, and leaves.
-public struct DemoClient: Sendable {
+package struct DemoClient: Sendable {
     private let account: JID
     private let password: String
     private let authority: String?
@@ -19,7 +19,7 @@ public struct DemoClient: Sendable {
     ///     clear.
     ///   - cryptography: Digests and random bytes.
     /// - Throws: ``JIDError`` if `account` is not a valid address.
-    public init(account: String, password: String, authority: String? = nil, cryptography: any Cryptography) throws {
+    package init(account: String, password: String, authority: String? = nil, cryptography: any Cryptography) throws {
         self.account = try JID(parsing: account).bare
         self.password = password
         self.authority = authority
@@ -31,7 +31,7 @@ public struct DemoClient: Sendable {
     /// - Parameter timeout: How long the whole may take; default 10 seconds.
     /// - Returns: The results, step by step.
     /// - Throws: ``DemoError`` with the step that failed; `NIOConnectionError` if the connection is refused.
-    public func run(
+    package func run(
         host: String,
         port: Int,
         group: any EventLoopGroup,

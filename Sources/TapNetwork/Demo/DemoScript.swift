@@ -1,24 +1,24 @@
 internal import XMPPCore
 
 /// One step of the demo's client, for the summary.
-public struct DemoStep: Sendable, Hashable {
+package struct DemoStep: Sendable, Hashable {
     /// The step, in a few words.
-    public let title: String
+    package let title: String
     /// The result of the step.
-    public let detail: String
+    package let detail: String
     /// Seconds since the client connected.
-    public let time: Double
+    package let time: Double
 }
 
 /// The reason why the demo's client failed.
-public struct DemoError: Error, Sendable, CustomStringConvertible {
+package struct DemoError: Error, Sendable, CustomStringConvertible {
     /// The step that failed.
-    public let step: String
+    package let step: String
     /// The problem.
-    public let reason: String
+    package let reason: String
 
     /// One line: the step and the problem.
-    public var description: String { "\(step): \(reason)" }
+    package var description: String { "\(step): \(reason)" }
 }
 
 /// The script of the demo's client after resource binding, sans-IO: one request after the other, each after the answer

@@ -1,10 +1,10 @@
 internal import NIOCore
-public import TapCore
+package import TapCore
 
 /// What name servers say of a domain: the way a client's session would be led, without a connection being made.
-public enum DomainReport {
+package enum DomainReport {
     /// The steps in the form of a session's timeline, and the reason if none was found.
-    public typealias Outcome = (steps: [DiscoveryStep], fault: String?)
+    package typealias Outcome = (steps: [DiscoveryStep], fault: String?)
 
     /// Looks it up; blocks.
     ///
@@ -12,7 +12,7 @@ public enum DomainReport {
     ///   - domain: The domain to look up.
     ///   - resolver: The name server to use; nil uses those of this machine.
     /// - Returns: `fault` is nil if there is a usable address.
-    public static func look(
+    package static func look(
         at domain: Upstream.Domain,
         resolver endpoint: Endpoint?
     ) -> Outcome {

@@ -3,7 +3,7 @@ internal import NIOCore
 internal import NIOPosix
 
 /// Name lookups by the system: its hosts file and its name servers.
-public enum SystemNames {
+package enum SystemNames {
     /// All addresses of a name, or the address itself; empty if it cannot be resolved. Blocks a thread of NIO's pool.
     static func lookUp(_ endpoint: Endpoint) async -> [SocketAddress] {
         if let address = try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port) { return [address] }
@@ -20,7 +20,7 @@ public enum SystemNames {
     }
 
     /// The addresses of a name, each once, as numbers; empty if it cannot be resolved. Blocks.
-    public static func addresses(of name: String) -> [String] {
+    package static func addresses(of name: String) -> [String] {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?

@@ -2,23 +2,23 @@ internal import NIOCore
 internal import XMPPCore
 
 /// Where clients are sent to.
-public enum Upstream: Sendable, Hashable {
+package enum Upstream: Sendable, Hashable {
     /// One server, given by name or address.
     case endpoint(Endpoint)
     /// The domains that a client may ask for; their servers are found in the DNS.
     case domains([Domain])
 
     /// A domain of XMPP, prepared.
-    public struct Domain: Sendable, Hashable {
+    package struct Domain: Sendable, Hashable {
         /// The text as typed.
-        public let name: String
+        package let name: String
         /// As the DNS has it: in lower case, labels of other scripts as A-labels (RFC 5890).
-        public let ascii: String
+        package let ascii: String
         /// The address of its server; nil looks it up in the DNS.
-        public var server: Endpoint?
+        package var server: Endpoint?
 
         /// Reads the domain part of a JID.
-        public init(_ text: String) throws(EndpointError) {
+        package init(_ text: String) throws(EndpointError) {
             func error(_ reason: String) -> EndpointError { EndpointError(code: .badDomain(reason), text: text) }
             let jid: JID
             do throws(JIDError) {
@@ -52,10 +52,10 @@ public enum Upstream: Sendable, Hashable {
     }
 
     /// The single server, if there is one for whatever domain.
-    public var endpoint: Endpoint? { if case .endpoint(let endpoint) = self { endpoint } else { nil } }
+    package var endpoint: Endpoint? { if case .endpoint(let endpoint) = self { endpoint } else { nil } }
 
     /// The address of the single server; nil if servers are looked up.
-    public var address: Endpoint? {
+    package var address: Endpoint? {
         switch self {
         case .endpoint(let endpoint): endpoint
         case .domains(let domains): domains.count == 1 ? domains[0].server : nil
@@ -65,7 +65,7 @@ public enum Upstream: Sendable, Hashable {
 
 extension Upstream: CustomStringConvertible {
     /// As it could have been typed; several domains with commas between them.
-    public var description: String {
+    package var description: String {
         switch self {
         case .endpoint(let endpoint): endpoint.description
         case .domains(let domains): "domain:" + domains.map(\.name).joined(separator: ",")

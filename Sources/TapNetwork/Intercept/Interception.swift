@@ -1,14 +1,14 @@
 internal import NIOCore
 internal import NIOPosix
-public import TapCore
+package import TapCore
 internal import TapDiagnosis
 internal import TapRecord
-public import TapSecurity
+package import TapSecurity
 
 /// How TLS is ended on both legs, for all sessions of a proxy.
-public struct Interception: Sendable {
+package struct Interception: Sendable {
     /// The source of the certificate for clients.
-    public enum Identities: Sendable {
+    package enum Identities: Sendable {
         /// One made for the name that the client asks for, with the names of the server's own.
         case minted(CertificateMinter)
         /// The server's own; sessions whose server shows another one are refused.
@@ -16,16 +16,16 @@ public struct Interception: Sendable {
     }
 
     /// TLS of the server legs.
-    public let serverLeg: TLSContext
+    package let serverLeg: TLSContext
     /// TLS of the client legs.
-    public let clientLeg: TLSContext
+    package let clientLeg: TLSContext
     /// The source of the certificate for clients.
-    public let identities: Identities
+    package let identities: Identities
     /// Set when the limit of authorities created on demand was logged: one warning a run.
     let limitWarning = Once()
 
     /// Interception of these parts.
-    public init(serverLeg: TLSContext, clientLeg: TLSContext, identities: Identities) {
+    package init(serverLeg: TLSContext, clientLeg: TLSContext, identities: Identities) {
         self.serverLeg = serverLeg
         self.clientLeg = clientLeg
         self.identities = identities
@@ -69,7 +69,7 @@ extension Interception {
     }
 
     /// How long certificates for clients took to issue; nil if none are issued.
-    public var mintTimes: DurationHistogram? {
+    package var mintTimes: DurationHistogram? {
         if case .minted(let minter) = identities { minter.mintTimes } else { nil }
     }
 

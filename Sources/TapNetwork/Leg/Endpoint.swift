@@ -2,26 +2,26 @@ internal import NIOCore
 internal import TapRecord
 
 /// A host and a port, as people write them: `HOST:PORT`, an IPv6 address in brackets.
-public struct Endpoint: Sendable, Hashable {
+package struct Endpoint: Sendable, Hashable {
     /// A name or an IP address; an IPv6 address without its brackets.
-    public var host: String
+    package var host: String
     /// The TCP port; 0 lets the system choose.
-    public var port: Int
+    package var port: Int
 
     /// An endpoint of these parts, which are not checked.
-    public init(host: String, port: Int) {
+    package init(host: String, port: Int) {
         self.host = host
         self.port = port
     }
 
     /// Reads `HOST:PORT` or `[v6]:PORT` with a port from 1 to 65535.
-    public init(_ text: String) throws(EndpointError) {
+    package init(_ text: String) throws(EndpointError) {
         try self.init(text, allowsZero: false)
     }
 
     /// Reads the address of a server that clients connect to, as ``init(_:)``, or without a port, which then is 5222
     /// (RFC 6120 §14.7).
-    public static func server(_ text: String) throws(EndpointError) -> Endpoint {
+    package static func server(_ text: String) throws(EndpointError) -> Endpoint {
         try Endpoint(text, allowsZero: false, usualPort: 5222)
     }
 
@@ -64,7 +64,7 @@ public struct Endpoint: Sendable, Hashable {
     }
 
     /// Whether this is the local machine by its name: `localhost`, or an address of the loopback interface.
-    public var isLoopback: Bool {
+    package var isLoopback: Bool {
         host.lowercased() == "localhost" || (try? SocketAddress(ipAddress: host, port: port))?.isLoopback == true
     }
 
@@ -86,13 +86,13 @@ public struct Endpoint: Sendable, Hashable {
 
 extension Endpoint: CustomStringConvertible {
     /// As it could have been typed.
-    public var description: String { host.utf8.contains(0x3A) ? "[\(host)]:\(port)" : "\(host):\(port)" }
+    package var description: String { host.utf8.contains(0x3A) ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }
 
 /// The reason why an ``Endpoint`` or a ``ListenSpec`` was refused: the input, its problem, and the remedy, in one line.
-public struct EndpointError: Error, Sendable, Hashable {
+package struct EndpointError: Error, Sendable, Hashable {
     /// The kind of problem.
-    public enum Code: Sendable, Hashable {
+    package enum Code: Sendable, Hashable {
         case empty
         /// Nothing after `=` of a ``ListenSpec``.
         case missingUpstream
@@ -120,14 +120,14 @@ public struct EndpointError: Error, Sendable, Hashable {
     }
 
     /// The kind of problem.
-    public let code: Code
+    package let code: Code
     /// The input.
-    public let text: String
+    package let text: String
 }
 
 extension EndpointError: CustomStringConvertible {
     /// One line for people, such as `"localhost" has no port; write HOST:PORT, as in localhost:5222`.
-    public var description: String {
+    package var description: String {
         let shown = "\"\(LineBuffer.escaped(text))\""
         return switch code {
         case .empty: "the address is empty; write HOST:PORT, as in localhost:5222"

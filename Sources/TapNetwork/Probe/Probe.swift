@@ -1,15 +1,15 @@
-public import NIOCore
-public import TapCore
-public import TapDiagnosis
-public import TapRecord
-public import TapSecurity
-public import XMPPCore
+package import NIOCore
+package import TapCore
+package import TapDiagnosis
+package import TapRecord
+package import TapSecurity
+package import XMPPCore
 
 /// Asks a server itself, as a client would: finds it, begins TLS, looks at its certificate and at what it offers, logs in
 /// and binds, enables stream management and pings. It sends no presence and no messages.
-public struct Probe: Sendable {
+package struct Probe: Sendable {
     /// What to probe, and how.
-    public let plan: ProbePlan
+    package let plan: ProbePlan
 
     private let run: Run
     private let clock: RunClock
@@ -23,7 +23,7 @@ public struct Probe: Sendable {
     ///   - clock: The clock of that run.
     ///   - recorder: The dispatcher of the records.
     ///   - cryptography: Digests and random bytes.
-    public init(
+    package init(
         _ plan: ProbePlan,
         run: Run,
         clock: RunClock,
@@ -45,7 +45,7 @@ public struct Probe: Sendable {
     /// - Throws: ``TLSContextError`` if the trusted certificates cannot be read, ``EndpointError`` and ``JIDError`` if
     ///   the account's domain is invalid, ``ProbeError`` if the address of the given name server is unknown, and errors
     ///   of the cryptographic library.
-    public func report(
+    package func report(
         on group: any EventLoopGroup,
         tell: @escaping @Sendable (ProbeReport.Step) -> Void = { _ in }
     ) async throws -> ProbeReport {
@@ -91,41 +91,41 @@ public struct Probe: Sendable {
 }
 
 /// Why there is nothing to probe.
-public struct ProbeError: Error, Sendable, CustomStringConvertible {
+package struct ProbeError: Error, Sendable, CustomStringConvertible {
     /// One line for people.
-    public let description: String
+    package let description: String
 }
 
 /// What to probe, and how.
-public struct ProbePlan: Sendable {
+package struct ProbePlan: Sendable {
     /// The account to check, a bare JID; the probe logs in if there is a ``password``.
-    public var account: JID
+    package var account: JID
     /// Its password in clear; nil looks at what the server offers, and goes no further.
-    public var password: String?
+    package var password: String?
     /// Connected to instead of the servers that the domain's records name.
-    public var via: Endpoint?
+    package var via: Endpoint?
     /// The name server; nil uses the system's.
-    public var resolver: Endpoint?
+    package var resolver: Endpoint?
     /// The header that the server expects first; nil sends none.
-    public var proxyHeader: ProxyProtocol.Version?
+    package var proxyHeader: ProxyProtocol.Version?
     /// Whether the domain's other service is looked at as well, if it has one; default yes.
-    public var checksAlternative = true
+    package var checksAlternative = true
     /// Whether TLS is used if the server offers it; default yes.
-    public var usesTLS = true
+    package var usesTLS = true
     /// TLS from the first byte on, and no STARTTLS. Default: according to the domain's SRV records; STARTTLS with
     /// ``via``.
-    public var isDirect = false
+    package var isDirect = false
     /// Whether to use channel binding if both sides support it; default yes.
-    public var bindsChannel = true
+    package var bindsChannel = true
     /// How TLS is spoken. A certificate that is refused never gets the password, but is looked at all the same.
-    public var tls = ServerLegTLS()
+    package var tls = ServerLegTLS()
     /// How long each step may take; default 10 seconds.
-    public var timeout = TimeAmount.seconds(10)
+    package var timeout = TimeAmount.seconds(10)
     /// Redaction of the logs.
-    public var redaction = RedactionPolicy.secrets
+    package var redaction = RedactionPolicy.secrets
     /// The advice shown if the login fails; nil omits it.
-    public var advice: Advice?
+    package var advice: Advice?
 
     /// A probe of an account's server without a password, with the defaults of each.
-    public init(account: JID) { self.account = account.bare }
+    package init(account: JID) { self.account = account.bare }
 }

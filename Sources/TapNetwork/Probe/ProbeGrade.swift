@@ -2,9 +2,9 @@ internal import TapSecurity
 internal import XMPPCore
 
 /// How a server does in one subject, and why.
-public struct ProbeGrade: Sendable, Hashable {
+package struct ProbeGrade: Sendable, Hashable {
     /// A graded subject. The raw value is stable.
-    public enum Subject: String, Sendable, Hashable, CaseIterable {
+    package enum Subject: String, Sendable, Hashable, CaseIterable {
         case tlsVersion = "tls-version"
         case certificate
         case requiredTLS = "required-tls"
@@ -16,7 +16,7 @@ public struct ProbeGrade: Sendable, Hashable {
     }
 
     /// The grade; lower is better.
-    public enum Letter: String, Sendable, Hashable, Comparable {
+    package enum Letter: String, Sendable, Hashable, Comparable {
         case a = "A"
         /// Good enough, and could be better.
         case b = "B"
@@ -25,22 +25,22 @@ public struct ProbeGrade: Sendable, Hashable {
         case f = "F"
 
         /// The better one is less.
-        public static func < (left: Letter, right: Letter) -> Bool { left.rawValue < right.rawValue }
+        package static func < (left: Letter, right: Letter) -> Bool { left.rawValue < right.rawValue }
     }
 
     /// The graded subject.
-    public let subject: Subject
+    package let subject: Subject
     /// The grade; nil if unknown.
-    public let letter: Letter?
+    package let letter: Letter?
     /// Why, as a clause for people.
-    public let reason: String
+    package let reason: String
     /// The RFC or XEP with the recommendation.
-    public let rule: String
+    package let rule: String
 }
 
 extension ProbeReport {
     /// The grades, in the order of the subjects; empty if no server was reached.
-    public var grades: [ProbeGrade] {
+    package var grades: [ProbeGrade] {
         guard isOfferSeen else { return [] }
         return ProbeGrade.Subject.allCases.compactMap { subject in
             judge(subject).map { ProbeGrade(subject: subject, letter: $0.letter, reason: $0.reason, rule: $0.rule) }
@@ -64,7 +64,7 @@ extension ProbeReport {
     }
 
     /// The worst of the grades: a chain is as strong as its weakest link. Nil if there are none.
-    public var grade: ProbeGrade.Letter? { grades.compactMap(\.letter).max() }
+    package var grade: ProbeGrade.Letter? { grades.compactMap(\.letter).max() }
 
     // MARK: TLS
 

@@ -1,15 +1,15 @@
 internal import TapCore
-public import TapDiagnosis
-public import TapRecord
-public import TapSecurity
-public import XMPPCore
+package import TapDiagnosis
+package import TapRecord
+package import TapSecurity
+package import XMPPCore
 
 /// The findings of a probe.
-public struct ProbeReport: Sendable {
+package struct ProbeReport: Sendable {
     /// One step on the way, for people and programs.
-    public struct Step: Sendable, Hashable {
+    package struct Step: Sendable, Hashable {
         /// Which step. The raw value is stable.
-        public enum Name: String, Sendable, Hashable, CaseIterable {
+        package enum Name: String, Sendable, Hashable, CaseIterable {
             /// The domain's records and the server's addresses (RFC 6120 §3.2).
             case names
             case connection
@@ -37,7 +37,7 @@ public struct ProbeReport: Sendable {
         }
 
         /// How it went.
-        public enum Outcome: String, Sendable, Hashable {
+        package enum Outcome: String, Sendable, Hashable {
             case ok
             /// It went, and something about it is not as it should be.
             case note
@@ -47,19 +47,19 @@ public struct ProbeReport: Sendable {
         }
 
         /// Which step.
-        public let name: Name
+        package let name: Name
         /// How it went.
-        public let outcome: Outcome
+        package let outcome: Outcome
         /// The findings, one per line, without secrets.
-        public let lines: [String]
+        package let lines: [String]
         /// Nanoseconds it took; nil if that is meaningless.
-        public let duration: Int64?
+        package let duration: Int64?
         /// The same for programs.
-        public let details: Attributes
+        package let details: Attributes
     }
 
     /// The SRV records of one of a domain's services.
-    public enum Service: Sendable {
+    package enum Service: Sendable {
         case unasked
         case none
         /// There is decidedly none (RFC 2782: `.`).
@@ -71,7 +71,7 @@ public struct ProbeReport: Sendable {
     }
 
     /// How far it came.
-    public enum Outcome: Sendable, Hashable {
+    package enum Outcome: Sendable, Hashable {
         /// Logged in, bound, and ready for stanzas.
         case ready
         /// All that was to be looked at without a password was there.
@@ -80,48 +80,48 @@ public struct ProbeReport: Sendable {
     }
 
     /// The account of the probe.
-    public let account: JID
+    package let account: JID
     /// The steps in their order.
-    public internal(set) var steps: [Step] = []
+    package internal(set) var steps: [Step] = []
     /// How far it came.
-    public internal(set) var outcome = Outcome.failed
+    package internal(set) var outcome = Outcome.failed
     /// Why it failed; nil if it did not.
-    public internal(set) var diagnosis: LoginDiagnosis?
+    package internal(set) var diagnosis: LoginDiagnosis?
     /// The records for a stream that can turn to TLS.
-    public internal(set) var clearService = Service.unasked
+    package internal(set) var clearService = Service.unasked
     /// The records for TLS from the first byte on.
-    public internal(set) var directService = Service.unasked
+    package internal(set) var directService = Service.unasked
     /// Whether TLS began with the first byte.
-    public internal(set) var isDirect = false
+    package internal(set) var isDirect = false
     /// The negotiated parameters; nil without TLS.
-    public internal(set) var tls: TLSParameters?
+    package internal(set) var tls: TLSParameters?
     /// The features before TLS; nil with direct TLS.
-    public internal(set) var clearFeatures: StreamFeatures?
+    package internal(set) var clearFeatures: StreamFeatures?
     /// The features for the login: inside TLS, if there is TLS.
-    public internal(set) var features: StreamFeatures?
+    package internal(set) var features: StreamFeatures?
     /// Types of channel binding that this connection has.
-    public internal(set) var bindings: [String] = []
+    package internal(set) var bindings: [String] = []
     /// Whether the server signed its offers; nil before its challenge.
-    public internal(set) var mechanismSignature: SCRAMClient.Signature?
+    package internal(set) var mechanismSignature: SCRAMClient.Signature?
     /// Whether the server signed the version of TLS; nil before its challenge.
-    public internal(set) var versionSignature: SCRAMClient.Signature?
+    package internal(set) var versionSignature: SCRAMClient.Signature?
     /// The result of enabling stream management; nil before a session is ready.
-    public internal(set) var streamManagement: StreamManagement?
+    package internal(set) var streamManagement: StreamManagement?
     /// The bound address.
-    public internal(set) var jid: String?
+    package internal(set) var jid: String?
     /// Nanoseconds from the first question to a session that is ready.
-    public internal(set) var timeToReady: Int64?
+    package internal(set) var timeToReady: Int64?
     /// When it was made.
-    public internal(set) var began = Timestamp(nanoseconds: 0)
+    package internal(set) var began = Timestamp(nanoseconds: 0)
     /// The offered mechanisms have been seen.
     var isOfferSeen = false
     /// Whether the other service works, if there is one; nil if it was not checked.
-    public internal(set) var isAlternativeSound: Bool?
+    package internal(set) var isAlternativeSound: Bool?
     /// The timeline of the probe's session, as its records tell it.
-    public internal(set) var timeline: [Record] = []
+    package internal(set) var timeline: [Record] = []
 
     /// The result of enabling stream management.
-    public enum StreamManagement: Sendable, Hashable {
+    package enum StreamManagement: Sendable, Hashable {
         case notOffered
         case refused(String)
         /// Enabled; whether the session can be resumed, and within how many seconds if the server says so.

@@ -6,7 +6,7 @@ internal import NIOCore
 ///
 /// A listener with the address and port of such a socket uses that socket. Connections that arrived before the program was
 /// ready wait in it, and the program needs no right to the port.
-public struct InheritedSockets: Sendable {
+package struct InheritedSockets: Sendable {
     /// More than any unit file lists; a number beyond it is not believed.
     private static let most: Int32 = 1024
     private static let first: Int32 = 3
@@ -14,13 +14,13 @@ public struct InheritedSockets: Sendable {
     private var sockets: [(descriptor: Int32, address: SocketAddress)] = []
 
     /// None.
-    public init() {}
+    package init() {}
 
     /// Finds the sockets that `environment` announces to this process. Other descriptors than listening IP sockets are
     /// left alone.
     ///
     /// - Parameter environment: The value of a variable; nil if it is not set.
-    public init(environment: (String) -> String?) {
+    package init(environment: (String) -> String?) {
         guard environment("LISTEN_PID").flatMap(Int32.init) == getpid(),
             let count = environment("LISTEN_FDS").flatMap(Int32.init), (1...Self.most).contains(count)
         else { return }

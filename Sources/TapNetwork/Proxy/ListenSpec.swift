@@ -3,26 +3,26 @@ internal import NIOCore
 /// Where to listen and what to relay to, as people write it: `[HOST:]PORT[=UPSTREAM]`.
 ///
 /// `15222`, `127.0.0.1:15222`, `[::1]:0`, `15222=xmpp.example.org:5222`, `15222=domain:example.org`.
-public struct ListenSpec: Sendable, Hashable {
+package struct ListenSpec: Sendable, Hashable {
     /// The default port to listen on; XMPP servers do not use it.
-    public static let defaultPort = 15222
+    package static let defaultPort = 15222
 
     /// The address to listen on; nil is both loopback addresses, 127.0.0.1 and ::1, on the same port.
-    public var host: String?
+    package var host: String?
     /// The port; 0 lets the system choose one.
-    public var port: Int
+    package var port: Int
     /// The server for clients of this listener; nil is the one of the whole proxy.
-    public var upstream: Upstream?
+    package var upstream: Upstream?
 
     /// A listener of these parts, which are not checked.
-    public init(host: String? = nil, port: Int = ListenSpec.defaultPort, upstream: Upstream? = nil) {
+    package init(host: String? = nil, port: Int = ListenSpec.defaultPort, upstream: Upstream? = nil) {
         self.host = host
         self.port = port
         self.upstream = upstream
     }
 
     /// Reads `[HOST:]PORT[=UPSTREAM]`.
-    public init(_ text: String) throws(EndpointError) {
+    package init(_ text: String) throws(EndpointError) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         let place = parts.first ?? ""
         if parts.count > 1 {
@@ -48,7 +48,7 @@ public struct ListenSpec: Sendable, Hashable {
 
 extension ListenSpec {
     /// Whether both would listen at one address and port. Names but those of this machine are compared as names.
-    public func overlaps(_ other: ListenSpec) -> Bool {
+    package func overlaps(_ other: ListenSpec) -> Bool {
         guard port == other.port, port != 0 else { return false }
         guard let addresses, let others = other.addresses else { return host?.lowercased() == other.host?.lowercased() }
         return addresses.contains { address in
@@ -70,7 +70,7 @@ extension ListenSpec {
 
 extension ListenSpec: CustomStringConvertible {
     /// As it could have been typed.
-    public var description: String {
+    package var description: String {
         let place = host.map { Endpoint(host: $0, port: port).description } ?? String(port)
         return upstream.map { "\(place)=\($0)" } ?? place
     }

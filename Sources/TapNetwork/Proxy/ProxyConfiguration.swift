@@ -1,39 +1,39 @@
-public import NIOCore
-public import TapCore
+package import NIOCore
+package import TapCore
 internal import TapSecurity
 
 /// Configuration of a proxy: its listeners, its upstream, and the way it relays.
-public struct ProxyConfiguration: Sendable {
+package struct ProxyConfiguration: Sendable {
     /// Where to listen; each may have its own server. Default: port 15222 on both loopback addresses.
-    public var listeners: [ListenSpec]
+    package var listeners: [ListenSpec]
     /// Sockets that are open already, used for the listeners of their addresses. Default: none.
-    public var inherited = InheritedSockets()
+    package var inherited = InheritedSockets()
     /// The server for clients of listeners that name none.
-    public var upstream: Upstream
+    package var upstream: Upstream
     /// The DNS server for domains, by name or address. Default: the system's.
-    public var resolver: Endpoint?
+    package var resolver: Endpoint?
     /// Use of the PROXY protocol. Default: none.
-    public var proxyProtocol: ProxyProtocol
+    package var proxyProtocol: ProxyProtocol
     /// How sessions are watched; ``SessionOptions/level`` is what the sinks want at most.
-    public var session: SessionOptions
+    package var session: SessionOptions
     /// The rules. Default: none.
-    public var rules: ProxyRules?
+    package var rules: ProxyRules?
     /// How TLS is ended here. Default: it is passed through.
-    public var interception: Interception?
+    package var interception: Interception?
     /// The same for clients of ``upstream`` only, if its CA differs from that of the listeners' servers.
     /// Default: as for all others.
-    public var upstreamInterception: Interception?
+    package var upstreamInterception: Interception?
     /// How many clients are served.
-    public var limits: ProxyLimits
+    package var limits: ProxyLimits
     /// Listen on addresses that other machines reach. Default false.
-    public var allowRemote: Bool
+    package var allowRemote: Bool
     /// Time that open sessions get at shutdown. Default 10 s.
-    public var grace: TimeAmount
+    package var grace: TimeAmount
     /// How long connecting to a server may take. Default 10 s.
-    public var connectTimeout: TimeAmount
+    package var connectTimeout: TimeAmount
 
     /// A configuration with the defaults of each.
-    public init(
+    package init(
         listeners: [ListenSpec] = [ListenSpec()],
         upstream: Upstream,
         resolver: Endpoint? = nil,
@@ -60,16 +60,16 @@ public struct ProxyConfiguration: Sendable {
 
 /// How many clients a proxy serves. What concerns a session itself, and how long that may take, is in
 /// ``TapCore/SessionOptions``.
-public struct ProxyLimits: Sendable, Hashable {
+package struct ProxyLimits: Sendable, Hashable {
     /// Connections at once. Default none; two descriptors are needed for each.
-    public var connections: Int?
+    package var connections: Int?
     /// Connections at once from one address. Default none.
-    public var connectionsPerAddress: Int?
+    package var connectionsPerAddress: Int?
     /// Certificate authorities in the folder from which on none is made on demand. Default 64.
-    public var authorities = AuthorityProvider.usualLimit
+    package var authorities = AuthorityProvider.usualLimit
 
     /// Limits with the default of each.
-    public init(connections: Int? = nil, connectionsPerAddress: Int? = nil) {
+    package init(connections: Int? = nil, connectionsPerAddress: Int? = nil) {
         self.connections = connections
         self.connectionsPerAddress = connectionsPerAddress
     }

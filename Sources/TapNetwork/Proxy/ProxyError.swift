@@ -1,7 +1,7 @@
 /// The reason why a proxy does not run: the failure, and its address.
-public struct ProxyError: Error, Sendable, Hashable {
+package struct ProxyError: Error, Sendable, Hashable {
     /// The kind of failure.
-    public enum Code: Sendable, Hashable {
+    package enum Code: Sendable, Hashable {
         /// The address would be reached by other machines, and that was not allowed.
         case remoteNotAllowed
         /// The server to relay to is a listener of this proxy.
@@ -21,7 +21,7 @@ public struct ProxyError: Error, Sendable, Hashable {
     }
 
     /// The party that has to act; it determines the exit code of a program.
-    public enum Blame: Sendable, Hashable {
+    package enum Blame: Sendable, Hashable {
         /// The request is invalid: change the command line.
         case usage
         /// The network or the system: something else is in the way.
@@ -29,12 +29,12 @@ public struct ProxyError: Error, Sendable, Hashable {
     }
 
     /// The kind of failure.
-    public let code: Code
+    package let code: Code
     /// The listener's address, or the name server's, `HOST:PORT`.
-    public let address: String
+    package let address: String
 
     /// The party that has to act.
-    public var blame: Blame {
+    package var blame: Blame {
         switch code {
         case .remoteNotAllowed, .relaysToItself: .usage
         case .portInUse, .portNotAllowed, .noLoopback, .cannotListen, .unknownResolver, .listenerLost: .network
@@ -44,7 +44,7 @@ public struct ProxyError: Error, Sendable, Hashable {
 
 extension ProxyError: CustomStringConvertible {
     /// The failure, in one line for people.
-    public var description: String {
+    package var description: String {
         switch code {
         case .remoteNotAllowed: "other machines can reach \(address), log in through this proxy and be recorded"
         case .relaysToItself(let upstream): "the upstream \(upstream) is this proxy itself, listening on \(address)"

@@ -2,7 +2,7 @@ internal import Synchronization
 internal import TapRecord
 
 /// Counters of a running proxy, readable from anywhere at any time.
-public final class ProxyMetrics: Sendable {
+package final class ProxyMetrics: Sendable {
     private let began = Atomic<UInt64>(0)
     private let ended = Atomic<UInt64>(0)
     private let failed = Atomic<UInt64>(0)
@@ -15,7 +15,7 @@ public final class ProxyMetrics: Sendable {
     private static let mostCertificates = 100
 
     /// A limit of the proxy as a whole; the raw value is its name on the command line.
-    public enum Limit: String, Sendable, CaseIterable {
+    package enum Limit: String, Sendable, CaseIterable {
         case connections
         /// Connections that have not sent their PROXY header yet: an eighth of all, or 64.
         case connectionsWithoutHeader = "connections-without-header"
@@ -24,29 +24,29 @@ public final class ProxyMetrics: Sendable {
     }
 
     /// All counters at zero.
-    public init() {}
+    package init() {}
 
     /// Sessions since the start.
-    public var sessionsTotal: UInt64 { began.load(ordering: .relaxed) }
+    package var sessionsTotal: UInt64 { began.load(ordering: .relaxed) }
     /// Sessions that have not ended.
-    public var sessionsOpen: UInt64 {
+    package var sessionsOpen: UInt64 {
         let ended = ended.load(ordering: .acquiring)
         return began.load(ordering: .relaxed) &- ended
     }
     /// Sessions whose server could not be reached.
-    public var connectionsFailed: UInt64 { failed.load(ordering: .relaxed) }
+    package var connectionsFailed: UInt64 { failed.load(ordering: .relaxed) }
     /// How often a listener had to pause because a connection could not be accepted.
-    public var acceptPauses: UInt64 { pauses.load(ordering: .relaxed) }
+    package var acceptPauses: UInt64 { pauses.load(ordering: .relaxed) }
     /// Bytes that have come from clients.
-    public var bytesSent: UInt64 { sent.load(ordering: .relaxed) }
+    package var bytesSent: UInt64 { sent.load(ordering: .relaxed) }
     /// Bytes that have come from servers.
-    public var bytesReceived: UInt64 { received.load(ordering: .relaxed) }
+    package var bytesReceived: UInt64 { received.load(ordering: .relaxed) }
 
     /// When the certificates end that servers have last shown, by domain, in seconds since 1970; of 100 domains at most.
-    public var serverCertificateEnds: [String: Int64] { certificates.withLock { $0 } }
+    package var serverCertificateEnds: [String: Int64] { certificates.withLock { $0 } }
 
     /// How often a limit was reached: connections refused, certificates not made.
-    public func hits(of limit: Limit) -> UInt64 { limits.withLock { $0[limit] ?? 0 } }
+    package func hits(of limit: Limit) -> UInt64 { limits.withLock { $0[limit] ?? 0 } }
 
     func reached(_ limit: Limit) { limits.withLock { $0[limit, default: 0] += 1 } }
 

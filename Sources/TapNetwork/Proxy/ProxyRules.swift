@@ -1,12 +1,12 @@
-public import TapRecord
-public import TapRules
+package import TapRecord
+package import TapRules
 
 /// The rule files of a proxy, which can be read again while sessions run.
-public struct ProxyRules: Sendable {
+package struct ProxyRules: Sendable {
     /// The files, as named by the user, in order.
-    public let files: [String]
+    package let files: [String]
     /// The rules of now, which sessions begin with.
-    public let live: LiveRules
+    package let live: LiveRules
 
     private let read: @Sendable () throws(RuleSet.LoadError) -> RuleSet
 
@@ -15,7 +15,7 @@ public struct ProxyRules: Sendable {
     /// - Parameters:
     ///   - localTime: Converts a time to the time of day in the user's time zone.
     ///   - read: Reads the files once more.
-    public init(
+    package init(
         _ rules: RuleSet,
         files: [String],
         localTime: @escaping @Sendable (Timestamp) -> RuleLocalTime,

@@ -1,25 +1,25 @@
-public import Logging
-public import NIOCore
-public import NIOPosix
-public import ServiceLifecycle
+package import Logging
+package import NIOCore
+internal import NIOPosix
+internal import ServiceLifecycle
 internal import Synchronization
-public import TapCore
-public import TapRecord
-public import TapRules
+package import TapCore
+package import TapRecord
+package import TapRules
 internal import TapSecurity
-public import XMPPCore
+package import XMPPCore
 
 /// Listens, and relays each client to its server as a tapped ``Session``.
 ///
 /// ``run()`` returns after a shutdown, when the last session has delivered its last record: sinks may be closed
 /// then, and not before.
-public final class ProxyService: Service {
+package final class ProxyService: Service {
     /// The configuration.
-    public let configuration: ProxyConfiguration
+    package let configuration: ProxyConfiguration
     /// Counters, readable at any time.
-    public let metrics = ProxyMetrics()
+    package let metrics = ProxyMetrics()
     /// The sessions that have not ended, for those who look at them and act on them.
-    public let sessions = SessionDirectory()
+    package let sessions = SessionDirectory()
 
     private let context: RelayContext
     private let group: any EventLoopGroup
@@ -41,7 +41,7 @@ public final class ProxyService: Service {
     ///   - eventLoopGroup: Where sessions run; each stays on one loop. Default: a loop for each core.
     ///   - logger: For what is to be said of the proxy itself: notices, servers that are down, pauses.
     ///   - onListening: Called once for each address on which clients are accepted, when all are.
-    public init(
+    package init(
         _ configuration: ProxyConfiguration,
         run: Run,
         clock: RunClock,
@@ -74,7 +74,7 @@ public final class ProxyService: Service {
     /// was read, or until the task is cancelled, which ends them at once; also during the former.
     ///
     /// - Throws: ``ProxyError`` if a listener cannot be opened, or fails later.
-    public func run() async throws {
+    package func run() async throws {
         try await makeLoops()
         let listeners = try await open()
         for listener in listeners.open { onListening(listener.endpoint) }
@@ -107,12 +107,12 @@ public final class ProxyService: Service {
 
     /// Ends every session, and every later one until ``acceptSessions()``, with a stream error: the log is required and
     /// cannot be written.
-    public func refuseSessions(_ condition: StreamErrorCondition, _ text: String) {
+    package func refuseSessions(_ condition: StreamErrorCondition, _ text: String) {
         setRefusal(RelayLoop.Refusal(condition: condition, text: text))
     }
 
     /// Serves sessions again after ``refuseSessions(_:_:)``.
-    public func acceptSessions() { setRefusal(nil) }
+    package func acceptSessions() { setRefusal(nil) }
 
     private func setRefusal(_ refusal: RelayLoop.Refusal?) {
         // With the lock held, so that every loop hears of changes in their order.
@@ -127,7 +127,7 @@ public final class ProxyService: Service {
     /// - Returns: The new rules; nil if the proxy has no rule files.
     /// - Throws: The mistakes in the files. All sessions keep their rules then.
     @discardableResult
-    public func reloadRules() throws(RuleSet.LoadError) -> RuleSet? {
+    package func reloadRules() throws(RuleSet.LoadError) -> RuleSet? {
         guard let files = configuration.rules else { return nil }
         // One after the other: all sessions end up with the rules that were read last.
         return try reloading.withLock { _ throws(RuleSet.LoadError) in

@@ -1,19 +1,19 @@
 internal import Glibc
 internal import Synchronization
-public import TapCore
+internal import TapCore
 internal import TapSecurity
 
 /// A ``ResumptionJournal`` in a file: 16 bytes a session, the oldest first, which several proxies may share.
 ///
 /// Bounded: above twice ``capacity`` sessions, only the newest are kept. If the file cannot be written, the proxy works
 /// as without a journal.
-public final class ResumptionFile: ResumptionJournal {
+package final class ResumptionFile: ResumptionJournal {
     /// Sessions that are kept at least.
-    public static let capacity = 4096
+    package static let capacity = 4096
     private static let markBytes = 16
 
     /// The path, in a folder that is created if it is missing.
-    public let path: String
+    package let path: String
     private let lockTime: Duration
     private let onFailure: @Sendable (String) -> Void
     private let state = Mutex(State())
@@ -34,7 +34,7 @@ public final class ResumptionFile: ResumptionJournal {
     ///   - lockTime: How long another process may keep the file locked; default 1 s. Then it is read without the lock, and
     ///     written later.
     ///   - onFailure: Called once, with the operating system's reason, if the file cannot be written.
-    public init(
+    package init(
         path: String,
         lockTime: Duration = .seconds(1),
         onFailure: @escaping @Sendable (String) -> Void
@@ -45,13 +45,13 @@ public final class ResumptionFile: ResumptionJournal {
     }
 
     /// The first 16 bytes of the SHA-256 digest.
-    public func mark(of session: [UInt8]) -> [UInt8]? {
+    package func mark(of session: [UInt8]) -> [UInt8]? {
         let digest = try? OpenSSLCryptography().digest(.sha256, of: session.span)
         return digest.map { Array($0.prefix(Self.markBytes)) }
     }
 
     /// Appends marks, and those that could not be written before; see ``ResumptionJournal/add(_:)``.
-    public func add(_ marks: [[UInt8]]) {
+    package func add(_ marks: [[UInt8]]) {
         let whole = marks.filter { $0.count == Self.markBytes }
         guard !whole.isEmpty else { return }
         state.withLock { state in
@@ -62,10 +62,10 @@ public final class ResumptionFile: ResumptionJournal {
     }
 
     /// Whether marks wait to be written; see ``ResumptionJournal/hasUnwrittenMarks``.
-    public var hasUnwrittenMarks: Bool { isUnwritten.load(ordering: .relaxed) }
+    package var hasUnwrittenMarks: Bool { isUnwritten.load(ordering: .relaxed) }
 
     /// Writes the marks that could not be written before; see ``ResumptionJournal/writeAgain()``.
-    public func writeAgain() {
+    package func writeAgain() {
         state.withLock { state in
             if !state.unwritten.isEmpty { writeAll(&state) }
         }
@@ -83,7 +83,7 @@ public final class ResumptionFile: ResumptionJournal {
     }
 
     /// Reads the file; see ``ResumptionJournal/found(of:)``.
-    public func found(of marks: [[UInt8]]) -> Set<[UInt8]> {
+    package func found(of marks: [[UInt8]]) -> Set<[UInt8]> {
         let wanted = Set(marks)
         let unwritten = state.withLock { wanted.intersection($0.unwritten) }
         let bytes = read()

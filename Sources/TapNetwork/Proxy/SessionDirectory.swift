@@ -1,22 +1,22 @@
 internal import NIOCore
 internal import Synchronization
-public import TapCore
-public import TapRecord
-public import XMPPCore
+package import TapCore
+package import TapRecord
+package import XMPPCore
 
 /// The sessions of a running proxy, for other threads to inspect and control.
 ///
 /// Every access to a session runs on its event loop, between two reads. The directory costs a session one lock at its
 /// beginning and one at its end.
-public final class SessionDirectory: Sendable {
+package final class SessionDirectory: Sendable {
     /// No session has this number.
-    public struct NoSuchSession: Error, Hashable {
+    package struct NoSuchSession: Error, Hashable {
         /// The number.
-        public let number: UInt64
+        package let number: UInt64
     }
 
     /// The outcomes of an injected stanza, in order. The last one is an answer or a fault, or the session ends.
-    public typealias Outcomes = AsyncStream<InjectionOutcome>
+    package typealias Outcomes = AsyncStream<InjectionOutcome>
 
     private struct Entry {
         let driver: NIOLoopBound<SessionDriver>
@@ -61,7 +61,7 @@ public final class SessionDirectory: Sendable {
     // MARK: Inspecting
 
     /// Calls `body` with a session, on its event loop.
-    public func look<Answer: Sendable>(
+    package func look<Answer: Sendable>(
         at number: UInt64,
         _ body: @escaping @Sendable (borrowing Session, Run.Instant) throws -> Answer
     ) async throws -> Answer {
@@ -69,13 +69,13 @@ public final class SessionDirectory: Sendable {
     }
 
     /// A snapshot of a session.
-    public func snapshot(of number: UInt64) async throws -> SessionSnapshot {
+    package func snapshot(of number: UInt64) async throws -> SessionSnapshot {
         try await perform(on: number) { $0.snapshot }
     }
 
     /// Snapshots of all sessions, or of those of a JID, in the order of their numbers. Sessions that begin or end meanwhile
     /// may be missing.
-    public func snapshots(of jid: JID? = nil) async -> [SessionSnapshot] {
+    package func snapshots(of jid: JID? = nil) async -> [SessionSnapshot] {
         var snapshots: [SessionSnapshot] = []
         await forEachBatch { drivers, _ in
             drivers.compactMap { driver in
@@ -90,7 +90,7 @@ public final class SessionDirectory: Sendable {
     }
 
     /// The counters of all sessions, also of those that have ended.
-    public func totals() async -> SessionTotals {
+    package func totals() async -> SessionTotals {
         var totals = state.withLock { $0.ended }
         await forEachBatch { drivers, isFirst in
             var totals = SessionTotals()
@@ -122,14 +122,15 @@ public final class SessionDirectory: Sendable {
     // MARK: Controlling
 
     /// Hands an input to a session.
-    public func tell(_ input: SessionInput, to number: UInt64) async throws {
+    package func tell(_ input: SessionInput, to number: UInt64) async throws {
         try await perform(on: number) { $0.handle(input) }
     }
 
     /// Holds the next stanzas of a session; nil stops holding.
     ///
     /// - Returns: The reason why none can be held; nil if they are.
-    public func pause(_ pause: StanzaPause?, _ direction: Direction?, in number: UInt64) async throws -> InjectionFault?
+    package func pause(_ pause: StanzaPause?, _ direction: Direction?, in number: UInt64) async throws
+        -> InjectionFault?
     {
         try await perform(on: number) { driver in
             if pause != nil, let obstacle = driver.session.obstacle(toPausing: direction) { return obstacle }
@@ -139,7 +140,7 @@ public final class SessionDirectory: Sendable {
     }
 
     /// The result of releasing an item that a rule holds.
-    public enum Release: Sendable, Hashable {
+    package enum Release: Sendable, Hashable {
         /// It is not held any more.
         case released
         /// No item of that number is held.
@@ -149,7 +150,7 @@ public final class SessionDirectory: Sendable {
     }
 
     /// Releases an item that a rule of a session holds.
-    public func release(_ item: UInt64, _ release: HeldRelease, in number: UInt64) async throws -> Release {
+    package func release(_ item: UInt64, _ release: HeldRelease, in number: UInt64) async throws -> Release {
         try await perform(on: number) { driver in
             guard driver.session.heldItems.contains(where: { $0.number == item }) else { return .notHeld }
             let problem = driver.session.problem(with: release, of: item)
@@ -159,7 +160,7 @@ public final class SessionDirectory: Sendable {
     }
 
     /// Ends a session with a stream error.
-    public func close(_ number: UInt64, _ condition: StreamErrorCondition, _ text: String) async throws {
+    package func close(_ number: UInt64, _ condition: StreamErrorCondition, _ text: String) async throws {
         try await perform(on: number) { $0.refuse(RelayLoop.Refusal(condition: condition, text: text)) }
     }
 
@@ -167,7 +168,7 @@ public final class SessionDirectory: Sendable {
     ///
     /// - Parameter make: Makes the injection that has a number, on the session's event loop.
     /// - Returns: The injection, and its outcomes.
-    public func inject(
+    package func inject(
         into number: UInt64,
         _ make: @escaping @Sendable (borrowing Session, _ number: UInt64) throws -> Injection
     ) async throws -> (injection: Injection, outcomes: Outcomes) {

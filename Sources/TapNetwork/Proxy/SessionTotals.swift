@@ -1,35 +1,35 @@
-public import TapCore
-public import TapRecord
+package import TapCore
+package import TapRecord
 
 /// The summed counters of a proxy's sessions.
-public struct SessionTotals: Sendable {
+package struct SessionTotals: Sendable {
     /// A direction and a kind of stanza.
-    public struct Stanzas: Sendable, Hashable {
+    package struct Stanzas: Sendable, Hashable {
         /// Which way they went.
-        public var direction: Direction
+        package var direction: Direction
         /// `iq`, `message` or `presence`.
-        public var kind: String
+        package var kind: String
     }
 
     /// A login's mechanism and how it went.
-    public struct Login: Sendable, Hashable {
+    package struct Login: Sendable, Hashable {
         /// The mechanism's name; `other` if it is not in ``SessionTotals/mechanisms``, because clients choose names
         /// freely.
-        public var mechanism: String
+        package var mechanism: String
         /// The client's flag of channel binding, `n`, `y` or `p`; `none` if the mechanism has none.
-        public var flag: String
+        package var flag: String
         /// `success`, `failure` or `none`.
-        public var outcome: String
+        package var outcome: String
     }
 
     /// A leg, the version of TLS on it, and how its handshake went.
-    public struct TLS: Sendable, Hashable {
+    package struct TLS: Sendable, Hashable {
         /// The leg.
-        public var leg: Leg
+        package var leg: Leg
         /// The version's name by ``ClientHello/name(ofVersion:)``; `none` if none was negotiated.
-        public var version: String
+        package var version: String
         /// `success` or `failure`.
-        public var result: String
+        package var result: String
     }
 
     static let mechanisms: Set<String> = [
@@ -39,28 +39,28 @@ public struct SessionTotals: Sendable {
     ]
 
     /// Sessions that have ended, by the reason.
-    public private(set) var ended: [CloseReason: UInt64] = [:]
+    package private(set) var ended: [CloseReason: UInt64] = [:]
     /// Stanzas that have passed.
-    public private(set) var stanzas: [Stanzas: UInt64] = [:]
+    package private(set) var stanzas: [Stanzas: UInt64] = [:]
     /// Logins.
-    public private(set) var logins: [Login: UInt64] = [:]
+    package private(set) var logins: [Login: UInt64] = [:]
     /// Handshakes of TLS on the legs.
-    public private(set) var tls: [TLS: UInt64] = [:]
+    package private(set) var tls: [TLS: UInt64] = [:]
     /// Bytes written to clients.
-    public private(set) var bytesToClients: UInt64 = 0
+    package private(set) var bytesToClients: UInt64 = 0
     /// Bytes written to servers.
-    public private(set) var bytesToServers: UInt64 = 0
+    package private(set) var bytesToServers: UInt64 = 0
     /// The sessions' other counters.
-    public private(set) var counters = SessionCounters()
+    package private(set) var counters = SessionCounters()
     /// How long bytes took that passed as they came, from their read to their write.
-    public private(set) var relayLatency = DurationHistogram()
+    package private(set) var relayLatency = DurationHistogram()
     /// Sessions that have not ended, by how their bytes pass.
-    public private(set) var open: [Session.RelayMode: UInt64] = [:]
+    package private(set) var open: [Session.RelayMode: UInt64] = [:]
     /// By how many stanzas the counts of stream management differ between the two ends of sessions that have not ended.
-    public private(set) var divergence: UInt64 = 0
+    package private(set) var divergence: UInt64 = 0
 
     /// Nothing counted.
-    public init() {}
+    package init() {}
 
     /// Adds a session that has not ended.
     mutating func add(open driver: SessionDriver) {

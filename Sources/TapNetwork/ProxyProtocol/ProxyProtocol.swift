@@ -1,9 +1,9 @@
-public import NIOCore
+package import NIOCore
 
 /// The use of the PROXY protocol: to learn the client's address from a proxy in front, and to send it to the server.
-public struct ProxyProtocol: Sendable, Hashable {
+package struct ProxyProtocol: Sendable, Hashable {
     /// The two forms of a header.
-    public enum Version: Sendable, Hashable {
+    package enum Version: Sendable, Hashable {
         /// A line of text.
         case v1
         /// Binary, with fields that can be added.
@@ -12,17 +12,17 @@ public struct ProxyProtocol: Sendable, Hashable {
 
     /// Every client's connection has to begin with a header. Default no: then none may, since whoever sends one claims
     /// any address.
-    public var accepts: Bool
+    package var accepts: Bool
     /// The networks that may send headers; other connections are refused. Default all, which is right if only the
     /// proxy can reach the listener.
-    public var senders: [AddressRange]
+    package var senders: [AddressRange]
     /// How long a client's header may take. Default 5 s.
-    public var timeout: TimeAmount
+    package var timeout: TimeAmount
     /// Every server's connection begins with a header in this form. Default none.
-    public var sends: Version?
+    package var sends: Version?
 
     /// By default the protocol is not used.
-    public init(
+    package init(
         accepts: Bool = false,
         senders: [AddressRange] = [],
         timeout: TimeAmount = .seconds(5),
@@ -73,12 +73,12 @@ struct AcceptedConnection: Sendable {
 }
 
 /// One IP address, or all that begin with the same bits, as people write them: `192.0.2.7`, `192.0.2.0/24`, `2001:db8::/32`.
-public struct AddressRange: Sendable, Hashable {
+package struct AddressRange: Sendable, Hashable {
     private let bytes: [UInt8]
     private let bits: Int
 
     /// Parses an address, with or without `/BITS`; nil if it is invalid.
-    public init?(_ text: String) {
+    package init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first, !first.contains("%"),
             let address = try? SocketAddress(ipAddress: String(first), port: 0)

@@ -1,12 +1,12 @@
-public import NIOCore
-public import TapCore
-public import TapSecurity
+package import NIOCore
+package import TapCore
+package import TapSecurity
 internal import XMPPCore
 
 /// The server that a recording or script is played against.
-public struct LiveServer: Sendable {
+package struct LiveServer: Sendable {
     /// The server's address.
-    public internal(set) var endpoint: Endpoint
+    package internal(set) var endpoint: Endpoint
     /// How long a connection, and each step of a login, may take.
     let timeout: TimeAmount
     let cryptography: any Cryptography
@@ -22,7 +22,7 @@ public struct LiveServer: Sendable {
     ///   - registers: Create accounts before they log in (XEP-0077); default no.
     ///   - cryptography: Digests and random bytes.
     /// - Throws: ``TLSContextError`` if the file cannot be used.
-    public init(
+    package init(
         _ endpoint: Endpoint,
         tls options: ServerLegTLS = ServerLegTLS(),
         timeout: TimeAmount = .seconds(10),

@@ -1,21 +1,21 @@
-public import NIOCore
-public import TapReplay
+package import NIOCore
+package import TapReplay
 internal import TapSecurity
-public import XMPPCore
+package import XMPPCore
 
 /// Plays a recording against a live server, once or in several copies at the same time.
-public struct ReplayRun: Sendable {
+package struct ReplayRun: Sendable {
     /// An account that is played.
-    public struct Account: Sendable {
+    package struct Account: Sendable {
         /// Its bare JID in the recording.
-        public let recorded: JID
+        package let recorded: JID
         /// Its bare JID at the server.
-        public let live: JID
+        package let live: JID
         /// Its password, in clear.
-        public let password: String
+        package let password: String
 
         /// Puts the parts together.
-        public init(recorded: JID, live: JID, password: String) {
+        package init(recorded: JID, live: JID, password: String) {
             self.recorded = recorded
             self.live = live
             self.password = password
@@ -23,25 +23,25 @@ public struct ReplayRun: Sendable {
     }
 
     /// The result of one copy.
-    public struct Outcome: Sendable {
+    package struct Outcome: Sendable {
         /// Why it could not be played to the end; nil if it was.
-        public var failure: Failure?
+        package var failure: Failure?
         /// The differences, in the order of the recording.
-        public var divergences: [Divergence]
+        package var divergences: [Divergence]
         /// Number of further differences, because there are too many, by class.
-        public var omitted: [Divergence.Class: Int]
+        package var omitted: [Divergence.Class: Int]
         /// The optional elements that only one of two equal stanzas had, with their numbers.
-        public var optionalElements: [OptionalElement: Int]
+        package var optionalElements: [OptionalElement: Int]
         /// Figures.
-        public var progress: Replayer.Progress
+        package var progress: Replayer.Progress
         /// Which recorded value was which live value.
-        public var bindings: ValueBindings
+        package var bindings: ValueBindings
     }
 
     /// Why a replay was not played to its end.
-    public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
+    package struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
         /// The kind of failure.
-        public enum Code: Sendable, Hashable {
+        package enum Code: Sendable, Hashable {
             /// The server could not be reached.
             case unreachable
             /// Its certificate is not trusted.
@@ -59,18 +59,18 @@ public struct ReplayRun: Sendable {
         }
 
         /// The kind of failure.
-        public let code: Code
+        package let code: Code
         /// The account whose login failed; nil for other failures.
-        public let account: JID?
+        package let account: JID?
         /// Why, as a clause.
-        public let reason: String
+        package let reason: String
 
         init(code: Code, account: JID? = nil, reason: String) {
             (self.code, self.account, self.reason) = (code, account, reason)
         }
 
         /// One line for people.
-        public var description: String { "\(account.map { "\($0): " } ?? "")\(reason)" }
+        package var description: String { "\(account.map { "\($0): " } ?? "")\(reason)" }
     }
 
     private let script: ReplayScript
@@ -85,7 +85,7 @@ public struct ReplayRun: Sendable {
     ///   - rules: The permitted differences.
     ///   - options: How to play it.
     ///   - seed: The seed of generated values; the same seed generates the same values.
-    public init(
+    package init(
         _ script: ReplayScript,
         server: LiveServer,
         rules: NoiseRules,
@@ -106,7 +106,7 @@ public struct ReplayRun: Sendable {
     ///   - ramp: The time over which their beginnings are spread.
     ///   - tell: Called now and then with the figures of the first copy and the number of those that are over, on an event loop.
     /// - Returns: The result of each copy, in their order. When the task is cancelled, the clients close their streams.
-    public func outcomes(
+    package func outcomes(
         of copies: [[Account]],
         ramp: TimeAmount = .zero,
         on group: any EventLoopGroup,

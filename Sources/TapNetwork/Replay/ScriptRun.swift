@@ -1,10 +1,10 @@
-public import NIOCore
-public import TapReplay
+package import NIOCore
+package import TapReplay
 internal import TapSecurity
 internal import XMPPCore
 
 /// Runs a scansion script against a live server.
-public struct ScriptRun: Sendable {
+package struct ScriptRun: Sendable {
     private let script: Script
     private let settings: ScriptPlay.Settings
     private let clients: [(account: LiveAccount, server: LiveServer)]
@@ -14,7 +14,7 @@ public struct ScriptRun: Sendable {
     ///   - server: Against which server, except for characters that set `connect_host` or `connect_port`.
     ///   - accounts: They go before the passwords of the script.
     /// - Throws: ``ScriptRunError`` for a character without a password.
-    public init(
+    package init(
         _ script: Script,
         at server: LiveServer,
         accounts: [ReplayRun.Account],
@@ -34,7 +34,7 @@ public struct ScriptRun: Sendable {
     }
 
     /// Runs the script to its end, and closes all connections.
-    public func run(on group: any EventLoopGroup) async -> ScriptPlay.Outcome {
+    package func run(on group: any EventLoopGroup) async -> ScriptPlay.Outcome {
         let loop = group.next()
         return await withCheckedContinuation { continuation in
             loop.execute {
@@ -46,16 +46,16 @@ public struct ScriptRun: Sendable {
 }
 
 /// A character of a script cannot log in.
-public struct ScriptRunError: Error, Sendable, Hashable, CustomStringConvertible {
+package struct ScriptRunError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The character's name in the script.
-    public let character: String
+    package let character: String
     /// Its account.
-    public let jid: String
+    package let jid: String
     /// The line that defines it, from 1.
-    public let line: Int
+    package let line: Int
 
     /// The problem and its remedy.
-    public var description: String {
+    package var description: String {
         "no password for \(character) (\(jid)): add it to the accounts file, or as \"password:\" to the script"
     }
 }

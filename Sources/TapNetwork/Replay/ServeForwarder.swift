@@ -1,17 +1,17 @@
 internal import NIOCore
 internal import TapReplay
 internal import TapSecurity
-public import XMPPCore
+package import XMPPCore
 
 /// Where requests go that the recording has no answer to.
-public struct ServeForwarding: Sendable {
+package struct ServeForwarding: Sendable {
     /// A real server.
     let server: LiveServer
     /// The passwords by the bare JIDs with which clients log in to ``ServeService``, and it to the server.
     let passwords: [JID: String]
 
     /// Puts both together.
-    public init(server: LiveServer, passwords: [JID: String]) {
+    package init(server: LiveServer, passwords: [JID: String]) {
         self.server = server
         self.passwords = passwords
     }

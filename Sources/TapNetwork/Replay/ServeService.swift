@@ -1,11 +1,11 @@
-public import NIOCore
-public import TapCore
-public import TapReplay
-public import TapSecurity
-public import XMPPCore
+package import NIOCore
+package import TapCore
+package import TapReplay
+package import TapSecurity
+package import XMPPCore
 
 /// Which recorded conversations are served, and how.
-public struct ServePlan: Sendable {
+package struct ServePlan: Sendable {
     /// At least one, all with a JID of the same domain in the recording.
     let conversations: [RecordedConversation]
     /// The accounts of the recording by the live ones, as bare JIDs.
@@ -13,20 +13,20 @@ public struct ServePlan: Sendable {
     /// Checks logins; nil lets everybody in.
     let authenticator: (any Authenticator)?
     /// The domain of the live accounts.
-    public let domain: String
+    package let domain: String
     /// How items are sent.
-    public var settings = ServedSession.Settings()
+    package var settings = ServedSession.Settings()
     /// The permitted differences.
-    public var rules = NoiseRules()
+    package var rules = NoiseRules()
     /// Where requests go that the recording has no answer to; nil answers them with service-unavailable.
-    public var forwarding: ServeForwarding?
+    package var forwarding: ServeForwarding?
 
     /// - Parameters:
     ///   - conversations: Those that cannot be played are left out.
     ///   - accounts: Recorded and live accounts, if passwords are known.
     ///   - authenticator: Knows their passwords; nil accepts every login, by PLAIN.
     /// - Throws: ``ServePlanError`` if nothing can be served.
-    public init(
+    package init(
         _ conversations: [RecordedConversation],
         accounts: [(recorded: JID, live: JID)] = [],
         authenticator: (any Authenticator)? = nil
@@ -46,7 +46,7 @@ public struct ServePlan: Sendable {
     }
 
     /// Whether recorded clients logged in with SASL2 (XEP-0388), which is offered then.
-    public var offersSASL2: Bool {
+    package var offersSASL2: Bool {
         let parser = StanzaParser()
         return conversations.contains { conversation in
             let features = conversation.features.flatMap {
@@ -57,11 +57,11 @@ public struct ServePlan: Sendable {
     }
 
     /// The SASL mechanisms offered.
-    public var mechanisms: [String] { authenticator?.mechanisms ?? ["PLAIN"] }
+    package var mechanisms: [String] { authenticator?.mechanisms ?? ["PLAIN"] }
 }
 
 /// Why nothing can be served.
-public enum ServePlanError: Error, Sendable, Hashable {
+package enum ServePlanError: Error, Sendable, Hashable {
     /// No session has a completed login.
     case withoutLogin
     /// None of the accounts given is one of the recording.
@@ -69,7 +69,7 @@ public enum ServePlanError: Error, Sendable, Hashable {
 }
 
 /// An event while conversations are served.
-public enum ServeEvent: Sendable {
+package enum ServeEvent: Sendable {
     /// A client has logged in, and gets a session of the recording.
     case began(JID, session: UInt64)
     /// A client did something else than in the recording.
@@ -87,7 +87,7 @@ public enum ServeEvent: Sendable {
 }
 
 /// Serves recorded conversations to clients, with the built-in server's streams, TLS and logins.
-public final class ServeService: Sendable {
+package final class ServeService: Sendable {
     private let server: BuiltInServer
 
     private init(_ server: BuiltInServer) { self.server = server }
@@ -100,7 +100,7 @@ public final class ServeService: Sendable {
     ///   - group: One event loop of it is used.
     ///   - tell: Called on the event loop.
     /// - Throws: ``ProxyError`` if the port cannot be had; ``JIDError``; ``TLSContextError``.
-    public static func start(
+    package static func start(
         _ plan: ServePlan,
         at endpoint: Endpoint,
         identity: TLSIdentity?,
@@ -133,8 +133,8 @@ public final class ServeService: Sendable {
     }
 
     /// The address it listens on.
-    public var address: SocketAddress? { server.address }
+    package var address: SocketAddress? { server.address }
 
     /// Stops listening and closes all streams.
-    public func stop() async throws { try await server.stop() }
+    package func stop() async throws { try await server.stop() }
 }

@@ -1,17 +1,17 @@
-public import NIOCore
+package import NIOCore
 internal import NIOPosix
-public import TapCore
-public import TapSecurity
+package import TapCore
+package import TapSecurity
 
 /// The built-in XMPP server: small, complete enough for real clients, on the loopback interface only.
 ///
 /// It serves `demo`, a proxy without an upstream, and tests. All its connections and its ``ServerDirectory`` live on one
 /// event loop, so nothing in it is locked.
-public final class BuiltInServer: Sendable {
+package final class BuiltInServer: Sendable {
     /// How many bytes may wait for a client that does not read, before its stream is ended. Default 8 MiB.
     ///
     /// A client's own answers stop its reads long before; only what others send can pile up this far.
-    public static let pendingLimit = 8 << 20
+    package static let pendingLimit = 8 << 20
 
     private let loop: any EventLoop
     private let state: NIOLoopBound<ServerState>
@@ -35,7 +35,7 @@ public final class BuiltInServer: Sendable {
     /// - Throws: `IOError` if the port is not available; ``BuiltInServerError`` if the address is not a loopback
     ///   address; ``JIDError`` if an account's name is not a valid local part; ``TLSContextError`` if OpenSSL cannot be
     ///   set up for TLS.
-    public static func start(
+    package static func start(
         host: String = "127.0.0.1",
         port: Int,
         settings: ServerSettings,
@@ -96,21 +96,21 @@ public final class BuiltInServer: Sendable {
     }
 
     /// The address on which the server listens.
-    public var address: SocketAddress? { listener.localAddress }
+    package var address: SocketAddress? { listener.localAddress }
 
     /// Stops listening and ends every stream with `<system-shutdown/>`; returns when the connections are closed, or had
     /// two seconds to close. A second call does no harm.
-    public func stop() async throws {
+    package func stop() async throws {
         do { try await listener.close() } catch ChannelError.alreadyClosed {}
         try await loop.flatSubmit { self.state.value.shutDown(on: self.loop) }.get()
     }
 }
 
 /// The built-in server was asked to listen where others could reach it.
-public struct BuiltInServerError: Error, Sendable, CustomStringConvertible {
+package struct BuiltInServerError: Error, Sendable, CustomStringConvertible {
     /// The address that was refused.
-    public let host: String
+    package let host: String
 
     /// The problem, in one line.
-    public var description: String { "the built-in server listens on loopback addresses only; \(host) is not one" }
+    package var description: String { "the built-in server listens on loopback addresses only; \(host) is not one" }
 }

@@ -1,5 +1,5 @@
 internal import TapCore
-public import TapSecurity
+package import TapSecurity
 internal import XMPPCore
 
 /// Takes the place of the ``ServerDirectory`` for logins and everything behind them. Belongs to the server's event loop.
@@ -38,7 +38,7 @@ protocol ServerResponder: AnyObject {
 }
 
 /// The reason why a client's login or stream failed.
-public enum ServerRefusal: Sendable, Hashable {
+package enum ServerRefusal: Sendable, Hashable {
     /// The client ended TLS, or did not speak it; most often it does not trust the certificate.
     case tls(TLSFault)
     /// A login, with the condition of SASL.

@@ -1,24 +1,24 @@
 extension CompactForm {
     /// The style of the rows.
-    public struct Style: Sendable, Hashable {
+    package struct Style: Sendable, Hashable {
         /// Columns of the terminal, 20 or more; default 100.
-        public var width = 100
+        package var width = 100
         /// Marks, levels and XML are coloured.
-        public var isColoured = false
+        package var isColoured = false
         /// Rows of a login are held back until its outcome is known; default true. A live view calls
         /// ``CompactForm/unfold(at:to:)`` to show the rows of a slow login.
-        public var foldsLogins = true
+        package var foldsLogins = true
         /// The terminal supports only ASCII, so marks and other characters are replaced; default false.
-        public var isASCII = false
+        package var isASCII = false
         /// Shows the text of messages beside the summary; default false.
-        public var showsBodies = false
+        package var showsBodies = false
         /// The zone of the times; default UTC.
-        public var zone = LocalZone.utc
+        package var zone = LocalZone.utc
         /// The first row of each day follows a line with the day; default true.
-        public var namesDays = true
+        package var namesDays = true
 
         /// Creates a style without colours, with 100 columns.
-        public init() {}
+        package init() {}
     }
 
     /// The columns that fit the width.

@@ -18,9 +18,9 @@ internal import XMPPCore
 /// instead of their id. A text uses the columns of figures that its row does not have. The session column appears with
 /// the second session, and shows the account if there is space. The other forms show everything that this one omits. It
 /// needs all records of a log, in order. Texts from the wire are escaped (``LineBuffer/appendEscaped(_:)-(RawSpan)``).
-public struct CompactForm: ~Copyable, Sendable {
+package struct CompactForm: ~Copyable, Sendable {
     /// The style of the rows; it may change from row to row.
-    public var style: Style { didSet { grid = Grid(style.width) } }
+    package var style: Style { didSet { grid = Grid(style.width) } }
 
     private var grid: Grid
     private var timestamps: TimestampWriter
@@ -50,7 +50,7 @@ public struct CompactForm: ~Copyable, Sendable {
     private var row = LineBuffer()
 
     /// Creates a form with a style.
-    public init(style: Style = Style()) {
+    package init(style: Style = Style()) {
         self.style = style
         grid = Grid(style.width)
         timestamps = TimestampWriter(zone: style.zone)
@@ -62,7 +62,7 @@ public struct CompactForm: ~Copyable, Sendable {
 
     /// Appends the shown parts of a record; `content` holds its texts. Rows may be held back until later records
     /// determine their form: ``flush(to:)`` writes them.
-    public mutating func append(
+    package mutating func append(
         _ record: borrowing Record,
         content: Span<UInt8>,
         _ shown: LogFilter.Shown,
@@ -86,7 +86,7 @@ public struct CompactForm: ~Copyable, Sendable {
     }
 
     /// Appends the rows that are held back: of pending logins, and the repetition count of the last row.
-    public mutating func flush(to line: inout LineBuffer) {
+    package mutating func flush(to line: inout LineBuffer) {
         let start = line.count
         defer { if style.isASCII { line.makeASCII(from: start) } }
         unfold(Array(sessions.values), to: &line)
@@ -94,7 +94,7 @@ public struct CompactForm: ~Copyable, Sendable {
     }
 
     /// Appends the rows of slow logins, `monotonic` nanoseconds after the beginning of the run.
-    public mutating func unfold(at monotonic: Int64, to line: inout LineBuffer) {
+    package mutating func unfold(at monotonic: Int64, to line: inout LineBuffer) {
         let start = line.count
         defer { if style.isASCII { line.makeASCII(from: start) } }
         unfold(sessions.values.filter { $0.held != nil && monotonic &- $0.began > Self.longestFold }, to: &line)

@@ -18,7 +18,7 @@ public struct JSONForm: ~Copyable, Sendable {
         /// The item, `xml` or `base64`: at verbose and trace.
         public static let content = Parts(rawValue: 1)
         /// The positions at which reads split it: in captures, and at trace.
-        public static let chunks = Parts(rawValue: 2)
+        package static let chunks = Parts(rawValue: 2)
     }
 
     private var timestamps = TimestampWriter()
@@ -27,7 +27,7 @@ public struct JSONForm: ~Copyable, Sendable {
     public init() {}
 
     /// Appends a record as one line; `content` holds its texts, `unknown` further fields as ``RecordLine/unknown`` does.
-    public mutating func append(
+    package mutating func append(
         _ record: borrowing Record,
         content: Span<UInt8>,
         _ parts: Parts,
@@ -105,7 +105,7 @@ public struct JSONForm: ~Copyable, Sendable {
 
 extension LineBuffer {
     /// Writes a field with an object of attributes, in their order.
-    public mutating func field(_ name: StaticString, _ attributes: Attributes) {
+    package mutating func field(_ name: StaticString, _ attributes: Attributes) {
         field(name)
         openObject()
         for entry in attributes.entries {

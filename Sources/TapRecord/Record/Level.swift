@@ -15,16 +15,16 @@ public enum Level: UInt8, Sendable, Hashable, Comparable, CaseIterable {
     case trace
 
     /// Creates the level with a name as in log specifications; `nil` if unknown. Names are lower case.
-    public init?(name: some StringProtocol) {
+    package init?(name: some StringProtocol) {
         guard let level = Level.allCases.first(where: { $0.name == name }) else { return nil }
         self = level
     }
 
     /// The name in specifications, records and log lines: `off`, `error`, `warn`, `info`, `verbose`, `trace`.
-    public var name: String { String(describing: literal) }
+    package var name: String { String(describing: literal) }
 
     /// ``name`` as a literal, for appending without a string.
-    public var literal: StaticString {
+    package var literal: StaticString {
         switch self {
         case .off: "off"
         case .error: "error"
@@ -40,7 +40,7 @@ public enum Level: UInt8, Sendable, Hashable, Comparable, CaseIterable {
 }
 
 /// The part of the program that a record is from; each part can have its own log level.
-public enum Part: UInt8, Sendable, Hashable, CaseIterable {
+package enum Part: UInt8, Sendable, Hashable, CaseIterable {
     /// Streams, stanzas, sessions: everything that belongs to no other part.
     case session
     case sasl
@@ -58,16 +58,16 @@ public enum Part: UInt8, Sendable, Hashable, CaseIterable {
     case control
 
     /// Creates the part with a name as in log specifications; `nil` if unknown. Names are lower case.
-    public init?(name: some StringProtocol) {
+    package init?(name: some StringProtocol) {
         guard let part = Part.allCases.first(where: { $0.name == name }) else { return nil }
         self = part
     }
 
     /// The name in specifications and log lines: the name of the case.
-    public var name: String { String(describing: literal) }
+    package var name: String { String(describing: literal) }
 
     /// ``name`` as a literal, for appending without a string.
-    public var literal: StaticString {
+    package var literal: StaticString {
         switch self {
         case .session: "session"
         case .sasl: "sasl"

@@ -15,21 +15,21 @@ public struct LogFilter: Sendable, Hashable {
         /// The line that describes the event.
         public static let summary = Shown(rawValue: 1)
         /// The SEND or RECV line with the whole XML.
-        public static let xml = Shown(rawValue: 2)
+        package static let xml = Shown(rawValue: 2)
     }
 
     /// The specification.
-    public let spec: LogSpec
+    package let spec: LogSpec
     /// The least severe level that this filter may show: records beyond it need not be made for it.
     ///
     /// At least ``Level/verbose`` if SEND or RECV are on, since that is the level of the whole XML.
-    public let level: Level
+    package let level: Level
 
     private let base: Level
     private let hasOverrides: Bool
 
     /// Creates the filter of a specification.
-    public init(_ spec: LogSpec) {
+    package init(_ spec: LogSpec) {
         self.spec = spec
         base = spec.level ?? .info
         hasOverrides = !(spec.parts.isEmpty && spec.sessions.isEmpty && spec.jids.isEmpty)
@@ -42,7 +42,7 @@ public struct LogFilter: Sendable, Hashable {
     }
 
     /// Returns the shown parts of `record`; empty if it is not shown.
-    public func shown(of record: borrowing Record) -> Shown {
+    package func shown(of record: borrowing Record) -> Shown {
         let asked = hasOverrides ? override(record.part, record.session, spec.jids.isEmpty ? nil : whose(record)) : nil
         let level = asked ?? base
         var shown: Shown = record.level <= level && record.level != .off ? .summary : []
@@ -55,7 +55,7 @@ public struct LogFilter: Sendable, Hashable {
     }
 
     /// Returns the level for a part, a session (0 for none) and its bound JID.
-    public func level(of part: Part, session: UInt64 = 0, jid: String? = nil) -> Level {
+    package func level(of part: Part, session: UInt64 = 0, jid: String? = nil) -> Level {
         (hasOverrides ? override(part, session, jid) : nil) ?? base
     }
 

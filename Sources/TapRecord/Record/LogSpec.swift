@@ -1,4 +1,4 @@
-public import XMPPCore
+package import XMPPCore
 
 /// The selection of a log, as the user specified it: `info,send,recv,tls=trace,jid:romeo@example.org=verbose`.
 ///
@@ -12,49 +12,49 @@ public import XMPPCore
 ///
 /// For each record the most specific word applies: session before JID before part before the level. ``LogFilter``
 /// implements it.
-public struct LogSpec: Sendable, Hashable {
+package struct LogSpec: Sendable, Hashable {
     /// The level; `nil` if not specified.
-    public var level: Level?
+    package var level: Level?
     /// Whether `send` was specified.
-    public var showsSend = false
+    package var showsSend = false
     /// Whether `recv` was specified.
-    public var showsReceive = false
+    package var showsReceive = false
     /// The levels of parts.
-    public private(set) var parts: [Part: Level] = [:]
+    package private(set) var parts: [Part: Level] = [:]
     /// The levels of sessions by number.
-    public private(set) var sessions: [UInt64: Level] = [:]
+    package private(set) var sessions: [UInt64: Level] = [:]
     /// The levels of JIDs, in the specified order.
-    public private(set) var jids: [JIDLevel] = []
+    package private(set) var jids: [JIDLevel] = []
 
     /// A level for the sessions of a JID.
-    public struct JIDLevel: Sendable, Hashable {
+    package struct JIDLevel: Sendable, Hashable {
         /// A full JID, a bare JID for all its resources, or a domain for all its JIDs.
-        public let jid: JID
+        package let jid: JID
         /// The level of those sessions.
-        public let level: Level
+        package let level: Level
     }
 
     /// Creates a specification of a level only.
-    public init(level: Level? = nil, send: Bool = false, receive: Bool = false) {
+    package init(level: Level? = nil, send: Bool = false, receive: Bool = false) {
         self.level = level
         showsSend = send
         showsReceive = receive
     }
 
     /// Sets the level of a part; nil removes it.
-    public mutating func set(_ level: Level?, part: Part) { parts[part] = level }
+    package mutating func set(_ level: Level?, part: Part) { parts[part] = level }
 
     /// Sets the level of a session; nil removes it.
-    public mutating func set(_ level: Level?, session: UInt64) { sessions[session] = level }
+    package mutating func set(_ level: Level?, session: UInt64) { sessions[session] = level }
 
     /// Sets the level of the sessions of a JID; nil removes it.
-    public mutating func set(_ level: Level?, jid: JID) {
+    package mutating func set(_ level: Level?, jid: JID) {
         jids.removeAll { $0.jid == jid }
         if let level { jids.append(JIDLevel(jid: jid, level: level)) }
     }
 
     /// Parses a specification; spaces around its words are ignored.
-    public init(_ text: String) throws(LogSpecError) {
+    package init(_ text: String) throws(LogSpecError) {
         var column = 1
         for word in text.split(separator: ",", omittingEmptySubsequences: false) {
             let leading = word.prefix { $0 == " " }.count
@@ -152,7 +152,7 @@ public struct LogSpec: Sendable, Hashable {
 
 extension LogSpec: CustomStringConvertible {
     /// The specification as text, in a fixed order; parsing it gives an equal one.
-    public var description: String {
+    package var description: String {
         var words: [String] = []
         if let level { words.append(level.name) }
         if showsSend { words.append("send") }

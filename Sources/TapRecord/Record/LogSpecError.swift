@@ -1,7 +1,7 @@
 /// The reason why a ``LogSpec`` was refused: the word, its position, and the remedy, in one line.
-public struct LogSpecError: Error, Sendable, Hashable {
+package struct LogSpecError: Error, Sendable, Hashable {
     /// The kind of problem.
-    public enum Code: Sendable, Hashable {
+    package enum Code: Sendable, Hashable {
         /// The word between two commas, or the whole text, is empty.
         case emptyWord
         /// The word is not a level, a switch or a part.
@@ -22,11 +22,11 @@ public struct LogSpecError: Error, Sendable, Hashable {
     }
 
     /// The kind of problem.
-    public let code: Code
+    package let code: Code
     /// The word as it was typed.
-    public let word: String
+    package let word: String
     /// The column of the word, in characters from 1.
-    public let column: Int
+    package let column: Int
 
     private static let levels = Level.allCases.map(\.name)
     private static let parts = Part.allCases.map(\.name)
@@ -36,7 +36,7 @@ public struct LogSpecError: Error, Sendable, Hashable {
 extension LogSpecError: CustomStringConvertible {
     /// One line for people, such as
     /// `"verbos" at column 6 is no word of a log specification; did you mean "verbose"?`
-    public var description: String {
+    package var description: String {
         let levels = Self.levels.joined(separator: ", ")
         let parts = Self.parts.joined(separator: ", ")
         let place = "\"\(shown)\" at column \(column)"

@@ -1,7 +1,7 @@
 /// One step of a login, from the connection to the first stanza.
-public struct LoginStep: Sendable {
+package struct LoginStep: Sendable {
     /// The kind of step. The raw value is stable: it is the detail `step` of the record of a step.
-    public enum Name: String, Sendable, Hashable, CaseIterable {
+    package enum Name: String, Sendable, Hashable, CaseIterable {
         /// The server's name was looked up (RFC 6120 §3.2).
         case nameLookup = "name-lookup"
         /// A connection to the server was made.
@@ -52,7 +52,7 @@ public struct LoginStep: Sendable {
     }
 
     /// The outcome of a step.
-    public enum Outcome: Sendable {
+    package enum Outcome: Sendable {
         case ok
         /// The error condition, if any, and a text: the peer's own, or xmpptap's.
         case failed(condition: String? = nil, Prose? = nil)
@@ -60,7 +60,7 @@ public struct LoginStep: Sendable {
         case skipped(Prose)
 
         /// The outcome without its reasons.
-        public var result: Result {
+        package var result: Result {
             switch self {
             case .ok: .ok
             case .failed: .failed
@@ -70,31 +70,31 @@ public struct LoginStep: Sendable {
     }
 
     /// An ``Outcome`` without its reasons. The raw value is stable: it is the detail `outcome` of the record of a step.
-    public enum Result: String, Sendable, Hashable {
+    package enum Result: String, Sendable, Hashable {
         case ok, failed, skipped
     }
 
     /// The name of the record detail for the ``name``, and the `code` of a step's record.
-    public static let code = "step"
+    package static let code = "step"
     /// The name of the record detail for the ``Result``.
-    public static let outcomeDetail = "outcome"
+    package static let outcomeDetail = "outcome"
     /// The name of the record detail for the reason of a failed or skipped step, as text besides the condition.
-    public static let reasonDetail = "reason"
+    package static let reasonDetail = "reason"
     /// The name of the record detail for the alert with which the peer ended ``Name/tls``, such as `unknown_ca`.
-    public static let alertDetail = "alert"
+    package static let alertDetail = "alert"
     /// The details that the record's message already contains.
     package static let toldDetails = [code, outcomeDetail, reasonDetail, alertDetail]
 
     /// The kind of step.
-    public var name: Name
+    package var name: Name
     /// When it began, in nanoseconds of the run.
-    public var began: Int64
+    package var began: Int64
     /// How long it took, in nanoseconds.
-    public var duration: Int64
+    package var duration: Int64
     /// Its outcome.
-    public var outcome: Outcome
+    package var outcome: Outcome
     /// The details that distinguish it from other steps with its name: `epoch`, `address`, `mechanism` and others.
-    public var details: Attributes
+    package var details: Attributes
     /// The leg of the side that had to act, if the session's end cut the step off; nil otherwise.
     package var awaited: Leg?
     /// Items that each side sent after such a step had begun: a side that continued had received its answer.
@@ -120,7 +120,7 @@ public struct LoginStep: Sendable {
 // Parsing of the details in a step's record.
 extension LoginStep.Name {
     /// Creates the step from details; nil if it is missing or unknown.
-    public init?(_ details: Attributes) {
+    package init?(_ details: Attributes) {
         guard let name = details[LoginStep.code]?.text else { return nil }
         self.init(rawValue: name)
     }
@@ -128,7 +128,7 @@ extension LoginStep.Name {
 
 extension LoginStep.Result {
     /// Creates the result from details; nil if it is missing or unknown.
-    public init?(_ details: Attributes) {
+    package init?(_ details: Attributes) {
         guard let name = details[LoginStep.outcomeDetail]?.text else { return nil }
         self.init(rawValue: name)
     }

@@ -1,88 +1,93 @@
 // Codes and details that code reads back from records. All others appear only in the code that writes them.
 extension Record {
     /// Values of ``code`` that code searches for. All are stable.
-    public enum Code {
+    package enum Code {
         /// A session began; see ``Beginning``.
-        public static let sessionBegan = "session-began"
+        package static let sessionBegan = "session-began"
         /// The session is ready: stanzas flow.
-        public static let sessionReady = "session-ready"
+        package static let sessionReady = "session-ready"
         /// The session ended; the details are its counts.
-        public static let sessionEnded = "session-ended"
+        package static let sessionEnded = "session-ended"
         /// TLS is negotiated on a leg. The message says the same as the details.
-        public static let tlsOpened = "tls-opened"
+        package static let tlsOpened = "tls-opened"
         /// The server refused a login (RFC 6120 §6.5); see ``Record/condition``.
-        public static let saslFailure = "sasl-failure"
+        package static let saslFailure = "sasl-failure"
         /// The session ended before it was ready; the details say why.
-        public static let loginFailed = "login-failed"
+        package static let loginFailed = "login-failed"
         /// The effect of channel binding on the pending login.
-        public static let channelBinding = "channel-binding"
+        package static let channelBinding = "channel-binding"
         /// A subscription between an account and a contact changed, or a stanza requested a change.
-        public static let subscription = "subscription"
+        package static let subscription = "subscription"
         /// A client reconnects repeatedly.
-        public static let reconnectLoop = "reconnect-loop"
+        package static let reconnectLoop = "reconnect-loop"
         /// Logins of one account from one address fail repeatedly.
-        public static let loginLoop = "login-loop"
+        package static let loginLoop = "login-loop"
         /// Records of one or more sessions are missing from a capture here; the details contain their number.
-        public static let recordsOmitted = "records-omitted"
+        package static let recordsOmitted = "records-omitted"
         /// The capture ended before the run.
-        public static let captureEnded = "capture-ended"
+        package static let captureEnded = "capture-ended"
         /// Less than nine tenths of the XML in another program's log could be read; the message contains the share.
-        public static let logUnderstoodInPart = "log-understood-in-part"
+        package static let logUnderstoodInPart = "log-understood-in-part"
         /// The conditions of a rule matched an item; see ``Record/rule``.
-        public static let ruleHit = "rule-hit"
+        package static let ruleHit = "rule-hit"
     }
 
     /// Names in ``details`` that are read back.
-    public enum Detail {
+    package enum Detail {
         /// For ``Code/loginFailed``: the code of the cause.
-        public static let cause = "cause"
+        package static let cause = "cause"
         /// For ``Code/loginFailed``: the finding, as a clause.
-        public static let finding = "finding"
+        package static let finding = "finding"
         /// For ``Code/loginFailed``: the suggested remedy.
-        public static let advice = "try"
+        package static let advice = "try"
         /// For ``Code/sessionEnded``: the stable code of the reason.
-        public static let closeReason = "close_reason"
+        package static let closeReason = "close_reason"
         /// Requests that were unanswered when the session ended.
-        public static let unanswered = "unanswered"
+        package static let unanswered = "unanswered"
         /// For ``Code/sessionReady``: the number of the session that this one resumes.
-        public static let resumes = "resumes"
+        package static let resumes = "resumes"
         /// For ``Code/sessionBegan``: the source of a session that is not relayed.
-        public static let source = "source"
+        package static let source = "source"
         /// For ``Code/sessionBegan``: the server of a relayed session, as the user named it.
-        public static let upstream = "upstream"
+        package static let upstream = "upstream"
         /// For ``Code/subscription``: the contact's bare JID; an invalid JID as written.
-        public static let contact = "contact"
+        package static let contact = "contact"
         /// For ``Code/subscription``: the state before.
-        public static let before = "before"
+        package static let before = "before"
         /// For ``Code/subscription``: the state after.
-        public static let after = "after"
+        package static let after = "after"
     }
 
     /// The contents of a record with ``Code/sessionBegan``.
-    public struct Beginning: Sendable {
+    package struct Beginning: Sendable {
         /// The message.
-        public let words: Prose
+        package let words: Prose
         /// The ``Detail/source``; nil if a client connected to xmpptap.
-        public let source: String?
+        package let source: String?
         /// The ``Detail/upstream``; nil if the session is not relayed.
-        public let upstream: String?
+        package let upstream: String?
 
         /// The session is read from a client's log.
-        public static let ownLog = Beginning(words: "a session by the client's own log", source: "client-log")
+        package static let ownLog = Beginning(words: "a session by the client's own log", source: "client-log")
         /// The session is read from a text log of xmpptap.
-        public static let textLog = Beginning(words: "a session in a text log", source: "text-log")
+        package static let textLog = Beginning(words: "a session in a text log", source: "text-log")
         /// The session is read from a server's log.
-        public static let serverLog = Beginning(
+        package static let serverLog = Beginning(
             words: "a session by the server's log, shown from the client's side",
             source: "server-log"
         )
         /// The session is read from captured packets.
-        public static let packets = Beginning(words: "a session in captured packets", source: "packets")
+        package static let packets = Beginning(words: "a session in captured packets", source: "packets")
+        /// Another program observes the session, and uses this code as a library.
+        package static let otherProgram = Beginning(
+            words: "a session observed by another program",
+            source: "other-program"
+        )
         /// The client is xmpptap.
-        public static let ownClient = Beginning(words: "a session of xmpptap's own", source: "own-client")
+        package static let ownClient = Beginning(words: "a session of xmpptap's own", source: "own-client")
 
         /// Creates the contents of a stored record.
-        public init(of record: Record) {
+        package init(of record: Record) {
             self.init(
                 words: record.message ?? "",
                 source: record.details?[Detail.source]?.text,
@@ -92,7 +97,7 @@ extension Record {
 
         /// Creates the contents for a client that has connected to xmpptap, to be relayed.
         /// - Parameter relay: The address of the proxy whose PROXY header named the client.
-        public init(client: String?, relay: String?, upstream: String) {
+        package init(client: String?, relay: String?, upstream: String) {
             let way = relay.map { " by way of \($0)" } ?? ""
             self.init(
                 words: "\(client ?? "a client") connected\(way), to be relayed to \(upstream)",
@@ -109,5 +114,5 @@ extension Record {
     }
 
     /// The ``action`` on an item that xmpptap answered instead of forwarding it.
-    public static let answered = "answered"
+    package static let answered = "answered"
 }

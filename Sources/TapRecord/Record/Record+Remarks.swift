@@ -1,4 +1,4 @@
-public import XMPPCore
+package import XMPPCore
 
 // Annotations of an item or event. Most records have none and are passed on for every stanza: storing these fields
 // separately keeps records small.
@@ -45,73 +45,73 @@ extension Record {
     }
 
     /// The decision of a rule, by name; nil if no rule decided.
-    public var action: String? {
+    package var action: String? {
         get { isPlain ? nil : remark.action }
         set { if newValue != nil || !isPlain { remark.action = newValue } }
     }
 
     /// The rule that decided, `file:line`.
-    public var rule: String? {
+    package var rule: String? {
         get { isPlain ? nil : remark.rule }
         set { if newValue != nil || !isPlain { remark.rule = newValue } }
     }
 
     /// The data forwarded in place of the item that ``Record/xml`` shows; nil if the item was forwarded unchanged.
-    public var edited: ByteRange? {
+    package var edited: ByteRange? {
         get { isPlain ? nil : remark.edited }
         set { if newValue != nil || !isPlain { remark.edited = newValue } }
     }
 
     /// Bytes that are not text, if they may be shown.
-    public var bytes: [UInt8]? {
+    package var bytes: [UInt8]? {
         get { isPlain ? nil : remark.bytes }
         set { if newValue != nil || !isPlain { remark.bytes = newValue } }
     }
 
     /// HMAC-SHA-256, under the run's key, of bytes that are not shown, in hexadecimal.
-    public var digest: String? {
+    package var digest: String? {
         get { isPlain ? nil : remark.digest }
         set { if newValue != nil || !isPlain { remark.digest = newValue } }
     }
 
     /// The stream, stanza or SASL error condition.
-    public var condition: String? {
+    package var condition: String? {
         get { isPlain ? nil : remark.condition }
         set { if newValue != nil || !isPlain { remark.condition = newValue } }
     }
 
     /// xmpptap's code for the event, stable from version to version.
-    public var code: String? {
+    package var code: String? {
         get { isPlain ? nil : remark.code }
         set { if newValue != nil || !isPlain { remark.code = newValue } }
     }
 
     /// Text for people.
-    public var message: Prose? {
+    package var message: Prose? {
         get { isPlain ? nil : remark.message }
         set { if newValue != nil || !isPlain { remark.message = newValue } }
     }
 
     /// Decoded facts of an authentication step.
-    public var sasl: Attributes? {
+    package var sasl: Attributes? {
         get { isPlain ? nil : remark.sasl }
         set { if newValue != nil || !isPlain { remark.sasl = newValue } }
     }
 
     /// Attributes of a TLS connection.
-    public var tls: Attributes? {
+    package var tls: Attributes? {
         get { isPlain ? nil : remark.tls }
         set { if newValue != nil || !isPlain { remark.tls = newValue } }
     }
 
     /// Attributes of stream management.
-    public var sm: Attributes? {
+    package var sm: Attributes? {
         get { isPlain ? nil : remark.sm }
         set { if newValue != nil || !isPlain { remark.sm = newValue } }
     }
 
     /// Other attributes: counts, features, addresses.
-    public var details: Attributes? {
+    package var details: Attributes? {
         get { isPlain ? nil : remark.details }
         set { if newValue != nil || !isPlain { remark.details = newValue } }
     }

@@ -1,4 +1,4 @@
-public import XMPPCore
+package import XMPPCore
 
 /// One event, as passed to every log, capture, store and view.
 ///
@@ -7,7 +7,7 @@ public import XMPPCore
 /// can reach a secret through a record, unless the user asked for secrets.
 public struct Record: Sendable {
     /// The kind of event. The raw value is used in the JSON form.
-    public enum Kind: String, Sendable, Hashable, CaseIterable {
+    package enum Kind: String, Sendable, Hashable, CaseIterable {
         /// A session began, changed its state, or ended.
         case session
         case declaration
@@ -46,74 +46,74 @@ public struct Record: Sendable {
     /// Records of one session are written in this order. Sessions run concurrently: a line of one may precede a line of
     /// another with a smaller number. To order a whole log, sort it by this number; a record is missing only if its
     /// number appears nowhere in the log.
-    public var sequence: UInt64
+    package var sequence: UInt64
     /// Wall clock.
-    public var time: Timestamp
+    package var time: Timestamp
     /// Nanoseconds since the run began.
-    public var monotonic: Int64
+    package var monotonic: Int64
     /// The kind of event.
-    public var kind: Kind
+    package var kind: Kind
     /// The level at which the text log shows it.
-    public var level: Level
+    package var level: Level
     /// The part of the program that made the record.
-    public var part: Part
+    package var part: Part
 
     /// Number of the session within the run, from 1; 0 if the record belongs to none.
-    public var session: UInt64
+    package var session: UInt64
     /// The session's bound full JID, once known.
-    public var jid: String?
+    package var jid: String?
     /// The user name of the session's login, until ``jid`` is known.
-    public var user: String?
+    package var user: String?
     /// The domain that the client requested, until ``jid`` is known.
-    public var domain: String?
+    package var domain: String?
     /// The client's address, `HOST:PORT`.
-    public var remote: String?
+    package var remote: String?
 
     /// The direction of the data; nil if the event has none.
-    public var direction: Direction?
+    package var direction: Direction?
     /// The connection of the session on which it happened.
-    public var leg: Leg?
+    package var leg: Leg?
     /// The stream's number within the leg, from 1; 0 before the first.
-    public var epoch: Int = 0
+    package var epoch: Int = 0
     /// Offset of the first byte within the epoch, or within the leg without one.
-    public var offset: UInt64 = 0
+    package var offset: UInt64 = 0
     /// Bytes on the wire.
-    public var length: UInt64 = 0
+    package var length: UInt64 = 0
     /// Offsets within the item at which reads ended.
-    public var chunks: [UInt64] = []
+    package var chunks: [UInt64] = []
 
     /// The item as sent on the wire, with secrets redacted.
-    public var xml: ByteRange?
+    package var xml: ByteRange?
     /// Local name.
-    public var name: ByteRange?
+    package var name: ByteRange?
     /// The `from` attribute.
-    public var from: ByteRange?
+    package var from: ByteRange?
     /// The `to` attribute.
-    public var to: ByteRange?
+    package var to: ByteRange?
     /// The `type` attribute.
-    public var type: ByteRange?
+    package var type: ByteRange?
     /// The `id` attribute.
-    public var id: ByteRange?
+    package var id: ByteRange?
     /// Local name of the first child.
-    public var payloadName: ByteRange?
+    package var payloadName: ByteRange?
     /// Namespace of the first child.
-    public var payloadNamespace = Namespace.none
+    package var payloadNamespace = Namespace.none
     /// The URI if ``payloadNamespace`` is ``Namespace/other``.
-    public var payloadURI: ByteRange?
+    package var payloadURI: ByteRange?
 
     /// The text of ``summary``, which is cheaper to copy.
     private(set) var summaryText: String?
 
     /// Sequence number of the request that this answers.
-    public var answers: UInt64?
+    package var answers: UInt64?
     /// Nanoseconds between that request and this answer.
-    public var roundTrip: Int64?
+    package var roundTrip: Int64?
 
     /// The content is only a part of the bytes on the wire.
-    public var isTruncated = false
+    package var isTruncated = false
 
     /// The originator of the bytes.
-    public var origin = Origin.peer
+    package var origin = Origin.peer
 
     /// One element if the record has any annotations, otherwise empty.
     var remarks: [Remarks] = []
@@ -121,7 +121,7 @@ public struct Record: Sendable {
 
 extension Record {
     /// A one-line summary of the item for people; see ``Summary``.
-    public var summary: Prose? {
+    package var summary: Prose? {
         get { summaryText.map { Prose($0) } }
         set { summaryText = newValue?.text }
     }
@@ -131,7 +131,7 @@ extension Record {
 // with a copy of the record, which retains each of its texts.
 extension Record {
     /// Creates a record with the fields that every record has.
-    public init(
+    package init(
         sequence: UInt64,
         time: Timestamp,
         monotonic: Int64,

@@ -5,36 +5,36 @@ internal import Synchronization
 ///
 /// Each event loop has one ``Producer``, which keeps a copy of the list of sinks. One relaxed atomic load per record
 /// shows whether the list has changed; only then a lock is taken.
-public final class RecordDispatcher: Sendable {
+package final class RecordDispatcher: Sendable {
     /// The least severe level that a sink needs; a record beyond it need not be made.
-    public let level = RecordLevel(.off)
+    package let level = RecordLevel(.off)
 
     private let sinks: Mutex<[any Sink]>
     /// The number of changes to the sinks and their levels.
     private let generation = Atomic<UInt>(0)
 
     /// Creates a dispatcher for these sinks; without sinks, every record is dropped.
-    public init(_ sinks: [any Sink]) {
+    package init(_ sinks: [any Sink]) {
         self.sinks = Mutex(sinks)
         updateLevels()
     }
 
     /// Adds a sink for later records.
-    public func add(_ sink: any Sink) { change { $0.append(sink) } }
+    package func add(_ sink: any Sink) { change { $0.append(sink) } }
 
     /// Removes a sink. A producer may still write to it until the producer sees the change, and keeps its reference
     /// until its next use.
-    public func remove(_ sink: any Sink) { change { sinks in sinks.removeAll { $0 === sink } } }
+    package func remove(_ sink: any Sink) { change { sinks in sinks.removeAll { $0 === sink } } }
 
     /// Replaces a sink by another for later records; does nothing if the sink is unknown.
-    public func replace(_ sink: any Sink, by other: any Sink) {
+    package func replace(_ sink: any Sink, by other: any Sink) {
         change { sinks in
             for index in sinks.indices where sinks[index] === sink { sinks[index] = other }
         }
     }
 
     /// Updates the sinks' levels. Call it after a change of a ``Sink/level``.
-    public func updateLevels() { change { _ in } }
+    package func updateLevels() { change { _ in } }
 
     private func change(_ body: (inout [any Sink]) -> Void) {
         sinks.withLock { sinks in
@@ -45,19 +45,19 @@ public final class RecordDispatcher: Sendable {
     }
 
     /// Writes the records of one event loop. Belongs to that loop.
-    public final class Producer {
+    package final class Producer {
         private let dispatcher: RecordDispatcher
         private var generation: UInt
         private var sinks: [(level: Level, sink: any Sink)]
 
         /// Creates a producer for the current sinks of `dispatcher`.
-        public init(_ dispatcher: RecordDispatcher) {
+        package init(_ dispatcher: RecordDispatcher) {
             self.dispatcher = dispatcher
             (generation, sinks) = dispatcher.snapshot()
         }
 
         /// Passes a record with its texts to the sinks. Does not block.
-        public func write(_ record: borrowing RedactedRecord, content: Span<UInt8>) {
+        package func write(_ record: borrowing RedactedRecord, content: Span<UInt8>) {
             update()
             // By index: iterating over the array itself would retain it and each sink.
             for index in sinks.indices where record.record.level <= sinks[index].level {
@@ -66,7 +66,7 @@ public final class RecordDispatcher: Sendable {
         }
 
         /// Whether a sink is full, so that sources should stop reading.
-        public var isCongested: Bool {
+        package var isCongested: Bool {
             update()
             for entry in sinks where entry.sink.isCongested { return true }
             return false
@@ -87,17 +87,17 @@ public final class RecordDispatcher: Sendable {
 /// The level up to which records are made, shared by a ``RecordDispatcher`` and all code that makes records for it.
 ///
 /// Reading it is one relaxed atomic load; another thread's change is seen soon after.
-public final class RecordLevel: Sendable {
+package final class RecordLevel: Sendable {
     private let value: Atomic<UInt8>
 
     /// Creates a level.
-    public init(_ level: Level) { value = Atomic(level.rawValue) }
+    package init(_ level: Level) { value = Atomic(level.rawValue) }
 
     /// The least severe level of records that are made.
-    public var current: Level { Level(rawValue: value.load(ordering: .relaxed)) ?? .off }
+    package var current: Level { Level(rawValue: value.load(ordering: .relaxed)) ?? .off }
 
     /// Sets the level; sessions follow from their next item on.
-    public func set(_ level: Level) { value.store(level.rawValue, ordering: .relaxed) }
+    package func set(_ level: Level) { value.store(level.rawValue, ordering: .relaxed) }
 }
 
 /// A receiver of every record of a run: a log, a capture, a store, a live view.
@@ -105,7 +105,7 @@ public final class RecordLevel: Sendable {
 /// A sink does not know the source of a record. It is called from any event loop, often from several at once, and must
 /// not block: slow work belongs on another thread. When its buffer is full, the sink sets ``isCongested``, and the
 /// sources stop reading until it is false again.
-public protocol Sink: AnyObject, Sendable {
+package protocol Sink: AnyObject, Sendable {
     /// The least severe level of records that this sink needs; it need not be given records beyond it. Call
     /// ``RecordDispatcher/updateLevels()`` after a change.
     var level: Level { get }

@@ -2,41 +2,41 @@
 /// program.
 public struct RecordHeader: Sendable, Hashable {
     /// The version of the schema that this program writes, and the newest it reads.
-    public static let currentVersion: Int64 = 1
+    package static let currentVersion: Int64 = 1
 
     /// Version of the schema.
-    public var version = Self.currentVersion
+    package var version = Self.currentVersion
     /// Name and version of the program.
     public var tool: String
     /// When the file was opened.
-    public var time: Timestamp
+    package var time: Timestamp
     /// The ``LogSpec`` that selected the records.
     public var level: String
     /// The filter that selected the records, if any.
-    public var filter: String?
+    package var filter: String?
     /// Whether the file should contain every record up to verbose, with its chunks, and has dropped none so far.
-    public var isComplete: Bool
+    package var isComplete: Bool
     /// The redaction policy.
-    public var redaction: RedactionPolicy
+    package var redaction: RedactionPolicy
     /// A random identifier that all files of one run share, and no other run has.
-    public var run: String
+    package var run: String
     /// The number of records that the same log of the same run has written before, in this file or others; nil if an
     /// older program did not record it.
-    public var recordsBefore: UInt64?
+    package var recordsBefore: UInt64?
     /// The only session whose records the file contains; nil for all.
-    public var session: UInt64?
+    package var session: UInt64?
     /// The trigger of a file that contains only records around matches; nil for all records.
-    public var trigger: Trigger?
+    package var trigger: Trigger?
 
     /// The selection of records around matches.
-    public struct Trigger: Sendable, Hashable {
+    package struct Trigger: Sendable, Hashable {
         /// The filter that defines a match.
-        public var condition: String
+        package var condition: String
         /// The number of records of the same session before and after a match.
-        public var before, after: Int
+        package var before, after: Int
 
         /// Creates a trigger for a filter.
-        public init(condition: String, before: Int, after: Int) {
+        package init(condition: String, before: Int, after: Int) {
             self.condition = condition
             self.before = before
             self.after = after
@@ -94,14 +94,14 @@ public struct RecordHeader: Sendable, Hashable {
     }
 
     /// Whether a line is a header of any version: an object whose first field is `xtap`.
-    public static func isHeader(_ line: RawSpan) -> Bool {
+    package static func isHeader(_ line: RawSpan) -> Bool {
         var reader = JSONReader(line)
         guard (try? reader.next()) == .objectStart, case .name(let name)? = try? reader.next() else { return false }
         return reader.matches(name, "xtap")
     }
 
     /// Whether a line that may be incomplete begins like a header of this program.
-    public static func beginsAsHeader(_ line: RawSpan) -> Bool {
+    package static func beginsAsHeader(_ line: RawSpan) -> Bool {
         let beginning = Array("{\"xtap\":".utf8)
         return line.withUnsafeBytes {
             !$0.isEmpty && $0.prefix(beginning.count).elementsEqual(beginning.prefix($0.count))
@@ -111,7 +111,7 @@ public struct RecordHeader: Sendable, Hashable {
     /// Reads a header line; unknown fields are ignored.
     ///
     /// For a newer schema version, only the version field is required, so that it can be named.
-    public init(json line: RawSpan) throws(RecordLineError) {
+    package init(json line: RawSpan) throws(RecordLineError) {
         self.init(
             tool: "",
             time: Timestamp(nanoseconds: 0),

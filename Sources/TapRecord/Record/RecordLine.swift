@@ -9,10 +9,10 @@ public struct RecordLine: Sendable {
     /// The texts of the record: the item, if the line has it, then the others.
     public private(set) var content: [UInt8] = []
     /// Unknown fields, verbatim, joined by commas.
-    public private(set) var unknown: [UInt8] = []
+    package private(set) var unknown: [UInt8] = []
 
     /// Creates a line of a new record, with a copy of its texts.
-    public init(_ redacted: consuming RedactedRecord, content: Span<UInt8>) {
+    package init(_ redacted: consuming RedactedRecord, content: Span<UInt8>) {
         record = redacted.record
         self.content.append(content)
     }
@@ -64,7 +64,7 @@ public struct RecordLine: Sendable {
     ///
     /// The fields `sequence`, `time`, `monotonic`, `level` and `kind` are required. A known field with an invalid value
     /// is an error; an unknown field is kept.
-    public init(json line: RawSpan) throws(RecordLineError) {
+    package init(json line: RawSpan) throws(RecordLineError) {
         record = Record(
             sequence: 0,
             time: Timestamp(nanoseconds: 0),
@@ -272,9 +272,9 @@ extension Attributes {
 }
 
 /// The reason why a line is not a record or a header.
-public struct RecordLineError: Error, Sendable, Hashable {
+package struct RecordLineError: Error, Sendable, Hashable {
     /// The kind of problem.
-    public enum Code: Sendable, Hashable {
+    package enum Code: Sendable, Hashable {
         case notJSON(JSONError)
         /// JSON, but not an object.
         case noRecord
@@ -285,7 +285,7 @@ public struct RecordLineError: Error, Sendable, Hashable {
     }
 
     /// The kind of problem.
-    public let code: Code
+    package let code: Code
 
     init(_ code: Code) {
         self.code = code
@@ -294,7 +294,7 @@ public struct RecordLineError: Error, Sendable, Hashable {
 
 extension RecordLineError: CustomStringConvertible {
     /// One line for people.
-    public var description: String {
+    package var description: String {
         switch code {
         case .notJSON(let error): error.description
         case .noRecord: "not a record"

@@ -2,9 +2,9 @@
 ///
 /// Only this file creates it. A stored record was redacted when it was recorded: it is a ``RecordLine``, which is made
 /// from a redacted record or by the reader of a stored line.
-public struct RedactedRecord: Sendable {
+package struct RedactedRecord: Sendable {
     /// The redacted record.
-    public fileprivate(set) var record: Record
+    package fileprivate(set) var record: Record
 
     fileprivate init(_ record: consuming Record) { self.record = record }
 }
@@ -18,7 +18,7 @@ extension Redactor {
     /// (``disclose(text:)``), are not repeated.
     ///
     /// - Parameter domain: The domain of user names.
-    public func redact(_ record: consuming Record, at domain: String? = nil) -> RedactedRecord {
+    package func redact(_ record: consuming Record, at domain: String? = nil) -> RedactedRecord {
         var redacted = RedactedRecord(record)
         hide(in: &redacted.record, at: domain)
         return redacted

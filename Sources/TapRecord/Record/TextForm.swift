@@ -18,22 +18,22 @@ public struct TextForm: ~Copyable, Sendable {
     /// The style of the lines.
     public struct Style: Sendable, Hashable {
         /// A text over 2 KiB is cut in its middle, with a note; for terminals, not for files.
-        public var cutsLongTexts = false
+        package var cutsLongTexts = false
         /// The advice in that note for seeing the whole text.
-        public var cutAdvice = ""
+        package var cutAdvice = ""
         /// Levels and directions are coloured; for terminals without `NO_COLOR`.
-        public var isColoured = false
+        package var isColoured = false
         /// XML is broken into indented lines (the form `pretty`).
-        public var indentsXML = false
+        package var indentsXML = false
         /// Shows the text of messages beside the summary, as far as the record has it.
-        public var showsBodies = false
+        package var showsBodies = false
         /// Long ids in summaries are cut to their beginning; for rows.
         var shortensIDs = false
         /// The zone of the times; default UTC.
-        public var zone = LocalZone.utc
+        package var zone = LocalZone.utc
 
         /// Creates the style of a file.
-        public init() {}
+        @usableFromInline package init() {}
     }
 
     let style: Style

@@ -1,7 +1,7 @@
-public import XMPPCore
+package import XMPPCore
 
 /// The result of redacting an event.
-public enum Disclosure: Sendable {
+package enum Disclosure: Sendable {
     /// The bytes unchanged: they contain no secret, or the user wants to see secrets.
     case verbatim
     /// Other bytes instead.
@@ -11,7 +11,7 @@ public enum Disclosure: Sendable {
 }
 
 /// An item with its secrets removed, and the new positions of its parts.
-public struct Redaction: Sendable {
+package struct Redaction: Sendable {
     /// A removed secret.
     struct Edit: Sendable {
         /// The range in the original item.
@@ -21,12 +21,12 @@ public struct Redaction: Sendable {
     }
 
     /// The redacted item.
-    public let bytes: [UInt8]
+    package let bytes: [UInt8]
     /// Ascending, never overlapping.
     let edits: [Edit]
 
     /// Returns the range in ``bytes`` of a range of the item; nil if a secret hides part of it.
-    public func carry(_ range: ByteRange) -> ByteRange? {
+    package func carry(_ range: ByteRange) -> ByteRange? {
         var shift = 0
         var growth = 0
         for edit in edits {
@@ -43,7 +43,7 @@ public struct Redaction: Sendable {
     }
 
     /// Returns the item's head with ranges in ``bytes``, without hidden parts.
-    public func carry(_ head: StanzaHead) -> StanzaHead {
+    package func carry(_ head: StanzaHead) -> StanzaHead {
         var head = head
         head.name = carry(head.name) ?? .empty
         head.namespace = carry(head.namespace)

@@ -14,9 +14,9 @@ public enum RedactionPolicy: String, Sendable, Hashable, CaseIterable {
     case metadata
 
     /// Whether texts other than secrets are hidden, so that every item must be checked.
-    public var hidesTexts: Bool { self == .bodies || self == .metadata }
+    package var hidesTexts: Bool { self == .bodies || self == .metadata }
 
     /// Whether unparsed bytes may be shown: chunks, pieces of items beyond a limit, invalid XML, truncated items. This
     /// is the only place that decides it.
-    public var showsRawBytes: Bool { self == .none }
+    package var showsRawBytes: Bool { self == .none }
 }

@@ -1,27 +1,27 @@
-public import XMPPCore
+package import XMPPCore
 
 /// Determines which parts of the bytes on the wire may be shown, and removes the secrets.
 ///
 /// Belongs to one event loop and is shared by its sessions, like ``StanzaParser``. It works on the structure of the
 /// item's own bytes, so that everything except the secrets is unchanged; an item that cannot be parsed to its end is
 /// hidden completely. Placeholders of an earlier redaction are kept, so that redacting again changes nothing.
-public final class Redactor {
+package final class Redactor {
     /// The redaction policy.
-    public let policy: RedactionPolicy
+    package let policy: RedactionPolicy
 
     let registry: SecretRegistry
 
     private var walk: RedactionWalk
 
     /// Creates a redactor that numbers secrets with the others of the run.
-    public init(policy: RedactionPolicy, registry: SecretRegistry) {
+    package init(policy: RedactionPolicy, registry: SecretRegistry) {
         self.policy = policy
         self.registry = registry
         walk = RedactionWalk(policy, registry)
     }
 
     /// Redacts the decoder's last event.
-    public func disclose(_ event: StreamEvent, of decoder: borrowing StreamDecoder) -> Disclosure {
+    package func disclose(_ event: StreamEvent, of decoder: borrowing StreamDecoder) -> Disclosure {
         guard policy != .none else { return .verbatim }
         switch event.kind {
         case .fragment, .fault, .torn: return .withheld
@@ -35,14 +35,14 @@ public final class Redactor {
     }
 
     /// Returns the part that may be shown of an item outside a stream, which declares all its prefixes itself.
-    public func disclose(item: Span<UInt8>) -> Disclosure {
+    package func disclose(item: Span<UInt8>) -> Disclosure {
         guard policy != .none else { return .verbatim }
         return walk.redact(item: item)
     }
 
     /// Returns the part that may be shown of an event's head if its bytes are withheld: everything but the handle of a
     /// session, and addresses that have pseudonyms, which do not fit.
-    public func disclose(_ head: StanzaHead) -> StanzaHead {
+    package func disclose(_ head: StanzaHead) -> StanzaHead {
         guard policy != .none else { return head }
         var head = head
         if head.kind == .nonza || policy == .metadata { head.id = nil }
@@ -56,7 +56,7 @@ public final class Redactor {
     /// Redacts the text of an error or a failure: hides only keys and tokens in URLs.
     ///
     /// For texts that are shown beside the item that contains them.
-    public func disclose(text: String) -> String {
+    package func disclose(text: String) -> String {
         guard policy != .none else { return text }
         guard policy != .metadata else { return Placeholder.text(.text, size: text.utf8.count) }
         return hideKeys(in: text) ?? text
@@ -82,7 +82,7 @@ public final class Redactor {
 
     /// Returns the part that may be shown of a log line that is not XML: all of it, or only that it existed. The
     /// structure of the line is unknown, so a line that names anything of the catalogue, or holds XML, is hidden whole.
-    public func disclose(line: Span<UInt8>) -> String {
+    package func disclose(line: Span<UInt8>) -> String {
         let text = line.string()
         guard policy != .none else { return text }
         let words = line.indices.contains { line[$0] == 0x3C } || SecretNames.mayOccur(in: line)
@@ -94,7 +94,7 @@ public final class Redactor {
 
     /// Returns the excerpt of unparsable data that an error may show: up to `limit` bytes around `offset`. It is empty
     /// if `bytes` contain a name of the catalogue or a key in a URL.
-    public func excerpt(of bytes: Span<UInt8>, around offset: Int, limit: Int = 120) -> ByteRange? {
+    package func excerpt(of bytes: Span<UInt8>, around offset: Int, limit: Int = 120) -> ByteRange? {
         guard offset >= 0, offset <= bytes.count else { return nil }
         guard
             policy == .none
@@ -108,7 +108,7 @@ public final class Redactor {
 // Pseudonyms, used if only metadata may be shown: the same address has the same pseudonym throughout a run.
 extension Redactor {
     /// Returns the form of an address for use outside the items: unchanged, or its placeholder from the items.
-    public func disclose(address: String) -> String {
+    package func disclose(address: String) -> String {
         guard policy == .metadata else { return address }
         return registry.pseudonym(of: address) ?? Placeholder.text(.address, size: address.utf8.count)
     }

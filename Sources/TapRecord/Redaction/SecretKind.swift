@@ -1,7 +1,7 @@
 /// The kind of a redacted value; the raw value is used in its placeholder, `[redacted:KIND#NUMBER]`.
 ///
 /// Stable from version to version: the user of a replay supplies values by these names.
-public enum SecretKind: String, Sendable, Hashable, CaseIterable {
+package enum SecretKind: String, Sendable, Hashable, CaseIterable {
     // SASL messages, by their contents.
     case saslPlain = "sasl-plain"
     case saslScramFirst = "sasl-scram-first"
@@ -69,5 +69,5 @@ public enum SecretKind: String, Sendable, Hashable, CaseIterable {
 
     /// Whether it is hidden for its content rather than for its use as a credential: shown with its size and without a
     /// number.
-    public var isContent: Bool { self == .text || self == .value || self == .address }
+    package var isContent: Bool { self == .text || self == .value || self == .address }
 }

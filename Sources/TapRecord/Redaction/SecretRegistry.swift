@@ -5,7 +5,7 @@ internal import Synchronization
 /// Values are not stored, only a hash of each under a random key of this process. Bounded: the least recently used
 /// values are evicted first, and get a new number when they occur again; a number is never reused. The registry also
 /// stores, as hashes, the addresses of upload slots (XEP-0363): a user who shares a link to one also shares its token.
-public final class SecretRegistry: Sendable {
+package final class SecretRegistry: Sendable {
     private struct Table {
         var numbers: LRUCache<Int, UInt32>
         var last: UInt32 = 0
@@ -32,7 +32,7 @@ public final class SecretRegistry: Sendable {
     ///   - capacity: Maximum number of known values; default 65,536.
     ///   - slotCapacity: Maximum number of known URLs and hosts of upload slots, default 16,384. Queries of links to
     ///     evicted ones are shown again unless they are known as values.
-    public init(capacity: Int = 1 << 16, slotCapacity: Int = 1 << 14) {
+    package init(capacity: Int = 1 << 16, slotCapacity: Int = 1 << 14) {
         store = Store(Table(numbers: LRUCache(capacity: capacity), slots: LRUCache(capacity: slotCapacity)))
         awaitTurn = nil
     }
@@ -41,7 +41,7 @@ public final class SecretRegistry: Sendable {
     ///
     /// - Parameter awaitTurn: Returns when the other threads have finished all earlier work, so that the numbers are
     ///   the same as with one thread.
-    public init(sharing other: SecretRegistry, inTurn awaitTurn: @escaping @Sendable () -> Void) {
+    package init(sharing other: SecretRegistry, inTurn awaitTurn: @escaping @Sendable () -> Void) {
         store = other.store
         self.awaitTurn = awaitTurn
     }
@@ -53,7 +53,7 @@ public final class SecretRegistry: Sendable {
     }
 
     /// Returns the number of a value, from 1; a new one if the value is unknown.
-    public func number(of value: Span<UInt8>) -> UInt32 {
+    package func number(of value: Span<UInt8>) -> UInt32 {
         let hash = hash(value)
         return known.table.withLock { table in
             // Numbers begin at 1: 0 marks a new value.
@@ -71,19 +71,19 @@ public final class SecretRegistry: Sendable {
     }
 
     /// Whether a value is known as a secret.
-    public func knows(_ value: Span<UInt8>) -> Bool {
+    package func knows(_ value: Span<UInt8>) -> Bool {
         let hash = hash(value)
         return known.table.withLock { $0.numbers.contains(hash) }
     }
 
     /// The number of placeholders for secrets of each kind.
-    public var placeholders: [SecretKind: UInt64] { known.table.withLock { $0.placeholders } }
+    package var placeholders: [SecretKind: UInt64] { known.table.withLock { $0.placeholders } }
 
     /// Counts a placeholder for a secret.
     func count(_ kind: SecretKind) { known.table.withLock { $0.placeholders[kind, default: 0] += 1 } }
 
     /// The number of known values.
-    public var count: Int { known.table.withLock { $0.numbers.count } }
+    package var count: Int { known.table.withLock { $0.numbers.count } }
 
     // MARK: Upload slots
 

@@ -1,4 +1,4 @@
-public import XMPPCore
+package import XMPPCore
 
 /// A one-line summary of an item for people: `roster: 2 contacts`, `joins the room`, `publishes avatar metadata:
 /// image/png 2.1 kB`.
@@ -6,26 +6,26 @@ public import XMPPCore
 /// Made from the redacted item, so that it cannot contain redacted content. Only the size of bodies, subjects and other
 /// texts written by people is shown. At most ``longest`` bytes for any item. Texts from the wire (addresses, names,
 /// nodes) are unchanged: a sink escapes them, like all texts.
-public enum Summary {
+package enum Summary {
     /// The maximum size of a summary in bytes of UTF-8.
-    public static let longest = SummaryLine.limit
+    package static let longest = SummaryLine.limit
 
     /// Information that the item does not contain.
-    public struct Context: Sendable {
+    package struct Context: Sendable {
         /// The direction of the item; nil if unknown.
-        public var direction: Direction?
+        package var direction: Direction?
         /// The summary of the request that it answers.
-        public var request: Prose?
+        package var request: Prose?
 
         /// Creates a context; all parts may be unknown.
-        public init(direction: Direction? = nil, request: Prose? = nil) {
+        package init(direction: Direction? = nil, request: Prose? = nil) {
             self.direction = direction
             self.request = request
         }
     }
 
     /// Returns the summary of a stanza or another element of a stream; nil if its name is sufficient.
-    public static func words(of element: Element, _ context: Context = Context()) -> String? {
+    package static func words(of element: Element, _ context: Context = Context()) -> String? {
         var line = SummaryLine(context)
         if element.namespace.isContent {
             line.append(stanza: element)
@@ -37,7 +37,7 @@ public enum Summary {
     }
 
     /// Returns the summary of an item of which only the head is known: the kind of its payload.
-    public static func words(name: Span<UInt8>, namespace: Namespace, uri: Span<UInt8>) -> String? {
+    package static func words(name: Span<UInt8>, namespace: Namespace, uri: Span<UInt8>) -> String? {
         guard !name.isEmpty else { return nil }
         var line = SummaryLine(Context())
         line.appendName(name, namespace, uri.string())
@@ -68,7 +68,7 @@ public enum Summary {
     /// - Parameters:
     ///   - item: the bytes that `head` refers to.
     ///   - context: information that the item does not contain.
-    public static func words(of head: StanzaHead, _ item: Span<UInt8>, _ context: Context) -> String? {
+    package static func words(of head: StanzaHead, _ item: Span<UInt8>, _ context: Context) -> String? {
         let type = item.slice(head.type?.range ?? .empty)
         switch head.kind {
         case .presence where head.isEmptyElement && !type.equals("error"): return presence(type)
@@ -147,7 +147,7 @@ public enum Summary {
     /// - Parameters:
     ///   - decoder: has an outline of the item, its last event.
     ///   - line: a buffer that is reused for many summaries.
-    public static func words(
+    package static func words(
         of head: StanzaHead,
         _ decoder: borrowing StreamDecoder,
         by line: inout LineBuffer

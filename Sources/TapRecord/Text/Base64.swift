@@ -1,14 +1,14 @@
 /// Base64 (RFC 4648 §4): the standard alphabet, padded, without line breaks.
-public enum Base64 {
+package enum Base64 {
     /// Encodes `bytes`.
-    public static func encode(_ bytes: RawSpan) -> String {
+    package static func encode(_ bytes: RawSpan) -> String {
         var line = LineBuffer(capacity: encodedCount(bytes.byteCount))
         line.append(base64: bytes)
         return line.text
     }
 
     /// Encodes `bytes`.
-    public static func encode(_ bytes: [UInt8]) -> String {
+    package static func encode(_ bytes: [UInt8]) -> String {
         encode(bytes.span.bytes)
     }
 
@@ -17,12 +17,12 @@ public enum Base64 {
     /// Characters outside the alphabet, missing or misplaced padding, and bits set beyond the last byte are errors.
     /// - Parameter ignoringWhitespace: Whether space, TAB, LF and CR are skipped, as RFC 4648 §3.3 permits
     ///   specifications to require and as some XML senders need.
-    public static func decode(_ text: RawSpan, ignoringWhitespace: Bool = false) -> [UInt8]? {
+    package static func decode(_ text: RawSpan, ignoringWhitespace: Bool = false) -> [UInt8]? {
         text.withUnsafeBytes { decode($0, ignoringWhitespace: ignoringWhitespace) }
     }
 
     /// Decodes `text`, or returns `nil`; see ``decode(_:ignoringWhitespace:)-(RawSpan,_)``.
-    public static func decode(_ text: String, ignoringWhitespace: Bool = false) -> [UInt8]? {
+    package static func decode(_ text: String, ignoringWhitespace: Bool = false) -> [UInt8]? {
         var text = text
         return text.withUTF8 { decode(UnsafeRawBufferPointer($0), ignoringWhitespace: ignoringWhitespace) }
     }
@@ -92,7 +92,7 @@ public enum Base64 {
 
 extension LineBuffer {
     /// Appends `bytes` in base64.
-    public mutating func append(base64 bytes: RawSpan) {
+    package mutating func append(base64 bytes: RawSpan) {
         bytes.withUnsafeBytes { source in
             append(atMost: Base64.encodedCount(source.count)) { output in
                 var written = 0

@@ -1,22 +1,22 @@
 /// Numbers in decimal, without a string in between.
 extension LineBuffer {
     /// Appends an integer.
-    public mutating func append(decimal value: Int) {
+    package mutating func append(decimal value: Int) {
         write(atMost: 20) { $0.decimal(value) }
     }
 
     /// Appends an integer.
-    public mutating func append(decimal value: Int64) {
+    package mutating func append(decimal value: Int64) {
         append(decimal: Int(value))
     }
 
     /// Appends an integer.
-    public mutating func append(decimal value: UInt64) {
+    package mutating func append(decimal value: UInt64) {
         write(atMost: 20) { $0.decimal(value) }
     }
 
     /// Appends an integer with leading zeros up to `width` digits; a longer one is not cut.
-    public mutating func append(decimal value: UInt64, width: Int) {
+    package mutating func append(decimal value: UInt64, width: Int) {
         let count = max(value.decimalDigits, width)
         write(atMost: count) { $0.digits(value, count) }
     }
@@ -24,7 +24,7 @@ extension LineBuffer {
     /// Appends nanoseconds as decimal seconds, without trailing zeros: `12.000250000` as `12.00025`.
     ///
     /// ``JSONReader/nanoseconds(_:)`` parses it exactly, unlike a binary fraction.
-    public mutating func append(seconds nanoseconds: Int64) {
+    package mutating func append(seconds nanoseconds: Int64) {
         write(atMost: 32) { $0.seconds(nanoseconds) }
     }
 

@@ -253,22 +253,22 @@ package enum Escape {
 
 extension LineBuffer {
     /// Appends text from the wire in the log form of ``Escape``: safe on a terminal, one line, reversible.
-    public mutating func appendEscaped(_ text: RawSpan) {
+    package mutating func appendEscaped(_ text: RawSpan) {
         text.withUnsafeBytes { _ = append($0, .log) }
     }
 
     /// Appends text from the wire in the log form of ``Escape``.
-    public mutating func appendEscaped(_ text: String) {
+    package mutating func appendEscaped(_ text: String) {
         appendEscaped(text.utf8Span.span.bytes)
     }
 
     /// Returns text from the wire in the log form of ``Escape``.
-    public static func escaped(_ text: String) -> String { self.text { $0.appendEscaped(text) } }
+    package static func escaped(_ text: String) -> String { self.text { $0.appendEscaped(text) } }
 
     /// Appends text as a JSON string with its quotes, if it is UTF-8.
     ///
     /// - Returns: `false`, with nothing appended, if it is not UTF-8; such bytes are recorded as base64.
-    public mutating func appendJSONString(_ text: RawSpan) -> Bool {
+    package mutating func appendJSONString(_ text: RawSpan) -> Bool {
         let start = count
         append(0x22)
         guard appendJSONContent(text) else {
@@ -285,7 +285,7 @@ extension LineBuffer {
     }
 
     /// Appends text as a JSON string with its quotes.
-    public mutating func appendJSONString(_ text: String) {
+    package mutating func appendJSONString(_ text: String) {
         // A String is always well-formed.
         _ = appendJSONString(text.utf8Span.span.bytes)
     }

@@ -1,7 +1,7 @@
 /// Sizes and durations for people, in the text log: one decimal below ten, whole numbers from ten.
 extension LineBuffer {
     /// Appends a size in bytes: `0 B`, `345 B`, `1.2 kB`, `38 MB`; decimal units (1 kB is 1000 B).
-    public mutating func append(size bytes: UInt64) {
+    package mutating func append(size bytes: UInt64) {
         if bytes < 1000 {
             append(decimal: bytes)
             return append(" B")
@@ -21,7 +21,7 @@ extension LineBuffer {
     /// Appends a duration: `420 µs`, `38 ms`, `1.2 s`, `2 min 5 s`, `3 h 12 min`.
     ///
     /// A negative duration, possible only after a clock was set back, is written with its sign.
-    public mutating func append(duration nanoseconds: Int64) {
+    package mutating func append(duration nanoseconds: Int64) {
         if nanoseconds < 0 { append(0x2D) }
         let value = nanoseconds.magnitude
         if value == 0 {
@@ -46,7 +46,7 @@ extension LineBuffer {
     }
 
     /// Returns a duration in the format of ``append(duration:)``.
-    public static func duration(_ nanoseconds: Int64) -> String { text { $0.append(duration: nanoseconds) } }
+    package static func duration(_ nanoseconds: Int64) -> String { text { $0.append(duration: nanoseconds) } }
 
     private mutating func append(_ first: UInt64, _ unit: StaticString, _ second: UInt64, _ subunit: StaticString) {
         append(decimal: first)

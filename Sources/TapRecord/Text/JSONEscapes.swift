@@ -1,7 +1,7 @@
 /// The reason why a JSON text was refused, and the byte.
-public struct JSONError: Error, Sendable, Hashable {
+package struct JSONError: Error, Sendable, Hashable {
     /// The kind of error; the raw value describes it for people.
-    public enum Code: String, Sendable, Hashable {
+    package enum Code: String, Sendable, Hashable {
         case unexpectedByte = "an unexpected byte"
         case unexpectedEnd = "it ends too early"
         case trailingData = "more after the end of the value"
@@ -13,9 +13,9 @@ public struct JSONError: Error, Sendable, Hashable {
     }
 
     /// The kind of error.
-    public let code: Code
+    package let code: Code
     /// The byte, counted from 0.
-    public let offset: Int
+    package let offset: Int
 
     init(_ code: Code, at offset: Int) {
         self.code = code
@@ -25,7 +25,7 @@ public struct JSONError: Error, Sendable, Hashable {
 
 extension JSONError: CustomStringConvertible {
     /// One line for people: `not JSON at byte 17: a control character within a text`.
-    public var description: String {
+    package var description: String {
         let reason = code == .tooDeep ? "nested deeper than \(JSONReader.maximumDepth)" : code.rawValue
         return "not JSON at byte \(offset): \(reason)"
     }

@@ -5,9 +5,9 @@
 /// order mark, no control character in a text, no lone surrogate, no leading zero, no extra comma, nothing after the
 /// value. Nesting is limited by ``maximumDepth`` and uses no call stack. Duplicate names within one object are not
 /// detected. After an error the reader must not be used.
-public struct JSONReader: ~Escapable {
+package struct JSONReader: ~Escapable {
     /// A token of the input.
-    public enum Token: Sendable, Hashable {
+    package enum Token: Sendable, Hashable {
         /// `{`
         case objectStart
         /// `}`
@@ -29,15 +29,15 @@ public struct JSONReader: ~Escapable {
     }
 
     /// A text (without its quotes) or a number in the input.
-    public struct Slice: Sendable, Hashable {
+    package struct Slice: Sendable, Hashable {
         /// Byte offsets in the input.
-        public let range: Range<Int>
+        package let range: Range<Int>
         /// Whether the text contains escapes, so that its bytes differ from its value.
         let hasEscapes: Bool
     }
 
     /// Maximum nesting of objects and arrays.
-    public static let maximumDepth = 64
+    package static let maximumDepth = 64
 
     private enum Expectation {
         case value, valueOrArrayEnd, name, nameOrObjectEnd, commaOrEnd, end
@@ -45,21 +45,21 @@ public struct JSONReader: ~Escapable {
 
     private let input: RawSpan
     /// The offset up to which the input has been read.
-    public private(set) var offset = 0
+    package private(set) var offset = 0
     private var expectation = Expectation.value
     /// Number of open objects and arrays.
-    public private(set) var depth = 0
+    package private(set) var depth = 0
     /// One bit for each open level, the innermost lowest: set for an object.
     private var isObject: UInt64 = 0
 
     /// Creates a reader at the beginning of `input`, which contains one JSON text.
     @_lifetime(copy input)
-    public init(_ input: RawSpan) {
+    package init(_ input: RawSpan) {
         self.input = input
     }
 
     /// Returns the next token.
-    public mutating func next() throws(JSONError) -> Token {
+    package mutating func next() throws(JSONError) -> Token {
         while true {
             skipSpace()
             guard offset < input.byteCount else {
@@ -92,7 +92,7 @@ public struct JSONReader: ~Escapable {
     }
 
     /// Skips the next value of any kind, and returns its range.
-    public mutating func skipValue() throws(JSONError) -> Range<Int> {
+    package mutating func skipValue() throws(JSONError) -> Range<Int> {
         skipSpace()
         let start = offset
         let outside = depth
@@ -101,7 +101,7 @@ public struct JSONReader: ~Escapable {
     }
 
     /// Skips the rest of the innermost open object or array.
-    public mutating func skipRest() throws(JSONError) {
+    package mutating func skipRest() throws(JSONError) {
         let outside = depth - 1
         while depth > outside { _ = try next() }
     }
@@ -220,7 +220,7 @@ public struct JSONReader: ~Escapable {
 // The values of texts and numbers.
 extension JSONReader {
     /// Whether a text is exactly `literal`, which is ASCII.
-    public func matches(_ slice: Slice, _ literal: StaticString) -> Bool {
+    package func matches(_ slice: Slice, _ literal: StaticString) -> Bool {
         if slice.hasEscapes { return string(slice) == literal.description }
         guard literal.utf8CodeUnitCount == slice.range.count else { return false }
         for index in 0..<slice.range.count where byte(slice.range.lowerBound + index) != literal.utf8Start[index] {
@@ -230,19 +230,19 @@ extension JSONReader {
     }
 
     /// Whether a text without escapes is exactly `other`.
-    public func matches(_ slice: Slice, _ other: [UInt8]) -> Bool {
+    package func matches(_ slice: Slice, _ other: [UInt8]) -> Bool {
         guard !slice.hasEscapes, other.count == slice.range.count else { return false }
         for index in other.indices where byte(slice.range.lowerBound + index) != other[index] { return false }
         return true
     }
 
     /// Returns the time in a text, if it is in the RFC 3339 form of ``Timestamp/init(rfc3339:)-(RawSpan)``.
-    public func timestamp(_ slice: Slice) -> Timestamp? {
+    package func timestamp(_ slice: Slice) -> Timestamp? {
         slice.hasEscapes ? Timestamp(rfc3339: string(slice)) : Timestamp(rfc3339: input.extracting(slice.range))
     }
 
     /// Returns the value of a text.
-    public func string(_ slice: Slice) -> String {
+    package func string(_ slice: Slice) -> String {
         guard slice.hasEscapes else {
             return input.extracting(slice.range).withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
         }
@@ -250,14 +250,14 @@ extension JSONReader {
     }
 
     /// Returns the value of a text, as UTF-8.
-    public func bytes(_ slice: Slice) -> [UInt8] {
+    package func bytes(_ slice: Slice) -> [UInt8] {
         var bytes: [UInt8] = []
         append(slice, to: &bytes)
         return bytes
     }
 
     /// Appends the value of a text, as UTF-8.
-    public func append(_ slice: Slice, to bytes: inout [UInt8]) {
+    package func append(_ slice: Slice, to bytes: inout [UInt8]) {
         input.extracting(slice.range).withUnsafeBytes { text in
             if slice.hasEscapes {
                 JSONEscapes.resolve(text, into: &bytes)
@@ -268,12 +268,12 @@ extension JSONReader {
     }
 
     /// Returns the unmodified bytes of a part of the input.
-    public func raw(_ range: Range<Int>) -> [UInt8] {
+    package func raw(_ range: Range<Int>) -> [UInt8] {
         input.extracting(range).withUnsafeBytes { Array($0) }
     }
 
     /// Returns the value of an integer; `nil` for a number with fraction or exponent, or if it is out of range.
-    public func integer(_ slice: Slice) -> Int64? {
+    package func integer(_ slice: Slice) -> Int64? {
         guard byte(slice.range.lowerBound) == 0x2D else { return unsigned(slice).flatMap { Int64(exactly: $0) } }
         // By text, since the smallest number has no positive counterpart.
         return Int64(string(slice))
@@ -281,7 +281,7 @@ extension JSONReader {
 
     /// Returns the value of an unsigned integer; `nil` for a number with sign, fraction or exponent, or if it is out of
     /// range.
-    public func unsigned(_ slice: Slice) -> UInt64? {
+    package func unsigned(_ slice: Slice) -> UInt64? {
         var value: UInt64 = 0
         for index in slice.range {
             let digit = byte(index) &- 0x30
@@ -297,7 +297,7 @@ extension JSONReader {
     /// Returns the exact value in nanoseconds of a number of seconds; digits after the ninth are cut.
     ///
     /// `nil` if it is out of range.
-    public func nanoseconds(_ slice: Slice) -> Int64? {
+    package func nanoseconds(_ slice: Slice) -> Int64? {
         var rest = slice.range
         let isNegative = byte(rest.lowerBound) == 0x2D
         if isNegative { rest = rest.lowerBound + 1..<rest.upperBound }

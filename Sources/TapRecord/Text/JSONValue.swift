@@ -1,5 +1,5 @@
 /// A whole JSON value in memory, for short texts: requests and answers of the control interface.
-public enum JSONValue: Sendable, Hashable {
+package enum JSONValue: Sendable, Hashable {
     /// `null`
     case null
     /// `true` or `false`
@@ -12,21 +12,21 @@ public enum JSONValue: Sendable, Hashable {
     case object([Field])
 
     /// A field of an object.
-    public struct Field: Sendable, Hashable {
+    package struct Field: Sendable, Hashable {
         /// Its name.
-        public let name: String
+        package let name: String
         /// Its value.
-        public let value: JSONValue
+        package let value: JSONValue
 
         /// Creates a field.
-        public init(_ name: String, _ value: JSONValue) {
+        package init(_ name: String, _ value: JSONValue) {
             self.name = name
             self.value = value
         }
     }
 
     /// Parses one JSON text, nested at most ``JSONReader/maximumDepth`` levels.
-    public init(_ json: RawSpan) throws(JSONError) {
+    package init(_ json: RawSpan) throws(JSONError) {
         var reader = JSONReader(json)
         self = try Self.read(reader.next(), &reader)
         // Nothing may follow.
@@ -57,38 +57,38 @@ public enum JSONValue: Sendable, Hashable {
     }
 
     /// The value of a field; nil if this is not an object, the field is missing, or it is `null`.
-    public subscript(_ name: String) -> JSONValue? {
+    package subscript(_ name: String) -> JSONValue? {
         guard let value = fields.first(where: { $0.name == name })?.value, value != .null else { return nil }
         return value
     }
 
     /// The fields of an object; empty for other values.
-    public var fields: [Field] {
+    package var fields: [Field] {
         if case .object(let fields) = self { fields } else { [] }
     }
 
     /// The values of an array; empty for other values.
-    public var values: [JSONValue] {
+    package var values: [JSONValue] {
         if case .array(let values) = self { values } else { [] }
     }
 
     /// The text; nil for other values.
-    public var text: String? {
+    package var text: String? {
         if case .text(let text) = self { text } else { nil }
     }
 
     /// The Boolean; nil for other values.
-    public var bool: Bool? {
+    package var bool: Bool? {
         if case .bool(let flag) = self { flag } else { nil }
     }
 
     /// The integer; nil for other values, and for numbers with fraction or exponent or beyond 64 bits.
-    public var integer: Int64? {
+    package var integer: Int64? {
         if case .number(let digits) = self { Int64(digits) } else { nil }
     }
 
     /// The value as JSON, in one line.
-    public var json: String { LineBuffer.text { append(to: &$0) } }
+    package var json: String { LineBuffer.text { append(to: &$0) } }
 
     private func append(to line: inout LineBuffer) {
         switch self {

@@ -5,7 +5,7 @@
 /// everything it opens.
 extension LineBuffer {
     /// Returns an object with the fields that `body` writes, as text.
-    public static func object(_ body: (inout LineBuffer) -> Void) -> String {
+    package static func object(_ body: (inout LineBuffer) -> Void) -> String {
         text { line in
             line.openObject()
             body(&line)
@@ -14,29 +14,29 @@ extension LineBuffer {
     }
 
     /// Opens an object as a value.
-    public mutating func openObject() {
+    package mutating func openObject() {
         separate()
         append(0x7B)
     }
 
     /// Closes an object.
-    public mutating func closeObject() {
+    package mutating func closeObject() {
         append(0x7D)
     }
 
     /// Opens an array as a value.
-    public mutating func openArray() {
+    package mutating func openArray() {
         separate()
         append(0x5B)
     }
 
     /// Closes an array.
-    public mutating func closeArray() {
+    package mutating func closeArray() {
         append(0x5D)
     }
 
     /// Writes the name of a field; the value must be written next.
-    public mutating func field(_ name: StaticString) {
+    package mutating func field(_ name: StaticString) {
         guard name.hasPointerRepresentation else { return field(named: name.description) }
         let length = name.utf8CodeUnitCount
         let isFirst = !needsComma
@@ -53,20 +53,20 @@ extension LineBuffer {
     }
 
     /// Writes the name of a field from data.
-    public mutating func field(named name: String) {
+    package mutating func field(named name: String) {
         separate()
         appendJSONString(name)
         append(0x3A)
     }
 
     /// Writes a field with a text.
-    public mutating func field(_ name: StaticString, _ value: String) {
+    package mutating func field(_ name: StaticString, _ value: String) {
         field(name)
         appendJSONString(value)
     }
 
     /// Writes a field with a literal of plain ASCII without quote or backslash.
-    public mutating func field(_ name: StaticString, literal value: StaticString) {
+    package mutating func field(_ name: StaticString, literal value: StaticString) {
         field(name)
         append(0x22)
         append(value)
@@ -74,31 +74,31 @@ extension LineBuffer {
     }
 
     /// Writes a field with an integer.
-    public mutating func field(_ name: StaticString, _ value: Int) {
+    package mutating func field(_ name: StaticString, _ value: Int) {
         field(name)
         append(decimal: value)
     }
 
     /// Writes a field with an integer.
-    public mutating func field(_ name: StaticString, _ value: UInt64) {
+    package mutating func field(_ name: StaticString, _ value: UInt64) {
         field(name)
         append(decimal: value)
     }
 
     /// Writes a field with a Boolean.
-    public mutating func field(_ name: StaticString, _ value: Bool) {
+    package mutating func field(_ name: StaticString, _ value: Bool) {
         field(name)
         append(value ? "true" : "false")
     }
 
     /// Writes a field with decimal seconds.
-    public mutating func field(_ name: StaticString, seconds nanoseconds: Int64) {
+    package mutating func field(_ name: StaticString, seconds nanoseconds: Int64) {
         field(name)
         append(seconds: nanoseconds)
     }
 
     /// Writes a field with bytes: as a text under `name` if they are UTF-8, otherwise in base64 under `fallback`.
-    public mutating func field(_ name: StaticString, _ bytes: RawSpan, orBase64 fallback: StaticString) {
+    package mutating func field(_ name: StaticString, _ bytes: RawSpan, orBase64 fallback: StaticString) {
         let start = count
         field(name)
         if appendJSONString(bytes) { return }
@@ -112,7 +112,7 @@ extension LineBuffer {
     /// Writes a comma if one is needed before another name or value.
     ///
     /// Public for values that are appended directly, such as numbers in an array.
-    public mutating func separate() {
+    package mutating func separate() {
         if needsComma { append(0x2C) }
     }
 

@@ -17,7 +17,7 @@ extension String {
 /// It cannot be copied, so that appending needs no uniqueness check.
 public struct LineBuffer: ~Copyable, @unchecked Sendable {
     /// The number of bytes.
-    public private(set) var count = 0
+    package private(set) var count = 0
 
     /// The bytes, followed by unused space.
     private var storage: UnsafeMutablePointer<UInt8>?
@@ -29,7 +29,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
     private static let keptCapacity = 1 << 18
 
     /// Creates an empty buffer with space for `capacity` bytes.
-    public init(capacity: Int = 1024) {
+    package init(capacity: Int = 1024) {
         grow(to: capacity)
     }
 
@@ -38,26 +38,26 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
     private var buffer: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: storage, count: count) }
 
     /// A copy of the contents.
-    public var bytes: [UInt8] { Array(buffer) }
+    package var bytes: [UInt8] { Array(buffer) }
 
     /// Appends a copy of the contents to `output`.
-    public func copy(to output: inout [UInt8]) { output.append(contentsOf: buffer) }
+    package func copy(to output: inout [UInt8]) { output.append(contentsOf: buffer) }
 
     /// Appends a copy of these bytes to `output`. The range must be within the buffer.
-    public func copy(_ range: Range<Int>, to output: inout [UInt8]) {
+    package func copy(_ range: Range<Int>, to output: inout [UInt8]) {
         // Unsafe buffers check their ranges in debug builds only.
         precondition(range.lowerBound >= 0 && range.upperBound <= count, "a range beyond the buffer's end")
         output.append(contentsOf: UnsafeBufferPointer(rebasing: buffer[range]))
     }
 
     /// The contents, which must be UTF-8, as a string.
-    public var text: String { String(decoding: buffer, as: UTF8.self) }
+    package var text: String { String(decoding: buffer, as: UTF8.self) }
 
     /// The byte appended last.
     var last: UInt8? { buffer.last }
 
     /// Whether nothing has been appended.
-    public var isEmpty: Bool { count == 0 }
+    package var isEmpty: Bool { count == 0 }
 
     /// Returns the text that `body` appends, which must be UTF-8.
     public static func text(_ body: (inout LineBuffer) -> Void) -> String {
@@ -67,7 +67,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
     }
 
     /// The bytes, borrowed until the next change.
-    public var span: RawSpan {
+    package var span: RawSpan {
         @_lifetime(borrow self)
         get { utf8.bytes }
     }
@@ -128,7 +128,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
     }
 
     /// Empties the buffer and keeps its memory for the next line, unless it is too large.
-    public mutating func removeAll() {
+    package mutating func removeAll() {
         count = 0
         guard capacity > Self.keptCapacity else { return }
         storage?.deallocate()
@@ -137,7 +137,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
     }
 
     /// Removes everything after the first `count` bytes; a larger `count` has no effect.
-    public mutating func truncate(to count: Int) {
+    package mutating func truncate(to count: Int) {
         self.count = max(0, min(count, self.count))
     }
 
@@ -166,7 +166,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
 
     /// Appends one byte.
     @inline(__always)
-    public mutating func append(_ byte: UInt8) {
+    package mutating func append(_ byte: UInt8) {
         reserve(1)
         guard let storage else { return }
         storage[count] = byte
@@ -175,18 +175,18 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
 
     /// Appends a literal.
     @inline(__always)
-    public mutating func append(_ literal: StaticString) {
+    package mutating func append(_ literal: StaticString) {
         guard literal.hasPointerRepresentation else { return append(string: literal.description) }
         append(copying: UnsafeRawBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
     }
 
     /// Appends a text of xmpptap (never from the wire) as UTF-8.
-    public mutating func append(string: String) {
+    package mutating func append(string: String) {
         string.withBytes { append(bytes: $0.bytes) }
     }
 
     /// Appends bytes unchanged.
-    public mutating func append(bytes span: RawSpan) {
+    package mutating func append(bytes span: RawSpan) {
         let count = span.byteCount
         // Many pieces are one or two words, copied as two halves that may overlap: a call would be more expensive.
         if count >= 8, count <= 16 {
@@ -214,17 +214,17 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
     }
 
     /// Appends bytes unchanged.
-    public mutating func append(bytes more: [UInt8]) {
+    package mutating func append(bytes more: [UInt8]) {
         append(bytes: more.span.bytes)
     }
 
     /// Appends a part of another buffer.
-    public mutating func append(_ range: Range<Int>, of other: borrowing LineBuffer) {
+    package mutating func append(_ range: Range<Int>, of other: borrowing LineBuffer) {
         append(bytes: other.span.extracting(range))
     }
 
     /// Ends the line.
-    public mutating func endLine() {
+    package mutating func endLine() {
         append(0x0A)
     }
 

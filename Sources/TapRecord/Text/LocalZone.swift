@@ -5,24 +5,24 @@ public struct LocalZone: Sendable {
     private let seconds: @Sendable (Timestamp) -> Int64
 
     /// UTC.
-    public static let utc = LocalZone(name: "UTC") { _ in 0 }
+    @usableFromInline package static let utc = LocalZone(name: "UTC") { _ in 0 }
 
     /// Creates a zone.
     ///
     /// - Parameters:
     ///   - name: The name that distinguishes it from other zones.
     ///   - seconds: Returns the seconds east of UTC at a time; they change at full quarters of an hour.
-    public init(name: String, seconds: @escaping @Sendable (Timestamp) -> Int64) {
+    package init(name: String, seconds: @escaping @Sendable (Timestamp) -> Int64) {
         self.name = name
         self.seconds = seconds
     }
 
     /// Returns the seconds east of UTC at a time. Times without a day are as a clock showed them, in an unknown zone.
-    public func offset(at time: Timestamp) -> Int64 { time.hasDay ? seconds(time) : 0 }
+    package func offset(at time: Timestamp) -> Int64 { time.hasDay ? seconds(time) : 0 }
 
     /// Returns the time at which a clock in this zone shows what a UTC clock shows at `clock`; the first time if it
     /// occurs twice.
-    public func time(of clock: Timestamp) -> Timestamp {
+    package func time(of clock: Timestamp) -> Timestamp {
         guard clock.hasDay else { return clock }
         func time(_ offset: Int64) -> Timestamp {
             Timestamp(nanoseconds: clock.nanoseconds &- offset &* 1_000_000_000)
@@ -45,5 +45,5 @@ extension LocalZone: Hashable {
 
 extension Timestamp {
     /// Whether the day is known: client logs without one are read as times at the beginning of 1970.
-    public var hasDay: Bool { !(0..<366 * 86_400_000_000_000).contains(nanoseconds) }
+    package var hasDay: Bool { !(0..<366 * 86_400_000_000_000).contains(nanoseconds) }
 }

@@ -2,24 +2,24 @@
 ///
 /// No code depends on the wording: it is neither compared nor searched. Data that programs need has a field or a
 /// separate detail.
-public struct Prose: Sendable, ExpressibleByStringInterpolation, TextOutputStreamable {
+package struct Prose: Sendable, ExpressibleByStringInterpolation, TextOutputStreamable {
     @usableFromInline let text: String
 
     /// Creates a text.
-    @inlinable public init(_ text: String) { self.text = text }
+    @inlinable package init(_ text: String) { self.text = text }
 
     /// Creates a text.
-    @inlinable public init(stringLiteral text: String) { self.text = text }
+    @inlinable package init(stringLiteral text: String) { self.text = text }
 
     /// Number of bytes in UTF-8.
-    @inlinable public var byteCount: Int { text.utf8.count }
+    @inlinable package var byteCount: Int { text.utf8.count }
 
     /// The text without its final full stop, for use inside a sentence.
-    public var clause: Prose { text.hasSuffix(".") ? Prose(String(text.dropLast())) : self }
+    package var clause: Prose { text.hasSuffix(".") ? Prose(String(text.dropLast())) : self }
 
     /// Joins both texts.
-    public static func + (left: Prose, right: Prose) -> Prose { Prose(left.text + right.text) }
+    package static func + (left: Prose, right: Prose) -> Prose { Prose(left.text + right.text) }
 
     /// Writes the text.
-    public func write(to target: inout some TextOutputStream) { text.write(to: &target) }
+    package func write(to target: inout some TextOutputStream) { text.write(to: &target) }
 }

@@ -1,5 +1,5 @@
 /// Finds the intended word for a mistyped one.
-public enum Spelling {
+package enum Spelling {
     /// Longer words are not compared.
     private static let longest = 32
 
@@ -10,7 +10,7 @@ public enum Spelling {
     ///   - known: The known words, in lower case.
     /// - Returns: The nearest word; nil if none differs by at most two letters, or if too little of the word would
     ///   remain.
-    public static func nearest(to word: String, among known: [String]) -> String? {
+    package static func nearest(to word: String, among known: [String]) -> String? {
         let near = known.map { ($0, distance(word.lowercased(), $0)) }.min { $0.1 < $1.1 }
         guard let near, near.1 <= 2, near.1 < near.0.count - 1 else { return nil }
         return near.0

@@ -3,7 +3,7 @@
 /// From 1677 to 2262. The core has no clock; the caller passes the time.
 public struct Timestamp: Sendable, Hashable, Comparable {
     /// Nanoseconds since 1970-01-01T00:00:00Z.
-    public var nanoseconds: Int64
+    package var nanoseconds: Int64
 
     /// Creates the time this many nanoseconds after 1970-01-01T00:00:00Z.
     public init(nanoseconds: Int64) {
@@ -14,13 +14,13 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     ///
     /// `nil` for other text: an offset other than `Z`, lower case, a day or second that does not exist (including leap
     /// seconds), or a time outside the range of the type.
-    public init?(rfc3339 text: RawSpan) {
+    package init?(rfc3339 text: RawSpan) {
         guard let value = text.withUnsafeBytes(Self.parse) else { return nil }
         nanoseconds = value
     }
 
     /// Parses RFC 3339 in UTC; see ``init(rfc3339:)-(RawSpan)``.
-    public init?(rfc3339 text: String) {
+    package init?(rfc3339 text: String) {
         self.init(rfc3339: text.utf8Span.span.bytes)
     }
 
@@ -28,7 +28,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     public static func < (lhs: Timestamp, rhs: Timestamp) -> Bool { lhs.nanoseconds < rhs.nanoseconds }
 
     /// RFC 3339 in UTC, with nine digits after the second.
-    public var text: String {
+    package var text: String {
         LineBuffer.text { line in
             var writer = TimestampWriter()
             writer.append(self, to: &line)
@@ -36,10 +36,10 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     }
 
     /// The day in UTC: `2026-11-21`.
-    public var day: String { String(text.prefix(10)) }
+    package var day: String { String(text.prefix(10)) }
 
     /// RFC 3339 to the millisecond, in a zone; see ``TimestampWriter/appendStamp(_:to:)``.
-    public func stamp(in zone: LocalZone) -> String {
+    package func stamp(in zone: LocalZone) -> String {
         LineBuffer.text { line in
             var writer = TimestampWriter(zone: zone)
             writer.appendStamp(self, to: &line)
@@ -133,9 +133,9 @@ private struct CivilDate {
 }
 
 /// Writes times into lines; caches the last second and millisecond, which most lines share with the previous one.
-public struct TimestampWriter: ~Copyable, Sendable {
+package struct TimestampWriter: ~Copyable, Sendable {
     /// A day in a zone, and the zone's offset from UTC on it.
-    public struct Day: Sendable, Hashable {
+    package struct Day: Sendable, Hashable {
         /// Days since 1970-01-01.
         fileprivate let number: Int64
         /// Seconds east of UTC.
@@ -163,10 +163,10 @@ public struct TimestampWriter: ~Copyable, Sendable {
     private var day = Day(number: .min, offset: 0)
 
     /// Creates a writer for times in a zone.
-    public init(zone: LocalZone = .utc) { self.zone = zone }
+    package init(zone: LocalZone = .utc) { self.zone = zone }
 
     /// Appends RFC 3339, always with nine digits: `2026-11-21T17:22:42.102000000Z`.
-    public mutating func append(_ time: Timestamp, to line: inout LineBuffer) {
+    package mutating func append(_ time: Timestamp, to line: inout LineBuffer) {
         let fraction = begin(time)
         line.append(bytes: beginning)
         line.append(0x2E)
@@ -176,27 +176,27 @@ public struct TimestampWriter: ~Copyable, Sendable {
 
     /// Appends RFC 3339 to the millisecond, cut and not rounded: `2026-11-21T17:22:42.102+01:00`. Without a day it is
     /// `17:22:42.102`.
-    public mutating func appendStamp(_ time: Timestamp, to line: inout LineBuffer) {
+    package mutating func appendStamp(_ time: Timestamp, to line: inout LineBuffer) {
         guard time.hasDay else { return appendTimeOfDay(time, to: &line) }
         rememberMillisecond(of: time)
         line.append(bytes: text.span)
     }
 
     /// Appends the time of day to the millisecond, cut and not rounded: `17:22:42.102`.
-    public mutating func appendTimeOfDay(_ time: Timestamp, to line: inout LineBuffer) {
+    package mutating func appendTimeOfDay(_ time: Timestamp, to line: inout LineBuffer) {
         rememberMillisecond(of: time)
         line.append(bytes: text.span.extracting(11..<23))
     }
 
     /// Returns the day of a time, and its offset; nil without a day.
-    public mutating func day(of time: Timestamp) -> Day? {
+    package mutating func day(of time: Timestamp) -> Day? {
         guard time.hasDay else { return nil }
         _ = begin(time)
         return day
     }
 
     /// Appends the day of a time and the zone: `2026-11-21 +01:00`, `2026-11-21 UTC`; nothing without a day.
-    public mutating func appendDay(of time: Timestamp, to line: inout LineBuffer) {
+    package mutating func appendDay(of time: Timestamp, to line: inout LineBuffer) {
         guard let day = day(of: time) else { return }
         line.append(bytes: text.span.extracting(0..<10))
         line.append(0x20)

@@ -3,7 +3,7 @@ internal import XMPPCore
 /// The capabilities that a server announces in its stream features (XEP-0115 §6.3).
 ///
 /// A client that asks for them names them, so a replay must ask for those of the live server.
-public struct Capabilities: Sendable, Hashable {
+package struct Capabilities: Sendable, Hashable {
     /// The URI of the server's program.
     let node: String
     /// The hash of the supported features.

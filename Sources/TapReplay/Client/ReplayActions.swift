@@ -1,8 +1,8 @@
-public import XMPPCore
+package import XMPPCore
 
 extension Replayer {
     /// An event of a client.
-    public enum Event {
+    package enum Event {
         /// The client logged in with a new session; the element is `<features/>`, nil if there was none.
         case bound(JID, features: Element? = nil)
         /// The server refused the login with this SASL condition.
@@ -20,7 +20,7 @@ extension Replayer {
     }
 
     /// An action that the caller performs.
-    public enum Action {
+    package enum Action {
         /// Connect a client and log it in; `resuming` is the id of the session to resume (XEP-0198) and the number of
         /// stanzas received in it.
         case connect(Int, resuming: (id: String, handled: UInt32)?)

@@ -1,7 +1,7 @@
 /// Options of a replay.
-public struct ReplayOptions: Sendable {
+package struct ReplayOptions: Sendable {
     /// When items are sent.
-    public enum Pace: Sendable, Hashable {
+    package enum Pace: Sendable, Hashable {
         /// As soon as everything has arrived that arrived earlier in the recording.
         case causal
         /// Like `causal`, but not before the recorded time, divided by `speed`.
@@ -9,43 +9,43 @@ public struct ReplayOptions: Sendable {
     }
 
     /// When items are sent (default: ``Pace/causal``).
-    public var pace = Pace.causal
+    package var pace = Pace.causal
     /// Time to wait for an answer, in nanoseconds (default: 10 s).
-    public var wait: Int64 = 10_000_000_000
+    package var wait: Int64 = 10_000_000_000
     /// Silence after which the replay stops waiting for items other than answers, in nanoseconds (default: 500 ms).
-    public var quiet: Int64 = 500_000_000
+    package var quiet: Int64 = 500_000_000
     /// Size in bytes up to which consecutive items of a client are sent in one write (default: 0, each item
     /// separately).
-    public var writeSize = 0
+    package var writeSize = 0
     /// Send what the clients sent, without the edits that the proxy made (default: false).
-    public var withoutEdits = false
+    package var withoutEdits = false
     /// Values for redacted placeholders, by placeholder, such as `[redacted:token#3]`.
-    public var values: [String: String] = [:]
+    package var values: [String: String] = [:]
 
     /// Maximum wait for a server that is busy with other copies, as a multiple of ``wait``.
     static let mostWaits: Int64 = 6
 
     /// Creates options with the defaults.
-    public init() {}
+    package init() {}
 }
 
 extension Replayer {
     /// Figures of a replay.
-    public struct Progress: Sendable, Hashable {
+    package struct Progress: Sendable, Hashable {
         /// Number of items in the script, sent and expected.
-        public var total = 0
+        package var total = 0
         /// Number of items sent.
-        public var sent = 0
+        package var sent = 0
         /// Number of items that arrived as recorded.
-        public var matched = 0
+        package var matched = 0
         /// Latencies in nanoseconds by stanza kind: of answers to requests, and of messages and presence between played
         /// clients.
-        public private(set) var latencies: [String: [Int64]] = [:]
+        package private(set) var latencies: [String: [Int64]] = [:]
         /// The same latencies by the second of the clock in which they ended.
-        public private(set) var timeline: [Int64: [Int64]] = [:]
+        package private(set) var timeline: [Int64: [Int64]] = [:]
 
         /// Creates figures of zero.
-        public init() {}
+        package init() {}
 
         /// Adds a latency that ended at a time, both in nanoseconds.
         mutating func note(_ latency: Int64, of kind: String, at now: Int64) {

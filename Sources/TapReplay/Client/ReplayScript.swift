@@ -1,27 +1,27 @@
 internal import TapRecord
-public import XMPPCore
+package import XMPPCore
 
 /// The steps that replay conversations, in the order of the recording.
 ///
 /// The order covers all clients of the recording: a stanza is sent when everything has arrived that arrived before it.
 /// So steps wait for each other, but never in a cycle.
-public struct ReplayScript: Sendable {
+package struct ReplayScript: Sendable {
     /// A connection to play.
-    public struct Client: Sendable {
+    package struct Client: Sendable {
         /// The recorded bare JID.
-        public let account: JID
+        package let account: JID
         /// The recorded full JID.
-        public let jid: JID
+        package let jid: JID
         /// The resource to ask for; nil leaves it to the server.
-        public let resource: String?
+        package let resource: String?
         /// The language of its stream (`xml:lang`); nil if it names none.
-        public let language: String?
+        package let language: String?
         /// The number of the run within the files, from 1; 0 for puppets and preparation.
-        public let run: Int
+        package let run: Int
         /// The number of the session within its run; 0 for puppets and preparation.
-        public let session: UInt64
+        package let session: UInt64
         /// The client whose session it resumes (XEP-0198).
-        public let resumes: Int?
+        package let resumes: Int?
         /// The capabilities of the server (XEP-0115 §6.3) in its stream features; nil if it sent none.
         let capabilities: Capabilities?
         /// Whether the recorded client enabled stream management during login (XEP-0386); the replay enables it after
@@ -29,13 +29,13 @@ public struct ReplayScript: Sendable {
         let enablesManagement: Bool
         /// The SASL condition with which the server must refuse the login, such as `not-authorized`; nil if the login
         /// must succeed.
-        public let refusal: String?
+        package let refusal: String?
         /// The role of the client.
-        public let role: Role
+        package let role: Role
     }
 
     /// The role of a client in the replay.
-    public enum Role: Sendable, Hashable {
+    package enum Role: Sendable, Hashable {
         /// Plays a recorded session.
         case recorded
         /// Replaces a peer without a recorded session: sends the stanzas that the recorded clients received from it.
@@ -73,7 +73,7 @@ public struct ReplayScript: Sendable {
     }
 
     /// The connections, in the order in which they are opened.
-    public let clients: [Client]
+    package let clients: [Client]
     let steps: [Step]
     let items: [RecordedItem]
     /// The stanzas to send that are not part of the recording.
@@ -115,7 +115,7 @@ public struct ReplayScript: Sendable {
     ///   - conversations: The sessions to play; each must be complete.
     ///   - puppets: Recorded bare JIDs of peers to play although their sessions were not recorded.
     ///   - prepares: Whether to set up the rosters and subscriptions that the recording began with.
-    public init(_ conversations: [RecordedConversation], puppets: [JID] = [], prepares: Bool = false) {
+    package init(_ conversations: [RecordedConversation], puppets: [JID] = [], prepares: Bool = false) {
         var maker = Maker()
         if prepares {
             maker.prepare(Preparation(conversations, played: conversations.compactMap(\.account) + puppets.map(\.bare)))
@@ -378,7 +378,7 @@ public struct ReplayScript: Sendable {
     }
 
     /// The items to send, without the values of a single session.
-    public struct Sendings: Sendable {
+    package struct Sendings: Sendable {
         /// An item to send.
         struct Sending: Sendable {
             /// Index of its template; nil if each session makes it when it sends the item.
@@ -408,7 +408,7 @@ public struct ReplayScript: Sendable {
     /// Returns the items to send, shared by all sessions that play the script with these rules and options.
     ///
     /// - Parameter sharesTemplates: Whether to parse each item once for all sessions, which needs more memory.
-    public func sendings(_ options: ReplayOptions, rules: NoiseRules, sharesTemplates: Bool = false) -> Sendings {
+    package func sendings(_ options: ReplayOptions, rules: NoiseRules, sharesTemplates: Bool = false) -> Sendings {
         var ids: [String: Int] = [:]
         for item in items where item.direction == .send && !item.isAnswer {
             if let id = item.id, ids[id] == nil { ids[id] = ids.count }

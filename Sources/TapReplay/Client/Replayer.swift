@@ -1,15 +1,15 @@
-public import XMPPCore
+package import XMPPCore
 internal import TapRecord
 
 /// Plays a ``ReplayScript``: decides what to send when, and compares received items with the recording.
 ///
 /// Sans-IO: events are passed to ``handle(_:client:at:)`` and ``tick(at:)`` with the time in nanoseconds since an
 /// arbitrary start; ``next(at:)`` returns the actions. The same events at the same times give the same actions.
-public struct Replayer {
+package struct Replayer {
     private typealias Stanza = ComparedStanza<ReplayTag>
 
     /// The script that is played.
-    public let script: ReplayScript
+    package let script: ReplayScript
     private let options: ReplayOptions
     private var players: [ReplayPlayer<Stanza>]
     /// Number of clients that are logging in.
@@ -20,18 +20,18 @@ public struct Replayer {
     private var lookup: ScriptLookup
     private var substitution: ValueSubstitution
     /// The recorded values and their live counterparts.
-    public var bindings: ValueBindings { context.bindings }
+    package var bindings: ValueBindings { context.bindings }
     /// The optional elements that only one of two equal stanzas had, with their numbers.
-    public var optionalElements: [OptionalElement: Int] { context.optional }
+    package var optionalElements: [OptionalElement: Int] { context.optional }
     private var findings = ReplayFindings()
     /// The divergences so far, in the order in which they were found; sorted by recording order after the end.
-    public var divergences: [Divergence] { findings.divergences }
+    package var divergences: [Divergence] { findings.divergences }
     /// Number of unexpected items that are not among the divergences, because there are too many, by class.
-    public var omitted: [Divergence.Class: Int] { findings.omitted }
+    package var omitted: [Divergence.Class: Int] { findings.omitted }
     /// Why the preparation failed, so that nothing was played; nil if it succeeded.
-    public var failure: String? { findings.failure }
+    package var failure: String? { findings.failure }
     /// The figures so far.
-    public private(set) var progress = Progress()
+    package private(set) var progress = Progress()
     /// Appended to each id, so that a server that has seen the recorded ids treats them as new.
     private let suffix: String
     private var cursor = 0
@@ -47,7 +47,7 @@ public struct Replayer {
     private var waits: ReplayWaits
     /// Time at which the server last sent something to another copy of the script: a busy server answers this copy
     /// later. Set it before other calls.
-    public var othersServed: Int64 {
+    package var othersServed: Int64 {
         get { waits.othersServed }
         set { waits.othersServed = newValue }
     }
@@ -82,7 +82,7 @@ public struct Replayer {
     ///   - rules: The rules for differences to ignore.
     ///   - sendings: The result of ``ReplayScript/sendings(_:rules:)`` if several sessions share it.
     ///   - generator: Source of the random part of new ids.
-    public init(
+    package init(
         _ script: ReplayScript,
         accounts: [(recorded: JID, live: JID)],
         copy: Int? = nil,
@@ -151,7 +151,7 @@ public struct Replayer {
     }
 
     /// When ``tick(at:)`` must be called at the latest; nil if no call is needed.
-    public var nextDeadline: Int64? {
+    package var nextDeadline: Int64? {
         guard !isFinished else { return nil }
         let stallDeadline = actions.stalled.map(\.since).min().map { $0 + options.wait }
         guard !isPaused else { return stallDeadline }
@@ -165,7 +165,7 @@ public struct Replayer {
     }
 
     /// Returns the next action; nil if there is none until the next event.
-    public mutating func next(at now: Int64) -> Action? {
+    package mutating func next(at now: Int64) -> Action? {
         while true {
             if let action = actions.next() { return action }
             guard isPaused else { return nil }
@@ -178,7 +178,7 @@ public struct Replayer {
     // MARK: Events
 
     /// Starts the replay, or continues it after a deadline.
-    public mutating func tick(at now: Int64) {
+    package mutating func tick(at now: Int64) {
         self.now = now
         for (client, since) in actions.stalled where now >= since + options.wait {
             // The awaited answers may belong to requests in the stalled connection's buffers.
@@ -191,7 +191,7 @@ public struct Replayer {
     /// Extends all waits by a time in which the program itself was too busy to read; a server is not blamed for it.
     ///
     /// - Parameter lag: The time up to `now`, in nanoseconds.
-    public mutating func excuse(_ lag: Int64, at now: Int64) {
+    package mutating func excuse(_ lag: Int64, at now: Int64) {
         waits.excuse(lag, at: now)
         actions.excuse(lag, at: now)
     }
@@ -201,13 +201,13 @@ public struct Replayer {
     /// - Parameters:
     ///   - count: The number of bytes; 0 if none have arrived.
     ///   - time: When the last of them arrived.
-    public mutating func noteIncomplete(_ count: Int, client: Int, at time: Int64) {
+    package mutating func noteIncomplete(_ count: Int, client: Int, at time: Int64) {
         players[client].incompleteCount = count > 0 ? count : nil
         if count > 0 { waits.noteBytes(at: time) }
     }
 
     /// Stops before the end of the script: differences found so far are reported, items that have not arrived are not.
-    public mutating func stop() {
+    package mutating func stop() {
         guard !isFinished else { return }
         for client in players.indices {
             report(client) { if case .missing = $0 { false } else { true } }
@@ -216,7 +216,7 @@ public struct Replayer {
     }
 
     /// Handles an event of a client.
-    public mutating func handle(_ event: Event, client: Int, at now: Int64) {
+    package mutating func handle(_ event: Event, client: Int, at now: Int64) {
         self.now = now
         if case .stalled = event { return actions.stall(client, at: now) }
         waits.noteActivity(at: now)

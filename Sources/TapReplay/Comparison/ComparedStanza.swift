@@ -1,22 +1,22 @@
 internal import XMPPCore
 
 /// A stanza in an ``ExpectationSet``, with a tag of its owner.
-public struct ComparedStanza<Tag>: Expectable {
+package struct ComparedStanza<Tag>: Expectable {
     /// The state that comparisons share.
-    public struct Context: Sendable {
+    package struct Context: Sendable {
         /// The value pairs bound so far.
-        public var bindings: ValueBindings
+        package var bindings: ValueBindings
         /// The rules for differences to ignore.
-        public var rules: NoiseRules
+        package var rules: NoiseRules
         /// The clients of the recorded side.
-        public var recordedSenders = SenderNumbers()
+        package var recordedSenders = SenderNumbers()
         /// The clients of the live side, with the numbers of the recorded ones.
-        public var liveSenders = SenderNumbers()
+        package var liveSenders = SenderNumbers()
         /// The optional elements that only one of two equal stanzas had, with their numbers.
-        public fileprivate(set) var optional: [OptionalElement: Int] = [:]
+        package fileprivate(set) var optional: [OptionalElement: Int] = [:]
 
         /// Creates a context.
-        public init(bindings: ValueBindings = ValueBindings(), rules: NoiseRules = NoiseRules()) {
+        package init(bindings: ValueBindings = ValueBindings(), rules: NoiseRules = NoiseRules()) {
             self.bindings = bindings
             self.rules = rules
         }
@@ -33,20 +33,20 @@ public struct ComparedStanza<Tag>: Expectable {
 
     private var content: Content
     /// The stanza; nil if its bytes cannot be parsed any more.
-    public var form: StanzaForm? {
+    package var form: StanzaForm? {
         switch content {
         case .parsed(let form), .live(let form, _, _): form
         case .bytes(let bytes, let root, let parser): StanzaForm(bytes, parser: parser, root: root)
         }
     }
     /// The owner's tag.
-    public let tag: Tag
+    package let tag: Tag
     /// The first of ``likeness``.
-    public let shape: UInt64
+    package let shape: UInt64
     /// Hashes of the whole head; of kind, payload and sender; of kind and sender; of kind and payload. An optional
     /// stanza only resembles stanzas with the same payload and sender, and presence only that of the same sender: others
     /// are not it in another form.
-    public var likeness: [UInt64] {
+    package var likeness: [UInt64] {
         if isOptional { return [shape, contentOfSender] }
         return isPresence ? [shape, contentOfSender, loose] : [shape, contentOfSender, loose, payload]
     }
@@ -56,15 +56,15 @@ public struct ComparedStanza<Tag>: Expectable {
     private let isOptional: Bool
     private let isPresence: Bool
     /// The ordering constraint of the stanza.
-    public let lane: ExpectationSet<Self>.Lane
+    package let lane: ExpectationSet<Self>.Lane
 
     /// Creates a recorded stanza.
-    public init(recorded form: StanzaForm, _ context: Context, tag: Tag) {
+    package init(recorded form: StanzaForm, _ context: Context, tag: Tag) {
         self.init(form, .parsed(form), isRecorded: true, context, id: form.id, tag)
     }
 
     /// The stanza without its parsed form, if its bytes mean the same outside its stream.
-    public var compact: Self {
+    package var compact: Self {
         guard case .live(_, let bytes, let parser) = content, StanzaForm(bytes, parser: parser) != nil
         else { return self }
         var stanza = self
@@ -131,7 +131,7 @@ public struct ComparedStanza<Tag>: Expectable {
     }
 
     /// Returns how much is unknown about the match of both stanzas; nil if they differ.
-    public static func strangeness(recorded: Self, live: Self, _ context: inout Context) -> Int? {
+    package static func strangeness(recorded: Self, live: Self, _ context: inout Context) -> Int? {
         let count = context.bindings.count
         guard compare(recorded, live, &context) != nil else { return nil }
         let strangeness = context.bindings.made(since: count).reduce(0) { $0 + ($1 ? 1 : literallyDifferent) }
@@ -140,7 +140,7 @@ public struct ComparedStanza<Tag>: Expectable {
     }
 
     /// Returns whether both stanzas mean the same; if so, new value pairs are bound.
-    public static func agree(recorded: Self, live: Self, _ context: inout Context) -> Bool {
+    package static func agree(recorded: Self, live: Self, _ context: inout Context) -> Bool {
         guard let optional = compare(recorded, live, &context) else { return false }
         for element in optional { context.optional[element, default: 0] += 1 }
         return true

@@ -1,10 +1,10 @@
-public import TapRecord
+package import TapRecord
 
 /// A difference between recording and live session.
-public struct Divergence: Sendable {
+package struct Divergence: Sendable {
     /// The kind of cause, which decides whether a comparison fails. The raw value appears in reports and in
     /// `--fail-on`.
-    public enum Class: String, Sendable, Hashable, CaseIterable {
+    package enum Class: String, Sendable, Hashable, CaseIterable {
         /// The other side behaves differently.
         case behaviour
         /// The other side stores different data, such as a roster or an archive.
@@ -20,7 +20,7 @@ public struct Divergence: Sendable {
     }
 
     /// What differs. The raw value appears in reports.
-    public enum Code: String, Sendable, Hashable, CaseIterable {
+    package enum Code: String, Sendable, Hashable, CaseIterable {
         /// A recorded item did not arrive.
         case missing
         /// An item arrived that was not recorded.
@@ -44,20 +44,20 @@ public struct Divergence: Sendable {
     }
 
     /// An item of one side.
-    public struct Item: Sendable {
+    package struct Item: Sendable {
         /// Number of the session.
-        public var session: UInt64
+        package var session: UInt64
         /// Number within its run; 0 if it has none.
-        public var sequence: UInt64
+        package var sequence: UInt64
         /// Nanoseconds since the run began.
-        public var at: Int64
+        package var at: Int64
         /// The direction of the item; nil if it has none.
-        public var direction: Direction?
+        package var direction: Direction?
         /// The item as text.
-        public var text: String
+        package var text: String
 
         /// Creates an item.
-        public init(session: UInt64, sequence: UInt64, at: Int64, direction: Direction?, text: String) {
+        package init(session: UInt64, sequence: UInt64, at: Int64, direction: Direction?, text: String) {
             self.session = session
             self.sequence = sequence
             self.at = at
@@ -67,16 +67,16 @@ public struct Divergence: Sendable {
     }
 
     /// The step of a script that failed.
-    public struct ScriptStep: Sendable, Hashable {
+    package struct ScriptStep: Sendable, Hashable {
         /// The script's file.
-        public var file: String
+        package var file: String
         /// The line of the step, from 1.
-        public var line: Int
+        package var line: Int
         /// The column of a fault, from 1; nil for a step that was played.
-        public var column: Int?
+        package var column: Int?
 
         /// Creates a step.
-        public init(file: String, line: Int, column: Int? = nil) {
+        package init(file: String, line: Int, column: Int? = nil) {
             (self.file, self.line, self.column) = (file, line, column)
         }
 
@@ -85,35 +85,35 @@ public struct Divergence: Sendable {
     }
 
     /// The kind of cause.
-    public var divergenceClass: Class
+    package var divergenceClass: Class
     /// What differs.
-    public var code: Code
+    package var code: Code
     /// The recorded item; nil if there is none.
-    public var recorded: Item?
+    package var recorded: Item?
     /// The live item; nil if there is none.
-    public var live: Item?
+    package var live: Item?
     /// The places at which the items differ.
-    public var differences: [ValueDifference]
+    package var differences: [ValueDifference]
     /// Number of divergences that follow from this one and are not listed: answers to a request that was not sent.
-    public var consequences = 0
+    package var consequences = 0
     /// Divergences that follow from this one; they have none themselves.
-    public var followed: [Divergence] = []
+    package var followed: [Divergence] = []
     /// Index of the client in the replayed script; nil outside a replay.
-    public var client: Int?
+    package var client: Int?
     /// The subject of the stanzas; nil without stanzas.
-    public var subject: DivergenceSubject?
+    package var subject: DivergenceSubject?
     /// The recorded time after which an item without a recorded counterpart arrived; nil if it has one, or the time is
     /// unknown. In nanoseconds since the run began, as ``Item/at``.
-    public var after: Int64?
+    package var after: Int64?
     /// The recorded time of the stanza that the client sent and that the items answer; nil if it is unknown.
-    public var asked: Int64?
+    package var asked: Int64?
     /// A clause for people with details; empty if the code says everything.
-    public var message: String
+    package var message: String
     /// The failed step of a script; nil for recordings.
-    public var scriptStep: ScriptStep?
+    package var scriptStep: ScriptStep?
 
     /// Creates a divergence.
-    public init(
+    package init(
         _ divergenceClass: Class,
         _ code: Code,
         recorded: Item? = nil,
@@ -135,14 +135,14 @@ public struct Divergence: Sendable {
     }
 
     /// Returns whether it, or one that follows from it, belongs to one of the classes.
-    public func isOf(_ classes: Set<Class>) -> Bool {
+    package func isOf(_ classes: Set<Class>) -> Bool {
         classes.contains(divergenceClass) || followed.contains { classes.contains($0.divergenceClass) }
     }
 }
 
 extension Divergence {
     /// Creates the divergence of a script that cannot be parsed.
-    public init(_ fault: ScriptFault) {
+    package init(_ fault: ScriptFault) {
         self.init(.behaviour, .session, message: fault.reason)
         scriptStep = ScriptStep(file: fault.file, line: fault.line, column: fault.column)
     }
@@ -152,7 +152,7 @@ extension Divergence {
     /// - Parameters:
     ///   - file: The script's file.
     ///   - line: The line of what cannot be played, from 1.
-    public init(unplayable reason: String, file: String, line: Int) {
+    package init(unplayable reason: String, file: String, line: Int) {
         self.init(.behaviour, .session, message: reason)
         scriptStep = ScriptStep(file: file, line: line)
     }
@@ -160,7 +160,7 @@ extension Divergence {
     /// Creates the divergence of a failed script step.
     ///
     /// - Parameter file: The script's file.
-    public init(_ failure: ScriptPlay.Failure, file: String) {
+    package init(_ failure: ScriptPlay.Failure, file: String) {
         func item(_ text: String) -> Item { Item(session: 0, sequence: 0, at: 0, direction: .recv, text: text) }
         let code: Code =
             switch (failure.expected, failure.received) {
@@ -192,7 +192,7 @@ extension Divergence {
 
 extension ReportRedactor {
     /// Returns a divergence without secrets.
-    public func disclosed(_ divergence: Divergence) -> Divergence {
+    package func disclosed(_ divergence: Divergence) -> Divergence {
         var divergence = divergence
         let recorded = divergence.recorded.flatMap { redacted($0.text) }
         let live = divergence.live.flatMap { redacted($0.text) }

@@ -1,24 +1,24 @@
 internal import TapRecord
-public import XMPPCore
+package import XMPPCore
 
 /// Creates divergences from findings and the items that were read again.
-public struct DivergenceBuilder {
+package struct DivergenceBuilder {
     /// The text of an item that was read again.
-    public struct Text: Sendable {
+    package struct Text: Sendable {
         /// The bytes as the receiving peer got them.
-        public var bytes: [UInt8]
+        package var bytes: [UInt8]
         /// The declarations of its stream header, as ``StanzaParser/parse(_:root:)`` expects them.
-        public var root: [UInt8]
+        package var root: [UInt8]
 
         /// Creates a text.
-        public init(bytes: [UInt8], root: [UInt8] = StanzaForm.clientDeclarations) {
+        package init(bytes: [UInt8], root: [UInt8] = StanzaForm.clientDeclarations) {
             self.bytes = bytes
             self.root = root
         }
     }
 
     /// The texts of one side's items, by session and number.
-    public typealias Texts = [SessionKey: [UInt64: Text]]
+    package typealias Texts = [SessionKey: [UInt64: Text]]
 
     private let recorded: Texts
     private let live: Texts
@@ -34,7 +34,7 @@ public struct DivergenceBuilder {
     /// - Parameters:
     ///   - bindings: The accounts.
     ///   - played: The full JIDs of the sessions on both sides: what concerns other clients is optional.
-    public init(
+    package init(
         recorded: Texts,
         live: Texts,
         bindings: ValueBindings,
@@ -51,7 +51,7 @@ public struct DivergenceBuilder {
     }
 
     /// Returns the divergence for a finding.
-    public func divergence(_ finding: RecordingDifference.Finding) -> Divergence {
+    package func divergence(_ finding: RecordingDifference.Finding) -> Divergence {
         let (one, form) = read(finding.recorded, recorded)
         let (other, liveForm) = read(finding.live, live)
         var divergence = Divergence(.behaviour, finding.code, recorded: one, live: other)
@@ -149,7 +149,7 @@ extension Divergence {
     }
 
     /// Sets the class according to the code, and to whether the item carries data that the server stores.
-    public mutating func classify(_ form: StanzaForm?) {
+    package mutating func classify(_ form: StanzaForm?) {
         switch code {
         case .undecided: divergenceClass = .redacted
         case .late, .slower: divergenceClass = .timing

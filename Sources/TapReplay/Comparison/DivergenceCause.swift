@@ -1,15 +1,15 @@
 /// Divergences with one cause: the first of them, equal ones in other sessions or copies, and those that follow from it.
-public struct DivergenceCause: Sendable {
+package struct DivergenceCause: Sendable {
     /// The cause as a clause for people: `localhost no longer offers urn:xmpp:mam:2`.
-    public let title: String
+    package let title: String
     /// The first divergence.
-    public let first: Divergence
+    package let first: Divergence
     /// The sessions that the cause and its equals occurred in, in order, without duplicates.
-    public internal(set) var sessions: [String]
+    package internal(set) var sessions: [String]
     /// Number of divergences that are equal apart from their session, the first included.
-    public internal(set) var count = 1
+    package internal(set) var count = 1
     /// The divergences that follow from it, in order.
-    public internal(set) var followed: [Divergence]
+    package internal(set) var followed: [Divergence]
     /// The namespaces and addresses that the server no longer provides because of it.
     private var lost: Set<String>
 
@@ -19,7 +19,7 @@ public struct DivergenceCause: Sendable {
     }
 
     /// Returns whether it, or one that follows from it, belongs to one of the classes.
-    public func isOf(_ classes: Set<Divergence.Class>) -> Bool {
+    package func isOf(_ classes: Set<Divergence.Class>) -> Bool {
         classes.contains(first.divergenceClass) || followed.contains { classes.contains($0.divergenceClass) }
     }
 
@@ -88,7 +88,7 @@ public struct DivergenceCause: Sendable {
 
 extension Divergence {
     /// The divergence as a clause for people.
-    public var title: String {
+    package var title: String {
         if let step = scriptStep { return "\(step.place): \(message)" }
         // A message of a whole session, a script or an undecided item says more than its stanzas.
         if subject == nil || code == .session || code == .undecided, !message.isEmpty { return message }

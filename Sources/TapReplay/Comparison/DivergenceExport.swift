@@ -2,7 +2,7 @@ internal import TapRecord
 
 extension DivergenceReport {
     /// Returns the report as one JSON object.
-    public func json() -> String {
+    package func json() -> String {
         LineBuffer.object { json in
             json.field("command", command)
             json.field("recorded", recorded)
@@ -170,7 +170,7 @@ extension DivergenceReport {
 
     /// Returns the report as JUnit XML: one suite with a failed test for each cause that makes the comparison fail, and
     /// a passed test for each session without one. Other causes and notes appear in the output of the suite.
-    public func junit() -> String {
+    package func junit() -> String {
         let causes = causes
         let failing = causes.filter { $0.isOf(failingClasses) }
         let failed = Set(failing.flatMap(\.sessions))

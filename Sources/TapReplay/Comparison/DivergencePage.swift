@@ -1,6 +1,6 @@
 extension DivergenceReport {
     /// Returns the report as a self-contained page.
-    public func html() -> String {
+    package func html() -> String {
         var page = """
             <!DOCTYPE html>
             <html lang="en"><head><meta charset="utf-8"><title>xmpptap \(Self.escaped(command))</title>

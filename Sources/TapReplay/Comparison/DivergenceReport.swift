@@ -1,23 +1,23 @@
 internal import TapRecord
 
 /// The result of a comparison of sessions, for people and for programs.
-public struct DivergenceReport: Sendable {
+package struct DivergenceReport: Sendable {
     /// The divergences of a pair of sessions, or of a session without a counterpart.
-    public struct Case: Sendable {
+    package struct Case: Sendable {
         /// The sessions, as `session 1 romeo@example.org/orchard`.
-        public var name: String
+        package var name: String
         /// The divergences in the order of the recording.
-        public var divergences: [Divergence]
+        package var divergences: [Divergence]
 
         /// Creates a case.
-        public init(name: String, divergences: [Divergence] = []) {
+        package init(name: String, divergences: [Divergence] = []) {
             self.name = name
             self.divergences = divergences
         }
     }
 
     /// The kind of the cases.
-    public enum Subject: String, Sendable {
+    package enum Subject: String, Sendable {
         /// Recorded sessions, compared item by item.
         case session
         /// Scripts, compared step by step.
@@ -25,18 +25,18 @@ public struct DivergenceReport: Sendable {
     }
 
     /// Latencies of one kind of stanza.
-    public struct Latencies: Sendable {
+    package struct Latencies: Sendable {
         /// `iq` with the name of its payload, `message` or `presence`.
-        public let kind: String
+        package let kind: String
         /// Number of stanzas.
-        public let count: Int
+        package let count: Int
         /// Percentiles in nanoseconds; `share` is the percentage.
-        public let percentiles: [(share: Int, nanoseconds: Int64)]
+        package let percentiles: [(share: Int, nanoseconds: Int64)]
         /// The maximum in nanoseconds.
-        public let most: Int64
+        package let most: Int64
 
         /// Creates the statistics of at least one time, in nanoseconds.
-        public init(kind: String, times: [Int64]) {
+        package init(kind: String, times: [Int64]) {
             self.kind = kind
             count = times.count
             let sorted = times.sorted()
@@ -48,9 +48,9 @@ public struct DivergenceReport: Sendable {
     }
 
     /// The kind of the cases.
-    public var subject = Subject.session
+    package var subject = Subject.session
     /// Latencies sorted by kind; empty if nothing was played.
-    public var latencies: [Latencies] {
+    package var latencies: [Latencies] {
         times.sorted { $0.key < $1.key }.map { Latencies(kind: $0.key, times: $0.value) }
     }
     /// Times in nanoseconds by kind.
@@ -58,7 +58,7 @@ public struct DivergenceReport: Sendable {
     /// Times in nanoseconds by the second in which they ended.
     private var timeline: [Int64: [Int64]] = [:]
     /// The latencies of equal spans of time in order, with the seconds since the first; empty if nothing was played.
-    public var spans: [(second: Int64, latencies: Latencies)] {
+    package var spans: [(second: Int64, latencies: Latencies)] {
         guard let first = timeline.keys.min(), let last = timeline.keys.max() else { return [] }
         let width = (last - first) / Self.mostSpans + 1
         return stride(from: first, through: last, by: Int64.Stride(width)).map { start in
@@ -69,30 +69,30 @@ public struct DivergenceReport: Sendable {
     /// Maximum number of rows in the table over time.
     private static let mostSpans: Int64 = 20
     /// The command that compared: `diff`, `replay`.
-    public var command: String
+    package var command: String
     /// The name of the recorded side: its file.
-    public var recorded: String
+    package var recorded: String
     /// The name of the live side: its file, or a server.
-    public var live: String
+    package var live: String
     /// The pairs of sessions, without their secrets.
-    public private(set) var cases: [Case] = []
+    package private(set) var cases: [Case] = []
     private let redactor = ReportRedactor()
     private var optionalElements: [OptionalElement: Int] = [:]
     /// Number of compared items of both sides; for scripts, the number of passed steps.
-    public var compared = 0
+    package var compared = 0
     /// Number of items that cannot be compared: redacted, or recorded without XML.
-    public var undecided = 0
+    package var undecided = 0
     /// Number of divergences that are not in ``cases`` because there are too many.
-    public private(set) var omitted = 0
+    package private(set) var omitted = 0
     /// Whether an omitted divergence may be of a class that makes the comparison fail.
-    public private(set) var omittedMayFail = false
+    package private(set) var omittedMayFail = false
     /// Why something could not be played, one line each for people; the comparison has failed if there is one.
-    public var errors: [String] = []
+    package var errors: [String] = []
     /// The classes that make the comparison fail.
-    public var failingClasses: Set<Divergence.Class>
+    package var failingClasses: Set<Divergence.Class>
 
     /// Creates an empty report.
-    public init(command: String, recorded: String, live: String, failingClasses: Set<Divergence.Class>) {
+    package init(command: String, recorded: String, live: String, failingClasses: Set<Divergence.Class>) {
         self.command = command
         self.recorded = recorded
         self.live = live
@@ -100,18 +100,18 @@ public struct DivergenceReport: Sendable {
     }
 
     /// Adds the divergences of a pair of sessions, redacted.
-    public mutating func add(_ entry: Case) {
+    package mutating func add(_ entry: Case) {
         cases.append(Case(name: entry.name, divergences: entry.divergences.map(redactor.disclosed)))
     }
 
     /// Adds latencies in nanoseconds: by kind, and by the second in which they ended.
-    public mutating func add(times: [String: [Int64]], timeline: [Int64: [Int64]] = [:]) {
+    package mutating func add(times: [String: [Int64]], timeline: [Int64: [Int64]] = [:]) {
         self.times.merge(times, uniquingKeysWith: +)
         self.timeline.merge(timeline, uniquingKeysWith: +)
     }
 
     /// Adds divergences that are not in ``cases``, by class.
-    public mutating func omit(_ counts: [Divergence.Class: Int]) {
+    package mutating func omit(_ counts: [Divergence.Class: Int]) {
         for (divergenceClass, count) in counts where count > 0 {
             omit(count, mayFail: failingClasses.contains(divergenceClass))
         }
@@ -120,27 +120,27 @@ public struct DivergenceReport: Sendable {
     /// Adds divergences that are not in ``cases``.
     ///
     /// - Parameter mayFail: Whether one may be of a class that makes the comparison fail.
-    public mutating func omit(_ count: Int, mayFail: Bool) {
+    package mutating func omit(_ count: Int, mayFail: Bool) {
         omitted += count
         omittedMayFail = omittedMayFail || mayFail
     }
 
     /// Adds the latencies and the optional elements of another report.
-    public mutating func addFigures(of other: DivergenceReport) {
+    package mutating func addFigures(of other: DivergenceReport) {
         add(times: other.times, timeline: other.timeline)
         add(other.optionalElements)
     }
 
     /// Adds the optional elements that only one of two stanzas had, with their numbers.
-    public mutating func add(_ elements: [OptionalElement: Int]) {
+    package mutating func add(_ elements: [OptionalElement: Int]) {
         optionalElements.merge(elements, uniquingKeysWith: +)
     }
 
     /// The divergences by their causes: those that make the comparison fail first.
-    public var causes: [DivergenceCause] { DivergenceCause.causes(of: cases, failing: failingClasses) }
+    package var causes: [DivergenceCause] { DivergenceCause.causes(of: cases, failing: failingClasses) }
 
     /// The options that the server used, or did not use, one line each for people.
-    public var notes: [String] {
+    package var notes: [String] {
         var counts: [(text: String, count: Int)] = []
         var places: [String: Int] = [:]
         for divergence in cases.flatMap(\.divergences) where divergence.divergenceClass == .optional {
@@ -161,7 +161,7 @@ public struct DivergenceReport: Sendable {
     }
 
     /// Whether a divergence makes the comparison fail, or an omitted one may.
-    public var hasFailed: Bool {
+    package var hasFailed: Bool {
         omittedMayFail || !errors.isEmpty || cases.contains { $0.divergences.contains { $0.isOf(failingClasses) } }
     }
 
@@ -176,7 +176,7 @@ public struct DivergenceReport: Sendable {
     }
 
     /// The last line: the amount compared and the result.
-    public var summary: String {
+    package var summary: String {
         let all = cases.flatMap(\.divergences).filter { $0.divergenceClass != .optional }
         let many = compared == 1 ? "" : "s"
         let counted = subject == .session ? "item\(many) compared" : "step\(many) passed"
@@ -201,7 +201,7 @@ public struct DivergenceReport: Sendable {
 // MARK: Text
 extension DivergenceReport {
     /// The lines of the text form.
-    public func lines(coloured: Bool) -> [String] {
+    package func lines(coloured: Bool) -> [String] {
         var lines: [String] = []
         for cause in causes { append(cause, coloured, to: &lines) }
         for note in notes { lines.append(LineBuffer.escaped("note: \(note)")) }
@@ -210,7 +210,7 @@ extension DivergenceReport {
     }
 
     /// The latencies as lines of text: of answers by kind of request, of messages and presence by kind.
-    public var latencyLines: [String] {
+    package var latencyLines: [String] {
         latencies.map { entry in
             let counted = entry.kind.hasPrefix("iq") ? "answers" : "delivered"
             let shares = entry.percentiles.map { "p\($0.share) \(LineBuffer.duration($0.nanoseconds))" }
@@ -220,7 +220,7 @@ extension DivergenceReport {
     }
 
     /// The latencies over time as a table: a row for each span of at least a second.
-    public var timelineLines: [String] {
+    package var timelineLines: [String] {
         guard spans.count > 1 else { return [] }
         func row(_ cells: [String]) -> String {
             cells.map { String(repeating: " ", count: max(0, 9 - $0.count)) + $0 }.joined()

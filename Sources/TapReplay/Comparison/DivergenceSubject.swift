@@ -2,7 +2,7 @@ internal import TapRecord
 internal import XMPPCore
 
 /// The subject of a divergence, by which divergences with the same cause are found.
-public struct DivergenceSubject: Sendable, Hashable {
+package struct DivergenceSubject: Sendable, Hashable {
     /// The stanzas of a divergence, with the recorded addresses.
     struct Stanzas {
         var recorded: StanzaForm?
@@ -18,7 +18,7 @@ public struct DivergenceSubject: Sendable, Hashable {
     }
 
     /// The divergence as a clause for people, with the recorded addresses: `localhost no longer offers urn:xmpp:mam:2`.
-    public internal(set) var title: String
+    package internal(set) var title: String
     /// The locator of stanzas such as this one, for a rule about their occurrence; nil for stanzas that a rule must not
     /// free: answers, stanzas of other clients, and pushes that the protocol demands.
     let locator: String?

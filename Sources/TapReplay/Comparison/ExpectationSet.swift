@@ -1,5 +1,5 @@
 /// An item of an ``ExpectationSet``.
-public protocol Expectable {
+package protocol Expectable {
     /// State shared by the comparisons, which changes as items agree.
     associatedtype Context
     /// A key that is equal for items that may agree. A finer key means fewer comparisons.
@@ -23,9 +23,9 @@ public protocol Expectable {
 
 extension Expectable {
     /// No preference.
-    public var preference: UInt64 { 0 }
+    package var preference: UInt64 { 0 }
     /// The item itself.
-    public var compact: Self { self }
+    package var compact: Self { self }
 
     /// More than all values of an item with equal text can add up to.
     static var literallyDifferent: Int { 1 << 16 }
@@ -36,9 +36,9 @@ extension Expectable {
 ///
 /// Items are expected in windows; live items are received. An item that has not arrived when its window is closed is
 /// overdue, but may still arrive. ``finish()`` returns what was late, reordered, changed, missing or unexpected.
-public struct ExpectationSet<Item: Expectable> {
+package struct ExpectationSet<Item: Expectable> {
     /// The ordering constraint of an item.
-    public enum Lane: Sendable, Hashable {
+    package enum Lane: Sendable, Hashable {
         /// Answers the request with this key, which is the same for recorded and live items.
         case answer(UInt64)
         /// Follows the earlier items with this key: messages from one entity to another.
@@ -48,7 +48,7 @@ public struct ExpectationSet<Item: Expectable> {
     }
 
     /// The result of receiving a live item; the number is that of the expected item.
-    public enum Outcome: Sendable, Hashable {
+    package enum Outcome: Sendable, Hashable {
         /// As expected.
         case matched(Int)
         /// As expected, but after an item that was expected later.
@@ -61,7 +61,7 @@ public struct ExpectationSet<Item: Expectable> {
         case unexpected
 
         /// The number of the expected item; nil if there is none.
-        public var number: Int? {
+        package var number: Int? {
             switch self {
             case .matched(let number), .reordered(let number), .late(let number), .changed(let number): number
             case .unexpected: nil
@@ -70,7 +70,7 @@ public struct ExpectationSet<Item: Expectable> {
     }
 
     /// A difference from the expectation.
-    public enum Finding {
+    package enum Finding {
         /// An expected item did not arrive.
         case missing(Item)
         /// An item arrived that was not expected.
@@ -146,7 +146,7 @@ public struct ExpectationSet<Item: Expectable> {
     /// Creates an empty set.
     ///
     /// - Parameter mostUnexpected: The number of unexpected items to keep, in addition to the number of expected items.
-    public init(mostUnexpected: Int = .max) { self.mostUnexpected = mostUnexpected }
+    package init(mostUnexpected: Int = .max) { self.mostUnexpected = mostUnexpected }
 
     /// Reserves memory for a number of expected items.
     mutating func reserve(_ count: Int) { expected.reserveCapacity(count) }
@@ -155,7 +155,7 @@ public struct ExpectationSet<Item: Expectable> {
     ///
     /// - Returns: The number that identifies the item in ``Outcome``, from 0.
     @discardableResult
-    public mutating func expect(_ item: Item, _ lane: Lane, window: Int = 0) -> Int {
+    package mutating func expect(_ item: Item, _ lane: Lane, window: Int = 0) -> Int {
         let window = Int32(truncatingIfNeeded: window)
         isSorted = isSorted && expected.last.map { $0.window <= window } ?? true
         expected.append(Expected(item: item, lane: lane, window: window))
@@ -175,13 +175,13 @@ public struct ExpectationSet<Item: Expectable> {
     }
 
     /// Returns the expected item with a number.
-    public func item(_ number: Int) -> Item { expected[number].item }
+    package func item(_ number: Int) -> Item { expected[number].item }
 
     /// Number of items that have not arrived, plus unexpected ones.
     var openCount: Int { expected.count { $0.isWaiting } + unexpected.count }
 
     /// Returns whether all items of a window have arrived.
-    public func isComplete(_ window: Int) -> Bool { waiting(in: window).isEmpty }
+    package func isComplete(_ window: Int) -> Bool { waiting(in: window).isEmpty }
 
     /// Returns the numbers of a window's items that have not arrived.
     private func waiting(in window: Int) -> [Int] {
@@ -195,10 +195,10 @@ public struct ExpectationSet<Item: Expectable> {
     }
 
     /// Returns whether an item has not arrived.
-    public func isWaiting(_ number: Int) -> Bool { expected[number].isWaiting }
+    package func isWaiting(_ number: Int) -> Bool { expected[number].isWaiting }
 
     /// Receives a live item and matches it with an expected one.
-    public mutating func receive(_ item: Item, _ lane: Lane, _ context: inout Item.Context) -> Outcome {
+    package mutating func receive(_ item: Item, _ lane: Lane, _ context: inout Item.Context) -> Outcome {
         arrivals += 1
         let outcome = match(item, lane, arrival: arrivals, &context)
         guard outcome == .unexpected else { return outcome }
@@ -357,7 +357,7 @@ public struct ExpectationSet<Item: Expectable> {
     /// Matches the unexpected items again, after more items were added.
     ///
     /// - Parameter body: Called with each item that matched and its outcome.
-    public mutating func retry(_ context: inout Item.Context, _ body: (Item, Outcome, Self) -> Void = { _, _, _ in }) {
+    package mutating func retry(_ context: inout Item.Context, _ body: (Item, Outcome, Self) -> Void = { _, _, _ in }) {
         // Compacts in place: if nothing is as recorded, the list is as long as the recording.
         var kept = 0
         for index in unexpected.indices {
@@ -374,7 +374,7 @@ public struct ExpectationSet<Item: Expectable> {
     }
 
     /// Removes the items that arrived, so that memory grows only with the open ones. Invalidates earlier numbers.
-    public mutating func compact() {
+    package mutating func compact() {
         for order in orders.values {
             for number in order.queue.numbers[order.queue.first...] where number < order.last {
                 expected[number].isPassed = true
@@ -390,7 +390,7 @@ public struct ExpectationSet<Item: Expectable> {
     ///
     /// - Returns: The overdue items, in order.
     @discardableResult
-    public mutating func close(_ window: Int) -> [Item] {
+    package mutating func close(_ window: Int) -> [Item] {
         var overdue: [Item] = []
         for number in waiting(in: window) {
             expected[number].isOverdue = true
@@ -401,7 +401,7 @@ public struct ExpectationSet<Item: Expectable> {
 
     /// Returns all differences and empties the set. A missing and an unexpected item that are alike are reported as one
     /// changed item.
-    public mutating func finish() -> [Finding] {
+    package mutating func finish() -> [Finding] {
         var found: [Finding] = []
         finish { found.append($0) }
         return found

@@ -1,17 +1,17 @@
 /// Learns noise rules from recordings with the same meaning: each place at which they differ becomes a rule, and so
 /// does each kind of stanza that the server itself sends in one of them only.
-public struct NoiseLearner: Sendable {
+package struct NoiseLearner: Sendable {
     /// The learned rules, in the order in which they were found.
-    public private(set) var rules: [NoiseRules.Rule] = []
+    package private(set) var rules: [NoiseRules.Rule] = []
     /// Divergences that no rule can cover, such as missing answers or reordered messages.
-    public private(set) var unlearned: [Divergence] = []
+    package private(set) var unlearned: [Divergence] = []
     private var known: [String: Int] = [:]
 
     /// Creates a learner without rules.
-    public init() {}
+    package init() {}
 
     /// Learns rules from a divergence.
-    public mutating func learn(_ divergence: Divergence) {
+    package mutating func learn(_ divergence: Divergence) {
         switch divergence.code {
         case .changed, .collision:
             guard !divergence.differences.isEmpty, !divergence.differences.contains(where: Self.isOtherStanza) else {

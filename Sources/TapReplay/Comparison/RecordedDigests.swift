@@ -1,11 +1,11 @@
-public import TapRecord
+package import TapRecord
 internal import XMPPCore
 
 /// The items of one side's sessions as digests of about 70 bytes each, so that millions of stanzas can be compared
 /// without their texts in memory.
 ///
 /// Sendable because one task fills it before another reads it.
-public final class RecordedDigests: @unchecked Sendable {
+package final class RecordedDigests: @unchecked Sendable {
     /// An item.
     struct Item {
         let shape: UInt64
@@ -106,7 +106,7 @@ public final class RecordedDigests: @unchecked Sendable {
     ///   - bindings: The accounts of both sides.
     ///   - senders: The clients of this side.
     ///   - isRecorded: Whether this is the recorded side; otherwise the live one.
-    public init(
+    package init(
         _ wanted: Set<SessionKey>,
         rules: NoiseRules,
         bindings: ValueBindings,
@@ -122,10 +122,10 @@ public final class RecordedDigests: @unchecked Sendable {
     }
 
     /// Handles the header of a part of the recording.
-    public func take(_ header: RecordHeader) { run = header.run }
+    package func take(_ header: RecordHeader) { run = header.run }
 
     /// Adds a record. Items count as the receiving peer got them; items that the proxy itself sent are left out.
-    public func take(_ line: RecordLine) {
+    package func take(_ line: RecordLine) {
         let record = line.record
         guard record.session != 0, record.origin == .peer, let direction = record.direction else { return }
         switch record.kind {
@@ -155,7 +155,7 @@ public final class RecordedDigests: @unchecked Sendable {
     }
 
     /// Completes the digests after the last record.
-    public func finish() {
+    package func finish() {
         if let selected { sessions[selected] = session }
         selected = nil
         for key in sessions.keys {

@@ -1,47 +1,47 @@
-public import TapRecord
+package import TapRecord
 
 /// The differences between the sessions of two recordings, found by digests of their items. Findings refer to records
 /// by number, so that a report reads only those again.
-public struct RecordingDifference: Sendable {
+package struct RecordingDifference: Sendable {
     /// The place of an item.
-    public struct Place: Sendable, Hashable {
+    package struct Place: Sendable, Hashable {
         /// The session.
-        public let session: SessionKey
+        package let session: SessionKey
         /// The record's number within the run.
-        public let sequence: UInt64
+        package let sequence: UInt64
         /// Nanoseconds since the run began.
-        public let at: Int64
+        package let at: Int64
         /// The direction of the item.
-        public let direction: Direction
+        package let direction: Direction
     }
 
     /// A difference.
-    public struct Finding: Sendable {
+    package struct Finding: Sendable {
         /// What differs.
-        public var code: Divergence.Code
+        package var code: Divergence.Code
         /// The recorded item; nil if there is none.
-        public var recorded: Place?
+        package var recorded: Place?
         /// The live item; nil if there is none.
-        public var live: Place?
+        package var live: Place?
         /// The request that both answer, on the recorded side unless only the live one has an answer; nil for other
         /// items, or without a request.
-        public var request: Place?
+        package var request: Place?
         /// Number of answers that are missing or unexpected because of this finding.
-        public var consequences = 0
+        package var consequences = 0
         /// How long both answers took in nanoseconds; only for ``Divergence/Code/slower``.
-        public var roundTrips: (recorded: Int64, live: Int64)?
+        package var roundTrips: (recorded: Int64, live: Int64)?
         /// Values that corresponded to other values before.
         var collisions: [(VolatileValue, VolatileValue)] = []
     }
 
     /// The findings in the order of sessions and items, up to the requested maximum.
-    public private(set) var findings: [Finding] = []
+    package private(set) var findings: [Finding] = []
     /// Number of further findings, and how many of them are slower answers.
-    public private(set) var omitted = (all: 0, slower: 0)
+    package private(set) var omitted = (all: 0, slower: 0)
     /// Number of compared items of both sides.
-    public private(set) var compared = 0
+    package private(set) var compared = 0
     /// Number of items that cannot be compared: without XML, or redacted.
-    public private(set) var undecided = 0
+    package private(set) var undecided = 0
 
     /// Returns whether an answer is slower than recorded: at least four times as slow, and by 500 ms. Both times are in
     /// nanoseconds.
@@ -51,7 +51,7 @@ public struct RecordingDifference: Sendable {
     }
 
     /// Compares the sessions of `pairs`; findings beyond the first `most` are only counted.
-    public init(
+    package init(
         recorded: RecordedDigests,
         live: RecordedDigests,
         pairs: SessionPairs,

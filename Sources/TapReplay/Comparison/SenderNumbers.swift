@@ -4,15 +4,15 @@ internal import XMPPCore
 ///
 /// Messages keep their order between two clients (RFC 6120 §10.1), not between two accounts, so a comparison must know
 /// which full JID of one side is which of the other.
-public struct SenderNumbers: Sendable {
+package struct SenderNumbers: Sendable {
     /// Sorted by the hashes of the JIDs: often there are few clients.
     private var numbers: [(hash: UInt64, number: UInt64)] = []
 
     /// Creates numbers without clients.
-    public init() {}
+    package init() {}
 
     /// Gives a client a number.
-    public mutating func add(_ jid: String, number: Int) {
+    package mutating func add(_ jid: String, number: Int) {
         let hash = Hash.of(jid.utf8Span.span, seed: 1)
         let place = place(of: hash)
         let number = UInt64(truncatingIfNeeded: number)

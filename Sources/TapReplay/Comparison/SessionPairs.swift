@@ -1,47 +1,47 @@
-public import TapRecord
+package import TapRecord
 internal import XMPPCore
 
 /// Identifies a session of a recording; its number counts within a run.
-public struct SessionKey: Sendable, Hashable {
+package struct SessionKey: Sendable, Hashable {
     /// The run, as the header names it.
-    public let run: String
+    package let run: String
     /// The session's number.
-    public let number: UInt64
+    package let number: UInt64
 
     /// Creates a key.
-    public init(run: String, number: UInt64) {
+    package init(run: String, number: UInt64) {
         self.run = run
         self.number = number
     }
 }
 
 /// The sessions of a recording, without their items.
-public struct SessionCatalogue: Sendable {
+package struct SessionCatalogue: Sendable {
     /// An entry of the catalogue.
-    public struct Entry: Sendable {
+    package struct Entry: Sendable {
         /// The session's key.
-        public let key: SessionKey
+        package let key: SessionKey
         /// The full JID that it bound; nil if it bound none.
-        public var jid: String?
+        package var jid: String?
         /// Whether something of a stream was recorded. A connection without it, such as a port scan, is not compared.
-        public var hasStream = false
+        package var hasStream = false
 
         var bare: String? { jid.map { String($0.prefix { $0 != "/" }) } }
     }
 
     /// The sessions in the order in which they began.
-    public private(set) var entries: [Entry] = []
+    package private(set) var entries: [Entry] = []
     private var places: [SessionKey: Int] = [:]
     private var run = ""
 
     /// Creates an empty catalogue.
-    public init() {}
+    package init() {}
 
     /// Handles the header of a part of the recording.
-    public mutating func take(_ header: RecordHeader) { run = header.run }
+    package mutating func take(_ header: RecordHeader) { run = header.run }
 
     /// Adds the session of a record; records of stanzas may be left out.
-    public mutating func take(_ line: RecordLine) {
+    package mutating func take(_ line: RecordLine) {
         let record = line.record
         guard record.session != 0 else { return }
         let key = SessionKey(run: run, number: record.session)
@@ -59,16 +59,16 @@ public struct SessionCatalogue: Sendable {
 }
 
 /// The pairs of sessions to compare.
-public struct SessionPairs: Sendable {
+package struct SessionPairs: Sendable {
     /// The pairs, in the order of the recorded sessions.
-    public private(set) var pairs: [(recorded: SessionCatalogue.Entry, live: SessionCatalogue.Entry)] = []
+    package private(set) var pairs: [(recorded: SessionCatalogue.Entry, live: SessionCatalogue.Entry)] = []
     /// Recorded sessions without a counterpart.
-    public private(set) var missing: [SessionCatalogue.Entry] = []
+    package private(set) var missing: [SessionCatalogue.Entry] = []
     /// Live sessions without a counterpart.
-    public private(set) var unexpected: [SessionCatalogue.Entry] = []
+    package private(set) var unexpected: [SessionCatalogue.Entry] = []
 
     /// Pairs sessions by the given numbers; a pair is left out if a recording lacks one of them.
-    public init(recorded: SessionCatalogue, live: SessionCatalogue, numbers: [(UInt64, UInt64)]) {
+    package init(recorded: SessionCatalogue, live: SessionCatalogue, numbers: [(UInt64, UInt64)]) {
         for (one, other) in numbers {
             let first = recorded.entries.first { $0.key.number == one }
             let second = live.entries.first { $0.key.number == other }
@@ -77,7 +77,7 @@ public struct SessionPairs: Sendable {
     }
 
     /// Pairs all sessions: by full JID, then by bare JID, then in order, sessions with a login before those without.
-    public init(recorded: SessionCatalogue, live: SessionCatalogue) {
+    package init(recorded: SessionCatalogue, live: SessionCatalogue) {
         var ours = recorded.entries.filter(\.hasStream).map(Optional.some)
         var theirs = live.entries.filter(\.hasStream).map(Optional.some)
         var found: [(Int, SessionCatalogue.Entry, SessionCatalogue.Entry)] = []
@@ -104,7 +104,7 @@ public struct SessionPairs: Sendable {
     }
 
     /// The clients of both sides, with equal numbers for those of a pair.
-    public var senders: (recorded: SenderNumbers, live: SenderNumbers) {
+    package var senders: (recorded: SenderNumbers, live: SenderNumbers) {
         var (one, other) = (SenderNumbers(), SenderNumbers())
         for (number, pair) in pairs.enumerated() {
             if let jid = pair.recorded.jid { one.add(jid, number: number) }
@@ -114,7 +114,7 @@ public struct SessionPairs: Sendable {
     }
 
     /// The accounts of paired sessions, bound to each other.
-    public var bindings: ValueBindings {
+    package var bindings: ValueBindings {
         var bindings = ValueBindings()
         for (recorded, live) in pairs {
             guard let one = recorded.bare, let other = live.bare else { continue }

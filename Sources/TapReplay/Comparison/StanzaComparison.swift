@@ -1,9 +1,9 @@
 internal import XMPPCore
 
 /// A place at which two items differ.
-public struct ValueDifference: Sendable, Hashable {
+package struct ValueDifference: Sendable, Hashable {
     /// The kind of difference. The raw value appears in reports.
-    public enum Reason: String, Sendable, Hashable {
+    package enum Reason: String, Sendable, Hashable {
         /// The values differ.
         case value
         /// The recorded value is missing.
@@ -21,16 +21,16 @@ public struct ValueDifference: Sendable, Hashable {
     }
 
     /// The path, written as a ``Locator``, with `[NUMBER]` after an element that has siblings of the same name.
-    public let path: String
+    package let path: String
     /// The recorded value; nil if there is none.
-    public let recorded: String?
+    package let recorded: String?
     /// The live value; nil if there is none.
-    public let live: String?
+    package let live: String?
     /// The kind of difference.
-    public let reason: Reason
+    package let reason: Reason
 
     /// Creates a difference.
-    public init(path: String, recorded: String?, live: String?, reason: Reason) {
+    package init(path: String, recorded: String?, live: String?, reason: Reason) {
         self.path = path
         self.recorded = recorded
         self.live = live
@@ -39,13 +39,13 @@ public struct ValueDifference: Sendable, Hashable {
 }
 
 /// An optional element or attribute that only one of two stanzas has.
-public struct OptionalElement: Sendable, Hashable {
+package struct OptionalElement: Sendable, Hashable {
     /// The path, written as a ``Locator``.
-    public let path: String
+    package let path: String
     /// Whether the live stanza lacks it; otherwise the recorded one does.
-    public let isMissing: Bool
+    package let isMissing: Bool
     /// The source of the rule that makes it optional; nil if the rule names none.
-    public let source: String?
+    package let source: String?
 
     init(path: String, isMissing: Bool, _ source: String?) {
         (self.path, self.isMissing, self.source) = (path, isMissing, source)
@@ -54,13 +54,13 @@ public struct OptionalElement: Sendable, Hashable {
 
 /// Compares two items by meaning: ids, resources and other volatile values need not be equal, but must correspond
 /// consistently.
-public struct StanzaComparison {
+package struct StanzaComparison {
     /// The differences; empty if the items mean the same.
-    public private(set) var differences: [ValueDifference] = []
+    package private(set) var differences: [ValueDifference] = []
     /// Paths at which a redacted value prevents the comparison.
-    public private(set) var undecided: [String] = []
+    package private(set) var undecided: [String] = []
     /// Optional elements that only one of the items has.
-    public private(set) var optional: [OptionalElement] = []
+    package private(set) var optional: [OptionalElement] = []
 
     /// The volatile values that were bound, with their paths.
     private(set) var bound: [(path: String, recorded: String, live: String, valueClass: ValueClass)] = []
@@ -76,7 +76,7 @@ public struct StanzaComparison {
     /// Returns the differences of two items; empty if they mean the same.
     ///
     /// Binds new pairs of volatile values, even if the items differ elsewhere.
-    public static func compare(
+    package static func compare(
         recorded: StanzaForm,
         live: StanzaForm,
         bindings: inout ValueBindings,
@@ -86,7 +86,7 @@ public struct StanzaComparison {
     }
 
     /// Compares two items and binds new pairs of volatile values.
-    public init(recorded: StanzaForm, live: StanzaForm, bindings: inout ValueBindings, rules: NoiseRules) {
+    package init(recorded: StanzaForm, live: StanzaForm, bindings: inout ValueBindings, rules: NoiseRules) {
         // Moved in and out, because a second reference would make each binding copy the tables.
         self.bindings = bindings
         bindings = ValueBindings()

@@ -10,7 +10,7 @@ internal import XMPPCore
 ///
 /// Conditions in brackets after the first step select stanzas, as in XPath: `[@type=get]` by the value of an attribute,
 /// `[not(@id)]` by a missing attribute, `[{URI}query]` by a child element.
-public struct Locator: Sendable, Hashable {
+package struct Locator: Sendable, Hashable {
     enum Name: Sendable, Hashable {
         case any
         case one([UInt8])
@@ -46,18 +46,18 @@ public struct Locator: Sendable, Hashable {
     /// The conditions for the stanza; all must hold.
     let conditions: [Condition]
     /// The text as it was written.
-    public let text: String
+    package let text: String
 
     /// A syntax error in a locator.
-    public struct Fault: Error, Sendable, Hashable {
+    package struct Fault: Error, Sendable, Hashable {
         /// The message for people.
-        public let message: String
+        package let message: String
         /// Offset of the error in bytes.
-        public let offset: Int
+        package let offset: Int
     }
 
     /// Parses a locator.
-    public init(_ text: String) throws(Fault) {
+    package init(_ text: String) throws(Fault) {
         var reader = Reader(text: Array(text.utf8))
         (steps, target) = try reader.read()
         conditions = reader.conditions

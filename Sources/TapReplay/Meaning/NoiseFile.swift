@@ -1,30 +1,30 @@
 internal import TapRules
 
 /// Parses and formats noise files.
-public enum NoiseFile {
+package enum NoiseFile {
     /// An error in a line.
-    public struct Fault: Error, Sendable, Hashable, CustomStringConvertible {
+    package struct Fault: Error, Sendable, Hashable, CustomStringConvertible {
         /// The file name as given.
-        public let file: String
+        package let file: String
         /// Number of the line, from 1.
-        public let line: Int
+        package let line: Int
         /// Column in bytes, from 1.
-        public let column: Int
+        package let column: Int
         /// The message for people.
-        public let message: String
+        package let message: String
 
         /// `FILE:LINE:COLUMN: MESSAGE`
-        public var description: String { "\(file):\(line):\(column): \(message)" }
+        package var description: String { "\(file):\(line):\(column): \(message)" }
     }
 
     /// All errors of a file; none of its rules apply.
-    public struct Faults: Error, Sendable, Hashable {
+    package struct Faults: Error, Sendable, Hashable {
         /// The errors, at most one per line.
-        public let faults: [Fault]
+        package let faults: [Fault]
     }
 
     /// Parses the rules of a noise file.
-    public static func rules(_ text: String, file: String) throws(Faults) -> [NoiseRules.Rule] {
+    package static func rules(_ text: String, file: String) throws(Faults) -> [NoiseRules.Rule] {
         var rules: [NoiseRules.Rule] = []
         var faults: [Fault] = []
         for (number, line) in lines(of: text).enumerated() {
@@ -155,12 +155,12 @@ public enum NoiseFile {
     }
 
     /// Formats rules, one per line.
-    public static func text(_ rules: [NoiseRules.Rule]) -> String { rules.map { "\($0)\n" }.joined() }
+    package static func text(_ rules: [NoiseRules.Rule]) -> String { rules.map { "\($0)\n" }.joined() }
 }
 
 extension NoiseRules.Rule: CustomStringConvertible {
     /// The rule as a line of a noise file.
-    public var description: String {
+    package var description: String {
         switch action {
         case .ignore: "\(locator.text) ignore"
         case .present: "\(locator.text) present"

@@ -15,9 +15,9 @@ internal import XMPPCore
 ///     message/{urn:example:trace}trace may be absent
 ///     message/@xml:lang may be absent
 ///     iq[@type=get][{urn:example:poll}query] any number
-public struct NoiseRules: Sendable {
+package struct NoiseRules: Sendable {
     /// The action for a value or element.
-    public enum Action: Sendable {
+    package enum Action: Sendable {
         /// Ignore it, whether or not it is present.
         case ignore
         /// It must be present, with any value.
@@ -39,7 +39,7 @@ public struct NoiseRules: Sendable {
     }
 
     /// The number and the order in which an element of a stanza may occur, or a stanza of the server other than an answer.
-    public enum Occurrence: String, Sendable, Hashable, CaseIterable {
+    package enum Occurrence: String, Sendable, Hashable, CaseIterable {
         /// It is optional.
         case mayBeAbsent = "may be absent"
         /// It is optional, and may occur more often than recorded.
@@ -49,9 +49,9 @@ public struct NoiseRules: Sendable {
     }
 
     /// A regular expression with its text.
-    public struct Expression: Sendable {
+    package struct Expression: Sendable {
         /// The expression as it was written.
-        public let text: String
+        package let text: String
         private let compiled: RegularExpression
 
         init(_ text: String) throws(PatternFault) {
@@ -64,16 +64,16 @@ public struct NoiseRules: Sendable {
     }
 
     /// A place and the action for it.
-    public struct Rule: Sendable {
+    package struct Rule: Sendable {
         /// The place.
-        public let locator: Locator
+        package let locator: Locator
         /// The action.
-        public let action: Action
+        package let action: Action
         /// The source of the rule, such as `XEP-0199 §4.1`: the comment at the end of its line; nil without one.
-        public let source: String?
+        package let source: String?
 
         /// Creates a rule.
-        public init(_ locator: Locator, _ action: Action, source: String? = nil) {
+        package init(_ locator: Locator, _ action: Action, source: String? = nil) {
             self.locator = locator
             self.action = action
             self.source = source
@@ -90,7 +90,7 @@ public struct NoiseRules: Sendable {
     }
 
     /// The rules in order; the first rule for a place applies.
-    public var rules: [Rule] { shared.tables.rules }
+    package var rules: [Rule] { shared.tables.rules }
     /// Whether a rule frees the order of stanzas.
     var hasAnyOrder: Bool { shared.tables.hasAnyOrder }
 
@@ -104,7 +104,7 @@ public struct NoiseRules: Sendable {
     private let shared: Shared
 
     /// Creates rules from those of noise files, followed by the built-in ones.
-    public init(_ own: [Rule] = []) { shared = Shared(own) }
+    package init(_ own: [Rule] = []) { shared = Shared(own) }
 
     static let elementTarget: UInt64 = 1
     static let textTarget: UInt64 = 2

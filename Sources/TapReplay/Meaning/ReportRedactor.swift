@@ -4,14 +4,14 @@ internal import XMPPCore
 /// Removes secrets from reports, which show live items and recordings with unredacted secrets.
 ///
 /// The same secret has the same number in all reports of a run.
-public struct ReportRedactor: Sendable {
+package struct ReportRedactor: Sendable {
     /// Replaces a value of a redacted item, unless the redacted item contains the value.
     private static let hidden = "[redacted]"
 
     private let registry = SecretRegistry()
 
     /// Creates a redactor without known secrets.
-    public init() {}
+    package init() {}
 
     /// Returns a message without the known secrets.
     func redacted(message: String) -> String {

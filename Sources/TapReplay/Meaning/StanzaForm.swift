@@ -1,24 +1,24 @@
-public import XMPPCore
+package import XMPPCore
 
 /// The canonical form of an item: two items with the same form mean the same XML.
 ///
 /// Namespaces are resolved; prefixes and quotes are normalised, attributes sorted, references replaced, and white space
 /// between child elements removed.
-public struct StanzaForm: Sendable {
+package struct StanzaForm: Sendable {
     /// The parsed item.
-    public let element: Element
+    package let element: Element
     /// The form as bytes: XML, except that attributes with a namespace are written `{uri}name`.
-    public var canonical: [UInt8] {
+    package var canonical: [UInt8] {
         var writer = CanonicalWriter()
         writer.write(element, inherited: [], depth: 0)
         return writer.bytes
     }
 
     /// The canonical form as text.
-    public var text: String { String(decoding: canonical, as: UTF8.self) }
+    package var text: String { String(decoding: canonical, as: UTF8.self) }
 
     /// The namespaces that a client's stream header declares.
-    public static let clientDeclarations = Array(
+    package static let clientDeclarations = Array(
         " xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'".utf8
     )
 
@@ -26,33 +26,33 @@ public struct StanzaForm: Sendable {
     static let deepest = 128
 
     /// Creates the form of an element.
-    public init(_ element: Element) { self.element = element }
+    package init(_ element: Element) { self.element = element }
 
     /// Creates the form of an item; nil if libxml2 does not parse it as a single element.
     ///
     /// - Parameter root: The attributes of the item's stream header, between `<stream` and `>`.
-    public init?(_ bytes: Span<UInt8>, parser: StanzaParser, root: [UInt8] = clientDeclarations) {
+    package init?(_ bytes: Span<UInt8>, parser: StanzaParser, root: [UInt8] = clientDeclarations) {
         guard let element = try? parser.parse(bytes, root: root) else { return nil }
         self.init(element)
     }
 
     /// Creates the form of an item; nil if libxml2 does not parse it as a single element.
-    public init?(_ bytes: [UInt8], parser: StanzaParser, root: [UInt8] = clientDeclarations) {
+    package init?(_ bytes: [UInt8], parser: StanzaParser, root: [UInt8] = clientDeclarations) {
         self.init(bytes.span, parser: parser, root: root)
     }
 
     /// The kind of stanza.
-    public var kind: StanzaHead.Kind { element.stanzaKind }
+    package var kind: StanzaHead.Kind { element.stanzaKind }
     /// The `id` attribute.
-    public var id: String? { element.attribute("id") }
+    package var id: String? { element.attribute("id") }
     /// The `type` attribute.
-    public var type: String? { element.attribute("type") }
+    package var type: String? { element.attribute("type") }
     /// The `from` attribute.
-    public var from: String? { element.attribute("from") }
+    package var from: String? { element.attribute("from") }
     /// The `to` attribute.
-    public var to: String? { element.attribute("to") }
+    package var to: String? { element.attribute("to") }
     /// The first child.
-    public var payload: Element? { element.firstChild }
+    package var payload: Element? { element.firstChild }
     /// Whether a server delivers the item with delay (XEP-0203). If nothing like it was expected, it dates from before
     /// the recording or the replay.
     var isDelayed: Bool { element.child("delay", .delay) != nil }
@@ -70,9 +70,9 @@ public struct StanzaForm: Sendable {
 
 extension StanzaForm: Hashable {
     /// Returns whether both mean the same XML.
-    public static func == (left: StanzaForm, right: StanzaForm) -> Bool { left.canonical == right.canonical }
+    package static func == (left: StanzaForm, right: StanzaForm) -> Bool { left.canonical == right.canonical }
     /// Hashes the canonical form.
-    public func hash(into hasher: inout Hasher) { hasher.combine(canonical) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(canonical) }
 }
 
 extension Element {

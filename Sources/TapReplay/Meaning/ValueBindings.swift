@@ -2,23 +2,23 @@
 ///
 /// A volatile value is bound when it is first seen on both sides, and must agree afterwards. Accounts and domains are
 /// bound in advance.
-public struct ValueBindings: Sendable {
+package struct ValueBindings: Sendable {
     /// One value would correspond to two values of the other side.
-    public struct Collision: Error, Sendable, Hashable {
+    package struct Collision: Error, Sendable, Hashable {
         /// The class of the value.
-        public let valueClass: ValueClass
+        package let valueClass: ValueClass
         /// The recorded value.
-        public let recorded: String
+        package let recorded: String
         /// The live value.
-        public let live: String
+        package let live: String
         /// The live value to which the recorded one is bound; nil if unbound.
-        public let boundLive: String?
+        package let boundLive: String?
         /// The recorded value to which the live one is bound; nil if unbound.
-        public let boundRecorded: String?
+        package let boundRecorded: String?
     }
 
     /// The direction of translation.
-    public enum Way: Sendable {
+    package enum Way: Sendable {
         case toLive, toRecorded
     }
 
@@ -59,7 +59,7 @@ public struct ValueBindings: Sendable {
     }
 
     /// Creates empty bindings.
-    public init() { self.init(ids: [:], suffix: "") }
+    package init() { self.init(ids: [:], suffix: "") }
 
     /// Creates empty bindings; live ids for `ids` can be derived with ``standIn(for:)``.
     init(ids: [String: Int], suffix: String) {
@@ -78,11 +78,11 @@ public struct ValueBindings: Sendable {
     func mayHold(_ valueClass: ValueClass) -> Bool { classes & valueClass.bit != 0 }
 
     /// Number of bindings in the tables.
-    public var count: Int { journal.count }
+    package var count: Int { journal.count }
 
     /// Binds a recorded value to a live one; binding the same pair again has no effect. An account also binds its
     /// domain, unless that is bound.
-    public mutating func bind(_ recorded: String, to live: String, _ valueClass: ValueClass) throws(Collision) {
+    package mutating func bind(_ recorded: String, to live: String, _ valueClass: ValueClass) throws(Collision) {
         let (boundLive, boundRecorded) = (self.live(for: recorded, valueClass), self.recorded(for: live, valueClass))
         if boundLive == live { return }
         guard boundLive == nil, boundRecorded == nil else {
@@ -131,13 +131,13 @@ public struct ValueBindings: Sendable {
     }
 
     /// Returns the live value of a recorded one; nil if unbound.
-    public func live(for recorded: String, _ valueClass: ValueClass) -> String? {
+    package func live(for recorded: String, _ valueClass: ValueClass) -> String? {
         if valueClass == .stanzaID, let id = ids[recorded], stands[id] == .made { return recorded + suffix }
         return toLive[Key(valueClass: valueClass, value: recorded)]
     }
 
     /// Returns the recorded value of a live one; nil if unbound.
-    public func recorded(for live: String, _ valueClass: ValueClass) -> String? {
+    package func recorded(for live: String, _ valueClass: ValueClass) -> String? {
         if valueClass == .stanzaID, !suffix.isEmpty, live.utf8.reversed().starts(with: suffix.utf8.reversed()) {
             let recorded = String(live.utf8.dropLast(suffix.utf8.count)) ?? live
             if let id = ids[recorded], stands[id] == .made { return recorded }
@@ -194,7 +194,7 @@ public struct ValueBindings: Sendable {
     }
 
     /// Returns the JID on the other side, with its account, domain and resource as far as they are bound.
-    public func jid(_ jid: String, _ way: Way) -> String {
+    package func jid(_ jid: String, _ way: Way) -> String {
         if let full = value(for: jid, .resource, way) { return full }
         let slash = jid.firstIndex(of: "/") ?? jid.endIndex
         let bare = String(jid[..<slash])

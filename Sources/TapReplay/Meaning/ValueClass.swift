@@ -1,7 +1,7 @@
 /// The kind of a volatile value: one that a server, client or clock generates, so that it differs between sessions.
 ///
 /// Values of different classes never share a binding: an id `1` of a request is not a stream-management id `1`.
-public enum ValueClass: String, Sendable, Hashable, CaseIterable {
+package enum ValueClass: String, Sendable, Hashable, CaseIterable {
     /// The id of a stream header.
     case streamID = "stream-id"
     /// The id of an iq, message or presence.

@@ -6,7 +6,7 @@ extension ValueBindings {
     ///
     /// A value is replaced if a rule of its class applies to its place; accounts, domains and full JIDs are replaced
     /// wherever they occur as whole words, longest first.
-    public func substituted(_ item: [UInt8], _ way: Way, rules: NoiseRules = NoiseRules()) -> [UInt8] {
+    package func substituted(_ item: [UInt8], _ way: Way, rules: NoiseRules = NoiseRules()) -> [UInt8] {
         guard count > 0 else { return item }
         var substitution = ValueSubstitution(way, ItemTemplates())
         var filled: [UInt8] = []

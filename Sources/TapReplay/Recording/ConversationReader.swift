@@ -1,10 +1,10 @@
-public import TapRecord
+package import TapRecord
 internal import XMPPCore
 
 /// Reads conversations from the records of logs, captures and client logs.
 ///
 /// Pass headers and records in file order. ``RecordedConversation/Fault`` lists what makes a conversation unusable.
-public struct ConversationReader {
+package struct ConversationReader {
     private struct Key: Hashable {
         let run: Int
         let number: UInt64
@@ -46,10 +46,10 @@ public struct ConversationReader {
     private var windowed: Set<Int> = []
 
     /// Creates a reader without records.
-    public init() {}
+    package init() {}
 
     /// Handles a header: the records that follow belong to its run.
-    public mutating func note(_ header: RecordHeader) {
+    package mutating func note(_ header: RecordHeader) {
         run = runs[header.run, default: runs.count + 1]
         runs[header.run] = run
         if header.filter != nil { noteLoss() }
@@ -57,7 +57,7 @@ public struct ConversationReader {
     }
 
     /// Handles missing records of the current run.
-    public mutating func noteLoss() {
+    package mutating func noteLoss() {
         for key in order where key.run == run && readings[key]?.conversation.ending == .open {
             readings[key]?.isTorn = true
         }
@@ -65,7 +65,7 @@ public struct ConversationReader {
     }
 
     /// Handles the next record.
-    public mutating func take(_ line: RecordLine) {
+    package mutating func take(_ line: RecordLine) {
         let record = line.record
         guard record.session != 0 else { return }
         let key = Key(run: run, number: record.session)
@@ -81,7 +81,7 @@ public struct ConversationReader {
     }
 
     /// Returns all conversations in the order in which their sessions began; incomplete ones have a fault.
-    public func conversations() -> [RecordedConversation] {
+    package func conversations() -> [RecordedConversation] {
         order.compactMap { readings[$0]?.finished(isWindowed: windowed.contains($0.run)) }
     }
 }
@@ -226,7 +226,7 @@ extension ConversationReader.Reading {
 extension RecordLine {
     /// The declarations of a stream header's record, as ``StanzaParser/parse(_:root:)`` expects them; empty for other
     /// records.
-    public var declarations: [UInt8] {
+    package var declarations: [UInt8] {
         guard record.kind == .streamOpen, let xml = record.xml else { return [] }
         var decoder = StreamDecoder(limits: .authenticated)
         decoder.append(content.span.slice(xml))

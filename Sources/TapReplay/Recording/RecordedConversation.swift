@@ -1,10 +1,10 @@
 internal import TapRecord
-public import XMPPCore
+package import XMPPCore
 
 /// The part of a recorded session after its login, for a replay.
-public struct RecordedConversation: Sendable {
+package struct RecordedConversation: Sendable {
     /// How the session ended.
-    public enum Ending: Sendable, Hashable {
+    package enum Ending: Sendable, Hashable {
         /// The client closed its stream.
         case client
         /// The server closed its stream.
@@ -16,7 +16,7 @@ public struct RecordedConversation: Sendable {
     }
 
     /// A reason why a conversation cannot be replayed exactly.
-    public enum Fault: Sendable, Hashable {
+    package enum Fault: Sendable, Hashable {
         /// The session has neither a completed login nor one that the server refused: it began before the recording, or
         /// was encrypted.
         case withoutLogin
@@ -34,58 +34,58 @@ public struct RecordedConversation: Sendable {
     }
 
     /// A contact of the recorded roster.
-    public struct Contact: Sendable, Hashable {
+    package struct Contact: Sendable, Hashable {
         /// The address as written.
-        public var jid: String
+        package var jid: String
         /// The name; nil if it has none.
-        public var name: String?
+        package var name: String?
         /// `none`, `to`, `from` or `both`.
-        public var subscription: String
+        package var subscription: String
         /// Its groups.
-        public var groups: [String]
+        package var groups: [String]
     }
 
     /// The number of the run within the files, from 1: each run counts its sessions from 1.
-    public let run: Int
+    package let run: Int
     /// The number of the session within the run.
-    public let number: UInt64
+    package let number: UInt64
     /// The bound full JID; the account if the server refused the login; nil if neither is known.
-    public internal(set) var jid: JID?
+    package internal(set) var jid: JID?
     /// The SASL condition with which the server refused the login (RFC 6120 §6.5), such as `not-authorized`; nil if the
     /// login was completed.
-    public internal(set) var refusal: String?
+    package internal(set) var refusal: String?
     /// The resource that the client requested; nil if the server chose it.
-    public internal(set) var resource: String?
+    package internal(set) var resource: String?
     /// The stream features that the server offered last before the login was complete; nil if they were not recorded.
-    public internal(set) var features: [UInt8]?
+    package internal(set) var features: [UInt8]?
     /// The namespaces that the client enabled inline with its login (XEP-0386): carbons, stream management.
-    public internal(set) var inlineFeatures: [Namespace] = []
+    package internal(set) var inlineFeatures: [Namespace] = []
     /// The `xml:lang` of the client's last stream header; nil if it had none.
-    public internal(set) var language: String?
+    package internal(set) var language: String?
     /// The items after the login, in the order of the recording.
-    public internal(set) var items: [RecordedItem] = []
+    package internal(set) var items: [RecordedItem] = []
     /// Time of the completed login, in nanoseconds since the run began.
-    public internal(set) var ready: Int64 = 0
+    package internal(set) var ready: Int64 = 0
     /// The number of the record of the completed login.
-    public internal(set) var readySequence: UInt64 = 0
+    package internal(set) var readySequence: UInt64 = 0
     /// Time and record number of the end; those of the last record if the session is open.
-    public internal(set) var ended: (at: Int64, sequence: UInt64) = (0, 0)
+    package internal(set) var ended: (at: Int64, sequence: UInt64) = (0, 0)
     /// How it ended.
-    public internal(set) var ending = Ending.open
+    package internal(set) var ending = Ending.open
     /// The number of the session of the same run that this one resumed (XEP-0198).
-    public internal(set) var resumes: UInt64?
+    package internal(set) var resumes: UInt64?
     /// The roster as the server first sent it, without contacts that the client had changed before; nil if it was not
     /// requested.
-    public internal(set) var roster: [Contact]?
+    package internal(set) var roster: [Contact]?
     /// Why the conversation cannot be replayed exactly; empty if it can.
-    public internal(set) var faults: [Fault] = []
+    package internal(set) var faults: [Fault] = []
 
     /// Whether the conversation can be replayed.
-    public var isComplete: Bool { faults.isEmpty }
+    package var isComplete: Bool { faults.isEmpty }
     /// The bare JID of its account.
-    public var account: JID? { jid?.bare }
+    package var account: JID? { jid?.bare }
     /// The domain of its account.
-    public var domain: String? { jid?.domain }
+    package var domain: String? { jid?.domain }
 
     init(run: Int, number: UInt64) {
         self.run = run
@@ -97,7 +97,7 @@ extension RecordedConversation {
     /// Joins each conversation that resumed another (XEP-0198) to that one: both form one stream for the peers.
     ///
     /// Items that were sent again after the resumption are included once.
-    public static func joined(_ conversations: [RecordedConversation]) -> [RecordedConversation] {
+    package static func joined(_ conversations: [RecordedConversation]) -> [RecordedConversation] {
         struct Key: Hashable {
             let run: Int
             let number: UInt64

@@ -1,10 +1,10 @@
-public import TapRecord
-public import XMPPCore
+package import TapRecord
+package import XMPPCore
 
 /// An item of a recorded stream after its login: a stanza, another element, or the end of the stream.
-public struct RecordedItem: Sendable {
+package struct RecordedItem: Sendable {
     /// The kind of an item.
-    public enum Kind: Sendable, Hashable {
+    package enum Kind: Sendable, Hashable {
         case iq, message, presence
         /// Another element: stream management, client state, a stream error.
         case nonza
@@ -39,49 +39,49 @@ public struct RecordedItem: Sendable {
         set { shared = SharedHead(newValue) }
     }
     /// The item as its sender sent it; nil if the proxy created it.
-    public internal(set) var sent: [UInt8]?
+    package internal(set) var sent: [UInt8]?
     /// The item as the receiving peer got it; nil if it was not delivered.
-    public internal(set) var seen: [UInt8]?
+    package internal(set) var seen: [UInt8]?
     /// Nanoseconds since the run began.
-    public internal(set) var at: Int64
+    package internal(set) var at: Int64
     /// The number of its record within the run.
-    public internal(set) var sequence: UInt64
+    package internal(set) var sequence: UInt64
     /// Offsets within the item at which reads ended.
-    public internal(set) var chunks: [UInt64]
+    package internal(set) var chunks: [UInt64]
     /// The `id` attribute.
-    public internal(set) var id: String?
+    package internal(set) var id: String?
 
     /// The direction of the item.
-    public internal(set) var direction: Direction {
+    package internal(set) var direction: Direction {
         get { head.direction }
         set { head.direction = newValue }
     }
     /// The kind of the item.
-    public var kind: Kind { head.kind }
+    package var kind: Kind { head.kind }
     /// The namespace declarations of its stream, as ``StanzaParser/parse(_:root:)`` takes them.
-    public internal(set) var root: [UInt8] {
+    package internal(set) var root: [UInt8] {
         get { head.root }
         set { head.root = newValue }
     }
     /// The origin of the item.
-    public var origin: Origin { head.origin }
+    package var origin: Origin { head.origin }
     /// The `type` attribute.
-    public var type: String? { head.type }
+    package var type: String? { head.type }
     /// The `from` attribute.
-    public internal(set) var from: String? {
+    package internal(set) var from: String? {
         get { head.from }
         set { head.from = newValue }
     }
     /// The `to` attribute.
-    public var to: String? { head.to }
+    package var to: String? { head.to }
     /// The local name of the item itself.
-    public var name: String { head.name }
+    package var name: String { head.name }
     /// The local name of the first child.
-    public var payload: String? { head.payload }
+    package var payload: String? { head.payload }
     /// The namespace of the first child; ``Namespace/none`` if there is none.
-    public var payloadNamespace: Namespace { head.payloadNamespace }
+    package var payloadNamespace: Namespace { head.payloadNamespace }
     /// The placeholders of redacted values, such as `[redacted:token#3]`, without duplicates.
-    public var placeholders: [String] { head.placeholders }
+    package var placeholders: [String] { head.placeholders }
 
     /// Whether it answers a request.
     var isAnswer: Bool { kind == .iq && (type == "result" || type == "error") }
@@ -89,7 +89,7 @@ public struct RecordedItem: Sendable {
     /// Returns the item as the server knows it: client items as delivered, server items as sent.
     ///
     /// - Parameter withoutEdits: Return client items without the edits of the proxy.
-    public func atServer(withoutEdits: Bool = false) -> [UInt8]? {
+    package func atServer(withoutEdits: Bool = false) -> [UInt8]? {
         direction == .send && !withoutEdits ? seen : sent
     }
 
@@ -173,7 +173,7 @@ extension RecordedItem {
 
 extension Record {
     /// The range of the item as the receiving peer got it; nil if it was not delivered or not recorded.
-    public var delivered: ByteRange? {
+    package var delivered: ByteRange? {
         if let edited { return edited }
         guard let action else { return xml }
         return Self.stopping.contains(action) ? nil : xml

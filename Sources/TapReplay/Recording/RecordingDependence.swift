@@ -1,8 +1,8 @@
 internal import TapRecord
-public import XMPPCore
+package import XMPPCore
 
 /// Data of the server that a recording depends on, or changes, so that a replay differs if they are not restored.
-public enum RecordingDependence: Sendable, Hashable {
+package enum RecordingDependence: Sendable, Hashable {
     /// The account received this number of messages that the server had stored before the recording (XEP-0160).
     case storedMessages(JID, Int)
     /// The account changed its roster.
@@ -13,7 +13,7 @@ public enum RecordingDependence: Sendable, Hashable {
     case archive(JID)
 
     /// Returns the dependences of conversations, without duplicates.
-    public static func all(in conversations: [RecordedConversation]) -> [RecordingDependence] {
+    package static func all(in conversations: [RecordedConversation]) -> [RecordingDependence] {
         let parser = StanzaParser()
         var sent: Set<String> = []
         for item in conversations.lazy.flatMap(\.items) where item.direction == .send {

@@ -7,7 +7,7 @@ internal import XMPPCore
 /// attributes and children must be the same, in the same order. An element in the stream's namespace is not strict; one
 /// in another namespace is strict, with its descendants. `scansion:strict="true|false"` overrides this for an element
 /// and its descendants. Text is compared if the script contains any, without leading and trailing white space.
-public struct ExpectedElement: Sendable, Hashable {
+package struct ExpectedElement: Sendable, Hashable {
     /// An expected value.
     enum Value: Sendable, Hashable {
         /// `{scansion:any}`: present, with any value.
@@ -163,16 +163,16 @@ extension ExpectedElement.Value {
 }
 
 /// The first difference between a received stanza and the expected one.
-public struct ScriptDifference: Sendable, Hashable, CustomStringConvertible {
+package struct ScriptDifference: Sendable, Hashable, CustomStringConvertible {
     /// Element names from the stanza to the difference: `iq/query/@ver`.
-    public var path: String
+    package var path: String
     /// The expected value or element, for people; nil if none was expected.
-    public var expected: String?
+    package var expected: String?
     /// The received value or element; nil if there is none.
-    public var received: String?
+    package var received: String?
 
     /// The difference as a clause: `message/body/text(): expected "Hi", received "Ho"`.
-    public var description: String {
+    package var description: String {
         let isElement = received?.hasPrefix("<") ?? false
         let found = received.map { isElement ? $0 : "\"\($0)\"" }
         let words =

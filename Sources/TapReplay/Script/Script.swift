@@ -12,35 +12,35 @@
 ///     	<message from="${Romeo's full JID}" id="{scansion:any}"/>
 ///
 /// The language is that of scansion (matthewwild.co.uk/projects/scansion); only clients are supported as characters.
-public struct Script: Sendable {
+package struct Script: Sendable {
     /// A tag for the selection of scripts: `## slow`, `## status: stable`.
-    public struct Tag: Sendable, Hashable {
+    package struct Tag: Sendable, Hashable {
         /// The part before the colon, or the whole tag.
-        public var name: String
+        package var name: String
         /// The part after the colon; nil if there is none.
-        public var value: String?
+        package var value: String?
     }
 
     /// A client.
-    public struct Character: Sendable, Hashable {
+    package struct Character: Sendable, Hashable {
         /// The name in the script: `Juliet's phone`.
-        public var name: String
+        package var name: String
         /// The bare JID; never empty in a parsed script.
-        public var jid = ""
+        package var jid = ""
         /// The password; nil if the script contains none.
-        public var password: String?
+        package var password: String?
         /// The resource to request; nil lets the server choose.
-        public var resource: String?
+        package var resource: String?
         /// The server's host name or address; nil if the script does not set it.
-        public var host: String?
+        package var host: String?
         /// The server's port; nil if the script does not set it.
-        public var port: Int?
+        package var port: Int?
         /// The line that defines it, from 1.
-        public var line: Int
+        package var line: Int
     }
 
     /// An action of a character.
-    public enum Action: Sendable {
+    package enum Action: Sendable {
         /// Logs in and binds a resource.
         case connects
         /// Closes its stream.
@@ -54,27 +54,27 @@ public struct Script: Sendable {
     }
 
     /// One action of one character.
-    public struct Step: Sendable {
+    package struct Step: Sendable {
         /// Index of the character.
-        public var character: Int
+        package var character: Int
         /// The action.
-        public var action: Action
+        package var action: Action
         /// The line of the action, from 1.
-        public var line: Int
+        package var line: Int
         /// The stanza of ``Action/receives(_:)`` as written in the script; nil for other actions.
         var expected: String?
     }
 
     /// The first comment; nil if there is none.
-    public internal(set) var title: String?
+    package internal(set) var title: String?
     /// The other comments before the first character, joined by newlines.
-    public internal(set) var description = ""
+    package internal(set) var description = ""
     /// The tags in order.
-    public internal(set) var tags: [Tag] = []
+    package internal(set) var tags: [Tag] = []
     /// The characters, at least one.
-    public internal(set) var characters: [Character] = []
+    package internal(set) var characters: [Character] = []
     /// The steps, at least one.
-    public internal(set) var steps: [Step] = []
+    package internal(set) var steps: [Step] = []
 
     /// Parses a script.
     ///
@@ -82,7 +82,7 @@ public struct Script: Sendable {
     ///   - bytes: UTF-8 text; lines end with LF or CR LF.
     ///   - file: The file name for errors.
     /// - Throws: The first ``ScriptFault``.
-    public init(_ bytes: [UInt8], file: String) throws(ScriptFault) {
+    package init(_ bytes: [UInt8], file: String) throws(ScriptFault) {
         var parser = ScriptParser(bytes, file: file)
         self = try parser.parse()
     }
@@ -90,14 +90,14 @@ public struct Script: Sendable {
     init() {}
 
     /// Returns whether the script has a tag; a wanted tag without a value matches any value.
-    public func has(_ wanted: Tag) -> Bool {
+    package func has(_ wanted: Tag) -> Bool {
         tags.contains { $0.name == wanted.name && (wanted.value == nil || $0.value == wanted.value) }
     }
 }
 
 extension Script.Tag {
     /// Parses `NAME` or `NAME: VALUE`.
-    public init(_ text: String) {
+    package init(_ text: String) {
         let parts = text.split(separator: ":", maxSplits: 1)
         name = parts.first.map { String($0.trimmingBlanks) } ?? ""
         value = parts.count > 1 ? String(parts[1].trimmingBlanks) : nil
@@ -106,7 +106,7 @@ extension Script.Tag {
 
 extension Script.Tag: CustomStringConvertible {
     /// The tag as written in a script.
-    public var description: String { value.map { "\(name): \($0)" } ?? name }
+    package var description: String { value.map { "\(name): \($0)" } ?? name }
 }
 
 extension Substring {

@@ -1,22 +1,22 @@
 internal import TapRecord
 
 /// An error in a script.
-public struct ScriptFault: Error, Sendable, Hashable {
+package struct ScriptFault: Error, Sendable, Hashable {
     /// The file name as given.
-    public var file: String
+    package var file: String
     /// The line, from 1.
-    public var line: Int
+    package var line: Int
     /// The column in characters, from 1.
-    public var column: Int
+    package var column: Int
     /// The error, as a clause: `unknown action "snds"`.
-    public var found: String
+    package var found: String
     /// The expected alternative; nil if ``found`` suffices.
-    public var expected: String?
+    package var expected: String?
     /// A suggestion for the word that was meant.
-    public var nearest: String?
+    package var nearest: String?
 
     /// Creates a fault of the whole file, such as a read error.
-    public init(file: String, _ found: String) {
+    package init(file: String, _ found: String) {
         self.init(file: file, line: 1, column: 1, found: found)
     }
 
@@ -28,10 +28,10 @@ public struct ScriptFault: Error, Sendable, Hashable {
 
 extension ScriptFault: CustomStringConvertible {
     /// `FILE:LINE:COLUMN: FOUND; EXPECTED; did you mean "NEAREST"?`, in one line.
-    public var description: String { "\(LineBuffer.escaped("\(file):\(line):\(column)")): \(reason)" }
+    package var description: String { "\(LineBuffer.escaped("\(file):\(line):\(column)")): \(reason)" }
 
     /// The description without the place.
-    public var reason: String {
+    package var reason: String {
         let expected = expected.map { "; expected \($0)" } ?? ""
         let nearest = nearest.map { "; did you mean \"\($0)\"?" } ?? ""
         return LineBuffer.escaped("\(found)\(expected)\(nearest)")

@@ -1,5 +1,5 @@
 internal import TapRecord
-public import XMPPCore
+package import XMPPCore
 
 /// Plays a ``Script`` step by step.
 ///
@@ -16,20 +16,20 @@ public import XMPPCore
 /// ``optionalRequests`` may await such a request: if it does not come, the step and the answer to it are left out. With the
 /// tag ``optionalStoredData``, so are messages with data that the server had stored before, and answers with stored data
 /// may contain other data. Stanzas left at the end are ignored.
-public struct ScriptPlay: Sendable {
+package struct ScriptPlay: Sendable {
     /// The time limits of steps.
-    public struct Settings: Sendable, Hashable {
+    package struct Settings: Sendable, Hashable {
         /// Time limit for a stanza, in nanoseconds; a login gets four times as much (default: 10 s).
-        public var wait: Int64 = 10_000_000_000
+        package var wait: Int64 = 10_000_000_000
         /// Time during which `receives: nothing` must receive nothing, in nanoseconds (default: 500 ms).
-        public var quiet: Int64 = 500_000_000
+        package var quiet: Int64 = 500_000_000
 
         /// Creates settings with the defaults.
-        public init() {}
+        package init() {}
     }
 
     /// A command for a character, given by its index.
-    public enum Command: Sendable, Hashable {
+    package enum Command: Sendable, Hashable {
         /// Connect and log in; answered by ``ScriptPlay/bound(_:to:at:)`` or ``ScriptPlay/closed(_:_:at:)``.
         case connect(Int)
         /// Send these bytes.
@@ -39,7 +39,7 @@ public struct ScriptPlay: Sendable {
     }
 
     /// The result of a script.
-    public enum Outcome: Sendable, Hashable {
+    package enum Outcome: Sendable, Hashable {
         /// Every step succeeded.
         case passed
         /// A step failed.
@@ -47,9 +47,9 @@ public struct ScriptPlay: Sendable {
     }
 
     /// The step that failed, and why.
-    public struct Failure: Sendable, Hashable {
+    package struct Failure: Sendable, Hashable {
         /// The cause of a failure.
-        public enum Cause: Sendable, Hashable {
+        package enum Cause: Sendable, Hashable {
             /// The server behaves differently than the script expects.
             case behaviour
             /// A client could not log in.
@@ -59,19 +59,19 @@ public struct ScriptPlay: Sendable {
         }
 
         /// The line of the step, from 1.
-        public var line: Int
+        package var line: Int
         /// The step, for people: `Romeo receives`.
-        public var step: String
+        package var step: String
         /// The reason, as a clause for people.
-        public var reason: String
+        package var reason: String
         /// The expected stanza as written in the script; nil if the step expects none.
-        public var expected: String?
+        package var expected: String?
         /// The received stanza without its secrets; nil if none was received.
-        public var received: String?
+        package var received: String?
         /// The first difference between both stanzas; nil if one is missing.
-        public var difference: ScriptDifference?
+        package var difference: ScriptDifference?
         /// The cause.
-        public var cause: Cause
+        package var cause: Cause
     }
 
     private struct Received: Sendable {
@@ -93,13 +93,13 @@ public struct ScriptPlay: Sendable {
     }
 
     /// The tag of scripts whose requests of the server are optional: `## server-requests: optional`.
-    public static let optionalRequests = Script.Tag("server-requests: optional")
+    package static let optionalRequests = Script.Tag("server-requests: optional")
 
     /// The tag of scripts that pass whatever data the server has stored before: `## stored-data: optional`.
     ///
     /// Messages that may have such data are set aside when they arrive, and a step that awaits one is left out if none comes.
     /// Of an answer with stored data, only the stanza itself is compared, as in a replay.
-    public static let optionalStoredData = Script.Tag("stored-data: optional")
+    package static let optionalStoredData = Script.Tag("stored-data: optional")
 
     private let script: Script
     private let settings: Settings
@@ -140,17 +140,17 @@ public struct ScriptPlay: Sendable {
     private var isUnreachable = false
     private var commands: ArraySlice<Command> = []
     /// Index of the current step.
-    public private(set) var position = 0
+    package private(set) var position = 0
     /// When the current step times out or has waited long enough; nil if it does not wait.
-    public var deadline: Int64? { pingDeadline ?? stepDeadline }
+    package var deadline: Int64? { pingDeadline ?? stepDeadline }
     private var stepDeadline: Int64?
     /// The result; nil while the script runs.
-    public private(set) var outcome: Outcome?
+    package private(set) var outcome: Outcome?
 
     /// Creates a play that has not started.
     ///
     /// - Parameter accounts: The bare JIDs with which the characters log in, in order; nil for those in the script.
-    public init(_ script: Script, accounts: [String]? = nil, settings: Settings = Settings()) {
+    package init(_ script: Script, accounts: [String]? = nil, settings: Settings = Settings()) {
         let values = ScriptValues(accounts: accounts ?? script.characters.map(\.jid))
         var script = script
         if script.has(Self.optionalStoredData) {
@@ -174,15 +174,15 @@ public struct ScriptPlay: Sendable {
     }
 
     /// Returns the next command; nil if there is none until the next event.
-    public mutating func next() -> Command? { commands.popFirst() }
+    package mutating func next() -> Command? { commands.popFirst() }
 
     // MARK: Events
 
     /// Starts the script.
-    public mutating func start(at now: Int64) { advance(at: now) }
+    package mutating func start(at now: Int64) { advance(at: now) }
 
     /// Handles a character's login with the bound full JID.
-    public mutating func bound(_ character: Int, to jid: String, at now: Int64) {
+    package mutating func bound(_ character: Int, to jid: String, at now: Int64) {
         guard connections.indices.contains(character) else { return }
         connections[character] = .bound
         values.resources[character] = jid
@@ -190,7 +190,7 @@ public struct ScriptPlay: Sendable {
     }
 
     /// Handles a received stanza. Pings from the server are answered at once and not passed to steps.
-    public mutating func receive(_ element: Element, _ bytes: [UInt8], for character: Int, at now: Int64) {
+    package mutating func receive(_ element: Element, _ bytes: [UInt8], for character: Int, at now: Int64) {
         guard received.indices.contains(character) else { return }
         if element.matches("iq", .client), element.attribute("type") == "get", element.child("ping", .ping) != nil,
             Self.isServer(element.attribute("from"), of: values.accounts[character])
@@ -225,7 +225,7 @@ public struct ScriptPlay: Sendable {
     /// - Parameters:
     ///   - reason: The reason, as a clause.
     ///   - isUnreachable: Whether no connection to the server could be established.
-    public mutating func closed(_ character: Int, _ reason: String, isUnreachable: Bool = false, at now: Int64) {
+    package mutating func closed(_ character: Int, _ reason: String, isUnreachable: Bool = false, at now: Int64) {
         guard connections.indices.contains(character) else { return }
         pings[character] = nil
         unsettled.remove(character)
@@ -239,7 +239,7 @@ public struct ScriptPlay: Sendable {
     }
 
     /// Handles the ``deadline``.
-    public mutating func tick(at now: Int64) { advance(at: now) }
+    package mutating func tick(at now: Int64) { advance(at: now) }
 
     // MARK: Steps
 

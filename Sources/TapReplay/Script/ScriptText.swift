@@ -1,7 +1,7 @@
 internal import XMPPCore
 
 /// Text with variables: `${Romeo's JID}` and `${Romeo's full JID}`.
-public struct ScriptText: Sendable, Hashable {
+package struct ScriptText: Sendable, Hashable {
     enum Piece: Sendable, Hashable {
         case text([UInt8])
         case variable(ScriptVariable)
@@ -50,7 +50,7 @@ struct ScriptVariable: Sendable, Hashable {
 }
 
 /// The state of a running script: addresses of its characters, and captured values.
-public struct ScriptValues: Sendable, Hashable {
+package struct ScriptValues: Sendable, Hashable {
     /// Bare JIDs by character.
     var accounts: [String]
     /// Full JIDs by character, empty before the login.

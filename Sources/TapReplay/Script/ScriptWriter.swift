@@ -8,7 +8,7 @@ internal import XMPPCore
 /// had stored before the recording, requests with values that the server made, and items that the proxy created;
 /// ``omissions`` counts them. Other requests of the server and their answers are written, with the tag
 /// ``ScriptPlay/optionalRequests``.
-public struct ScriptWriter {
+package struct ScriptWriter {
     /// One action of the script.
     private struct Entry {
         /// Its place in the order of the server.
@@ -17,7 +17,7 @@ public struct ScriptWriter {
     }
 
     /// The stanzas that a script lacks: reasons as clauses for people, and their numbers.
-    public private(set) var omissions: [(reason: String, count: Int)] = []
+    package private(set) var omissions: [(reason: String, count: Int)] = []
 
     private let conversations: [RecordedConversation]
     private let names: [String]
@@ -33,7 +33,7 @@ public struct ScriptWriter {
     /// - Parameters:
     ///   - conversations: The conversations; those without a JID, or with a refused login, are left out.
     ///   - rules: The rules for values that vary.
-    public init(_ conversations: [RecordedConversation], rules: NoiseRules = NoiseRules()) {
+    package init(_ conversations: [RecordedConversation], rules: NoiseRules = NoiseRules()) {
         let played = conversations.filter { $0.jid != nil && $0.refusal == nil }
         self.conversations = RecordedConversation.joined(played)
         self.rules = rules
@@ -60,7 +60,7 @@ public struct ScriptWriter {
     /// Returns the script; nil if no conversation can be written.
     ///
     /// - Parameter title: The text of its first line.
-    public func script(title: String) -> String? {
+    package func script(title: String) -> String? {
         guard !conversations.isEmpty else { return nil }
         var text = "# \(LineBuffer.escaped(title))\n"
         text += "# Passwords are read from the accounts file; for scansion add \"password:\" to each client.\n"

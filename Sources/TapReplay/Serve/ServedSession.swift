@@ -1,5 +1,5 @@
 internal import TapRecord
-public import XMPPCore
+package import XMPPCore
 
 /// Plays the server's side of a recorded conversation to a client that has logged in.
 ///
@@ -9,25 +9,25 @@ public import XMPPCore
 ///
 /// Sans-IO: items are passed with the time in nanoseconds of a monotonic clock, ``next()`` returns events until it
 /// returns nil, and ``tick(at:)`` must be called at ``deadline``.
-public struct ServedSession {
+package struct ServedSession {
     /// Options for serving a conversation.
-    public struct Settings: Sendable {
+    package struct Settings: Sendable {
         /// When items are sent, relative to the items that they depend on (default: at once).
-        public var pace = ReplayOptions.Pace.causal
+        package var pace = ReplayOptions.Pace.causal
         /// Whether to write items in the recorded chunks (default: false).
-        public var keepsChunks = false
+        package var keepsChunks = false
         /// Silence of the client after which unsolicited items are sent anyway, in nanoseconds (default: 2 s).
-        public var patience: Int64 = 2_000_000_000
+        package var patience: Int64 = 2_000_000_000
         /// Time between two chunks of an item, so that the client reads them separately, in nanoseconds (default: 20
         /// ms).
-        public var chunkGap: Int64 = 20_000_000
+        package var chunkGap: Int64 = 20_000_000
 
         /// Creates settings with the defaults.
-        public init() {}
+        package init() {}
     }
 
     /// An event for the caller.
-    public enum Event: Sendable {
+    package enum Event: Sendable {
         /// Send these bytes to the client in a separate write.
         case send([UInt8])
         /// The recording contains no answer to this request: call ``ServedSession/answer(_:with:at:)``, or
@@ -118,7 +118,7 @@ public struct ServedSession {
     ///   - live: The client's full JID.
     ///   - resumptionID: The id with which the client may resume the session; nil if it may not.
     ///   - parser: The parser for the recorded items.
-    public init(
+    package init(
         _ conversation: RecordedConversation,
         live: JID,
         resumptionID: String? = nil,
@@ -198,10 +198,10 @@ public struct ServedSession {
     // MARK: Events
 
     /// Returns the next event; nil if there is none until the next call.
-    public mutating func next() -> Event? { events.popFirst() }
+    package mutating func next() -> Event? { events.popFirst() }
 
     /// When ``tick(at:)`` must be called; nil if nothing waits for a time.
-    public var deadline: Int64? {
+    package var deadline: Int64? {
         if let first = waiting.first {
             if case .answer = first.content { return nil }
             return first.due
@@ -210,7 +210,7 @@ public struct ServedSession {
     }
 
     /// Handles the ``deadline``.
-    public mutating func tick(at now: Int64) {
+    package mutating func tick(at now: Int64) {
         self.now = max(self.now, now)
         if waiting.isEmpty, let push = pushes.first, self.now >= lastHeard &+ settings.patience {
             giveUp(before: push.after)
@@ -220,7 +220,7 @@ public struct ServedSession {
     }
 
     /// Handles an item from the client.
-    public mutating func receive(_ element: Element, at now: Int64) {
+    package mutating func receive(_ element: Element, at now: Int64) {
         self.now = max(self.now, now)
         lastHeard = self.now
         received += 1
@@ -238,7 +238,7 @@ public struct ServedSession {
     }
 
     /// Reserves the place of the answer to a request of ``Event/ask(_:)``; later recorded answers wait for it.
-    public mutating func await(_ request: Element) {
+    package mutating func await(_ request: Element) {
         let place = waiting.prefix { $0.isBound || $0.due <= now }.count
         waiting.insert(
             Waiting(due: now, content: .answer(request.attribute("id"))),
@@ -247,7 +247,7 @@ public struct ServedSession {
     }
 
     /// Sends the answer to a request of ``Event/ask(_:)``.
-    public mutating func answer(_ request: Element, with bytes: [UInt8], at now: Int64) {
+    package mutating func answer(_ request: Element, with bytes: [UInt8], at now: Int64) {
         self.now = max(self.now, now)
         let id = request.attribute("id")
         let place = waiting.firstIndex { if case .answer(id) = $0.content { true } else { false } }
@@ -260,7 +260,7 @@ public struct ServedSession {
     }
 
     /// Ends the session, and reports the stanzas that the client did not send, and those that were not sent to it.
-    public mutating func end() {
+    package mutating func end() {
         giveUp(before: expected.count)
         for push in pushes where items[push.item].kind != .end { reportUnsent(items[push.item]) }
         (pushes, waiting) = ([], [])
@@ -269,10 +269,10 @@ public struct ServedSession {
     // MARK: Resumption
 
     /// Whether the client has enabled resumption.
-    public var isResumable: Bool { unacknowledged != nil }
+    package var isResumable: Bool { unacknowledged != nil }
 
     /// Suspends the session after the connection was lost; ``resume(handled:xmlns:at:)`` may follow.
-    public mutating func suspend() {
+    package mutating func suspend() {
         // A partly sent item cannot continue on another connection, so the whole stanza is sent again.
         let rest = waiting.prefix(while: \.isBound)
         for stanza in rest.compactMap(\.stanza) { unacknowledged?.append(stanza) }
@@ -287,7 +287,7 @@ public struct ServedSession {
     ///   - xmlns: The namespace of its request.
     /// - Returns: The answer, to be sent first; nil if the client acknowledges stanzas that were not sent, so that the
     ///   session cannot be resumed.
-    public mutating func resume(handled count: UInt32, xmlns: String, at now: Int64) -> [UInt8]? {
+    package mutating func resume(handled count: UInt32, xmlns: String, at now: Int64) -> [UInt8]? {
         guard let resumptionID, acknowledge(count) else { return nil }
         self.now = max(self.now, now)
         lastHeard = self.now
@@ -300,7 +300,7 @@ public struct ServedSession {
     /// Enables stream management at the client's `<enable/>`.
     ///
     /// - Returns: The answer.
-    public mutating func enable(_ request: Element) -> [UInt8] {
+    package mutating func enable(_ request: Element) -> [UInt8] {
         handled = 0
         let resumes = ["true", "1"].contains(request.attribute("resume")) && resumptionID != nil
         if resumes { (unacknowledged, acknowledged) = ([], 0) }

@@ -2,11 +2,11 @@ internal import TapRecord
 internal import XMPPCore
 
 /// The error of an expression that cannot be parsed as a ``RecordFilter``.
-public struct FilterFault: Error, Sendable, Hashable, CustomStringConvertible {
+package struct FilterFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// The column of the error, in characters from 1.
-    public let column: Int
+    package let column: Int
     /// `column COLUMN: FOUND; EXPECTED; did you mean "NEAREST"?`, in one line.
-    public let description: String
+    package let description: String
 
     init(_ fault: RuleFault) {
         column = fault.column

@@ -1,5 +1,5 @@
 internal import Synchronization
-public import TapRecord
+package import TapRecord
 internal import XMPPCore
 
 /// Selects records with an expression of the conditions that rule files have.
@@ -10,18 +10,18 @@ internal import XMPPCore
 ///
 /// A condition on a property that a record does not have is false: `not presence` also selects the records that are not
 /// about stanzas. Redacted content is not visible to conditions.
-public struct RecordFilter: Sendable {
+package struct RecordFilter: Sendable {
     /// The expression as entered.
-    public let text: String
+    package let text: String
     /// Whether a condition reads the XML of items; records without XML do not match such a condition.
-    public let readsXML: Bool
+    package let readsXML: Bool
     /// Byte strings of which at least one appears verbatim in the JSON line of each matching record; nil if there are
     /// none. Lines with a character reference (`&#…;`), a CDATA section or a `\u` escape can match without containing
     /// any of them.
-    public let literals: [[UInt8]]?
+    package let literals: [[UInt8]]?
 
     /// Conditions that are valid but probably a mistake, a sentence each.
-    public let warnings: [String]
+    package let warnings: [String]
 
     private let expression: FilterExpression
     private let rules: RuleSet
@@ -37,12 +37,12 @@ public struct RecordFilter: Sendable {
     }
 
     /// Maximum nesting depth of parentheses and `not`.
-    public static var deepest: Int { FilterParser.deepest }
+    package static var deepest: Int { FilterParser.deepest }
 
     /// Parses an expression.
     ///
     /// - Throws: ``FilterFault`` with the column of the first error.
-    public init(_ text: String) throws(FilterFault) {
+    package init(_ text: String) throws(FilterFault) {
         self.text = text
         do throws(RuleFault) {
             var parser = FilterParser(text)
@@ -59,14 +59,14 @@ public struct RecordFilter: Sendable {
     /// Returns whether a record matches. Can be called from any thread.
     ///
     /// - Parameter content: The bytes that the ranges of the record refer to.
-    public func matches(_ record: Record, content: Span<UInt8>) -> Bool {
+    package func matches(_ record: Record, content: Span<UInt8>) -> Bool {
         var tree = Tree()
         // A pattern that is too complex makes the whole expression false, even if the condition is negated.
         return (try? holds(expression, record, content, &tree)) ?? false
     }
 
     /// Returns the expression that matches if both expressions match.
-    public static func joined(_ first: String, _ second: String) -> String { "(\(first)) and (\(second))" }
+    package static func joined(_ first: String, _ second: String) -> String { "(\(first)) and (\(second))" }
 
     /// The element tree of the record, parsed on first use.
     private struct Tree {
@@ -182,10 +182,10 @@ public struct RecordFilter: Sendable {
 
 extension RecordFilter: Hashable {
     /// Whether both have the same text.
-    public static func == (left: RecordFilter, right: RecordFilter) -> Bool { left.text == right.text }
+    package static func == (left: RecordFilter, right: RecordFilter) -> Bool { left.text == right.text }
 
     /// Hashes the text.
-    public func hash(into hasher: inout Hasher) { hasher.combine(text) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(text) }
 }
 
 extension Record {

@@ -60,14 +60,14 @@ package struct RuleContext {
 }
 
 /// The user's local time, which the caller supplies.
-public struct RuleLocalTime: Sendable, Hashable {
+package struct RuleLocalTime: Sendable, Hashable {
     /// Minutes since midnight.
-    public var minute: Int
+    package var minute: Int
     /// The day of the week; 0 is Sunday.
-    public var weekday: Int
+    package var weekday: Int
 
     /// Creates a time; the default is Sunday, midnight.
-    public init(minute: Int = 0, weekday: Int = 0) {
+    package init(minute: Int = 0, weekday: Int = 0) {
         self.minute = minute
         self.weekday = weekday
     }

@@ -1,17 +1,17 @@
-public import TapRecord
+package import TapRecord
 package import XMPPCore
 
 /// The compiled rules of one or more files.
 ///
 /// Immutable except for ``RuleTables`` and the hit counts, which all sessions share. Changed files make a new rule set.
-public final class RuleSet: Sendable {
+package final class RuleSet: Sendable {
     /// All errors in the files.
-    public struct LoadError: Error, Sendable {
+    package struct LoadError: Error, Sendable {
         /// Sorted by file and line.
-        public var faults: [RuleFault]
+        package var faults: [RuleFault]
 
         /// Creates the error from faults.
-        public init(faults: [RuleFault]) { self.faults = faults }
+        package init(faults: [RuleFault]) { self.faults = faults }
     }
 
     /// Maximum number of rules evaluated for one item, including those of chains.
@@ -24,7 +24,7 @@ public final class RuleSet: Sendable {
     /// The rules of each chain, by the numbers that `JUMP CHAIN` uses.
     let chains: [[Int]]
     /// Warnings: valid, but probably unintended.
-    public let warnings: [RuleFault]
+    package let warnings: [RuleFault]
 
     /// Whether any rule uses these properties of the session; they are tracked only then.
     package let asksTime: Bool
@@ -49,7 +49,7 @@ public final class RuleSet: Sendable {
     ///     `deliver`.
     ///   - resource: Returns the contents of the files that lists refer to.
     /// - Throws: ``LoadError`` with all errors in the files.
-    public convenience init(
+    package convenience init(
         _ files: [RuleSource],
         defaultChain: String = "both",
         resource: @escaping (String) -> RuleResource = { _ in .missing }
@@ -111,23 +111,23 @@ public final class RuleSet: Sendable {
     package func sharesTables(with other: RuleSet) -> Bool { tables === other.tables }
 
     /// Maximum size of a file that a definition refers to, in bytes.
-    public static var mostListBytes: Int { RuleParser.mostListBytes }
+    package static var mostListBytes: Int { RuleParser.mostListBytes }
 
     /// Names of the built-in chains, without `user/NAME`.
-    public static var chainNames: [String] { RuleChain.builtIn.map(\.name) }
+    package static var chainNames: [String] { RuleChain.builtIn.map(\.name) }
 
     /// Number of rules.
-    public var count: Int { rules.count }
+    package var count: Int { rules.count }
 
     // MARK: Hits
 
     /// The place of each rule and how often its conditions were true in all sessions, in the order of the rules.
-    public var rulesWithHits: [(place: RulePlace, hits: UInt64)] {
+    package var rulesWithHits: [(place: RulePlace, hits: UInt64)] {
         zip(rules, hitCounts.values).map { ($0.place, $1) }
     }
 
     /// Returns how often the conditions of a rule were true; 0 for an unknown number.
-    public func hits(of rule: Int) -> UInt64 {
+    package func hits(of rule: Int) -> UInt64 {
         let values = hitCounts.values
         return values.indices.contains(rule) ? values[rule] : 0
     }
@@ -189,5 +189,5 @@ public final class RuleSet: Sendable {
 
     /// Returns whether any rule can change the stream in a direction; otherwise the direction is relayed in cut-through
     /// mode.
-    public func canAlter(_ direction: Direction) -> Bool { altering[Int(direction.rawValue)] }
+    package func canAlter(_ direction: Direction) -> Bool { altering[Int(direction.rawValue)] }
 }

@@ -80,7 +80,7 @@ struct RuleDefinitions: Sendable {
 }
 
 /// The result of reading a file that a definition refers to.
-public enum RuleResource: Sendable {
+package enum RuleResource: Sendable {
     /// The contents of the file.
     case contents([UInt8])
     /// The file does not exist.

@@ -1,34 +1,34 @@
 internal import TapRecord
 
 /// The file name of a rule as given, and the number of its first line, from 1.
-public struct RulePlace: Sendable, Hashable, CustomStringConvertible {
+package struct RulePlace: Sendable, Hashable, CustomStringConvertible {
     /// The file.
-    public var file: String
+    package var file: String
     /// The line, from 1.
-    public var line: Int
+    package var line: Int
 
     /// Creates a place in a file.
-    public init(file: String, line: Int) {
+    package init(file: String, line: Int) {
         self.file = file
         self.line = line
     }
 
     /// `file:line`, as in records.
-    public var description: String { "\(file):\(line)" }
+    package var description: String { "\(file):\(line)" }
 }
 
 /// An error in a rule file, or a warning about a construct that is valid but rarely intended.
-public struct RuleFault: Error, Sendable, Hashable {
+package struct RuleFault: Error, Sendable, Hashable {
     /// The file and line.
-    public var place: RulePlace
+    package var place: RulePlace
     /// The column in characters, from 1.
-    public var column: Int
+    package var column: Int
     /// The problem, as a clause: `unknown condition "KNID"`.
-    public var found: String
+    package var found: String
     /// The expected syntax or the reason; nil if ``found`` is sufficient.
-    public var expected: String?
+    package var expected: String?
     /// The most similar valid word.
-    public var nearest: String?
+    package var nearest: String?
 
     init(place: RulePlace, column: Int, found: String, expected: String? = nil, nearest: String? = nil) {
         (self.place, self.column, self.found) = (place, column, found)
@@ -36,14 +36,14 @@ public struct RuleFault: Error, Sendable, Hashable {
     }
 
     /// Creates a fault of a file that cannot be read.
-    public init(file: String, _ found: String) {
+    package init(file: String, _ found: String) {
         self.init(place: RulePlace(file: file, line: 1), column: 1, found: found)
     }
 }
 
 extension RuleFault: CustomStringConvertible {
     /// `FILE:LINE:COLUMN: FOUND; EXPECTED; did you mean "NEAREST"?`, in one line.
-    public var description: String { words(behind: "\(place):\(column)") }
+    package var description: String { words(behind: "\(place):\(column)") }
 
     /// Returns the description after a position.
     func words(behind position: String) -> String {

@@ -548,14 +548,14 @@ struct RuleParser {
 }
 
 /// The name and text of a rule file.
-public struct RuleSource: Sendable {
+package struct RuleSource: Sendable {
     /// The name in messages and records.
-    public var name: String
+    package var name: String
     /// The text.
-    public var text: String
+    package var text: String
 
     /// Creates a source.
-    public init(name: String, text: String) {
+    package init(name: String, text: String) {
         self.name = name
         self.text = text
     }

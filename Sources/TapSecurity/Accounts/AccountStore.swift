@@ -1,5 +1,5 @@
-public import TapCore
-public import XMPPCore
+package import TapCore
+package import XMPPCore
 
 /// Performs logins of the accounts in a file with this program's SASL mechanisms.
 ///
@@ -7,7 +7,7 @@ public import XMPPCore
 /// milliseconds. Passwords and keys that clients present are not cached. For an account with stored keys only, the
 /// client's login provides the secret for the login to the server: the SCRAM proof yields the client key of that
 /// mechanism, PLAIN the password.
-public final class AccountStore: Authenticator {
+package final class AccountStore: Authenticator {
     /// Iteration count offered to clients, the minimum of RFC 7677 §4: an attacker on this leg has already broken TLS,
     /// and each login waits for the computation.
     private static let iterations = 4096
@@ -22,12 +22,12 @@ public final class AccountStore: Authenticator {
     private let decoyKey: [UInt8]
 
     /// Whether the proxy presents a client certificate to servers.
-    public let hasCertificate: Bool
+    package let hasCertificate: Bool
 
     /// Creates a store for these accounts.
     ///
     /// - Throws: Errors of the cryptographic library.
-    public init(
+    package init(
         _ accounts: [AccountsFile.Account],
         hasCertificate: Bool = false,
         cryptography: any Cryptography
@@ -41,13 +41,13 @@ public final class AccountStore: Authenticator {
     }
 
     /// The mechanisms that can be verified for at least one account.
-    public var mechanisms: [String] {
+    package var mechanisms: [String] {
         let all = Set(secrets.values.flatMap(Self.mechanisms))
         return SCRAMMechanism.byPassword.filter(all.contains)
     }
 
     /// Returns the mechanisms that can be verified for an account; nil if it is unknown.
-    public func mechanisms(of account: JID) -> [String]? { secrets[account.bare].map(Self.mechanisms) }
+    package func mechanisms(of account: JID) -> [String]? { secrets[account.bare].map(Self.mechanisms) }
 
     private static func mechanisms(_ secret: AccountsFile.Secret) -> [String] {
         switch secret {
@@ -58,7 +58,7 @@ public final class AccountStore: Authenticator {
     }
 
     /// Returns the mechanisms with which the proxy can log in to the server.
-    public func means(of account: JID, knowing learned: LearnedSecret?) -> [String] {
+    package func means(of account: JID, knowing learned: LearnedSecret?) -> [String] {
         switch (secrets[account.bare], learned) {
         case (.password, _), (.keys, .password): SCRAMMechanism.byPassword
         case (.keys, .clientKey(let algorithm, _)): [SCRAMMechanism(algorithm).description]
@@ -67,7 +67,7 @@ public final class AccountStore: Authenticator {
     }
 
     /// Creates the server side of a mechanism; nil if it is not supported.
-    public func serverExchange(_ mechanism: String, domain: String, _ leg: LoginLeg) -> (any SASLExchange)? {
+    package func serverExchange(_ mechanism: String, domain: String, _ leg: LoginLeg) -> (any SASLExchange)? {
         if mechanism == "PLAIN" {
             return PlainServer { [self] names, given in
                 Self.account(names.authentication, domain).map { isRight(given, of: $0) } ?? false
@@ -91,7 +91,7 @@ public final class AccountStore: Authenticator {
     }
 
     /// Creates the client side of a mechanism; nil if the account or its secret is missing.
-    public func clientExchange(
+    package func clientExchange(
         _ mechanism: String,
         _ identity: SASLIdentity,
         domain: String,

@@ -1,5 +1,5 @@
 internal import Glibc
-public import XMPPCore
+package import XMPPCore
 
 /// A file of accounts and their passwords: `--accounts FILE`.
 ///
@@ -14,9 +14,9 @@ public import XMPPCore
 /// address that the account has in a capture. Relative paths start at the folder of this file, and may contain spaces.
 /// Empty lines and lines that begin with `#` are ignored. Instead of a password, the file may contain keys stored by a
 /// server (``StoredKeys``). Password files must not be accessible to other users.
-public struct AccountsFile: Sendable {
+package struct AccountsFile: Sendable {
     /// The secret of an account.
-    public enum Secret: Sendable, Hashable {
+    package enum Secret: Sendable, Hashable {
         /// A password in clear text that SASLprep accepts.
         case password(String)
         /// Keys that a server has stored.
@@ -24,16 +24,16 @@ public struct AccountsFile: Sendable {
     }
 
     /// An account and its secret.
-    public struct Account: Sendable, Hashable {
+    package struct Account: Sendable, Hashable {
         /// The bare JID.
-        public let jid: JID
+        package let jid: JID
         /// The password or stored keys.
-        public let secret: Secret
+        package let secret: Secret
         /// The bare JID in a capture; nil if it is the same.
-        public let recorded: JID?
+        package let recorded: JID?
 
         /// Creates an account.
-        public init(jid: JID, secret: Secret, recorded: JID? = nil) {
+        package init(jid: JID, secret: Secret, recorded: JID? = nil) {
             self.jid = jid
             self.secret = secret
             self.recorded = recorded
@@ -41,7 +41,7 @@ public struct AccountsFile: Sendable {
     }
 
     /// The accounts in file order, at least one.
-    public let accounts: [Account]
+    package let accounts: [Account]
 
     /// Maximum size of an accounts file in bytes.
     private static let largestFile = 1 << 20
@@ -51,7 +51,7 @@ public struct AccountsFile: Sendable {
     /// Reads an accounts file and the password files that it names.
     ///
     /// - Throws: ``AccountsError`` with file, line and the expected content.
-    public init(path: String) throws(AccountsError) {
+    package init(path: String) throws(AccountsError) {
         let text = try Self.read(path, limit: Self.largestFile, isSecret: false) { AccountsError(path, nil, $0) }
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
         var accounts: [Account] = []
@@ -168,15 +168,15 @@ public struct AccountsFile: Sendable {
 
 extension String {
     /// The password in the text of a file: its first line. Further lines are notes, as password managers keep them.
-    public var passwordLine: String { String(prefix { !$0.isNewline }) }
+    package var passwordLine: String { String(prefix { !$0.isNewline }) }
 }
 
 /// An error in an accounts file or a password file, as one line that never contains a password.
-public struct AccountsError: Error, Sendable, Hashable, CustomStringConvertible {
+package struct AccountsError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The path of the accounts file.
-    public let path: String
+    package let path: String
     /// The line, from 1; nil for the whole file.
-    public let line: Int?
+    package let line: Int?
     private let words: String
 
     init(_ path: String, _ line: Int?, _ words: String) {
@@ -186,5 +186,5 @@ public struct AccountsError: Error, Sendable, Hashable, CustomStringConvertible 
     }
 
     /// `FILE:LINE: ERROR; EXPECTED`.
-    public var description: String { "\(path)\(line.map { ":\($0)" } ?? ""): \(words)" }
+    package var description: String { "\(path)\(line.map { ":\($0)" } ?? ""): \(words)" }
 }

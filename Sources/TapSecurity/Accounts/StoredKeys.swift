@@ -1,4 +1,4 @@
-public import TapCore
+package import TapCore
 internal import TapRecord
 
 /// The keys that a server stores instead of an account's password: SCRAM keys, one set for each hash.
@@ -12,21 +12,21 @@ internal import TapRecord
 /// A record is enough to verify a client's login. A login to the server also needs `ClientKey`, which a client's proof
 /// reveals to anyone who has `StoredKey` (RFC 5802 §9): with such a record, one observed login is enough to log in as
 /// the account.
-public struct StoredKeys: Sendable, Hashable {
+package struct StoredKeys: Sendable, Hashable {
     /// The records by hash algorithm, at least one.
-    public let records: [HashAlgorithm: SCRAMCredentials]
+    package let records: [HashAlgorithm: SCRAMCredentials]
 
     /// Allowed iteration counts; the maximum is that of ``SCRAMClient``.
     private static let allowedIterations = 1...SCRAMClient.allowedIterations.upperBound
 
     /// Creates stored keys; nil if `records` is empty.
-    public init?(_ records: [HashAlgorithm: SCRAMCredentials]) {
+    package init?(_ records: [HashAlgorithm: SCRAMCredentials]) {
         guard !records.isEmpty else { return nil }
         self.records = records
     }
 
     /// The hash algorithms, strongest first.
-    public var algorithms: [HashAlgorithm] { HashAlgorithm.byStrength.filter { records[$0] != nil } }
+    package var algorithms: [HashAlgorithm] { HashAlgorithm.byStrength.filter { records[$0] != nil } }
 
     /// The record that verifies a password with the least work: the one with the fewest iterations, and the strongest
     /// hash among those.

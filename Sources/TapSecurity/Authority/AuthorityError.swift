@@ -1,10 +1,10 @@
-public import TapDiagnosis
-public import TapRecord
+package import TapDiagnosis
+package import TapRecord
 
 /// Why no certificate or authority is available, as one line; ``remedy(in:)`` returns the advice.
-public struct AuthorityError: Error, Sendable, Hashable {
+package struct AuthorityError: Error, Sendable, Hashable {
     /// The kind of error.
-    public enum Code: Sendable, Hashable {
+    package enum Code: Sendable, Hashable {
         /// The text cannot be the name of a certificate; the reason for people.
         case badName(String)
         /// The name is not covered by the authorities, which are for these names.
@@ -40,18 +40,18 @@ public struct AuthorityError: Error, Sendable, Hashable {
     }
 
     /// The kind of error.
-    public let code: Code
+    package let code: Code
     /// The name or path concerned.
-    public let subject: String
+    package let subject: String
 
     /// Creates an error about the name or path `subject`.
-    public init(_ code: Code, _ subject: String) {
+    package init(_ code: Code, _ subject: String) {
         self.code = code
         self.subject = subject
     }
 
     /// Creates the error for an unconfirmed public suffix.
-    public static func publicSuffix(_ name: CertificateName) -> AuthorityError {
+    package static func publicSuffix(_ name: CertificateName) -> AuthorityError {
         AuthorityError(.publicSuffix, "\(name)")
     }
 
@@ -60,7 +60,7 @@ public struct AuthorityError: Error, Sendable, Hashable {
     init(_ error: OpenSSLError, _ subject: CertificateName) { self.init(error, "\(subject)") }
 
     /// Whether the request is at fault, not a file or folder.
-    public var isUsage: Bool {
+    package var isUsage: Bool {
         switch code {
         case .badName, .outside, .publicSuffix, .missing: true
         default: false
@@ -70,7 +70,7 @@ public struct AuthorityError: Error, Sendable, Hashable {
 
 extension AuthorityError: CustomStringConvertible {
     /// One line for people; text from the wire is escaped.
-    public var description: String {
+    package var description: String {
         let shown = LineBuffer.escaped(subject)
         return switch code {
         case .badName(let reason):
@@ -104,7 +104,7 @@ extension AuthorityError: CustomStringConvertible {
     /// Returns the advice; nil if ``description`` suffices.
     ///
     /// - Parameter folder: The folder of the authorities; nil for the default folder.
-    public func remedy(in folder: AuthorityFolder?) -> Remedy? {
+    package func remedy(in folder: AuthorityFolder?) -> Remedy? {
         let change: Remedy.AuthorityChange
         switch code {
         case .badName, .notYetValid, .inaccessible, .wrongKind: return nil

@@ -1,6 +1,6 @@
 internal import COpenSSL
 internal import Glibc
-public import TapRecord
+package import TapRecord
 
 /// The folder of the authorities. Each has a subfolder named after the domain or address it signs for:
 ///
@@ -11,20 +11,20 @@ public import TapRecord
 ///
 /// Folders are created with mode 0700, files with 0600. Entries that others can read or that belong to another user are
 /// refused, because the key may have been copied. Links inside the folder are not followed.
-public struct AuthorityFolder: Sendable, Hashable {
+package struct AuthorityFolder: Sendable, Hashable {
     /// The path of the folder, which is created with the first authority.
-    public let path: String
+    package let path: String
     /// Whether this is the default folder.
-    public let isUsual: Bool
+    package let isUsual: Bool
 
     /// Returns whether both have the same path.
-    public static func == (left: AuthorityFolder, right: AuthorityFolder) -> Bool { left.path == right.path }
+    package static func == (left: AuthorityFolder, right: AuthorityFolder) -> Bool { left.path == right.path }
 
     /// Hashes the path.
-    public func hash(into hasher: inout Hasher) { hasher.combine(path) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(path) }
 
     /// Creates a reference to a folder, which need not exist.
-    public init(_ path: String) { self.init(path, isUsual: false) }
+    package init(_ path: String) { self.init(path, isUsual: false) }
 
     private init(_ path: String, isUsual: Bool) {
         self.path = path
@@ -36,13 +36,13 @@ public struct AuthorityFolder: Sendable, Hashable {
     /// - Parameters:
     ///   - dataHome: The value of `$XDG_DATA_HOME`; ignored unless it begins with `/`.
     ///   - home: The user's home folder.
-    public static func usual(dataHome: String?, home: String) -> AuthorityFolder {
+    package static func usual(dataHome: String?, home: String) -> AuthorityFolder {
         let data = dataHome.flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "\(home)/.local/share"
         return AuthorityFolder("\(data)/xmpptap/ca", isUsual: true)
     }
 
     /// Returns the path of the certificate for a name, whether or not it exists.
-    public func certificatePath(of name: CertificateName) -> String { "\(path)/\(name)/\(Self.certificateFile)" }
+    package func certificatePath(of name: CertificateName) -> String { "\(path)/\(name)/\(Self.certificateFile)" }
 
     static let certificateFile = "certificate.pem"
     static let keyFile = "key.pem"
@@ -54,7 +54,7 @@ public struct AuthorityFolder: Sendable, Hashable {
     // MARK: Reading
 
     /// Returns the authority for exactly this name, whether or not it is currently valid; nil if there is none.
-    public func authority(for name: CertificateName) throws(AuthorityError) -> CertificateAuthority? {
+    package func authority(for name: CertificateName) throws(AuthorityError) -> CertificateAuthority? {
         guard let folder = try PrivateFolder(path) else { return nil }
         return try load(name, in: folder)
     }
@@ -78,7 +78,7 @@ public struct AuthorityFolder: Sendable, Hashable {
     }
 
     /// Returns the sorted names of all authorities, readable or not; empty if the folder does not exist.
-    public func names() throws(AuthorityError) -> [CertificateName] {
+    package func names() throws(AuthorityError) -> [CertificateName] {
         guard let folder = try PrivateFolder(path) else { return [] }
         return try folder.entries()
             .compactMap { entry in
@@ -111,7 +111,7 @@ public struct AuthorityFolder: Sendable, Hashable {
     ///
     /// - Parameter now: The current time.
     /// - Returns: The authority, and whether this call created it.
-    public func create(
+    package func create(
         for name: CertificateName,
         at now: Timestamp
     ) throws(AuthorityError) -> (authority: CertificateAuthority, isNew: Bool) {
@@ -150,7 +150,7 @@ public struct AuthorityFolder: Sendable, Hashable {
     /// Removes an authority, even an unreadable one; clients that trust it continue to do so.
     ///
     /// - Throws: ``AuthorityError/Code/missing(folder:)`` if there is none.
-    public func remove(_ name: CertificateName) throws(AuthorityError) {
+    package func remove(_ name: CertificateName) throws(AuthorityError) {
         guard let folder = try PrivateFolder(path, isChecked: false),
             try folder.remove("\(name)", holding: [Self.keyFile, Self.certificateFile])
         else { throw AuthorityError(.missing(folder: path), "\(name)") }

@@ -1,37 +1,37 @@
 internal import Synchronization
-public import TapRecord
+package import TapRecord
 
 /// The authorities of a folder; missing ones are created on demand if the policy allows it.
 ///
 /// Up to ``mostAtHand`` valid authorities are cached; changes in the folder apply to names that are not cached.
 /// Thread-safe.
-public final class AuthorityProvider: AuthoritySource {
+package final class AuthorityProvider: AuthoritySource {
     /// The policy for creating authorities on demand.
-    public struct Policy: Sendable {
+    package struct Policy: Sendable {
         /// Domains for which, and for whose subdomains, an authority for the domain is created, whatever the server's
         /// certificate contains.
-        public var domains: [CertificateName] = []
+        package var domains: [CertificateName] = []
         /// Whether authorities may be created for any other name with more than one label; the caller has verified the
         /// server.
-        public var mayMakeAny = false
+        package var mayMakeAny = false
         /// Number of authorities in the folder at which no more are created (default: 64).
-        public var limit = AuthorityProvider.usualLimit
+        package var limit = AuthorityProvider.usualLimit
         /// Public suffixes, for which no authority is created.
-        public var suffixes = PublicSuffixes()
+        package var suffixes = PublicSuffixes()
         /// Names of one label that belong to this machine.
-        public var ownNames: Set<String> = ["localhost"]
+        package var ownNames: Set<String> = ["localhost"]
 
         /// Creates a policy that allows no creation.
-        public init() {}
+        package init() {}
     }
 
     /// Default of ``Policy/limit``.
-    public static let usualLimit = 64
+    package static let usualLimit = 64
     /// Maximum number of cached authorities; the least recently used ones are evicted and read again when needed.
     static let mostAtHand = 64
 
     /// The folder of the authorities.
-    public var folder: AuthorityFolder? { place }
+    package var folder: AuthorityFolder? { place }
 
     private let place: AuthorityFolder
     private let policy: Policy
@@ -43,7 +43,7 @@ public final class AuthorityProvider: AuthoritySource {
     /// Creates a provider for a folder, which need not exist.
     ///
     /// - Parameter whenMade: Called with each authority that was created on demand, on the creating thread.
-    public init(
+    package init(
         _ folder: AuthorityFolder,
         _ policy: Policy,
         whenMade: @escaping @Sendable (CertificateAuthority) -> Void = { _ in }
@@ -57,7 +57,7 @@ public final class AuthorityProvider: AuthoritySource {
     var countAtHand: Int { cache.withLock { $0.count } }
 
     /// Returns the authority with the longest name that covers a name; see ``AuthoritySource``.
-    public func authority(
+    package func authority(
         covering name: CertificateName,
         at now: Timestamp
     ) throws(AuthorityError) -> CertificateAuthority? {
@@ -71,7 +71,7 @@ public final class AuthorityProvider: AuthoritySource {
     }
 
     /// Creates an authority if the policy allows it; see ``AuthoritySource``.
-    public func makeAuthority(
+    package func makeAuthority(
         for name: CertificateName,
         below wildcard: CertificateName?,
         at now: Timestamp
@@ -134,7 +134,7 @@ public final class AuthorityProvider: AuthoritySource {
 /// The source of the authorities that a ``CertificateMinter`` signs with.
 ///
 /// Called from several threads without locks; each call may wait for the file system.
-public protocol AuthoritySource: Sendable {
+package protocol AuthoritySource: Sendable {
     /// The folder of the authorities, for advice to users; nil if they exist only in memory.
     var folder: AuthorityFolder? { get }
 

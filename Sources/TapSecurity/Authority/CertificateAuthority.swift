@@ -1,23 +1,23 @@
 internal import COpenSSL
 internal import Glibc
 internal import TapCore
-public import TapRecord
+package import TapRecord
 
 /// A certificate authority of this machine for one domain with its subdomains, or for one address. Its name constraints
 /// (RFC 5280 §4.2.1.10) make its key useless for other names.
 ///
 /// The key is on P-256 and signs only leaf certificates. The authority is valid for a year.
-public final class CertificateAuthority: Sendable {
+package final class CertificateAuthority: Sendable {
     /// The name that it may sign for.
-    public let name: CertificateName
+    package let name: CertificateName
     /// The certificate in DER, which clients have to trust.
-    public let certificate: [UInt8]
+    package let certificate: [UInt8]
     /// The first second of its validity: two days before its creation, for clients with slow clocks.
-    public let begin: Timestamp
+    package let begin: Timestamp
     /// The last second of its validity.
-    public let end: Timestamp
+    package let end: Timestamp
     /// The SHA-256 digest of the certificate.
-    public let fingerprint: [UInt8]
+    package let fingerprint: [UInt8]
 
     let key: SigningKey
     /// The subject Name in DER.
@@ -33,7 +33,7 @@ public final class CertificateAuthority: Sendable {
     /// - Parameters:
     ///   - name: The name that it may sign for.
     ///   - now: The current time; it is valid from two days before to 365 days after.
-    public init(for name: CertificateName, at now: Timestamp) throws(AuthorityError) {
+    package init(for name: CertificateName, at now: Timestamp) throws(AuthorityError) {
         self.name = name
         begin = now.wholeSecond - Self.headStart
         end = now.wholeSecond + Self.lifetime
@@ -99,7 +99,7 @@ public final class CertificateAuthority: Sendable {
     }
 
     /// The certificate in PEM, with a final newline.
-    public var pem: String {
+    package var pem: String {
         let text = Base64.encode(certificate)
         var lines = ["-----BEGIN CERTIFICATE-----"]
         var rest = text[...]
@@ -111,7 +111,7 @@ public final class CertificateAuthority: Sendable {
     }
 
     /// Checks the validity period; throws ``AuthorityError``.
-    public func checkValidity(at now: Timestamp) throws(AuthorityError) {
+    package func checkValidity(at now: Timestamp) throws(AuthorityError) {
         guard now <= end else { throw AuthorityError(.expired(end), "\(name)") }
         guard now >= begin else { throw AuthorityError(.notYetValid(begin), "\(name)") }
     }

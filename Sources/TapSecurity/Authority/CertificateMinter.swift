@@ -1,22 +1,22 @@
 internal import Synchronization
-public import TapCore
-public import TapRecord
+package import TapCore
+package import TapRecord
 
 /// Issues certificates for clients on demand, and caches them.
 ///
 /// Thread-safe. Without a cached certificate, a call generates a key, signs, and parses two certificates (about 0.3
 /// ms); it may also wait for the file system. So call it from a thread pool, not from an event loop.
 /// ``remembered(for:mirroring:at:)`` never waits and can be tried first.
-public final class CertificateMinter: Sendable {
+package final class CertificateMinter: Sendable {
     /// The server name that a client requested.
-    public enum Subject: Sendable, Hashable {
+    package enum Subject: Sendable, Hashable {
         /// The client named the server, with SNI or with `to` in its stream header.
         case named(CertificateName)
         /// The client named no server; the connected server was verified under this name.
         case unnamed(verified: CertificateName)
 
         /// The requested or verified name.
-        public var name: CertificateName {
+        package var name: CertificateName {
             switch self {
             case .named(let name), .unnamed(let name): name
             }
@@ -24,13 +24,13 @@ public final class CertificateMinter: Sendable {
     }
 
     /// An issued certificate and its authority.
-    public struct Minted: Sendable {
+    package struct Minted: Sendable {
         /// The identity for handshakes.
-        public let identity: TLSIdentity
+        package let identity: TLSIdentity
         /// The name that the authority may sign for.
-        public let authority: CertificateName
+        package let authority: CertificateName
         /// Whether the authority was created for this certificate.
-        public fileprivate(set) var isAuthorityNew = false
+        package fileprivate(set) var isAuthorityNew = false
     }
 
     /// The cache key: the requested name, and the server certificate that supplies the mirrored names.
@@ -60,7 +60,7 @@ public final class CertificateMinter: Sendable {
     /// - Parameters:
     ///   - source: The source of authorities.
     ///   - capacity: Maximum number of cached leaves, at least 2 (default: 256); the least recently used are evicted.
-    public init(_ source: some AuthoritySource, capacity: Int = 256) {
+    package init(_ source: some AuthoritySource, capacity: Int = 256) {
         self.source = source
         leaves = Mutex(LRUCache(capacity: capacity))
     }
@@ -68,7 +68,7 @@ public final class CertificateMinter: Sendable {
     /// Creates a minter with a fixed list of authorities; names that they do not cover are refused.
     ///
     /// - Parameter folder: The folder of the authorities, if any.
-    public convenience init(
+    package convenience init(
         _ authorities: [CertificateAuthority],
         in folder: AuthorityFolder? = nil,
         capacity: Int = 256
@@ -77,13 +77,13 @@ public final class CertificateMinter: Sendable {
     }
 
     /// Number of cached leaves.
-    public var count: Int { leaves.withLock { $0.count } }
+    package var count: Int { leaves.withLock { $0.count } }
 
     /// Durations of issuing leaves; cached ones are not counted.
-    public var mintTimes: DurationHistogram { times.withLock { $0 } }
+    package var mintTimes: DurationHistogram { times.withLock { $0 } }
 
     /// The folder of the authorities; nil if they exist only in memory.
-    public var folder: AuthorityFolder? { source.folder }
+    package var folder: AuthorityFolder? { source.folder }
 
     /// Returns the certificate to present to a client, from the cache if possible.
     ///
@@ -101,7 +101,7 @@ public final class CertificateMinter: Sendable {
     ///     name.
     ///   - now: The current time.
     /// - Throws: ``AuthorityError`` if no authority may sign the name, or if it is not valid now.
-    public func certificate(
+    package func certificate(
         for subject: Subject,
         mirroring leaf: [UInt8] = [],
         at now: Timestamp
@@ -141,7 +141,7 @@ public final class CertificateMinter: Sendable {
     }
 
     /// Returns the identity for a client that named the server; see ``certificate(for:mirroring:at:)``.
-    public func identity(
+    package func identity(
         for name: CertificateName,
         mirroring leaf: [UInt8] = [],
         at now: Timestamp
@@ -150,7 +150,7 @@ public final class CertificateMinter: Sendable {
     }
 
     /// Returns the cached result of ``certificate(for:mirroring:at:)``, if any, without waiting.
-    public func remembered(
+    package func remembered(
         for subject: Subject,
         mirroring leaf: [UInt8] = [],
         at now: Timestamp

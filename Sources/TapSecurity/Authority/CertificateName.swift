@@ -1,7 +1,7 @@
 internal import XMPPCore
 
 /// The name of a certificate or authority: a domain or an IP address.
-public enum CertificateName: Hashable, Sendable {
+package enum CertificateName: Hashable, Sendable {
     /// A domain in DNS form: lower case, A-labels (RFC 5890), without a trailing dot.
     case domain(String)
     /// An IP address, four or sixteen bytes.
@@ -11,7 +11,7 @@ public enum CertificateName: Hashable, Sendable {
     ///
     /// - Throws: ``AuthorityError`` if no certificate can have the name: an address with a zone, a domain too long for
     ///   the DNS, or text that is not a domain.
-    public init(_ text: String) throws(AuthorityError) {
+    package init(_ text: String) throws(AuthorityError) {
         if let bytes = AddressBytes.parse(text) {
             self = .address(bytes)
             return
@@ -35,7 +35,7 @@ public enum CertificateName: Hashable, Sendable {
 
     /// Returns whether an authority for this name may sign the other name: the same name, or a subdomain of this domain
     /// (RFC 5280 §4.2.1.10).
-    public func covers(_ other: CertificateName) -> Bool {
+    package func covers(_ other: CertificateName) -> Bool {
         guard case .domain(let mine) = self, case .domain(let theirs) = other else { return self == other }
         return theirs == mine || theirs.hasSuffix(".\(mine)")
     }
@@ -55,7 +55,7 @@ public enum CertificateName: Hashable, Sendable {
 extension CertificateName: CustomStringConvertible {
     /// The domain, or the address in its usual form: `192.168.1.1`, `2001:db8::1`. It contains no character with a
     /// special meaning in shells or file systems.
-    public var description: String {
+    package var description: String {
         switch self {
         case .domain(let domain): domain
         case .address(let bytes): AddressBytes.text(bytes)

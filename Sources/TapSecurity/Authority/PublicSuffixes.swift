@@ -8,9 +8,9 @@ internal import Synchronization
 /// `publicsuffix`, which libcurl depends on in Debian. Otherwise a stricter built-in rule applies: names of one label
 /// are suffixes, except those reserved for private use (RFC 6761, RFC 6762, `.internal`), and so are common
 /// second-level labels, such as `co`, under two-letter top-level domains.
-public struct PublicSuffixes: Sendable {
+package struct PublicSuffixes: Sendable {
     /// The path of the list in Linux distributions.
-    public static let usualPath = "/usr/share/publicsuffix/public_suffix_list.dat"
+    package static let usualPath = "/usr/share/publicsuffix/public_suffix_list.dat"
 
     /// Maximum size of the list in bytes; it had 250 KB in 2026.
     private static let largestList = 4 << 20
@@ -23,13 +23,13 @@ public struct PublicSuffixes: Sendable {
     /// - Parameters:
     ///   - path: The path of the list, which is read on first use.
     ///   - ownName: The host name; its first label is not a suffix for the built-in rule.
-    public init(path: String = usualPath, ownName: String = "") {
+    package init(path: String = usualPath, ownName: String = "") {
         file = File(path)
         self.ownName = String(ownName.lowercased().prefix { $0 != "." })
     }
 
     /// Returns whether a name is a public suffix; false for addresses.
-    public func contains(_ name: CertificateName) -> Bool {
+    package func contains(_ name: CertificateName) -> Bool {
         guard case .domain(let domain) = name else { return false }
         return file.list.map { Self.isListed(domain, in: $0) } ?? isSuffixByRule(domain)
     }

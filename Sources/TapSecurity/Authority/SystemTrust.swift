@@ -1,11 +1,11 @@
 internal import COpenSSL
 
 /// The trust anchors of the system, as configured for OpenSSL.
-public final class SystemTrust {
+package final class SystemTrust {
     private let store: OpaquePointer
 
     /// Opens the trust store; nil if it cannot be loaded.
-    public init?() {
+    package init?() {
         defer { ERR_clear_error() }
         guard let store = X509_STORE_new() else { return nil }
         guard X509_STORE_set_default_paths(store) == 1 else {
@@ -18,7 +18,7 @@ public final class SystemTrust {
     deinit { X509_STORE_free(store) }
 
     /// Returns whether an authority is trusted system-wide, so that all programs accept what its key signs.
-    public func holds(_ authority: CertificateAuthority) -> Bool {
+    package func holds(_ authority: CertificateAuthority) -> Bool {
         defer { ERR_clear_error() }
         guard let certificate = parsedCertificate(authority.certificate) else { return false }
         defer { X509_free(certificate) }

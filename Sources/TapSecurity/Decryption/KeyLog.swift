@@ -5,7 +5,7 @@
 /// at a time. Comments, blank lines, and labels that are not needed for decryption are skipped.
 public final class KeyLog {
     /// The purpose of a secret. The raw value is the label in the file.
-    public enum Label: String, Sendable, Hashable, CaseIterable {
+    package enum Label: String, Sendable, Hashable, CaseIterable {
         /// The master secret of TLS 1.2 and older, 48 bytes.
         case master = "CLIENT_RANDOM"
         /// For early data of the client in TLS 1.3.
@@ -26,7 +26,7 @@ public final class KeyLog {
     /// A line that could not be read.
     public struct Damage: Sendable, Hashable {
         /// The error in the line.
-        public enum Reason: String, Sendable, Hashable {
+        package enum Reason: String, Sendable, Hashable {
             /// The line does not begin with a label; the file may not be a key log.
             case notKeyLog = "not-a-key-log-line"
             /// The client random is not 64 hexadecimal digits.
@@ -40,9 +40,9 @@ public final class KeyLog {
         }
 
         /// The line, from 1.
-        public let line: Int
+        package let line: Int
         /// The error in the line.
-        public let reason: Reason
+        package let reason: Reason
     }
 
     /// Maximum length of a line in bytes; the longest known has 228.
@@ -61,34 +61,34 @@ public final class KeyLog {
     private var lineNumber = 1
 
     /// The first damaged lines, at most 16.
-    public private(set) var damage: [Damage] = []
+    package private(set) var damage: [Damage] = []
     /// Number of damaged lines.
-    public private(set) var damagedLines = 0
+    package private(set) var damagedLines = 0
 
     /// Creates an empty key log.
     ///
     /// - Parameter limit: Maximum number of secrets; a connection has 1 (TLS 1.2) to 5. Further ones count as damaged.
-    public init(limit: Int = 1 << 20) { self.limit = limit }
+    @usableFromInline package init(limit: Int = 1 << 20) { self.limit = limit }
 
     /// Reads a complete key log.
-    public convenience init(_ lines: [UInt8]) {
+    package convenience init(_ lines: [UInt8]) {
         self.init()
         append(lines.span)
         finish()
     }
 
     /// Returns a new key log with the same secrets.
-    public func copy() -> KeyLog {
+    package func copy() -> KeyLog {
         let copy = KeyLog(limit: limit)
         copy.secrets = secrets
         return copy
     }
 
     /// Number of secrets.
-    public var count: Int { secrets.count }
+    package var count: Int { secrets.count }
 
     /// Appends bytes.
-    public func append(_ bytes: Span<UInt8>) {
+    package func append(_ bytes: Span<UInt8>) {
         for index in bytes.indices {
             if bytes[index] == UInt8(ascii: "\n") {
                 endLine()
@@ -99,19 +99,19 @@ public final class KeyLog {
     }
 
     /// Reads a last line without a line feed.
-    public func finish() {
+    package func finish() {
         if !line.isEmpty { endLine() }
     }
 
     /// Returns a secret of a connection; nil if it is not in the key log (yet).
     ///
     /// - Parameter clientRandom: The 32 bytes of the random in the ClientHello.
-    public func secret(_ label: Label, clientRandom: [UInt8]) -> [UInt8]? {
+    package func secret(_ label: Label, clientRandom: [UInt8]) -> [UInt8]? {
         secrets[Key(label: label, clientRandom: clientRandom)]
     }
 
     /// Returns whether the key log contains any secret of a connection.
-    public func hasSecrets(clientRandom: [UInt8]) -> Bool {
+    package func hasSecrets(clientRandom: [UInt8]) -> Bool {
         Label.allCases.contains { secret($0, clientRandom: clientRandom) != nil }
     }
 

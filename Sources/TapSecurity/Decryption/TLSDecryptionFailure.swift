@@ -1,8 +1,8 @@
 internal import TapCore
-public import TapRecord
+package import TapRecord
 
 /// Why a direction of a TLS connection cannot be decrypted, or not completely.
-public enum TLSDecryptionFailure: Error, Sendable, Hashable {
+package enum TLSDecryptionFailure: Error, Sendable, Hashable {
     /// The key log does not contain this secret of the connection.
     case noSecret(KeyLog.Label)
     /// The secret from the key log does not decrypt its first record.
@@ -25,7 +25,7 @@ public enum TLSDecryptionFailure: Error, Sendable, Hashable {
     case library(OpenSSLError)
 
     /// A stable code, for records.
-    public var name: String {
+    package var name: String {
         switch self {
         case .noSecret: "no-secret"
         case .wrongSecret: "wrong-secret"
@@ -41,7 +41,7 @@ public enum TLSDecryptionFailure: Error, Sendable, Hashable {
     }
 
     /// The failure as a clause for people.
-    public var words: Prose {
+    package var words: Prose {
         switch self {
         case .noSecret(let label): "the key log has no \(label.rawValue) of this connection"
         case .wrongSecret: "the secret in the key log does not decrypt this connection"
@@ -59,5 +59,5 @@ public enum TLSDecryptionFailure: Error, Sendable, Hashable {
 
 extension OpenSSLError: Hashable {
     /// Hashes the call, like `==`.
-    public func hash(into hasher: inout Hasher) { hasher.combine(call) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(call) }
 }

@@ -1,30 +1,30 @@
 internal import TapCore
-public import TapRecord
+package import TapRecord
 
 /// Decrypts a recorded TLS connection with the secrets of a key log: TLS 1.2 (RFC 5246) and TLS 1.3 (RFC 8446).
 ///
 /// Pass the bytes of both directions in pieces of any length, from the first byte of TLS on and approximately in the
 /// order in which they were sent; ``next()`` returns the results. A direction that cannot be decrypted fails once; its
 /// further bytes are counted and dropped. Memory is bounded. Neither the decryptor nor its key log is thread-safe.
-public final class TLSDecryptor {
+package final class TLSDecryptor {
     /// The parameters negotiated in the handshake.
-    public struct Handshake: Sendable, Hashable {
+    package struct Handshake: Sendable, Hashable {
         /// The version, `0x0304` for TLS 1.3.
-        public var version: UInt16
+        package var version: UInt16
         /// The standard name of the cipher suite, `TLS_AES_128_GCM_SHA256`.
-        public var suite: String
+        package var suite: String
         /// The name in SNI, if any.
-        public var serverName: String?
+        package var serverName: String?
         /// The protocol chosen with ALPN, if any; in TLS 1.3 this requires the server's handshake secret.
-        public var applicationProtocol: String?
+        package var applicationProtocol: String?
         /// Whether an earlier session was resumed.
-        public var isResumed: Bool
+        package var isResumed: Bool
         /// Whether the key log contains a secret of the connection.
-        public var hasSecrets: Bool
+        package var hasSecrets: Bool
     }
 
     /// A result of the decryption.
-    public enum Output: Sendable, Hashable {
+    package enum Output: Sendable, Hashable {
         /// The handshake: once, before all other outputs except early failures and alerts.
         case handshake(Handshake)
         /// The content of one record.
@@ -71,13 +71,13 @@ public final class TLSDecryptor {
     ///   - keyLog: The secrets of this and other connections; it may grow.
     ///   - patience: Maximum number of bytes of a direction to keep while its secret is missing, until ``retry()`` or
     ///     more bytes (default: 0, the direction fails at once).
-    public init(keyLog: KeyLog, patience: Int = 0) {
+    package init(keyLog: KeyLog, patience: Int = 0) {
         self.keyLog = keyLog
         self.patience = patience
     }
 
     /// Handles bytes of a direction.
-    public func receive(_ direction: Direction, _ bytes: Span<UInt8>) {
+    package func receive(_ direction: Direction, _ bytes: Span<UInt8>) {
         let flow = flow(direction)
         guard flow.failure == nil else { return flow.undecrypted += bytes.count }
         bytes.withUnsafeBufferPointer { flow.buffer.append(contentsOf: $0) }
@@ -86,7 +86,7 @@ public final class TLSDecryptor {
 
     /// Handles missing bytes of a direction. The handshake up to the ServerHello is indispensable; later records are
     /// found again after the hole.
-    public func hole(_ direction: Direction, bytes: Int) {
+    package func hole(_ direction: Direction, bytes: Int) {
         let flow = flow(direction)
         // Larger values are errors of the caller, and must not overflow.
         let bytes = min(bytes, 1 << 32)
@@ -102,23 +102,23 @@ public final class TLSDecryptor {
     }
 
     /// Continues directions that wait for secrets, after the key log has grown.
-    public func retry() {
+    package func retry() {
         run(send)
         run(recv)
     }
 
     /// Whether a direction waits for a secret that the key log does not contain yet.
-    public var isWaitingForSecret: Bool { send.isWaitingForSecret || recv.isWaitingForSecret }
+    package var isWaitingForSecret: Bool { send.isWaitingForSecret || recv.isWaitingForSecret }
 
     /// Fails directions that wait for secrets, because no more will arrive.
-    public func giveUpSecrets() {
+    package func giveUpSecrets() {
         for flow in [send, recv] where flow.isWaitingForSecret {
             if let wait = flow.wait { fail(flow, wait) }
         }
     }
 
     /// Handles the end of a direction: incomplete or waiting data fails.
-    public func finish(_ direction: Direction) {
+    package func finish(_ direction: Direction) {
         let flow = flow(direction)
         guard flow.failure == nil else { return }
         if let search = flow.search {
@@ -131,7 +131,7 @@ public final class TLSDecryptor {
     }
 
     /// Returns the next output; nil if there is none yet.
-    public func next() -> Output? {
+    package func next() -> Output? {
         guard firstOutput < outputs.count else {
             outputs.removeAll(keepingCapacity: true)
             firstOutput = 0
@@ -142,7 +142,7 @@ public final class TLSDecryptor {
     }
 
     /// Returns the number of received bytes of a direction that were not decrypted, record headers included.
-    public func undecryptedBytes(_ direction: Direction) -> Int { flow(direction).undecrypted }
+    package func undecryptedBytes(_ direction: Direction) -> Int { flow(direction).undecrypted }
 
     // MARK: Directions
 

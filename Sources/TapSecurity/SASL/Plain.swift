@@ -1,4 +1,4 @@
-public import TapCore
+package import TapCore
 
 /// The client side of a mechanism with a single message, to which the server responds with success.
 private struct SingleMessage {
@@ -26,25 +26,25 @@ private struct SingleMessage {
 }
 
 /// The client side of SASL PLAIN (RFC 4616): one message with names and password.
-public struct PlainClient: SASLExchange {
+package struct PlainClient: SASLExchange {
     private let names: SASLIdentity
     private let password: String
     private var exchange = SingleMessage()
 
     /// Creates the client side of an exchange.
-    public init(identity: SASLIdentity, password: String) {
+    package init(identity: SASLIdentity, password: String) {
         self.names = identity
         self.password = password
     }
 
     /// `PLAIN`.
-    public var mechanism: String { "PLAIN" }
+    package var mechanism: String { "PLAIN" }
 
     /// The names to send.
-    public var identity: SASLIdentity? { names }
+    package var identity: SASLIdentity? { names }
 
     /// Sends the message, then handles the server's success.
-    public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
+    package mutating func step(_ incoming: [UInt8]?) -> SASLStep {
         let (names, password) = (names, password)
         return exchange.step(incoming, of: mechanism) {
             let fields = [names.authorization ?? "", names.authentication, password]
@@ -59,53 +59,53 @@ public struct PlainClient: SASLExchange {
 
 /// The client side of SASL EXTERNAL (RFC 4422 appendix A, XEP-0178): TLS authenticates the client, the message contains
 /// only the authorization identity.
-public struct ExternalClient: SASLExchange {
+package struct ExternalClient: SASLExchange {
     private let names: SASLIdentity
     private var exchange = SingleMessage()
 
     /// Creates an exchange that sends the authorization identity, or an empty message if there is none.
-    public init(identity: SASLIdentity) { names = identity }
+    package init(identity: SASLIdentity) { names = identity }
 
     /// `EXTERNAL`.
-    public var mechanism: String { "EXTERNAL" }
+    package var mechanism: String { "EXTERNAL" }
 
     /// The names of the login.
-    public var identity: SASLIdentity? { names }
+    package var identity: SASLIdentity? { names }
 
     /// Sends the authorization identity, then handles the server's success.
-    public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
+    package mutating func step(_ incoming: [UInt8]?) -> SASLStep {
         let name = names.authorization ?? ""
         return exchange.step(incoming, of: mechanism) { name.utf8.contains(0) ? nil : name }
     }
 }
 
 /// The server side of SASL PLAIN.
-public struct PlainServer: SASLExchange {
+package struct PlainServer: SASLExchange {
     private enum State { case waiting, finished }
 
     private let verify: @Sendable (SASLIdentity, String) -> Bool
     private var state = State.waiting
 
     /// The authenticated names; nil until then.
-    public private(set) var identity: SASLIdentity?
+    package private(set) var identity: SASLIdentity?
 
     /// The password, once it is verified.
-    public private(set) var learned: LearnedSecret?
+    package private(set) var learned: LearnedSecret?
 
     /// - Parameter verify: Returns whether a user name has this password; both are prepared by SASLprep. The caller
     ///   decides whether the user may act as the authorization identity in ``identity``.
-    public init(verify: @escaping @Sendable (SASLIdentity, String) -> Bool) {
+    package init(verify: @escaping @Sendable (SASLIdentity, String) -> Bool) {
         self.verify = verify
     }
 
     /// `PLAIN`.
-    public var mechanism: String { "PLAIN" }
+    package var mechanism: String { "PLAIN" }
 
     /// Verifying the password may include hashing it.
-    public var mayTakeLong: Bool { state == .waiting }
+    package var mayTakeLong: Bool { state == .waiting }
 
     /// Sends an empty challenge if the client sent no initial response, then verifies the message.
-    public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
+    package mutating func step(_ incoming: [UInt8]?) -> SASLStep {
         guard state == .waiting else {
             return .failed(.malformedRequest, text: "the exchange is over")
         }

@@ -1,12 +1,12 @@
 internal import Foundation
 
 /// SASLprep (RFC 4013): prepares user names and passwords for comparison and hashing.
-public enum SASLprep {
+package enum SASLprep {
     /// Returns the prepared text; nil if RFC 4013 §2.3 or §2.4 prohibits it.
     ///
     /// Printable ASCII is returned unchanged. In other text, some characters are removed, spaces are replaced by
     /// U+0020, and the result is normalised to NFKC. Code points assigned after RFC 3454 are allowed, as in queries.
-    public static func prepare(_ text: String) -> String? {
+    package static func prepare(_ text: String) -> String? {
         guard !text.utf8.allSatisfy({ 0x20..<0x7f ~= $0 }) else { return text }
         var mapped = String.UnicodeScalarView()
         for scalar in text.unicodeScalars where !isMappedToNothing(scalar) {

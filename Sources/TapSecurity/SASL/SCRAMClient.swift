@@ -1,10 +1,10 @@
-public import TapCore
+package import TapCore
 internal import TapRecord
 
 /// The client side of a SCRAM mechanism (RFC 5802).
-public struct SCRAMClient: SASLExchange {
+package struct SCRAMClient: SASLExchange {
     /// The result of checking a server's signature of its offer.
-    public enum Signature: String, Hashable, Sendable {
+    package enum Signature: String, Hashable, Sendable {
         /// The server sent no signature, or it was not checked.
         case absent
         /// The signature matches the offer that the client received.
@@ -14,7 +14,7 @@ public struct SCRAMClient: SASLExchange {
     }
 
     /// The secret that the client proves to have.
-    public enum Secret: Sendable, Hashable {
+    package enum Secret: Sendable, Hashable {
         /// A password in clear text, which is hashed and never sent.
         case password(String)
         /// `ClientKey` with the server's stored keys, valid for one salt and iteration count.
@@ -23,7 +23,7 @@ public struct SCRAMClient: SASLExchange {
 
     /// Iteration counts accepted from a server: fewer make a stolen exchange easier to crack, more keep the client
     /// busy.
-    public static let allowedIterations = 4096...1_000_000
+    package static let allowedIterations = 4096...1_000_000
 
     /// The parts of the first message that the proof needs.
     private struct Opening {
@@ -48,11 +48,11 @@ public struct SCRAMClient: SASLExchange {
     private var state = State.initial
 
     /// The server's signature of mechanisms and channel bindings (XEP-0474); checked with its challenge.
-    public private(set) var mechanismSignature = Signature.absent
+    package private(set) var mechanismSignature = Signature.absent
     /// The server's signature of the TLS version (XEP-0515); checked with its challenge.
-    public private(set) var versionSignature = Signature.absent
+    package private(set) var versionSignature = Signature.absent
     /// Whether the server violated RFC 5802, or did not prove that it knows the password.
-    public private(set) var isPeerAtFault = false
+    package private(set) var isPeerAtFault = false
 
     /// - Parameters:
     ///   - mechanism: A mechanism that the server offers.
@@ -63,7 +63,7 @@ public struct SCRAMClient: SASLExchange {
     ///   - offer: The offer that the client received; a server that signs another one is refused. nil skips the
     ///     comparison.
     ///   - cryptography: The cryptographic functions.
-    public init(
+    package init(
         _ mechanism: SCRAMMechanism,
         identity: SASLIdentity,
         secret: Secret,
@@ -82,19 +82,19 @@ public struct SCRAMClient: SASLExchange {
     }
 
     /// The mechanism's registered name.
-    public var mechanism: String { family.description }
+    package var mechanism: String { family.description }
 
     /// The names to send.
-    public var identity: SASLIdentity? { names }
+    package var identity: SASLIdentity? { names }
 
     /// Whether the next step hashes the password, with the iteration count of the server.
-    public var mayTakeLong: Bool {
+    package var mayTakeLong: Bool {
         if case .waitingForServerFirst = state, case .password = secret { return true }
         return false
     }
 
     /// Handles a message from the server.
-    public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
+    package mutating func step(_ incoming: [UInt8]?) -> SASLStep {
         let state = self.state
         self.state = .finished
         do throws(Refusal) {

@@ -1,25 +1,25 @@
-public import TapCore
+package import TapCore
 internal import TapRecord
 
 /// A member of the SCRAM family (RFC 5802, RFC 7677): a hash, with or without channel binding.
-public struct SCRAMMechanism: Hashable, Sendable, CustomStringConvertible {
+package struct SCRAMMechanism: Hashable, Sendable, CustomStringConvertible {
     /// The hash algorithm.
-    public let algorithm: HashAlgorithm
+    package let algorithm: HashAlgorithm
     /// Whether the login is bound to the TLS connection: the `-PLUS` variant.
-    public let isPlus: Bool
+    package let isPlus: Bool
 
     /// The mechanisms for which a password suffices, without `-PLUS`, strongest first.
-    public static let byPassword =
+    package static let byPassword =
         HashAlgorithm.byStrength.map { SCRAMMechanism($0).description } + ["PLAIN"]
 
     /// Creates a mechanism.
-    public init(_ algorithm: HashAlgorithm, isPlus: Bool = false) {
+    package init(_ algorithm: HashAlgorithm, isPlus: Bool = false) {
         self.algorithm = algorithm
         self.isPlus = isPlus
     }
 
     /// Finds a mechanism by its registered name; nil if it is not a SCRAM mechanism.
-    public init?(name: String) {
+    package init?(name: String) {
         let plus = "-PLUS"
         let isPlus = name.hasSuffix(plus)
         let base = isPlus ? String(name.dropLast(plus.count)) : name
@@ -32,29 +32,29 @@ public struct SCRAMMechanism: Hashable, Sendable, CustomStringConvertible {
     /// Returns a new nonce of 24 characters.
     ///
     /// - Throws: Errors of the cryptographic library.
-    public static func makeNonce(_ cryptography: any Cryptography) throws -> String {
+    package static func makeNonce(_ cryptography: any Cryptography) throws -> String {
         Base64.encode(try cryptography.randomBytes(count: 18))
     }
 
     /// The registered name.
-    public var description: String { "SCRAM-\(self.algorithm.rawValue)\(self.isPlus ? "-PLUS" : "")" }
+    package var description: String { "SCRAM-\(self.algorithm.rawValue)\(self.isPlus ? "-PLUS" : "")" }
 }
 
 /// The keys that a server stores for a password (RFC 5802 §3): enough to verify it and to authenticate the server.
 ///
 /// Together with a recorded exchange they suffice to log in; treat them as a secret.
-public struct SCRAMCredentials: Hashable, Sendable {
+package struct SCRAMCredentials: Hashable, Sendable {
     /// The account's salt.
-    public let salt: [UInt8]
+    package let salt: [UInt8]
     /// The iteration count.
-    public let iterations: Int
+    package let iterations: Int
     /// `H(ClientKey)`, which verifies the client's proof.
-    public let storedKey: [UInt8]
+    package let storedKey: [UInt8]
     /// `ServerKey`, which signs the server's final message.
-    public let serverKey: [UInt8]
+    package let serverKey: [UInt8]
 
     /// Creates credentials from computed values.
-    public init(salt: [UInt8], iterations: Int, storedKey: [UInt8], serverKey: [UInt8]) {
+    package init(salt: [UInt8], iterations: Int, storedKey: [UInt8], serverKey: [UInt8]) {
         self.salt = salt
         self.iterations = iterations
         self.storedKey = storedKey
@@ -67,7 +67,7 @@ public struct SCRAMCredentials: Hashable, Sendable {
     ///   - password: The password in clear text; prepared by SASLprep, or used unchanged if that refuses it.
     ///   - iterations: The iteration count, at least 4096 according to RFC 7677 §4; more slows down each login.
     /// - Throws: Errors of the cryptographic library.
-    public init(
+    package init(
         _ algorithm: HashAlgorithm,
         password: String,
         salt: [UInt8],
@@ -90,7 +90,7 @@ public struct SCRAMCredentials: Hashable, Sendable {
     }
 
     /// Returns whether the credentials belong to a password.
-    public func match(_ password: String, _ algorithm: HashAlgorithm, _ cryptography: any Cryptography) -> Bool {
+    package func match(_ password: String, _ algorithm: HashAlgorithm, _ cryptography: any Cryptography) -> Bool {
         let given = try? SCRAMCredentials(
             algorithm,
             password: password,

@@ -1,27 +1,27 @@
-public import TapCore
+package import TapCore
 internal import TapRecord
 
 /// The server side of a SCRAM mechanism (RFC 5802).
-public struct SCRAMServer: SASLExchange {
+package struct SCRAMServer: SASLExchange {
     /// The settings of an exchange.
-    public struct Settings: Sendable {
+    package struct Settings: Sendable {
         /// Returns the stored keys of an account; nil if it does not exist.
-        public var credentials: @Sendable (_ name: String) -> SCRAMCredentials?
+        package var credentials: @Sendable (_ name: String) -> SCRAMCredentials?
         /// The server's part of the nonce: printable ASCII without a comma, never used before.
-        public var nonce: String
+        package var nonce: String
         /// The channel bindings of the TLS connection; empty without TLS. If there are any, the server also offers
         /// `-PLUS`.
-        public var channelBindings: [ChannelBinding]
+        package var channelBindings: [ChannelBinding]
         /// A secret from which constant salts of unknown accounts are derived, so that responses do not reveal which
         /// accounts exist.
-        public var decoyKey: [UInt8]
+        package var decoyKey: [UInt8]
         /// Returns what an unknown account looks like.
-        public var decoy: @Sendable (_ name: String) -> Decoy
+        package var decoy: @Sendable (_ name: String) -> Decoy
         /// The offer that the client received, which is signed; nil to sign nothing.
-        public var offer: LoginOffer?
+        package var offer: LoginOffer?
 
         /// Creates settings.
-        public init(
+        package init(
             nonce: String,
             channelBindings: [ChannelBinding] = [],
             decoyKey: [UInt8],
@@ -39,16 +39,16 @@ public struct SCRAMServer: SASLExchange {
     }
 
     /// The parts of the first message for an unknown account, which must look like that for a known one.
-    public struct Decoy: Sendable {
+    package struct Decoy: Sendable {
         /// The prepared name by which accounts are looked up: the same for all spellings, as the salt of an account is.
-        public let account: String
+        package let account: String
         /// The length of the salt in bytes.
-        public let saltLength: Int
+        package let saltLength: Int
         /// The iteration count.
-        public let iterations: Int
+        package let iterations: Int
 
         /// Creates a decoy; lengths and counts should be those of known accounts.
-        public init(account: String, saltLength: Int = 16, iterations: Int = 4096) {
+        package init(account: String, saltLength: Int = 16, iterations: Int = 4096) {
             self.account = account
             self.saltLength = saltLength
             self.iterations = iterations
@@ -79,29 +79,29 @@ public struct SCRAMServer: SASLExchange {
     private var state = State.waitingForFirst
 
     /// The authenticated names; nil until then.
-    public private(set) var identity: SASLIdentity?
+    package private(set) var identity: SASLIdentity?
 
     /// The client's `ClientKey`, once its proof is verified.
-    public private(set) var learned: LearnedSecret?
+    package private(set) var learned: LearnedSecret?
 
     /// Creates the server side of an exchange.
-    public init(_ mechanism: SCRAMMechanism, settings: Settings, cryptography: any Cryptography) {
+    package init(_ mechanism: SCRAMMechanism, settings: Settings, cryptography: any Cryptography) {
         family = mechanism
         self.settings = settings
         self.cryptography = cryptography
     }
 
     /// The mechanism's registered name.
-    public var mechanism: String { family.description }
+    package var mechanism: String { family.description }
 
     /// Whether the next step looks up the account's keys, which may be derived from a password.
-    public var mayTakeLong: Bool {
+    package var mayTakeLong: Bool {
         if case .waitingForFirst = state { return true }
         return false
     }
 
     /// Handles a message from the client.
-    public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
+    package mutating func step(_ incoming: [UInt8]?) -> SASLStep {
         let state = self.state
         self.state = .finished
         do throws(Refusal) {

@@ -1,7 +1,7 @@
 /// One thing that is wrong with a server's certificate.
-public struct CertificateFault: Sendable, Hashable {
+package struct CertificateFault: Sendable, Hashable {
     /// The kind of problem.
-    public enum Code: Sendable, Hashable {
+    package enum Code: Sendable, Hashable {
         /// Past its end; `age` is in seconds.
         case expired(at: CertificateTime, age: Int64)
         /// Before its beginning; `wait` is in seconds.
@@ -29,14 +29,14 @@ public struct CertificateFault: Sendable, Hashable {
     }
 
     /// The kind of problem.
-    public let code: Code
+    package let code: Code
     /// Subject of the certificate in the chain that it is wrong with; nil for the server's own.
-    public let issuer: String?
+    package let issuer: String?
     /// The code of OpenSSL, which chooses the alert.
     let openSSLCode: Int32
 
     /// A stable code, for records.
-    public var name: String {
+    package var name: String {
         switch code {
         case .expired: "certificate-expired"
         case .notYetValid: "certificate-not-yet-valid"
@@ -54,7 +54,7 @@ public struct CertificateFault: Sendable, Hashable {
     }
 
     /// The problem, as a clause with the certificate as its subject.
-    public var words: String {
+    package var words: String {
         let subject = issuer.map { "the certificate of \($0) in its chain" } ?? "it"
         return switch code {
         case .expired(let time, let age): "\(subject) expired on \(time.text), \(Self.span(age)) ago"

@@ -1,33 +1,33 @@
 internal import COpenSSL
 internal import Glibc
 internal import TapCore
-public import TapRecord
+package import TapRecord
 
 /// The contents of a certificate, read from an X.509 structure without any verification.
-public struct CertificateInfo: Sendable, Hashable {
+package struct CertificateInfo: Sendable, Hashable {
     /// Whom it names in its subject alternative names.
-    public let names: CertificateNames
+    package let names: CertificateNames
     /// Subject in one line, `CN=example.org,O=Example` (RFC 2253, the last part first); empty if it has none.
-    public let subject: String
+    package let subject: String
     /// Issuer, written likewise.
-    public let issuer: String
+    package let issuer: String
     /// From when on it is valid.
-    public let notBefore: CertificateTime
+    package let notBefore: CertificateTime
     /// Until when it is valid.
-    public let notAfter: CertificateTime
+    package let notAfter: CertificateTime
     /// Kind and size of its key, `EC P-256`, `RSA 2048`.
-    public let key: String
+    package let key: String
     /// The whole certificate in DER.
-    public let der: [UInt8]
+    package let der: [UInt8]
     /// SHA-256 of ``der``, 32 bytes.
-    public let fingerprint: [UInt8]
+    package let fingerprint: [UInt8]
 
     /// ``fingerprint`` as people compare it: capital hexadecimal digits, a colon between bytes.
-    public let fingerprintText: String
+    package let fingerprintText: String
     /// The same as a record tells it.
-    public let details: Attributes
+    package let details: Attributes
     /// The same as a clause for people: `certificate for NAMES, issued by ISSUER, valid until TIME, SHA-256 FINGERPRINT`.
-    public let words: String
+    package let words: String
 
     /// Reads an `X509 *`, which it does not keep.
     init(_ certificate: OpaquePointer) {
@@ -93,14 +93,14 @@ public struct CertificateInfo: Sendable, Hashable {
 }
 
 /// A moment in a certificate, to the second.
-public struct CertificateTime: Sendable, Hashable, Comparable {
+package struct CertificateTime: Sendable, Hashable, Comparable {
     /// Seconds since 1970 in UTC.
-    public let seconds: Int64
+    package let seconds: Int64
     /// RFC 3339 in UTC, `2026-11-21T17:22:42Z`; `unreadable` if the certificate has no valid time.
-    public let text: String
+    package let text: String
 
     /// Earlier is less.
-    public static func < (left: CertificateTime, right: CertificateTime) -> Bool { left.seconds < right.seconds }
+    package static func < (left: CertificateTime, right: CertificateTime) -> Bool { left.seconds < right.seconds }
 
     init(_ time: UnsafePointer<ASN1_TIME>?) {
         var parts = tm()
@@ -122,10 +122,10 @@ public struct CertificateTime: Sendable, Hashable, Comparable {
 
 extension Sequence where Element == UInt8 {
     /// Two digits a byte, in small letters.
-    public var hexadecimal: String { map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
+    package var hexadecimal: String { map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
 
     /// A fingerprint as people compare it: capital hexadecimal digits, a colon between bytes.
-    public var fingerprintText: String {
+    package var fingerprintText: String {
         map { ($0 < 16 ? "0" : "") + String($0, radix: 16, uppercase: true) }.joined(separator: ":")
     }
 }

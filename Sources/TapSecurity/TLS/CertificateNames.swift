@@ -3,21 +3,21 @@ internal import Glibc
 
 /// The subject alternative names of a certificate that can identify an XMPP service, each kind in the certificate's
 /// order; invalid UTF-8 is replaced.
-public struct CertificateNames: Sendable, Hashable {
+package struct CertificateNames: Sendable, Hashable {
     /// DNS-ID: `example.org`, `*.example.org`.
-    public var hosts: [String] = []
+    package var hosts: [String] = []
     /// SRV-ID (RFC 4985): `_xmpp-client.example.org`.
-    public var services: [String] = []
+    package var services: [String] = []
     /// XmppAddr (RFC 6120 §13.7.1.4): a JID, mostly a domain.
-    public var jids: [String] = []
+    package var jids: [String] = []
     /// IP addresses, 4 or 16 bytes each.
-    public var addresses: [[UInt8]] = []
+    package var addresses: [[UInt8]] = []
 
     /// No names.
-    public init() {}
+    package init() {}
 
     /// All of them as people read them: an SRV-ID as it is, an XmppAddr as `xmpp:…`, an address as `IP:…`.
-    public var all: [String] {
+    package var all: [String] {
         hosts + services + jids.map { "xmpp:" + $0 } + addresses.map { "IP:" + AddressBytes.text($0) }
     }
 

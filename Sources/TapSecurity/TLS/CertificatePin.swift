@@ -1,14 +1,14 @@
 /// A server's certificate that is accepted by its fingerprint, whatever its chain, its dates and its names say.
 ///
 /// A server with a pin that shows another certificate is refused.
-public struct CertificatePin: Sendable, Hashable {
+package struct CertificatePin: Sendable, Hashable {
     /// SHA-256 of the certificate, 32 bytes.
-    public let fingerprint: [UInt8]
+    package let fingerprint: [UInt8]
     /// The domain whose servers must show the certificate; nil for all servers.
-    public let domain: ServerReference?
+    package let domain: ServerReference?
 
     /// Reads a fingerprint: 64 hexadecimal digits, with or without colons. Nil if the text is none.
-    public init?(_ text: String) {
+    package init?(_ text: String) {
         let digits = text.utf8.filter { $0 != UInt8(ascii: ":") }
         guard digits.count == 64 else { return nil }
         var bytes: [UInt8] = []
@@ -23,7 +23,7 @@ public struct CertificatePin: Sendable, Hashable {
     }
 
     /// A pin of this certificate for the servers of a domain.
-    public init(_ certificate: CertificateInfo, for domain: ServerReference) {
+    package init(_ certificate: CertificateInfo, for domain: ServerReference) {
         fingerprint = certificate.fingerprint
         self.domain = domain
     }
@@ -43,5 +43,5 @@ public struct CertificatePin: Sendable, Hashable {
 
 extension CertificatePin: CustomStringConvertible {
     /// The fingerprint as people compare it: capital hexadecimal digits, a colon between bytes.
-    public var description: String { fingerprint.fingerprintText }
+    package var description: String { fingerprint.fingerprintText }
 }

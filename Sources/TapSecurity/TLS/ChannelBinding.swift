@@ -1,9 +1,9 @@
 internal import COpenSSL
-public import TapCore
+package import TapCore
 
 /// A kind of channel binding: what ties an authentication to the TLS connection that it runs over. The best first: RFC 9266
 /// puts the exporter in the place of `tls-unique`, and the certificate's hash is the same for every connection.
-public enum ChannelBindingType: String, Sendable, Hashable, CaseIterable {
+package enum ChannelBindingType: String, Sendable, Hashable, CaseIterable {
     /// RFC 9266: keying material of the connection.
     case exporter = "tls-exporter"
     /// RFC 5929 §3: the first Finished message of the handshake.
@@ -14,7 +14,7 @@ public enum ChannelBindingType: String, Sendable, Hashable, CaseIterable {
 
 extension TLSEngine {
     /// The channel-binding data of this connection; nil if the type is not defined for it, or before the end of the handshake.
-    public func channelBinding(_ type: ChannelBindingType) -> [UInt8]? {
+    package func channelBinding(_ type: ChannelBindingType) -> [UInt8]? {
         guard isEstablished else { return nil }
         defer { ERR_clear_error() }
         return switch type {
@@ -25,7 +25,7 @@ extension TLSEngine {
     }
 
     /// This connection as a login may be bound to it; nil before the handshake has ended.
-    public var securedLeg: SecuredLeg? {
+    package var securedLeg: SecuredLeg? {
         guard isEstablished else { return nil }
         let bindings = ChannelBindingType.allCases.compactMap { type in
             channelBinding(type).map { ChannelBinding(type: type.rawValue, data: $0) }

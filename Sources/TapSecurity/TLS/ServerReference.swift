@@ -1,18 +1,18 @@
-public import XMPPCore
+package import XMPPCore
 
 /// The identity that a server's certificate must match: the domain of the JIDs that it serves, never the host name it
 /// was found at (RFC 6120 §13.7.2, RFC 9525).
 ///
 /// A certificate matches if one of its subject alternative names does: DNS-ID or SRV-ID, which may have `*` as the
 /// whole leftmost label, XmppAddr, or the IP address if the domain is an IP literal. The common name never counts.
-public struct ServerReference: Sendable, Hashable {
+package struct ServerReference: Sendable, Hashable {
     /// What SRV-IDs of a service for clients begin with, over STARTTLS and direct TLS.
     private static let services = ["_xmpp-client.", "_xmpps-client."]
 
     /// As it was asked for.
-    public let domain: String
+    package let domain: String
     /// The domain as SNI names it: A-labels, lower case, no dot at the end; nil for an IP literal.
-    public let hostName: String?
+    package let hostName: String?
 
     /// The domain in the form in which XMPP compares it.
     private let prepared: String
@@ -22,7 +22,7 @@ public struct ServerReference: Sendable, Hashable {
     ///
     /// - Parameter domain: As in the stream's `to`; nothing that has not been prepared needs to be.
     /// - Throws: ``XMPPCore/JIDError`` if it is not a domain.
-    public init(domain: String) throws(JIDError) {
+    package init(domain: String) throws(JIDError) {
         let jid = try JID(local: nil, domain: domain, resource: nil)
         self.domain = domain
         prepared = jid.normalized.domain
@@ -31,7 +31,7 @@ public struct ServerReference: Sendable, Hashable {
     }
 
     /// Whether one of the names is the reference's.
-    public func matches(_ names: CertificateNames) -> Bool {
+    package func matches(_ names: CertificateNames) -> Bool {
         if names.jids.contains(where: { matches(jid: $0) }) { return true }
         guard let hostName else { return names.addresses.contains { $0 == address } }
         return names.hosts.contains { Self.matches(host: $0, hostName) }

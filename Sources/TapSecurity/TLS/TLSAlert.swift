@@ -1,29 +1,29 @@
 /// An alert (RFC 8446 §6): the one thing a TLS peer says when it stops.
-public struct TLSAlert: Sendable, Hashable {
+package struct TLSAlert: Sendable, Hashable {
     /// Its number.
-    public let code: UInt8
+    package let code: UInt8
 
     /// An alert of this number.
-    public init(code: UInt8) { self.code = code }
+    package init(code: UInt8) { self.code = code }
 
     /// The peer's certificate was wrong in some way.
-    public static let badCertificate = TLSAlert(code: 42)
+    package static let badCertificate = TLSAlert(code: 42)
     /// The peer's certificate is over, or not valid yet.
-    public static let certificateExpired = TLSAlert(code: 45)
+    package static let certificateExpired = TLSAlert(code: 45)
     /// The issuer of the peer's certificate is not trusted.
-    public static let unknownCA = TLSAlert(code: 48)
+    package static let unknownCA = TLSAlert(code: 48)
     /// No version in common.
-    public static let protocolVersion = TLSAlert(code: 70)
+    package static let protocolVersion = TLSAlert(code: 70)
     /// The name asked for is not served.
-    public static let unrecognizedName = TLSAlert(code: 112)
+    package static let unrecognizedName = TLSAlert(code: 112)
     /// None of the protocols offered by ALPN is spoken.
-    public static let noApplicationProtocol = TLSAlert(code: 120)
+    package static let noApplicationProtocol = TLSAlert(code: 120)
 
     /// The name in the RFC, `unknown_ca`; `alert 200` for a number without one.
-    public var name: String { Self.names[code] ?? "alert \(code)" }
+    package var name: String { Self.names[code] ?? "alert \(code)" }
 
     /// Whether the sender found fault with the certificate that it was shown.
-    public var isAboutCertificate: Bool { (42...49).contains(code) && code != 47 || code == 113 }
+    package var isAboutCertificate: Bool { (42...49).contains(code) && code != 47 || code == 113 }
 
     private static let names: [UInt8: String] = [
         0: "close_notify", 10: "unexpected_message", 20: "bad_record_mac", 21: "decryption_failed",
@@ -38,7 +38,7 @@ public struct TLSAlert: Sendable, Hashable {
     ]
 
     /// The meaning, as a clause for people with the sender as its subject.
-    public var words: String {
+    package var words: String {
         switch code {
         case 0: "sent close_notify"
         case 10: "received an unexpected message"
@@ -72,5 +72,5 @@ public struct TLSAlert: Sendable, Hashable {
 
 extension TLSAlert: CustomStringConvertible {
     /// The name in the RFC.
-    public var description: String { name }
+    package var description: String { name }
 }

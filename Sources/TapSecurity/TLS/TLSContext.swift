@@ -6,7 +6,7 @@ internal import Synchronization
 ///
 /// `@unchecked Sendable` because OpenSSL locks what changes in an `SSL_CTX` once connections are made from it, and the
 /// rest does not change after `init`.
-public final class TLSContext: @unchecked Sendable {
+package final class TLSContext: @unchecked Sendable {
     enum Role {
         /// We are the TLS client: the server leg.
         case client
@@ -33,7 +33,7 @@ public final class TLSContext: @unchecked Sendable {
     /// The server leg's context.
     ///
     /// - Throws: ``TLSContextError`` if the trusted certificates cannot be read, or OpenSSL fails.
-    public convenience init(_ options: ServerLegTLS) throws(TLSContextError) {
+    package convenience init(_ options: ServerLegTLS) throws(TLSContextError) {
         try self.init(
             role: .client,
             minimum: options.minimumVersion,
@@ -57,7 +57,7 @@ public final class TLSContext: @unchecked Sendable {
 
     /// Reads the system's roots, unless they were read or are not trusted. The first connection does it, and takes as long:
     /// some ten milliseconds. Can be called from any thread; others wait.
-    public func readRoots() throws(OpenSSLError) {
+    package func readRoots() throws(OpenSSLError) {
         try awaitsRoots.withLock { awaits throws(OpenSSLError) in
             guard awaits else { return }
             try TapSecurity.check("SSL_CTX_set_default_verify_paths") { SSL_CTX_set_default_verify_paths(pointer) }
@@ -68,7 +68,7 @@ public final class TLSContext: @unchecked Sendable {
     /// The client leg's context, with its own keys for session tickets.
     ///
     /// - Throws: ``TLSContextError`` if OpenSSL fails.
-    public convenience init(_ options: ClientLegTLS) throws(TLSContextError) {
+    package convenience init(_ options: ClientLegTLS) throws(TLSContextError) {
         try self.init(
             role: .server,
             minimum: options.minimumVersion,
@@ -142,9 +142,9 @@ public final class TLSContext: @unchecked Sendable {
 }
 
 /// Why there is no ``TLSContext``.
-public struct TLSContextError: Error, Sendable, Hashable, CustomStringConvertible {
+package struct TLSContextError: Error, Sendable, Hashable, CustomStringConvertible {
     /// One line for people; names the file, if one is to blame.
-    public let description: String
+    package let description: String
 
     init(description: String) { self.description = description }
 

@@ -1,15 +1,15 @@
 internal import COpenSSL
-public import NIOCore
+package import NIOCore
 internal import TapCore
-public import TapDiagnosis
+package import TapDiagnosis
 
 /// TLS on one leg: ciphertext in, plaintext out, and the other way round. Knows no socket, no clock and no channel.
 ///
 /// ``receive(_:)`` accepts bytes and ``advance(into:)`` processes them. After any call there may be ciphertext to send
 /// (``takeOutput()``); after a failure it is the alert. Not thread-safe.
-public final class TLSEngine {
+package final class TLSEngine {
     /// How far it has come.
-    public enum State: Sendable, Hashable {
+    package enum State: Sendable, Hashable {
         /// The handshake is in progress; waiting for the peer.
         case handshaking
         /// Plaintext passes.
@@ -30,22 +30,22 @@ public final class TLSEngine {
     private let transport = TransportBIO()
     let identity: TLSIdentity?
     /// The client's hello was answered by the certificate of the ``identity``.
-    public private(set) var hasShownIdentity = false
+    package private(set) var hasShownIdentity = false
     private var isOutputFinished = false
     /// A TLS 1.3 client is to get a ticket, by which it can resume.
     private var owesTicket = false
     /// How far it has come.
-    public private(set) var state = State.handshaking
+    package private(set) var state = State.handshaking
     /// Whether the handshake ended well, whatever came after.
-    public private(set) var isEstablished = false
+    package private(set) var isEstablished = false
 
     /// TLS towards a server. ``advance(into:)`` begins it.
-    public convenience init(_ context: TLSContext, to target: ServerLegTarget) throws(OpenSSLError) {
+    package convenience init(_ context: TLSContext, to target: ServerLegTarget) throws(OpenSSLError) {
         try self.init(context, target: target, offer: nil)
     }
 
     /// TLS towards a client.
-    public convenience init(_ context: TLSContext, for offer: ClientLegOffer) throws(OpenSSLError) {
+    package convenience init(_ context: TLSContext, for offer: ClientLegOffer) throws(OpenSSLError) {
         try self.init(context, target: nil, offer: offer)
     }
 
@@ -84,7 +84,7 @@ public final class TLSEngine {
     // MARK: Bytes
 
     /// Takes ciphertext from the peer, for ``advance(into:)``.
-    public func receive(_ ciphertext: ByteBuffer) {
+    package func receive(_ ciphertext: ByteBuffer) {
         switch state {
         case .handshaking, .open: transport.append(ciphertext)
         case .inputFinished, .failed: break
@@ -93,7 +93,7 @@ public final class TLSEngine {
 
     /// Goes as far as the bytes that came allow: handshake, then plaintext, which is appended.
     @discardableResult
-    public func advance(into plaintext: inout ByteBuffer) -> State {
+    package func advance(into plaintext: inout ByteBuffer) -> State {
         if state == .handshaking { handshake() }
         if state == .open { read(into: &plaintext) }
         return state
@@ -104,7 +104,7 @@ public final class TLSEngine {
     ///
     /// - Returns: Whether it was written.
     @discardableResult
-    public func write(_ plaintext: Span<UInt8>) -> Bool {
+    package func write(_ plaintext: Span<UInt8>) -> Bool {
         guard state == .open || state == .inputFinished, !isOutputFinished else { return false }
         let count = plaintext.count
         guard count > 0 else { return true }
@@ -124,7 +124,7 @@ public final class TLSEngine {
     }
 
     /// Says that no more will be written (close_notify); once, and only after a handshake.
-    public func finish() {
+    package func finish() {
         guard state == .open || state == .inputFinished, !isOutputFinished else { return }
         isOutputFinished = true
         ERR_clear_error()
@@ -133,7 +133,7 @@ public final class TLSEngine {
     }
 
     /// Reports the end of the peer's connection; a handshake in progress fails.
-    public func transportEnded() {
+    package func transportEnded() {
         switch state {
         case .handshaking: state = .failed(TLSFault(.endedInHandshake))
         case .open, .inputFinished, .failed: break
@@ -141,7 +141,7 @@ public final class TLSEngine {
     }
 
     /// Ciphertext to be sent; nil if there is none.
-    public func takeOutput() -> ByteBuffer? { transport.takeOutput() }
+    package func takeOutput() -> ByteBuffer? { transport.takeOutput() }
 
     // MARK: Steps
 
@@ -285,13 +285,13 @@ extension TLSEngine {
 }
 
 /// Type and size of a TLS message that was sent or received: a handshake message, an alert, or a change of keys.
-public struct TLSMessage: Sendable, Hashable {
+package struct TLSMessage: Sendable, Hashable {
     /// As in the RFC: `ClientHello`, `Alert close_notify`; `handshake message 99` for one without a name.
-    public let name: String
+    package let name: String
     /// It came from the peer.
-    public let isReceived: Bool
+    package let isReceived: Bool
     /// Bytes, without the header of its record.
-    public let length: Int
+    package let length: Int
 }
 
 extension TLSEngine {
@@ -299,16 +299,16 @@ extension TLSEngine {
     private static let mostMessages = 256
 
     /// The TLS library that sent the ClientHello; nil if unknown, and until the ClientHello has come.
-    public var clientLibrary: ClientSoftware.Library? { observed.clientLibrary }
+    package var clientLibrary: ClientSoftware.Library? { observed.clientLibrary }
 
     /// Keeps messages for ``takeMessages()``. Call it before the first byte; otherwise none are kept.
-    public func keepMessages() {
+    package func keepMessages() {
         observed.keepsMessages = true
         SSL_set_msg_callback(ssl, Self.messageCallback)
     }
 
     /// Returns the messages since the last call.
-    public func takeMessages() -> [TLSMessage] {
+    package func takeMessages() -> [TLSMessage] {
         guard !observed.messages.isEmpty else { return [] }
         defer { observed.messages = [] }
         return observed.messages

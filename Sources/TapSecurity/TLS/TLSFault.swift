@@ -1,9 +1,9 @@
 internal import COpenSSL
 
 /// Why TLS on a leg failed: who found the fault, and which.
-public struct TLSFault: Error, Sendable, Hashable {
+package struct TLSFault: Error, Sendable, Hashable {
     /// The kind of failure. More may be added.
-    public enum Code: Sendable, Hashable {
+    package enum Code: Sendable, Hashable {
         /// The peer ended it with an alert.
         case alertReceived(TLSAlert)
         /// The peer's certificate does not match the expected identity or is not valid; one or more faults.
@@ -28,28 +28,28 @@ public struct TLSFault: Error, Sendable, Hashable {
     }
 
     /// The kind of failure.
-    public let code: Code
+    package let code: Code
     /// The fatal alert that was sent to the peer, if any.
-    public let alertSent: TLSAlert?
+    package let alertSent: TLSAlert?
 
     /// A fault of these parts.
-    public init(_ code: Code, alertSent: TLSAlert? = nil) {
+    package init(_ code: Code, alertSent: TLSAlert? = nil) {
         self.code = code
         self.alertSent = alertSent
     }
 
     /// Whether the peer refused the certificate that it was shown.
-    public var isRefusedCertificate: Bool {
+    package var isRefusedCertificate: Bool {
         if case .alertReceived(let alert) = code { alert.isAboutCertificate } else { false }
     }
 
     /// The fatal alert that the peer sent, if any.
-    public var alertReceived: TLSAlert? {
+    package var alertReceived: TLSAlert? {
         if case .alertReceived(let alert) = code { alert } else { nil }
     }
 
     /// A stable code, for records.
-    public var name: String {
+    package var name: String {
         switch code {
         case .alertReceived: "tls-alert"
         case .untrusted(let faults): faults.first?.name ?? "tls-untrusted"
@@ -68,7 +68,7 @@ public struct TLSFault: Error, Sendable, Hashable {
     /// The failure, as a sentence with the peer as its subject.
     ///
     /// - Parameter peer: The peer with its article, `the server`.
-    public func words(peer: String) -> String {
+    package func words(peer: String) -> String {
         switch code {
         case .alertReceived(let alert): "\(peer) \(alert.words) (alert \(alert.name))"
         case .untrusted(let faults):
@@ -88,7 +88,7 @@ public struct TLSFault: Error, Sendable, Hashable {
 
 extension TLSFault: CustomStringConvertible {
     /// One line for people.
-    public var description: String { words(peer: "the peer") }
+    package var description: String { words(peer: "the peer") }
 }
 
 extension TLSFault {

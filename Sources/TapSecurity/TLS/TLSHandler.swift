@@ -1,4 +1,4 @@
-public import NIOCore
+package import NIOCore
 
 /// TLS in a channel: ciphertext on the side of the socket, plaintext on the other.
 ///
@@ -7,18 +7,18 @@ public import NIOCore
 /// sends close_notify first, see ``sendsCloseNotify``; closing the whole channel sends nothing, so that a reset stays
 /// one. It never closes the channel: after ``Event/failed(_:)`` that is up to the receiver of the event. Used on the
 /// channel's event loop only.
-public final class TLSHandler: ChannelDuplexHandler {
+package final class TLSHandler: ChannelDuplexHandler {
     /// Bytes from the socket.
-    public typealias InboundIn = ByteBuffer
+    package typealias InboundIn = ByteBuffer
     /// Plaintext.
-    public typealias InboundOut = ByteBuffer
+    package typealias InboundOut = ByteBuffer
     /// Plaintext.
-    public typealias OutboundIn = ByteBuffer
+    package typealias OutboundIn = ByteBuffer
     /// Bytes for the socket.
-    public typealias OutboundOut = ByteBuffer
+    package typealias OutboundOut = ByteBuffer
 
     /// The user events that the handler fires.
-    public enum Event: Sendable, Hashable {
+    package enum Event: Sendable, Hashable {
         /// The handshake has ended well; plaintext comes after this.
         case opened
         /// TLS messages were sent or received; only after ``TLSEngine/keepMessages()``.
@@ -31,12 +31,12 @@ public final class TLSHandler: ChannelDuplexHandler {
     }
 
     /// The connection's TLS, for its facts and its bindings; its bytes are the handler's.
-    public let engine: TLSEngine
+    package let engine: TLSEngine
     /// Whether closing the output sends close_notify; default yes. False mirrors a peer that sent none.
-    public var sendsCloseNotify = true
+    package var sendsCloseNotify = true
     /// Sends ciphertext another way than through the channel, and removes from the buffer what it has sent; the channel
     /// gets the rest. Default: there is none. To be set to nil when the channel is closed, if it holds the handler.
-    public var shortcut: ((inout ByteBuffer) -> Void)?
+    package var shortcut: ((inout ByteBuffer) -> Void)?
 
     private var context: ChannelHandlerContext?
     private var reported = TLSEngine.State.handshaking
@@ -48,14 +48,14 @@ public final class TLSHandler: ChannelDuplexHandler {
     private var promise: EventLoopPromise<Void>?
 
     /// A handler for one connection that has not begun.
-    public init(_ engine: TLSEngine) { self.engine = engine }
+    package init(_ engine: TLSEngine) { self.engine = engine }
 
     // MARK: What its owner wants
 
     /// Begins the handshake. To be called once the handler is in the pipeline of an active channel.
     ///
     /// - Parameter early: Ciphertext that came before the handler was there.
-    public func start(early: ByteBuffer? = nil) {
+    package func start(early: ByteBuffer? = nil) {
         guard !hasStarted else { return }
         hasStarted = true
         if let early { engine.receive(early) }
@@ -64,7 +64,7 @@ public final class TLSHandler: ChannelDuplexHandler {
 
     /// Encrypts plaintext for ``flush()``, like a write through the channel, for owners that bypass the pipeline.
     /// Before the end of the handshake the plaintext is buffered.
-    public func write(_ plaintext: Span<UInt8>) {
+    package func write(_ plaintext: Span<UInt8>) {
         switch engine.state {
         case .handshaking:
             var buffer = ByteBuffer()
@@ -75,11 +75,11 @@ public final class TLSHandler: ChannelDuplexHandler {
     }
 
     /// Sends what was encrypted since the last flush, in one piece.
-    public func flush() { sendOutput() }
+    package func flush() { sendOutput() }
 
     /// Says by close_notify that no more is written, where ``sendsCloseNotify`` wants that; once. For who closes the
     /// channel as a whole.
-    public func finish() {
+    package func finish() {
         guard sendsCloseNotify else { return }
         engine.finish()
         sendOutput()
@@ -88,16 +88,16 @@ public final class TLSHandler: ChannelDuplexHandler {
     // MARK: Inbound
 
     /// Keeps the context.
-    public func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+    package func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
     /// Ends what is under way.
-    public func handlerRemoved(context: ChannelHandlerContext) {
+    package func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
         failWrites()
     }
 
     /// Decrypts.
-    public func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         engine.receive(unwrapInboundIn(data))
         guard hasStarted else { return }
         isReading = true
@@ -105,14 +105,14 @@ public final class TLSHandler: ChannelDuplexHandler {
     }
 
     /// Sends what the reads have caused.
-    public func channelReadComplete(context: ChannelHandlerContext) {
+    package func channelReadComplete(context: ChannelHandlerContext) {
         isReading = false
         sendOutput()
         context.fireChannelReadComplete()
     }
 
     /// Tells the end of the socket's input, unless close_notify has reported it already.
-    public func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         guard case .inputClosed? = event as? ChannelEvent else { return context.fireUserInboundEventTriggered(event) }
         switch engine.state {
         case .inputFinished: return
@@ -126,7 +126,7 @@ public final class TLSHandler: ChannelDuplexHandler {
     }
 
     /// Tells a handshake that will not end.
-    public func channelInactive(context: ChannelHandlerContext) {
+    package func channelInactive(context: ChannelHandlerContext) {
         failWrites()
         if hasStarted {
             engine.transportEnded()
@@ -138,18 +138,18 @@ public final class TLSHandler: ChannelDuplexHandler {
     // MARK: Outbound
 
     /// Encrypts; before the handshake's end the plaintext waits for it.
-    public func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    package func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         write(unwrapOutboundIn(data), promise: promise)
     }
 
     /// Sends what was encrypted since the last flush, in one piece.
-    public func flush(context: ChannelHandlerContext) {
+    package func flush(context: ChannelHandlerContext) {
         sendOutput()
         context.flush()
     }
 
     /// Says by close_notify that no more is written, then closes.
-    public func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+    package func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
         if mode == .output { finish() }
         context.close(mode: mode, promise: promise)
     }

@@ -7,7 +7,7 @@ internal import Glibc
 ///
 /// `@unchecked Sendable` because nothing changes the objects after `init`; OpenSSL counts their references atomically,
 /// and locks what it caches inside them.
-public final class TLSIdentity: @unchecked Sendable {
+package final class TLSIdentity: @unchecked Sendable {
     /// The certificate itself, an `X509 *`.
     let leaf: OpaquePointer
     /// The certificates between the leaf and its root, the leaf's issuer first, each an `X509 *`; the root may be missing.
@@ -15,7 +15,7 @@ public final class TLSIdentity: @unchecked Sendable {
     /// The leaf's private key, an `EVP_PKEY *`.
     let key: OpaquePointer
     /// The contents of the certificate.
-    public let certificate: CertificateInfo
+    package let certificate: CertificateInfo
     /// ``chain`` as a `STACK_OF(X509) *` without its own references; nil if empty.
     let chainStack: OpaquePointer?
 
@@ -45,9 +45,9 @@ public final class TLSIdentity: @unchecked Sendable {
 }
 
 /// The reason why a ``TLSIdentity`` could not be loaded: the file, its problem, and the remedy, in one line.
-public struct TLSIdentityError: Error, Sendable, Hashable {
+package struct TLSIdentityError: Error, Sendable, Hashable {
     /// The kind of problem.
-    public enum Code: Sendable, Hashable {
+    package enum Code: Sendable, Hashable {
         /// The file cannot be read; the system's words.
         case unreadable(String)
         /// The file is larger than any certificate or key.
@@ -65,16 +65,16 @@ public struct TLSIdentityError: Error, Sendable, Hashable {
     }
 
     /// The kind of problem.
-    public let code: Code
+    package let code: Code
     /// The file with the error, if any.
-    public var file: String?
+    package var file: String?
     /// The file of the certificate that a key does not belong to.
-    public var certificateFile: String?
+    package var certificateFile: String?
 }
 
 extension TLSIdentityError: CustomStringConvertible {
     /// One line for people.
-    public var description: String {
+    package var description: String {
         let name = file ?? "the private key"
         return switch code {
         case .unreadable(let reason): "cannot read \(name): \(reason)"
@@ -98,7 +98,7 @@ extension TLSIdentity {
     ///   - certificateFile: Path of the certificate, its issuers behind it.
     ///   - keyFile: Path of the private key, which may be the same file.
     /// - Throws: ``TLSIdentityError`` that names the file.
-    public convenience init(certificateFile: String, keyFile: String) throws(TLSIdentityError) {
+    package convenience init(certificateFile: String, keyFile: String) throws(TLSIdentityError) {
         let certificates = try PEMFile(certificateFile).certificates()
         let key: OpaquePointer
         do throws(TLSIdentityError) {

@@ -1,9 +1,9 @@
 internal import TapCore
 
 /// How TLS on the server leg is spoken, for all sessions: there the tap is the client.
-public struct ServerLegTLS: Sendable {
+package struct ServerLegTLS: Sendable {
     /// Whose signature under a server's certificate is trusted.
-    public enum Trust: Sendable, Hashable {
+    package enum Trust: Sendable, Hashable {
         /// The roots that the system trusts.
         case system
         /// The certificates in this file in PEM, and no others: roots, or the servers' own.
@@ -12,57 +12,57 @@ public struct ServerLegTLS: Sendable {
 
     /// The lowest version taken; default TLS 1.2. Below that, weak cryptography is allowed too (OpenSSL's security level
     /// 0) and servers older than RFC 5746.
-    public var minimumVersion = TLSVersion.tls12
+    package var minimumVersion = TLSVersion.tls12
     /// Whose signature is trusted; default the system's roots.
-    public var trust = Trust.system
+    package var trust = Trust.system
     /// Certificates that are accepted by their fingerprint, and the only ones that their servers may show; default none.
-    public var pins: [CertificatePin] = []
+    package var pins: [CertificatePin] = []
     /// Accepts an untrusted certificate, and reports its faults; default no.
-    public var isInsecure = false
+    package var isInsecure = false
     /// Shown to a server that asks for a client certificate; none by default.
-    public var identity: TLSIdentity?
+    package var identity: TLSIdentity?
     /// Told each secret of each connection as a line of an SSLKEYLOGFILE, without its line feed, on the connection's
     /// thread.
-    public var keyLog: (@Sendable (String) -> Void)?
+    package var keyLog: (@Sendable (String) -> Void)?
 
     /// The defaults.
-    public init() {}
+    package init() {}
 }
 
 /// How TLS on the client leg is spoken, for all sessions: there the tap is the server.
-public struct ClientLegTLS: Sendable {
+package struct ClientLegTLS: Sendable {
     /// The lowest version taken; default TLS 1.2. Below that, weak cryptography is allowed too (OpenSSL's security level
     /// 0).
-    public var minimumVersion = TLSVersion.tls12
+    package var minimumVersion = TLSVersion.tls12
     /// As in ``ServerLegTLS/keyLog``.
-    public var keyLog: (@Sendable (String) -> Void)?
+    package var keyLog: (@Sendable (String) -> Void)?
 
     /// The defaults.
-    public init() {}
+    package init() {}
 }
 
 /// TLS options for the connection to one server.
-public struct ServerLegTarget: Sendable {
+package struct ServerLegTarget: Sendable {
     /// The identity that the server's certificate must match, and the default name in SNI.
-    public var reference: ServerReference
+    package var reference: ServerReference
     /// The name sent in SNI: the reference's by default; nil sends none.
-    public var serverName: String?
+    package var serverName: String?
     /// Protocols offered by ALPN; none by default.
-    public var protocols: [String] = []
+    package var protocols: [String] = []
     /// The highest version offered; default the highest there is.
-    public var maximumVersion: TLSVersion?
+    package var maximumVersion: TLSVersion?
 
     /// A target with the reference's name in SNI and no ALPN.
-    public init(reference: ServerReference) {
+    package init(reference: ServerReference) {
         self.reference = reference
         serverName = reference.hostName
     }
 }
 
 /// TLS options for the connection of one client.
-public struct ClientLegOffer: Sendable {
+package struct ClientLegOffer: Sendable {
     /// The answer to the client's ALPN extension.
-    public enum Protocols: Sendable, Hashable {
+    package enum Protocols: Sendable, Hashable {
         /// Nothing, whatever the client offers.
         case ignored
         /// The first of these that the client offers; if it offers others alone the handshake fails with
@@ -71,18 +71,18 @@ public struct ClientLegOffer: Sendable {
     }
 
     /// Who the tap is; without it the handshake fails.
-    public var identity: TLSIdentity?
+    package var identity: TLSIdentity?
     /// The highest version taken; default the highest there is.
-    public var maximumVersion: TLSVersion?
+    package var maximumVersion: TLSVersion?
     /// What ALPN is answered with; nothing by default.
-    public var protocols = Protocols.ignored
+    package var protocols = Protocols.ignored
 
     /// An offer by this identity, any version and no ALPN.
-    public init(identity: TLSIdentity? = nil) { self.identity = identity }
+    package init(identity: TLSIdentity? = nil) { self.identity = identity }
 }
 
 /// A version of TLS that both legs can speak.
-public enum TLSVersion: UInt16, Sendable, Hashable, Comparable, CaseIterable {
+package enum TLSVersion: UInt16, Sendable, Hashable, Comparable, CaseIterable {
     /// RFC 2246; for old servers alone.
     case tls10 = 0x0301
     /// RFC 4346; for old servers alone.
@@ -93,10 +93,10 @@ public enum TLSVersion: UInt16, Sendable, Hashable, Comparable, CaseIterable {
     case tls13 = 0x0304
 
     /// Older is less.
-    public static func < (left: TLSVersion, right: TLSVersion) -> Bool { left.rawValue < right.rawValue }
+    package static func < (left: TLSVersion, right: TLSVersion) -> Bool { left.rawValue < right.rawValue }
 }
 
 extension TLSVersion: CustomStringConvertible {
     /// As people write it, `TLS 1.3`.
-    public var description: String { ClientHello.name(ofVersion: rawValue) }
+    package var description: String { ClientHello.name(ofVersion: rawValue) }
 }

@@ -1,30 +1,30 @@
 internal import COpenSSL
 internal import TapCore
-public import TapRecord
+package import TapRecord
 
 /// The parameters that a finished handshake negotiated.
-public struct TLSParameters: Sendable, Hashable {
+package struct TLSParameters: Sendable, Hashable {
     /// Version as people write it, `TLS 1.3`.
-    public var version: String
+    package var version: String
     /// The same as a number that can be compared; nil for one that is not known.
-    public var versionNumber: TLSVersion?
+    package var versionNumber: TLSVersion?
     /// Cipher suite by its IANA name, `TLS_AES_128_GCM_SHA256`.
-    public var suite: String
+    package var suite: String
     /// Protocol chosen by ALPN; nil if there is none.
-    public var applicationProtocol: String?
+    package var applicationProtocol: String?
     /// Name sent in SNI, or asked for; nil if there is none.
-    public var serverName: String?
+    package var serverName: String?
     /// An earlier session was resumed, so that no certificate was shown.
-    public var isResumed: Bool
+    package var isResumed: Bool
     /// The server's certificate: the received one, or the one that xmpptap presented; nil if there was none.
-    public var certificate: CertificateInfo?
+    package var certificate: CertificateInfo?
     /// Problems of the server's certificate that were ignored; see ``ServerLegTLS/isInsecure``.
-    public var overlooked: [CertificateFault]
+    package var overlooked: [CertificateFault]
     /// Alerts that came, but no end of the connection.
-    public var alertsReceived: [TLSAlert]
+    package var alertsReceived: [TLSAlert]
 
     /// The same as a record tells it.
-    public var details: Attributes {
+    package var details: Attributes {
         var details: Attributes = [:]
         details["version"] = .string(version)
         details["suite"] = .string(suite)
@@ -41,7 +41,7 @@ public struct TLSParameters: Sendable, Hashable {
 
 extension TLSEngine {
     /// Returns the negotiated parameters; nil before the end of the handshake.
-    public func parameters() -> TLSParameters? {
+    package func parameters() -> TLSParameters? {
         guard isEstablished else { return nil }
         var start: UnsafePointer<UInt8>?
         var count: UInt32 = 0
@@ -63,7 +63,7 @@ extension TLSEngine {
     }
 
     /// The name in SNI: sent, or received from the client; nil if there is none, or before the ClientHello.
-    public var serverName: String? {
+    package var serverName: String? {
         SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
     }
 
@@ -85,7 +85,7 @@ extension TLSParameters {
     /// The negotiated parameters in a line for people.
     ///
     /// - Parameter peer: The peer with its article, `the server`.
-    public func words(peer: String) -> String {
+    package func words(peer: String) -> String {
         var words = "\(version) with \(peer): \(suite)"
         if let applicationProtocol { words += ", ALPN \(applicationProtocol)" }
         if let serverName { words += ", SNI \(serverName)" }
@@ -95,7 +95,7 @@ extension TLSParameters {
     }
 
     /// The ignored faults of the server's certificate, as a clause; nil if there are none.
-    public var overlookedWords: String? {
+    package var overlookedWords: String? {
         overlooked.isEmpty ? nil : overlooked.map(\.words).joined(separator: "; ")
     }
 }

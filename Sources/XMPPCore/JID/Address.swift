@@ -3,16 +3,16 @@
 /// xmpptap must display invalid addresses too, report their faults, and still determine sender and recipient, because
 /// servers differ in the addresses they accept. Parsing therefore never throws: the raw text is kept together with
 /// either the JID or the fault. Invalid addresses are split into parts like valid ones (RFC 7622 §3.2).
-public struct Address: Hashable, Sendable, CustomStringConvertible {
+package struct Address: Hashable, Sendable, CustomStringConvertible {
     /// The text as received; bytes that are not UTF-8 are replaced by U+FFFD. Escape it before display.
-    public let raw: String
+    package let raw: String
     /// The parsed address; nil if ``fault`` is set.
-    public let jid: JID?
+    package let jid: JID?
     /// Why the text is not a valid address; nil if it is.
-    public let fault: JIDError?
+    package let fault: JIDError?
 
     /// Creates an address from text.
-    public init(_ text: String) {
+    package init(_ text: String) {
         raw = text
         do throws(JIDError) {
             self.jid = try JID(parsing: text)
@@ -24,7 +24,7 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Creates an address from bytes.
-    public init(utf8 bytes: Span<UInt8>) {
+    package init(utf8 bytes: Span<UInt8>) {
         do throws(JIDError) {
             let jid = try JID(utf8: bytes)
             raw = jid.description
@@ -38,38 +38,38 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Creates an address from a JID.
-    public init(_ jid: JID) {
+    package init(_ jid: JID) {
         raw = jid.description
         self.jid = jid
         fault = nil
     }
 
     /// The text as received.
-    public var description: String { raw }
+    package var description: String { raw }
 
     // MARK: Parts
 
     /// The part before the `@`, as written; nil if there is none.
-    public var local: String? {
+    package var local: String? {
         if let jid { return jid.local }
         return split.localLength.map { String(decoding: raw.utf8.prefix($0), as: UTF8.self) }
     }
 
     /// The domain, as written; empty if it is missing.
-    public var domain: String {
+    package var domain: String {
         if let jid { return jid.domain }
         let split = split
         return String(decoding: raw.utf8.dropFirst(split.domainStart).prefix(split.domainLength), as: UTF8.self)
     }
 
     /// The part after the first `/`, as written; nil if there is none.
-    public var resource: String? {
+    package var resource: String? {
         if let jid { return jid.resource }
         return split.resourceLength.map { String(decoding: raw.utf8.suffix($0), as: UTF8.self) }
     }
 
     /// The address without its resource.
-    public var bare: Address {
+    package var bare: Address {
         if let jid { return Address(jid.bare) }
         let split = split
         guard split.resourceLength != nil else { return self }
@@ -87,7 +87,7 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
     /// Returns whether both addresses agree in the given parts; a part that both lack counts as agreeing.
     ///
     /// Parts are compared like those of JIDs; a part that cannot be prepared is compared as written.
-    public func matches(_ other: Address, in parts: JID.Parts = .full) -> Bool {
+    package func matches(_ other: Address, in parts: JID.Parts = .full) -> Bool {
         if let jid, let other = other.jid { return jid.matches(other, in: parts) }
         if parts.contains(.domain), comparedDomain != other.comparedDomain { return false }
         if parts.contains(.local), comparedLocal != other.comparedLocal { return false }
@@ -97,7 +97,7 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
 
     /// Returns hashes of the bare address and of the domain, consistent with ``matches(_:in:)``. They are randomly
     /// seeded per process.
-    public func bareHashes() -> (bare: Int, domain: Int) {
+    package func bareHashes() -> (bare: Int, domain: Int) {
         let prepared = jid?.normalized
         var hasher = Hasher()
         hasher.combine(prepared?.domain ?? comparedDomain)
@@ -117,14 +117,14 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The prepared bare address, as a key for lookups; the raw text if it is invalid.
-    public var comparableBare: String {
+    package var comparableBare: String {
         if let jid { return jid.comparableBare }
         let bare = bare
         return bare.jid?.comparableBare ?? bare.raw
     }
 
     /// Returns whether both are equal as JIDs, or equal as text if both are invalid.
-    public static func == (left: Address, right: Address) -> Bool {
+    package static func == (left: Address, right: Address) -> Bool {
         switch (left.jid, right.jid) {
         case (.some(let left), .some(let right)): left == right
         case (nil, nil): left.raw == right.raw
@@ -133,7 +133,7 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Hashes the JID, or the text if it is invalid.
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         if let jid { hasher.combine(jid) } else { hasher.combine(raw) }
     }
 }

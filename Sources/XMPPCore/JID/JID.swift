@@ -9,7 +9,7 @@
 /// without a trailing dot (RFC 5890 §2.3.2.1, RFC 5895). Preparation is idempotent.
 ///
 /// Bare, full and domain JIDs share this type; ``isBare``, ``isFull`` and ``isServer`` distinguish them.
-public struct JID: Sendable {
+package struct JID: Sendable {
     /// The address as it was written.
     private let written: Form
     /// The address for comparison; shares the text of `written` if both are equal.
@@ -23,27 +23,27 @@ public struct JID: Sendable {
     // MARK: Parts
 
     /// The part before the `@`, as written; nil for a server's address.
-    public var local: String? { written.local.map(String.init) }
+    package var local: String? { written.local.map(String.init) }
 
     /// The domain, as written. An IPv6 literal keeps its brackets.
-    public var domain: String { String(written.domain) }
+    package var domain: String { String(written.domain) }
 
     /// The part after the first `/`, as written; nil for a bare JID.
-    public var resource: String? { written.resource.map(String.init) }
+    package var resource: String? { written.resource.map(String.init) }
 
     /// Whether the resource is missing: `domain` or `local@domain`.
-    public var isBare: Bool { !written.hasResource }
+    package var isBare: Bool { !written.hasResource }
 
     /// Whether a resource is present: `domain/resource` or `local@domain/resource`.
-    public var isFull: Bool { written.hasResource }
+    package var isFull: Bool { written.hasResource }
 
     /// Whether the local part is missing: the address of a server, a component or one of their resources.
-    public var isServer: Bool { written.localLength == 0 }
+    package var isServer: Bool { written.localLength == 0 }
 
     // MARK: Derived addresses
 
     /// The address without its resource.
-    public var bare: JID {
+    package var bare: JID {
         guard isFull else { return self }
         return JID(written: written.bare, prepared: prepared.bare)
     }
@@ -51,43 +51,43 @@ public struct JID: Sendable {
     /// Returns the same account with another resource.
     ///
     /// - Throws: ``JIDError`` if `resource` is empty, longer than 1023 bytes, or contains a control character.
-    public func with(resource: String) throws(JIDError) -> JID {
+    package func with(resource: String) throws(JIDError) -> JID {
         try JID(local: local, domain: domain, resource: resource)
     }
 
     /// The prepared address.
-    public var normalized: JID { JID(written: prepared, prepared: prepared) }
+    package var normalized: JID { JID(written: prepared, prepared: prepared) }
 
     /// The prepared bare address as text.
     var comparableBare: String { prepared.hasResource ? prepared.bare.text : prepared.text }
 
     /// The domain for the DNS, TLS and certificates: prepared, with U-labels as A-labels, `xn--…` (RFC 5890 §2.3.2.1).
-    public var asciiDomain: String { DomainName.ascii(prepared.domain) }
+    package var asciiDomain: String { DomainName.ascii(prepared.domain) }
 
     // MARK: Comparison
 
     /// The parts of an address to compare; the raw values are those of XMPPFramework.
-    public struct Parts: OptionSet, Sendable {
+    package struct Parts: OptionSet, Sendable {
         /// One bit per part: local 1, domain 2, resource 4.
-        public let rawValue: UInt8
+        package let rawValue: UInt8
 
         /// Creates a set from its bits.
-        public init(rawValue: UInt8) { self.rawValue = rawValue }
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
 
         /// The local part.
-        public static let local = Parts(rawValue: 1)
+        package static let local = Parts(rawValue: 1)
         /// The domain.
-        public static let domain = Parts(rawValue: 2)
+        package static let domain = Parts(rawValue: 2)
         /// The resource.
-        public static let resource = Parts(rawValue: 4)
+        package static let resource = Parts(rawValue: 4)
         /// Local part and domain: the same account.
-        public static let bare: Parts = [.local, .domain]
+        package static let bare: Parts = [.local, .domain]
         /// Everything: the same connected resource.
-        public static let full: Parts = [.local, .domain, .resource]
+        package static let full: Parts = [.local, .domain, .resource]
     }
 
     /// Returns whether both addresses agree in the given parts; a part that both lack counts as agreeing.
-    public func matches(_ other: JID, in parts: Parts = .full) -> Bool {
+    package func matches(_ other: JID, in parts: Parts = .full) -> Bool {
         if parts.contains(.domain), prepared.domain != other.prepared.domain { return false }
         if parts.contains(.local), prepared.local != other.prepared.local { return false }
         if parts.contains(.resource), prepared.resource != other.prepared.resource { return false }
@@ -97,7 +97,7 @@ public struct JID: Sendable {
 
 extension JID {
     /// The maximum length of a part in bytes of UTF-8, as written and prepared (RFC 7622 §3.1).
-    public static let maximumPartLength = 1023
+    package static let maximumPartLength = 1023
 
     /// Parses an address in the order of RFC 7622 §3.2: the resource begins after the first `/`, the local part ends at
     /// the first `@`.
@@ -106,7 +106,7 @@ extension JID {
     /// domain with IDNA2008 (RFC 5891); see ``JID``.
     ///
     /// - Throws: ``JIDError`` with the violated rule and the part.
-    public init(parsing text: String) throws(JIDError) {
+    package init(parsing text: String) throws(JIDError) {
         // Native strings provide their own storage, so that one check suffices for all inputs.
         var text = text
         text.makeContiguousUTF8()
@@ -118,7 +118,7 @@ extension JID {
     /// Parses an address from UTF-8 bytes, like ``init(parsing:)``.
     ///
     /// - Throws: ``JIDError``; with code ``JIDError/Code/notUTF8`` if the bytes are not UTF-8.
-    public init(utf8 bytes: Span<UInt8>) throws(JIDError) {
+    package init(utf8 bytes: Span<UInt8>) throws(JIDError) {
         let split = AddressSplit(bytes)
         let mappings = try checkParts(split, bytes)
         let checked: UTF8Span
@@ -135,7 +135,7 @@ extension JID {
     ///
     /// - Throws: ``JIDError`` if a part is empty, too long, or contains a forbidden character, such as `/` in the
     ///   domain.
-    public init(local: String? = nil, domain: String, resource: String? = nil) throws(JIDError) {
+    package init(local: String? = nil, domain: String, resource: String? = nil) throws(JIDError) {
         var text = ""
         if let local { text += "\(local)@" }
         text += domain
@@ -157,32 +157,32 @@ extension JID {
 
 extension JID: Hashable {
     /// Returns whether both are the same address when prepared.
-    public static func == (left: JID, right: JID) -> Bool {
+    package static func == (left: JID, right: JID) -> Bool {
         left.prepared.text == right.prepared.text
     }
 
     /// Hashes the prepared address.
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         hasher.combine(prepared.text)
     }
 }
 
 extension JID: Comparable {
     /// Orders by the prepared address, so that sorted lists are the same in every run.
-    public static func < (left: JID, right: JID) -> Bool {
+    package static func < (left: JID, right: JID) -> Bool {
         left.prepared.text < right.prepared.text
     }
 }
 
 extension JID: LosslessStringConvertible {
     /// Parses an address; nil if it is invalid. ``init(parsing:)`` returns the reason.
-    public init?(_ description: String) {
+    package init?(_ description: String) {
         guard let jid = try? JID(parsing: description) else { return nil }
         self = jid
     }
 
     /// The address as written.
-    public var description: String { written.text }
+    package var description: String { written.text }
 }
 
 // MARK: -

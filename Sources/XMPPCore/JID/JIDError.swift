@@ -1,33 +1,33 @@
 /// Why a text is not an XMPP address: the violated rule of RFC 7622, and the part.
-public struct JIDError: Error, Sendable {
+package struct JIDError: Error, Sendable {
     /// The violated rule. More codes may be added later.
-    public struct Code: Hashable, Sendable, CustomStringConvertible {
+    package struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The stable name of the code, for records.
-        public let description: String
+        package let description: String
 
         /// The part is present but empty, or the domain is missing (RFC 7622 §3.1).
-        public static let empty = Code(description: "empty")
+        package static let empty = Code(description: "empty")
         /// The part is longer than 1023 bytes of UTF-8 (RFC 7622 §3.1).
-        public static let tooLong = Code(description: "too-long")
+        package static let tooLong = Code(description: "too-long")
         /// The part contains a character that is not allowed in it (RFC 7622 §3.2 to §3.4).
-        public static let forbiddenCharacter = Code(description: "forbidden-character")
+        package static let forbiddenCharacter = Code(description: "forbidden-character")
         /// The part contains a character that is unassigned in the supported Unicode version (RFC 8264 §9.10).
-        public static let unassignedCharacter = Code(description: "unassigned-character")
+        package static let unassignedCharacter = Code(description: "unassigned-character")
         /// A character is not allowed next to its neighbours (RFC 5892 appendix A).
-        public static let contextRule = Code(description: "context-rule")
+        package static let contextRule = Code(description: "context-rule")
         /// The part violates the Bidi rule for right-to-left text (RFC 5893 §2).
-        public static let bidiRule = Code(description: "bidi-rule")
+        package static let bidiRule = Code(description: "bidi-rule")
         /// IDNA does not allow a label of the domain, because of hyphens, Punycode, an initial mark or its length (RFC
         /// 5891 §4.2).
-        public static let badLabel = Code(description: "bad-label")
+        package static let badLabel = Code(description: "bad-label")
         /// The domain begins with `[`, but is not an IPv6 address in brackets (RFC 6874 for the zone).
-        public static let badAddressLiteral = Code(description: "bad-address-literal")
+        package static let badAddressLiteral = Code(description: "bad-address-literal")
         /// The bytes are not UTF-8.
-        public static let notUTF8 = Code(description: "not-utf-8")
+        package static let notUTF8 = Code(description: "not-utf-8")
     }
 
     /// A part of an address.
-    public enum Part: String, Sendable {
+    package enum Part: String, Sendable {
         /// Before the `@`.
         case local
         /// Between `@` and `/`.
@@ -37,11 +37,11 @@ public struct JIDError: Error, Sendable {
     }
 
     /// The violated rule.
-    public let code: Code
+    package let code: Code
     /// The part that violates it.
-    public let part: Part
+    package let part: Part
     /// The error for people; characters of the address are shown as code points.
-    public var reason: String {
+    package var reason: String {
         switch words {
         case .known(let reason): reason
         case .fault(let fault, let written): fault.reason(in: written)
@@ -72,14 +72,14 @@ public struct JIDError: Error, Sendable {
 
 extension JIDError: Equatable {
     /// Compares code and part, but not the text.
-    public static func == (left: JIDError, right: JIDError) -> Bool {
+    package static func == (left: JIDError, right: JIDError) -> Bool {
         left.code == right.code && left.part == right.part
     }
 }
 
 extension JIDError: CustomStringConvertible {
     /// The error as one line: the part and the reason.
-    public var description: String { "\(part.rawValue) part: \(reason)" }
+    package var description: String { "\(part.rawValue) part: \(reason)" }
 }
 
 // MARK: - Preparation

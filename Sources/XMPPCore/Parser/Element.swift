@@ -12,46 +12,46 @@ public struct Element: @unchecked Sendable {
     /// Local name.
     public var name: String { arena.text(node.name) }
     /// Namespace; ``Namespace/other`` if it is not in the table.
-    public var namespace: Namespace { node.namespace }
+    package var namespace: Namespace { node.namespace }
     /// Namespace URI; empty for none.
-    public var namespaceURI: String {
+    package var namespaceURI: String {
         let node = self.node
         return node.namespace == .other ? arena.text(node.uri) : node.namespace.uri.description
     }
 
     /// Whether the element has this name and namespace.
-    public func matches(_ name: StaticString, _ namespace: Namespace) -> Bool {
+    package func matches(_ name: StaticString, _ namespace: Namespace) -> Bool {
         node.namespace == namespace && arena.equals(node.name, name)
     }
 
     /// Whether the local name is `name`, in any namespace.
-    public func isNamed(_ name: StaticString) -> Bool { arena.equals(node.name, name) }
+    package func isNamed(_ name: StaticString) -> Bool { arena.equals(node.name, name) }
 
     /// Returns the value of the attribute `name` without a prefix; nil if it is absent.
     public func attribute(_ name: StaticString) -> String? { attribute(name, .none) }
 
     /// Returns the value of the attribute `name` of `namespace`; nil if it is absent.
-    public func attribute(_ name: StaticString, _ namespace: Namespace) -> String? {
+    package func attribute(_ name: StaticString, _ namespace: Namespace) -> String? {
         value(of: name, namespace).map(arena.text)
     }
 
     /// Whether the attribute `name` without a prefix is present and equals `value`.
-    public func attribute(_ name: StaticString, is value: StaticString) -> Bool {
+    package func attribute(_ name: StaticString, is value: StaticString) -> Bool {
         self.value(of: name, .none).map { arena.equals($0, value) } ?? false
     }
 
     /// An attribute with its namespace URI, empty for none.
-    public struct Attribute: Sendable, Hashable {
+    package struct Attribute: Sendable, Hashable {
         /// Namespace URI; empty for an attribute without a prefix.
-        public var namespaceURI: String
+        package var namespaceURI: String
         /// Local name.
-        public var name: String
+        package var name: String
         /// The value, with references replaced and white space normalised.
-        public var value: String
+        package var value: String
     }
 
     /// All attributes in document order, without namespace declarations.
-    public var attributes: [Attribute] {
+    package var attributes: [Attribute] {
         attributeIndices.map { position in
             let attribute = arena.attribute(position)
             return Attribute(
@@ -69,13 +69,13 @@ public struct Element: @unchecked Sendable {
     }
 
     /// A part of an element's content.
-    public enum Content: Sendable {
+    package enum Content: Sendable {
         case element(Element)
         case text(String)
     }
 
     /// Child elements and text, in order.
-    public var contents: [Content] {
+    package var contents: [Content] {
         var contents: [Content] = []
         forEachChild { index, isText in
             contents.append(
@@ -87,7 +87,7 @@ public struct Element: @unchecked Sendable {
     }
 
     /// Child elements, in order.
-    public var children: [Element] {
+    package var children: [Element] {
         var children: [Element] = []
         forEachElement { child in
             children.append(child)
@@ -97,20 +97,20 @@ public struct Element: @unchecked Sendable {
     }
 
     /// Calls `body` with each child element, in order, until it returns false.
-    public func forEachElement(_ body: (Element) -> Bool) {
+    package func forEachElement(_ body: (Element) -> Bool) {
         forEachChild { index, isText in isText || body(Element(arena: arena, index: index)) }
     }
 
     /// The first child element; for an iq, its payload.
-    public var firstChild: Element? { firstChild { _ in true } }
+    package var firstChild: Element? { firstChild { _ in true } }
 
     /// Returns the first child `name` of `namespace`; nil if it is absent.
-    public func child(_ name: StaticString, _ namespace: Namespace) -> Element? {
+    package func child(_ name: StaticString, _ namespace: Namespace) -> Element? {
         firstChild { $0.matches(name, namespace) }
     }
 
     /// Returns the first child that `matches` accepts; nil if none matches.
-    public func firstChild(where matches: (Element) -> Bool) -> Element? {
+    package func firstChild(where matches: (Element) -> Bool) -> Element? {
         var found: Element?
         forEachElement { child in
             if matches(child) { found = child }
@@ -120,15 +120,15 @@ public struct Element: @unchecked Sendable {
     }
 
     /// The children `name` of `namespace`.
-    public func children(_ name: StaticString, _ namespace: Namespace) -> [Element] {
+    package func children(_ name: StaticString, _ namespace: Namespace) -> [Element] {
         children.filter { $0.matches(name, namespace) }
     }
 
     /// Number of child elements.
-    public var elementCount: Int { count { _ in true } }
+    package var elementCount: Int { count { _ in true } }
 
     /// The character data directly inside, joined.
-    public var text: String {
+    package var text: String {
         var text = ""
         forEachChild { index, isText in
             if isText { text += arena.text(arena.node(index).name) }
@@ -139,7 +139,7 @@ public struct Element: @unchecked Sendable {
 
     /// Calls `body` with the bytes of each piece of the character data directly inside, in order, without creating a
     /// string.
-    public func forEachText(_ body: (Span<UInt8>) -> Void) {
+    package func forEachText(_ body: (Span<UInt8>) -> Void) {
         forEachChild { index, isText in
             if isText { body(arena.bytes(arena.node(index).name).span) }
             return true
@@ -147,16 +147,16 @@ public struct Element: @unchecked Sendable {
     }
 
     /// Calls `body` with the bytes of the local name.
-    public func withName<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(arena.bytes(node.name).span) }
+    package func withName<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(arena.bytes(node.name).span) }
 
     /// Calls `body` with the bytes of the value of the attribute `name` without a prefix, if it is present.
-    public func withAttribute(_ name: StaticString, _ body: (Span<UInt8>) -> Void) {
+    package func withAttribute(_ name: StaticString, _ body: (Span<UInt8>) -> Void) {
         if let value = value(of: name, .none) { body(arena.bytes(value).span) }
     }
 
     /// Calls `body` with each attribute, in document order, without creating strings: its local name, its namespace URI
     /// (empty for none), and its value.
-    public func forEachAttribute(_ body: (_ name: Span<UInt8>, _ uri: Span<UInt8>, _ value: Span<UInt8>) -> Void) {
+    package func forEachAttribute(_ body: (_ name: Span<UInt8>, _ uri: Span<UInt8>, _ value: Span<UInt8>) -> Void) {
         for position in attributeIndices {
             let attribute = arena.attribute(position)
             let name = arena.bytes(attribute.name).span
@@ -170,7 +170,7 @@ public struct Element: @unchecked Sendable {
     }
 
     /// Calls `body` with the bytes of the namespace URI, which are empty without a namespace.
-    public func withNamespaceURI<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome {
+    package func withNamespaceURI<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome {
         let node = self.node
         return node.namespace == .other ? body(arena.bytes(node.uri).span) : node.namespace.withURI(body)
     }
@@ -184,7 +184,7 @@ public struct Element: @unchecked Sendable {
     }
 
     /// Number of bytes of ``text`` in UTF-8, without creating it.
-    public var textSize: Int {
+    package var textSize: Int {
         var size = 0
         forEachChild { index, isText in
             if isText { size += arena.node(index).name.count }
@@ -194,7 +194,7 @@ public struct Element: @unchecked Sendable {
     }
 
     /// Number of child elements `name` of `namespace`.
-    public func count(_ name: StaticString, _ namespace: Namespace) -> Int { count { $0.matches(name, namespace) } }
+    package func count(_ name: StaticString, _ namespace: Namespace) -> Int { count { $0.matches(name, namespace) } }
 
     private func count(where isCounted: (Element) -> Bool) -> Int {
         var count = 0
@@ -240,14 +240,14 @@ extension Element: Equatable {
 }
 
 /// A namespace to compare with: one of the table, or another URI.
-public struct NamespaceKey: Sendable, Hashable {
+package struct NamespaceKey: Sendable, Hashable {
     /// The namespace; ``Namespace/other`` if it is not in the table.
-    public let namespace: Namespace
+    package let namespace: Namespace
     /// The URI.
-    public let uri: [UInt8]
+    package let uri: [UInt8]
 
     /// Creates the namespace with that URI; empty for none.
-    public init(uri: [UInt8]) {
+    package init(uri: [UInt8]) {
         namespace = Namespace(uri: uri.span)
         self.uri = uri
     }
@@ -256,24 +256,24 @@ public struct NamespaceKey: Sendable, Hashable {
 // Lookups by names that are known only at run time, such as those of a rule.
 extension Element {
     /// Whether the element is in a namespace.
-    public func isIn(_ name: NamespaceKey) -> Bool {
+    package func isIn(_ name: NamespaceKey) -> Bool {
         let node = arena.node(index)
         guard node.namespace == name.namespace else { return false }
         return node.namespace != .other || arena.bytes(node.uri).span.equals(name.uri.span)
     }
 
     /// Whether both elements are in the same namespace.
-    public func isInNamespace(of other: Element) -> Bool {
+    package func isInNamespace(of other: Element) -> Bool {
         let (node, otherNode) = (arena.node(index), other.arena.node(other.index))
         guard node.namespace == otherNode.namespace else { return false }
         return node.namespace != .other || arena.bytes(node.uri).span.equals(other.arena.bytes(otherNode.uri).span)
     }
 
     /// Whether the local name is `name`, in any namespace.
-    public func isNamed(_ name: [UInt8]) -> Bool { withName { $0.equals(name.span) } }
+    package func isNamed(_ name: [UInt8]) -> Bool { withName { $0.equals(name.span) } }
 
     /// Returns the bytes of the value of an attribute; nil if it is absent.
-    public func attribute(named name: [UInt8], in namespace: NamespaceKey) -> [UInt8]? {
+    package func attribute(named name: [UInt8], in namespace: NamespaceKey) -> [UInt8]? {
         let node = arena.node(index)
         for position in Int(node.firstAttribute)..<(Int(node.firstAttribute) &+ Int(node.attributeCount)) {
             let attribute = arena.attribute(position)

@@ -5,7 +5,7 @@
 /// The item must have been accepted by the scanner; its secrets may have been replaced. Both readers give the same
 /// tree; a test compares them for all known stanzas. Both refuse an item whose namespaces, repeated at each element,
 /// would be larger than 64 KiB and 16 times the item.
-public struct ElementReader: ~Copyable {
+package struct ElementReader: ~Copyable {
     private var reader = ItemReader()
     private var arena = ElementArena()
     /// Filled for each item, and then exchanged for the contents of the arena.
@@ -13,16 +13,16 @@ public struct ElementReader: ~Copyable {
     private var decoded: [UInt8] = []
 
     /// Creates a reader without an item.
-    public init() {}
+    package init() {}
 
     /// Reads the element of `item`, which must be the last event of `decoder`; nil if it is not one whole element.
-    public mutating func read(_ item: Span<UInt8>, in decoder: borrowing StreamDecoder) -> Element? {
+    package mutating func read(_ item: Span<UInt8>, in decoder: borrowing StreamDecoder) -> Element? {
         reader.begin(decoder)
         return fill(item)
     }
 
     /// Reads the element that is the last event of `decoder`, which must be complete; nil if it is not one element.
-    public mutating func read(_ decoder: borrowing StreamDecoder) -> Element? {
+    package mutating func read(_ decoder: borrowing StreamDecoder) -> Element? {
         guard let outline = decoder.outline else { return read(decoder.bytes, in: decoder) }
         // Swapping with the outline leaves its memory for the next item.
         let mustDecode = outline.take(into: &contents)
@@ -58,7 +58,7 @@ public struct ElementReader: ~Copyable {
     }
 
     /// Reads an item outside a stream; nil if it is not one whole element.
-    public mutating func read(_ item: Span<UInt8>) -> Element? {
+    package mutating func read(_ item: Span<UInt8>) -> Element? {
         reader.begin()
         return fill(item)
     }

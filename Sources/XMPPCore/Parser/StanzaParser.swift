@@ -13,9 +13,9 @@ public final class StanzaParser {
     /// The reason why libxml2 refused an item.
     public struct Failure: Error, Sendable, Hashable {
         /// libxml2's error number (xmlParserErrors), or 0 if it gave none or did not run.
-        public var code: Int
+        package var code: Int
         /// libxml2's message, on one line.
-        public var message: String
+        package var message: String
     }
 
     /// Distinct names after which a context is dropped: beyond some 20,000 the dictionary's chains cost time.
@@ -29,7 +29,7 @@ public final class StanzaParser {
     public init() {}
 
     /// Number of contexts in the pool, for tests and metrics.
-    public var contextCount: Int { pool.count }
+    package var contextCount: Int { pool.count }
 
     /// Parses the last event of `decoder`, which must be a whole element.
     public func parse(_ decoder: borrowing StreamDecoder) throws(Failure) -> Element {
@@ -38,7 +38,7 @@ public final class StanzaParser {
 
     /// Parses one element of a stream with the namespace declarations `root`: the text between `<stream` and `>` in the
     /// header, as in ``StreamDecoder/declarations``.
-    public func parse(_ item: Span<UInt8>, root: [UInt8]) throws(Failure) -> Element {
+    package func parse(_ item: Span<UInt8>, root: [UInt8]) throws(Failure) -> Element {
         if !isKnownUniquelyReferenced(&arena) { arena = ElementArena() }
         let context = try takeContext(root)
         let failure = context.parse(item, into: arena)

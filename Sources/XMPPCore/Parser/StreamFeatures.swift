@@ -1,75 +1,75 @@
 /// The features that a server offers on a stream (RFC 6120 §4.3.2, and extensions).
-public struct StreamFeatures: Sendable, Equatable {
+package struct StreamFeatures: Sendable, Equatable {
     /// The `<features/>` element of the streams namespace.
-    public let element: Element
+    package let element: Element
 
     /// Creates the view of stream features; nil for any other element.
-    public init?(_ element: Element) {
+    package init?(_ element: Element) {
         guard element.matches("features", .streams) else { return nil }
         self.element = element
     }
 
     /// Whether a feature is offered or required.
-    public enum Offer: Sendable, Hashable {
+    package enum Offer: Sendable, Hashable {
         case absent, optional, required
     }
 
     /// TLS on this connection (RFC 6120 §5).
-    public var startTLS: Offer {
+    package var startTLS: Offer {
         guard let feature = element.child("starttls", .tls) else { return .absent }
         return feature.child("required", .tls) == nil ? .optional : .required
     }
 
     /// SASL mechanisms (RFC 6120 §6), in the server's order.
-    public var mechanisms: [String] {
+    package var mechanisms: [String] {
         element.children("mechanisms", .sasl).flatMap { $0.children("mechanism", .sasl) }.map(\.text)
     }
 
     private var authentication: Element? { element.child("authentication", .sasl2) }
 
     /// SASL2 mechanisms (XEP-0388), in the server's order; nil if SASL2 is not offered.
-    public var sasl2Mechanisms: [String]? { authentication?.children("mechanism", .sasl2).map(\.text) }
+    package var sasl2Mechanisms: [String]? { authentication?.children("mechanism", .sasl2).map(\.text) }
 
     /// The features available inline with SASL2 (XEP-0388 §2.2): binding, resumption, token requests.
-    public var inlineFeatures: [Element] { authentication?.child("inline", .sasl2)?.children ?? [] }
+    package var inlineFeatures: [Element] { authentication?.child("inline", .sasl2)?.children ?? [] }
 
     /// Binding within SASL2 (XEP-0386), in its current or older namespace.
-    public var offersInlineBinding: Bool {
+    package var offersInlineBinding: Bool {
         inlineFeatures.contains { $0.isNamed("bind") && ($0.namespace == .bind2 || $0.namespace == .bind2Legacy) }
     }
 
     /// Mechanisms of tokens (XEP-0484), in the server's order.
-    public var tokenMechanisms: [String] {
+    package var tokenMechanisms: [String] {
         inlineFeatures.filter { $0.matches("fast", .fast) }.flatMap { $0.children("mechanism", .fast) }.map(\.text)
     }
 
     /// Types of channel binding (XEP-0440); nil if the server does not list them.
-    public var channelBindings: [String]? {
+    package var channelBindings: [String]? {
         element.child("sasl-channel-binding", .saslChannelBinding)?
             .children("channel-binding", .saslChannelBinding).compactMap { $0.attribute("type") }
     }
 
     /// Resource binding (RFC 6120 §7).
-    public var offersBinding: Bool { element.child("bind", .bind) != nil }
+    package var offersBinding: Bool { element.child("bind", .bind) != nil }
 
     /// The session of RFC 3921, which RFC 6121 removed; servers offer it as optional for old clients.
-    public var session: Offer {
+    package var session: Offer {
         guard let feature = element.child("session", .session) else { return .absent }
         return feature.child("optional", .session) == nil ? .required : .optional
     }
 
     /// Stream management (XEP-0198), newest version first.
-    public var streamManagement: Namespace? {
+    package var streamManagement: Namespace? {
         let versions: [Namespace] = [.streamManagement, .streamManagement2]
         return versions.first { element.child("sm", $0) != nil }
     }
 
     /// The maximum size that the sender accepts for one element of the stream, in bytes (XEP-0478); nil if it is not
     /// announced.
-    public var itemBytes: Int? { Self.itemBytes(announcedIn: element) }
+    package var itemBytes: Int? { Self.itemBytes(announcedIn: element) }
 
     /// The same for any element that can contain limits: the features, or a server's `<bidi/>` (XEP-0478 §3).
-    public static func itemBytes(announcedIn element: Element) -> Int? {
+    package static func itemBytes(announcedIn element: Element) -> Int? {
         // Some implementations write <max-bytes xmlns=''>.
         guard let limits = element.child("limits", .streamLimits),
             let limit = limits.child("max-bytes", .streamLimits) ?? limits.child("max-bytes", .none),
@@ -79,5 +79,5 @@ public struct StreamFeatures: Sendable, Equatable {
     }
 
     /// Registration on this stream (XEP-0077).
-    public var offersRegistration: Bool { element.child("register", .registerFeature) != nil }
+    package var offersRegistration: Bool { element.child("register", .registerFeature) != nil }
 }

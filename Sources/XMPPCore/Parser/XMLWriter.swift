@@ -14,12 +14,12 @@
 /// XML readable inside JSON.
 ///
 /// Names are not escaped: take them from constants, or from parsed XML.
-public struct XMLWriter: Sendable {
+package struct XMLWriter: Sendable {
     /// The pending output; it includes an unfinished start tag.
-    public private(set) var bytes: [UInt8] = []
+    package private(set) var bytes: [UInt8] = []
 
     /// Number of characters that were replaced by U+FFFD because XML cannot represent them.
-    public private(set) var replacedCharacters = 0
+    package private(set) var replacedCharacters = 0
 
     /// The names of the open elements, outermost first.
     private var open: [String] = []
@@ -31,10 +31,10 @@ public struct XMLWriter: Sendable {
     private var brackets = 0
 
     /// Creates an empty writer with space for this number of bytes.
-    public init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
+    package init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
 
     /// Returns the bytes that `content` writes.
-    public static func bytes(_ content: (inout XMLWriter) -> Void) -> [UInt8] {
+    package static func bytes(_ content: (inout XMLWriter) -> Void) -> [UInt8] {
         var writer = XMLWriter()
         content(&writer)
         return writer.take()
@@ -49,7 +49,7 @@ public struct XMLWriter: Sendable {
     ///   - xmlns: The default namespace to declare, or `nil` to stay in the parent's.
     ///   - attributes: In this order; those with the value `nil` are omitted.
     ///   - content: Writes text and child elements.
-    public mutating func element(
+    package mutating func element(
         _ name: String,
         xmlns: String? = nil,
         _ attributes: KeyValuePairs<String, String?> = [:],
@@ -61,7 +61,7 @@ public struct XMLWriter: Sendable {
     }
 
     /// Writes one element that contains only text; nothing if `text` is `nil`.
-    public mutating func element(
+    package mutating func element(
         _ name: String,
         xmlns: String? = nil,
         _ attributes: KeyValuePairs<String, String?> = [:],
@@ -72,7 +72,7 @@ public struct XMLWriter: Sendable {
     }
 
     /// Writes one element in a known namespace, and declares that namespace.
-    public mutating func element(
+    package mutating func element(
         _ name: String,
         _ namespace: Namespace,
         _ attributes: KeyValuePairs<String, String?> = [:],
@@ -82,7 +82,7 @@ public struct XMLWriter: Sendable {
     }
 
     /// Writes one element that contains only text, and declares its namespace; nothing if `text` is `nil`.
-    public mutating func element(
+    package mutating func element(
         _ name: String,
         _ namespace: Namespace,
         _ attributes: KeyValuePairs<String, String?> = [:],
@@ -92,7 +92,7 @@ public struct XMLWriter: Sendable {
     }
 
     /// Opens an element. ``end()`` closes it.
-    public mutating func start(
+    package mutating func start(
         _ name: String,
         xmlns: String? = nil,
         _ attributes: KeyValuePairs<String, String?> = [:]
@@ -109,7 +109,7 @@ public struct XMLWriter: Sendable {
     }
 
     /// Adds an attribute to the last opened element, before any content is written.
-    public mutating func attribute(_ name: String, _ value: String) {
+    package mutating func attribute(_ name: String, _ value: String) {
         assert(isInStartTag, "attribute \(name) comes after the content of its element")
         guard isInStartTag else { return }
         bytes.append(UInt8(ascii: " "))
@@ -121,14 +121,14 @@ public struct XMLWriter: Sendable {
     }
 
     /// Adds character data to the open element.
-    public mutating func text(_ text: String) {
+    package mutating func text(_ text: String) {
         guard !text.isEmpty else { return }
         finishStartTag()
         self.escape(text, in: .text)
     }
 
     /// Closes the innermost open element; one without content becomes an empty-element tag.
-    public mutating func end() {
+    package mutating func end() {
         guard let name = open.popLast() else { return assertionFailure("no element is open") }
         if isInStartTag {
             isInStartTag = false
@@ -142,7 +142,7 @@ public struct XMLWriter: Sendable {
     }
 
     /// Appends bytes unchanged: XML that was checked before, such as a relayed stanza.
-    public mutating func verbatim(_ xml: some Sequence<UInt8>) {
+    package mutating func verbatim(_ xml: some Sequence<UInt8>) {
         finishStartTag()
         bytes.append(contentsOf: xml)
     }
@@ -150,7 +150,7 @@ public struct XMLWriter: Sendable {
     /// Returns the output and empties the buffer.
     ///
     /// Elements may be open: a stream header is taken while its element stays open until the end of the stream.
-    public mutating func take() -> [UInt8] {
+    package mutating func take() -> [UInt8] {
         finishStartTag()
         defer { bytes.removeAll() }
         return bytes
@@ -242,7 +242,7 @@ extension XMLWriter {
     ///   - element: The element to write.
     ///   - inherited: The default namespace at that point; in a stream, the stream's content namespace.
     ///   - changes: Attributes without a prefix to set, or to omit if the value is `nil`.
-    public mutating func element(
+    package mutating func element(
         _ element: Element,
         inheriting inherited: String,
         setting changes: KeyValuePairs<String, String?> = [:]
@@ -337,7 +337,7 @@ extension XMLWriter {
     }
 
     /// Opens an element like ``element(_:inheriting:setting:)``, without its contents. ``end()`` closes it.
-    public mutating func start(
+    package mutating func start(
         _ element: Element,
         inheriting inherited: String,
         setting changes: KeyValuePairs<String, String?> = [:]

@@ -12,7 +12,7 @@ public final class ItemOutline {
     @exclusivity(unchecked) private var state = State()
 
     /// Creates an empty outline.
-    public init() {}
+    package init() {}
 
     /// Begins an item; returns the number with which its scanner later checks whether the outline still belongs to it.
     func beginItem() -> UInt64 { state.beginItem() }
@@ -131,9 +131,9 @@ public final class ItemOutline {
 }
 
 /// A child element of an item, from its outline.
-public struct OutlinedChild: Sendable, BitwiseCopyable {
+package struct OutlinedChild: Sendable, BitwiseCopyable {
     /// The content of the element.
-    public enum Content: Sendable, BitwiseCopyable {
+    package enum Content: Sendable, BitwiseCopyable {
         /// Character data in the item, not decoded, or nothing.
         case text(ByteRange)
         /// One element in the same namespace that contains only text.
@@ -142,21 +142,21 @@ public struct OutlinedChild: Sendable, BitwiseCopyable {
     }
 
     /// Local name, in the item.
-    public let name: ByteRange
+    package let name: ByteRange
     /// Namespace.
-    public let namespace: Namespace
+    package let namespace: Namespace
     /// The range of the declaration, not decoded, if the item declares the namespace and it is ``Namespace/other``;
     /// otherwise empty, for example if the stream's header declares it.
-    public let uri: ByteRange
+    package let uri: ByteRange
     /// The content of the element.
-    public let content: Content
+    package let content: Content
 }
 
 extension StreamDecoder {
     /// Calls `body` with each child element of the last event's item, in order, until it returns false.
     ///
     /// - Returns: Whether `body` was called with all; false also if the decoder has no outline of the item.
-    public func forEachChild(_ body: (OutlinedChild) -> Bool) -> Bool {
+    package func forEachChild(_ body: (OutlinedChild) -> Bool) -> Bool {
         guard let outline else { return false }
         var index = 1
         while index < outline.nodeCount {

@@ -4,9 +4,9 @@
 /// position of a value, so this reader uses the scanner's parts instead of making an ``Element``. The item must have
 /// been accepted by the scanner. It is not checked again, but any other input ends in ``Token/fault``, never in a
 /// crash. Reuse a reader for all items: then it does not allocate.
-public struct ItemReader: ~Copyable {
+package struct ItemReader: ~Copyable {
     /// The token at the current position of the item.
-    public enum Token: Sendable, Hashable {
+    package enum Token: Sendable, Hashable {
         /// A start tag, described by ``ItemReader/name``, ``ItemReader/namespace`` and the attributes. An empty-element
         /// tag is followed by ``end``.
         case start
@@ -21,17 +21,17 @@ public struct ItemReader: ~Copyable {
     }
 
     /// An attribute of the current start tag.
-    public struct Attribute: Sendable, Hashable {
+    package struct Attribute: Sendable, Hashable {
         /// The local name.
-        public var name: ByteRange
+        package var name: ByteRange
         /// The namespace of its prefix; ``Namespace/none`` without one.
-        public var namespace: Namespace
+        package var namespace: Namespace
         /// The value between its quotes, not decoded.
-        public var value: ByteRange
+        package var value: ByteRange
         /// The value must be decoded; see ``AttributeValue/decode(_:into:)``.
-        public var needsDecoding: Bool
+        package var needsDecoding: Bool
         /// A namespace declaration.
-        public var isDeclaration: Bool
+        package var isDeclaration: Bool
     }
 
     private struct Open {
@@ -40,11 +40,11 @@ public struct ItemReader: ~Copyable {
     }
 
     /// Local name of the current start tag.
-    public private(set) var name = ByteRange.empty
+    package private(set) var name = ByteRange.empty
     /// Namespace of the current start tag.
-    public private(set) var namespace = Namespace.none
+    package private(set) var namespace = Namespace.none
     /// The range of the current start tag.
-    public private(set) var tagRange = ByteRange.empty
+    package private(set) var tagRange = ByteRange.empty
 
     private var tag = Tag()
     private var binding = NamespaceScope.unbound
@@ -57,22 +57,22 @@ public struct ItemReader: ~Copyable {
     private var isFaulted = true
 
     /// Creates a reader without an item.
-    public init() {}
+    package init() {}
 
     /// Begins reading the item of the decoder's last event.
-    public mutating func begin(_ decoder: borrowing StreamDecoder) {
+    package mutating func begin(_ decoder: borrowing StreamDecoder) {
         decoder.copyScope(to: &scope)
         reset()
     }
 
     /// Begins reading an item outside a stream: only its own declarations apply.
-    public mutating func begin() {
+    package mutating func begin() {
         scope.removeAll()
         reset()
     }
 
     /// Begins reading the same item again.
-    public mutating func rewind() {
+    package mutating func rewind() {
         scope.leave(to: rootCount)
         reset()
     }
@@ -87,13 +87,13 @@ public struct ItemReader: ~Copyable {
     }
 
     /// Number of open elements, including the item's own.
-    public var depth: Int { open.count }
+    package var depth: Int { open.count }
 
     /// Number of attributes of the current start tag, including namespace declarations.
-    public var attributeCount: Int { tag.attributes.count }
+    package var attributeCount: Int { tag.attributes.count }
 
     /// Returns an attribute of the current start tag; `item` is the same as for ``next(_:)``.
-    public func attribute(_ index: Int, _ item: Span<UInt8>) -> Attribute {
+    package func attribute(_ index: Int, _ item: Span<UInt8>) -> Attribute {
         let attribute = tag.attributes[index]
         return Attribute(
             name: ByteRange(attribute.localName.lowerBound, attribute.localName.upperBound),
@@ -121,7 +121,7 @@ public struct ItemReader: ~Copyable {
     }
 
     /// Returns the next token; nil at the end of `item`, which must be the same at each call.
-    public mutating func next(_ item: Span<UInt8>) -> Token? {
+    package mutating func next(_ item: Span<UInt8>) -> Token? {
         if hasEndPending {
             hasEndPending = false
             return close()

@@ -1,7 +1,7 @@
 /// The reason why bytes are not an acceptable XMPP stream: the violated rule, and the offset.
 public struct ScanFault: Error, Sendable, Hashable {
     /// The violated rule. The raw value is stable: logs, captures and tests depend on it.
-    public enum Code: String, Sendable, CaseIterable {
+    package enum Code: String, Sendable, CaseIterable {
         case notXML = "not-xml"
         case notAStream = "not-a-stream"
         case malformedTag = "malformed-tag"
@@ -32,21 +32,21 @@ public struct ScanFault: Error, Sendable, Hashable {
     }
 
     /// The violated rule.
-    public var code: Code
+    package var code: Code
     /// Offset of the offending byte from the beginning of the epoch.
     public var offset: UInt64
     /// The exceeded limit, in its unit; 0 if the fault is not a limit.
-    public var limit: Int
+    package var limit: Int
 
     /// Creates a fault at `offset` of the epoch.
-    public init(_ code: Code, at offset: UInt64, limit: Int = 0) {
+    package init(_ code: Code, at offset: UInt64, limit: Int = 0) {
         self.code = code
         self.offset = offset
         self.limit = limit
     }
 
     /// The stream error that a receiver must send for this (RFC 6120 §4.9.3).
-    public var condition: StreamErrorCondition {
+    package var condition: StreamErrorCondition {
         switch code {
         case .comment, .processingInstruction, .documentType, .entityReference: .restrictedXML
         case .unboundPrefix, .reservedPrefix: .badNamespacePrefix
@@ -93,7 +93,7 @@ public struct ScanFault: Error, Sendable, Hashable {
 }
 
 /// A stream error condition of RFC 6120 §4.9.3; the raw value is the element's name.
-public enum StreamErrorCondition: String, Sendable, CaseIterable {
+package enum StreamErrorCondition: String, Sendable, CaseIterable {
     case badFormat = "bad-format"
     case badNamespacePrefix = "bad-namespace-prefix"
     case conflict

@@ -2,7 +2,7 @@
 ///
 /// A match only causes a closer check of the item; the rules that decide are structural and belong to redaction, and
 /// each of them applies only to names that match here.
-public enum SecretNames {
+package enum SecretNames {
     /// An element's name, in one namespace or (nil) in any.
     struct Name {
         var name: StaticString
@@ -49,7 +49,7 @@ public enum SecretNames {
     ///
     /// In doubt returns true: every word of the bytes counts, in any namespace. A `=` before a quote is taken for an
     /// attribute; any other `=` counts.
-    public static func mayOccur(in bytes: Span<UInt8>) -> Bool {
+    package static func mayOccur(in bytes: Span<UInt8>) -> Bool {
         for namespace in namespaces where contains(namespace.uri, bytes) { return true }
         var start = 0
         var isInURL = false

@@ -2,13 +2,13 @@
 ///
 /// All texts are offsets into the item; nothing is copied. Attribute values are not decoded: if
 /// ``Attribute/needsDecoding`` is set, ``AttributeValue/decode(_:into:)`` decodes them.
-public struct StanzaHead: Sendable, Hashable {
+package struct StanzaHead: Sendable, Hashable {
     /// The value of an attribute, not decoded.
-    public struct Attribute: Sendable, Hashable {
+    package struct Attribute: Sendable, Hashable {
         /// Offsets of the value in the item.
-        public var range: ByteRange
+        package var range: ByteRange
         /// Whether the value contains a reference or white space other than spaces.
-        public var needsDecoding: Bool
+        package var needsDecoding: Bool
 
         init(range: ByteRange, needsDecoding: Bool) {
             self.range = range
@@ -31,46 +31,46 @@ public struct StanzaHead: Sendable, Hashable {
     }
 
     /// The three stanzas (RFC 6120 §8), in the stream's content namespace, and all other elements.
-    public enum Kind: Sendable, Hashable {
+    package enum Kind: Sendable, Hashable {
         case iq, message, presence
         /// An element at depth 1 other than a stanza: SASL, TLS, stream management, a stream error.
         case nonza
     }
 
     /// The kind of stanza.
-    public var kind = Kind.nonza
+    package var kind = Kind.nonza
     /// Local name.
-    public var name = ByteRange.empty
+    package var name = ByteRange.empty
     /// Namespace of the name.
-    public var namespace = NamespaceName(.none)
+    package var namespace = NamespaceName(.none)
     /// The `id` attribute.
-    public var id: Attribute?
+    package var id: Attribute?
     /// The `type` attribute.
-    public var type: Attribute?
+    package var type: Attribute?
     /// The `from` attribute.
-    public var from: Attribute?
+    package var from: Attribute?
     /// The `to` attribute.
-    public var to: Attribute?
+    package var to: Attribute?
     /// The `version` attribute of a stream header.
-    public var version: Attribute?
+    package var version: Attribute?
     /// Local name of the first child, if there is a child.
-    public var payloadName: ByteRange?
+    package var payloadName: ByteRange?
     /// Namespace of the first child.
-    public var payloadNamespace = NamespaceName(.none)
+    package var payloadNamespace = NamespaceName(.none)
     /// The item contains an element or attribute in the redaction catalogue, or a character reference inside a tag,
     /// which could hide one: it must be redacted before it is shown.
-    public var mayHoldSecret = false
+    package var mayHoldSecret = false
     /// The item has a syntax that some parsers read differently: a CDATA section, a numeric character reference inside
     /// a tag, or ``hasDoubtfulNamespace``.
-    public var isUnusual = false
+    package var isUnusual = false
     /// A namespace declared in the item contains a character that URIs cannot contain (RFC 3986 §2): parsers that join
     /// a namespace and a name by such a character can confuse names (CVE-2022-25236).
-    public var hasDoubtfulNamespace = false
+    package var hasDoubtfulNamespace = false
     /// The element has no content: `<presence/>`.
-    public var isEmptyElement = false
+    package var isEmptyElement = false
 
     /// Creates an empty head.
-    public init() {}
+    package init() {}
 }
 
 extension StanzaHead {
@@ -87,9 +87,9 @@ extension StanzaHead {
 }
 
 /// A namespace in a head: one of the table, or a URI at its declaration.
-public struct NamespaceName: Sendable, Hashable {
+package struct NamespaceName: Sendable, Hashable {
     /// The location of an unknown URI.
-    public enum Source: Sendable, Hashable {
+    package enum Source: Sendable, Hashable {
         /// In the table of known namespaces.
         case known
         /// In the item, in its `xmlns` attribute, not decoded.
@@ -99,12 +99,12 @@ public struct NamespaceName: Sendable, Hashable {
     }
 
     /// The namespace; ``Namespace/other`` if it is unknown.
-    public var namespace: Namespace
+    package var namespace: Namespace
     /// The location of an unknown URI.
-    public var source: Source
+    package var source: Source
 
     /// Creates a name for a namespace of the table.
-    public init(_ namespace: Namespace) {
+    package init(_ namespace: Namespace) {
         self.namespace = namespace
         source = .known
     }

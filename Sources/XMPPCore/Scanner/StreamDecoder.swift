@@ -5,9 +5,9 @@
 /// ``bytes`` until the next call.
 public struct StreamDecoder: ~Copyable {
     /// The stream's number within the leg: 1 for the first, one more at each restart; 0 before the first byte.
-    public private(set) var epoch = 0
+    package private(set) var epoch = 0
     /// Offset in the leg of the first byte that belongs to no event yet.
-    public private(set) var position: UInt64 = 0
+    package private(set) var position: UInt64 = 0
 
     private var scanner: StanzaScanner
     @usableFromInline var storage: [UInt8] = []
@@ -51,26 +51,26 @@ public struct StreamDecoder: ~Copyable {
     }
 
     /// The current limits; change them only at an event.
-    public var limits: StreamLimits {
+    package var limits: StreamLimits {
         get { scanner.limits }
         set { scanner.limits = newValue }
     }
 
     /// The namespace of the stream's content, once the header has been seen.
-    public var contentNamespace: Namespace { scanner.contentNamespace }
+    package var contentNamespace: Namespace { scanner.contentNamespace }
 
     /// Number of bytes that have arrived and belong to no event yet.
-    public var pendingCount: Int { storage.count - consumed }
+    package var pendingCount: Int { storage.count - consumed }
 
     /// Bytes that have arrived and belong to no event yet. Valid until the next call.
-    public var pending: Span<UInt8> {
+    @usableFromInline package var pending: Span<UInt8> {
         @_lifetime(borrow self)
         get { storage.span.extracting(consumed..<storage.count) }
     }
 
     /// The bytes of the last event: the whole item, the fragment, the part of a truncated item that its head refers to,
     /// or all remaining bytes for a fault or an incomplete item. Valid until the next call.
-    @inlinable public var bytes: Span<UInt8> {
+    @inlinable package var bytes: Span<UInt8> {
         @_lifetime(borrow self)
         get { hasOversize ? bytesOfOversize : storage.span.extracting(current) }
     }
@@ -112,7 +112,7 @@ public struct StreamDecoder: ~Copyable {
     /// Restarts as at the beginning of a leg: declarations and pending bytes are discarded. The number of the stream
     /// and the offset within the leg continue. For a stream inside TLS, which must not use any data received before it
     /// (RFC 6120 §5.4.3.3).
-    public mutating func restart() {
+    package mutating func restart() {
         position += UInt64(pendingCount)
         epochStart = position
         scanner = StanzaScanner(limits: scanner.limits, outline: scanner.outline)
@@ -135,7 +135,7 @@ public struct StreamDecoder: ~Copyable {
     /// Puts the next event into `event`; returns false without changing it if more bytes are needed.
     ///
     /// For calls at each stanza: an event has 30 words, which ``next()`` copies twice.
-    public mutating func next(into event: inout StreamEvent) -> Bool {
+    package mutating func next(into event: inout StreamEvent) -> Bool {
         if hasOversize {
             forgetTruncated()
             if let head = oversize?.end { return put(endOversize(head), into: &event) }
@@ -189,10 +189,10 @@ public struct StreamDecoder: ~Copyable {
 
     /// Whether all bytes so far belong to whole items or are between them, so that another item could begin here. Valid
     /// after ``next()`` has returned nil.
-    public var isBetweenItems: Bool { !hasOversize && !storage[consumed...].contains(UInt8(ascii: "<")) }
+    package var isBetweenItems: Bool { !hasOversize && !storage[consumed...].contains(UInt8(ascii: "<")) }
 
     /// Appends the URI of a name in the head of the last event.
-    public func appendURI(of name: NamespaceName, to output: inout [UInt8]) {
+    package func appendURI(of name: NamespaceName, to output: inout [UInt8]) {
         scanner.appendURI(of: name, item: bytes, to: &output)
     }
 
@@ -206,10 +206,10 @@ public struct StreamDecoder: ~Copyable {
     func copyScope(to scope: inout NamespaceScope) { scanner.copyScope(to: &scope) }
 
     /// The namespace declarations of the stream header, as written in a tag: ` xmlns:prefix='uri'` for each.
-    public var declarations: [UInt8] { scanner.declarations }
+    package var declarations: [UInt8] { scanner.declarations }
 
     /// Calls `body` with each prefix (empty for the default) and URI of the stream header.
-    public func forEachDeclaration(_ body: (_ prefix: Span<UInt8>, _ uri: Span<UInt8>) -> Void) {
+    package func forEachDeclaration(_ body: (_ prefix: Span<UInt8>, _ uri: Span<UInt8>) -> Void) {
         scanner.forEachDeclaration(body)
     }
 
@@ -331,20 +331,20 @@ public struct StreamEvent: Sendable {
     /// The kind of event.
     public var kind: Kind
     /// The stream's number within the leg.
-    public var epoch: Int
+    package var epoch: Int
     /// Offset of the first byte from the beginning of the epoch.
     public var offset: UInt64
     /// Offset of the first byte from the beginning of the leg.
-    public var position: UInt64
+    package var position: UInt64
     /// Number of bytes on the wire.
     public var length: UInt64
     /// The head of a header or element, complete or not; empty in later fragments, and in the incomplete end of an item
     /// beyond the size limit.
-    public var head = StanzaHead()
+    package var head = StanzaHead()
     /// Offsets within the item at which reads ended.
-    public var chunks: [UInt64] = []
+    package var chunks: [UInt64] = []
     /// The item was beyond the size limit: only its head is known, and if it is incomplete, not even that.
-    public var isTruncated = false
+    package var isTruncated = false
 
     init(kind: Kind, epoch: Int, offset: UInt64, position: UInt64, length: UInt64) {
         self.kind = kind
@@ -355,7 +355,7 @@ public struct StreamEvent: Sendable {
     }
 
     /// Creates an empty event, for ``StreamDecoder/next(into:)``.
-    public init() { self.init(kind: .torn, epoch: 0, offset: 0, position: 0, length: 0) }
+    package init() { self.init(kind: .torn, epoch: 0, offset: 0, position: 0, length: 0) }
 }
 
 /// Positions at which reads ended, in ascending order, consumed item by item.

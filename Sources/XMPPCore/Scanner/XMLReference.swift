@@ -57,17 +57,17 @@ enum XMLReference {
 }
 
 /// Decodes attribute values and character data.
-public enum AttributeValue {
+package enum AttributeValue {
     /// Appends the decoded attribute value `raw` (XML 1.0 §3.3.3): references replaced, each tab and each line end as a
     /// space.
     ///
     /// `raw` must have passed the scanner; an invalid reference is copied unchanged.
-    public static func decode(_ raw: Span<UInt8>, into output: inout [UInt8]) {
+    package static func decode(_ raw: Span<UInt8>, into output: inout [UInt8]) {
         decode(raw, lineEnd: 0x20, into: &output)
     }
 
     /// Appends the decoded character data `raw` (XML 1.0 §2.11): references replaced, each line end as a line feed.
-    public static func decodeText(_ raw: Span<UInt8>, into output: inout [UInt8]) {
+    package static func decodeText(_ raw: Span<UInt8>, into output: inout [UInt8]) {
         decode(raw, lineEnd: 0x0A, into: &output)
     }
 

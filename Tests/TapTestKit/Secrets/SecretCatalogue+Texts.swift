@@ -4,7 +4,7 @@ import TapRecord
 extension SecretCatalogue {
     /// Texts that people write, to each other and about themselves, and the names of their things: hidden from `bodies`
     /// on.
-    public static let texts: [Item] = [
+    package static let texts: [Item] = [
         Item(
             "a message",
             "<message to='nurse@example.org'><subject>Wq7 moonlit errand</subject><body>Zk4 bring ye timeline</body>"
@@ -123,7 +123,7 @@ extension SecretCatalogue {
     ]
 
     /// Who people are: hidden under `metadata` alone.
-    public static let people: [Item] = [
+    package static let people: [Item] = [
         Item(
             "addresses of a message",
             "<message from='Tybalt_Ks3@example.org/rapier-Gz8' to='petruchi_Vd6@example.net/wit-Hm2'><addresses "
@@ -185,7 +185,7 @@ extension SecretCatalogue {
     ]
 
     /// Items as they are, and each inside each wrapping.
-    public static func inEveryWrapping(_ items: [Item]) -> [Item] {
+    package static func inEveryWrapping(_ items: [Item]) -> [Item] {
         items
             + Wrapping.allCases.flatMap { wrapping in
                 items.map { item in

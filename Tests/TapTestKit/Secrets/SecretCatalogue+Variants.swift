@@ -3,11 +3,11 @@ import TapRecord
 // The same secrets in other clothes: inside other stanzas, and written so that a search for words would miss them.
 extension SecretCatalogue {
     /// The elements that may contain an item.
-    public enum Wrapping: String, Sendable, CaseIterable {
+    package enum Wrapping: String, Sendable, CaseIterable {
         case carbon, forwarded, archive, event, items, returned, component, server, envelope
 
         /// The item inside it.
-        public func wrap(_ xml: String) -> String {
+        package func wrap(_ xml: String) -> String {
             let open = "<message xmlns='jabber:client' from='example.org' to='romeo@example.org/x'>"
             let forwarded =
                 "<forwarded xmlns='urn:xmpp:forward:0'><delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/>\(xml)"
@@ -39,7 +39,7 @@ extension SecretCatalogue {
     }
 
     /// Each item inside each wrapping.
-    public static let wrapped: [Item] = Wrapping.allCases.flatMap { wrapping in
+    package static let wrapped: [Item] = Wrapping.allCases.flatMap { wrapping in
         items.map { item in
             var item = item
             item.xml = wrapping.wrap(item.xml)
@@ -49,12 +49,12 @@ extension SecretCatalogue {
     }
 
     /// Items with each value that is written as it is in character references.
-    public static let referenced: [Item] = rewritten("in references") { secret in
+    package static let referenced: [Item] = rewritten("in references") { secret in
         "&#\(secret.prefix(1).unicodeScalars.map(\.value).first ?? 0x20);" + secret.dropFirst()
     }
 
     /// Items with each text that is written as it is half in a CDATA section.
-    public static let sectioned: [Item] = items.compactMap { item in
+    package static let sectioned: [Item] = items.compactMap { item in
         var item = item
         let before = item.xml
         for secret in item.secrets.map({ String(decoding: $0, as: UTF8.self) }) {
@@ -81,10 +81,10 @@ extension SecretCatalogue {
     }
 
     /// Every item in every form.
-    public static let all: [Item] = items + wrapped + referenced + sectioned
+    package static let all: [Item] = items + wrapped + referenced + sectioned
 
     /// Both directions of one session that holds items, all of them by default, each a stream from its header to its end.
-    public static func session(of items: [Item] = all) -> (send: [UInt8], recv: [UInt8]) {
+    package static func session(of items: [Item] = all) -> (send: [UInt8], recv: [UInt8]) {
         let header =
             "<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' "
         var send = header + "to='example.org' version='1.0'>"

@@ -1,22 +1,22 @@
-public import TapRecord
+package import TapRecord
 
 /// Every kind of secret that a stream may carry, one item each, with the bytes that must never be seen.
 ///
 /// All values are made up and look like nothing else, so that six bytes of one in an output are a leak and no accident.
-public enum SecretCatalogue {
+package enum SecretCatalogue {
     /// An item of a stream with secrets in it.
-    public struct Item: Sendable, CustomStringConvertible {
+    package struct Item: Sendable, CustomStringConvertible {
         /// A name, unique within the catalogue.
-        public var name: String
+        package var name: String
         /// Which way it goes.
-        public var direction: Direction
+        package var direction: Direction
         /// One element that declares all its namespaces itself.
-        public var xml: String
+        package var xml: String
         /// What must not be seen of it.
-        public var secrets: [[UInt8]]
+        package var secrets: [[UInt8]]
 
         /// The name.
-        public var description: String { name }
+        package var description: String { name }
 
         init(_ name: String, _ xml: String, secrets: [String]) { self.init(name, .send, xml, secrets: secrets) }
 
@@ -40,7 +40,7 @@ public enum SecretCatalogue {
     }
 
     /// All items, none inside another.
-    public static let items: [Item] =
+    package static let items: [Item] =
         sasl + sasl2 + legacy + handles + rooms + forms + files + calls + encryption + names
 
     static let saslNamespace = "urn:ietf:params:xml:ns:xmpp-sasl"

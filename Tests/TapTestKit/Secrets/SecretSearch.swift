@@ -5,7 +5,7 @@ import TapRecord
 /// Six bytes of a secret in a row are found wherever they stand; a shorter secret is looked for whole. What could be part
 /// of a digest, an id or a time is found by chance in an output that is full of these, so of such a secret longer pieces
 /// are looked for: see ``chance(in:)``.
-public struct SecretSearch: Sendable {
+package struct SecretSearch: Sendable {
     private static let window = 6
     /// Hexadecimal digits that a piece of a secret must have if it has nothing else but what stands between digits.
     private static let digits = 18
@@ -19,7 +19,7 @@ public struct SecretSearch: Sendable {
     private let isBesideTimes: Bool
 
     /// A search for all secrets of a catalogue's items.
-    public init(_ items: [SecretCatalogue.Item], besideTimes: Bool = false) {
+    package init(_ items: [SecretCatalogue.Item], besideTimes: Bool = false) {
         self.init(secrets: items.flatMap(\.secrets), besideTimes: besideTimes)
     }
 
@@ -27,7 +27,7 @@ public struct SecretSearch: Sendable {
     ///
     /// - Parameter besideTimes: The output holds times and other numbers: pieces that could be part of one are not
     ///   searched. False by default.
-    public init(secrets: [[UInt8]], besideTimes: Bool = false) {
+    package init(secrets: [[UInt8]], besideTimes: Bool = false) {
         isBesideTimes = besideTimes
         for secret in secrets {
             let name = String(decoding: secret, as: UTF8.self)
@@ -77,7 +77,7 @@ public struct SecretSearch: Sendable {
     }
 
     /// How likely something is found in that many bytes of random hexadecimal digits, at most.
-    public func chance(in count: Int) -> Double {
+    package func chance(in count: Int) -> Double {
         var chance = 0.0
         for needle in needles.values.flatMap(\.keys) where needle.allSatisfy(Self.isFigure) {
             var each = Double(count)
@@ -103,7 +103,7 @@ public struct SecretSearch: Sendable {
     }
 
     /// The secrets that occur in `output`, even in part, with their positions.
-    public func leaks(in output: [UInt8]) -> [String] {
+    package func leaks(in output: [UInt8]) -> [String] {
         var leaks: [String] = []
         search(output) { secret, found in
             leaks.append("\(secret) as '\(String(decoding: found, as: UTF8.self))' at \(found.startIndex)")
@@ -112,10 +112,10 @@ public struct SecretSearch: Sendable {
     }
 
     /// The secrets that occur in `output`, even in part.
-    public func leaks(in output: String) -> [String] { leaks(in: Array(output.utf8)) }
+    package func leaks(in output: String) -> [String] { leaks(in: Array(output.utf8)) }
 
     /// The secrets that occur in `output`, even in part, each once.
-    public func secrets(in output: [UInt8]) -> Set<String> {
+    package func secrets(in output: [UInt8]) -> Set<String> {
         var secrets: Set<String> = []
         search(output) { secret, _ in secrets.insert(secret) }
         return secrets

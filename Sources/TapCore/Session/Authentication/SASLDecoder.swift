@@ -1,10 +1,10 @@
-public import TapRecord
-public import XMPPCore
+package import TapRecord
+package import XMPPCore
 
 /// One step of an authentication, without its secrets.
-public struct AuthenticationStep: Sendable, Hashable {
+package struct AuthenticationStep: Sendable, Hashable {
     /// The kind of step.
-    public enum Kind: String, Sendable, Hashable {
+    package enum Kind: String, Sendable, Hashable {
         /// The initiator begins, with or without a first message.
         case begin
         case challenge
@@ -19,13 +19,13 @@ public struct AuthenticationStep: Sendable, Hashable {
     }
 
     /// The kind of step.
-    public var kind: Kind
+    package var kind: Kind
     /// The details that could be decoded: never a secret.
-    public var details: Attributes
+    package var details: Attributes
     /// For a failure: the SASL condition, or that of the stanza or stream error.
-    public var condition: String?
+    package var condition: String?
     /// For a failure: its text.
-    public var text: String?
+    package var text: String?
 }
 
 /// Follows one authentication and decodes its steps: SASL (RFC 6120 §6), SASL2 (XEP-0388), authentication by iq
@@ -34,13 +34,13 @@ public struct AuthenticationStep: Sendable, Hashable {
 /// Its results contain no secrets under any policy except ``RedactionPolicy/none``: lengths for nonces and salts,
 /// nothing for passwords, proofs and tokens. Any input is accepted; for a message that violates its mechanism, the
 /// details are only `malformed`.
-public struct SASLDecoder: Sendable {
+package struct SASLDecoder: Sendable {
     /// The mechanism in use, as the initiator named it; `iq-auth` and `handshake` for authentication other than SASL.
-    public private(set) var mechanism: String?
+    package private(set) var mechanism: String?
     /// The name the initiator authenticates with, once it is known.
-    public private(set) var user: String?
+    package private(set) var user: String?
     /// Whether an authentication has begun and not ended.
-    public private(set) var isUnderWay = false
+    package private(set) var isUnderWay = false
 
     private static let longestMechanism = 64
 
@@ -49,7 +49,7 @@ public struct SASLDecoder: Sendable {
     private var requestID: String?
 
     /// Creates a decoder in its initial state. `policy` decides whether private names appear in its details.
-    public init(policy: RedactionPolicy = .secrets) {
+    package init(policy: RedactionPolicy = .secrets) {
         self.policy = policy
         messages = SASLMessageDecoder(.other, policy: policy)
     }
@@ -58,7 +58,7 @@ public struct SASLDecoder: Sendable {
     mutating func recall(user: String) { self.user = user }
 
     /// Returns the authentication step of a stream element; nil if the element is not part of an authentication.
-    public mutating func decode(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
+    package mutating func decode(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
         switch element.namespace {
         case .sasl: return decodeSASL(element)
         case .sasl2, .sasl2Legacy: return decodeSASL2(element)

@@ -1,5 +1,5 @@
 internal import Synchronization
-public import TapDiagnosis
+package import TapDiagnosis
 internal import TapRecord
 internal import XMPPCore
 
@@ -8,9 +8,9 @@ internal import XMPPCore
 /// A login by SCRAM can be bound to the TLS connection that it runs in (RFC 5802 §6, RFC 9266), the server can sign the
 /// list of mechanisms (XEP-0474) and the TLS version (XEP-0515). A proxy that intercepts TLS has two connections: whether
 /// the login can work depends on what both sides use and on what the proxy does.
-public struct BindingForecast: Sendable, Hashable {
+package struct BindingForecast: Sendable, Hashable {
     /// How the proxy treats TLS and SASL.
-    public enum Strategy: String, Sendable, Hashable, CaseIterable {
+    package enum Strategy: String, Sendable, Hashable, CaseIterable {
         /// TLS is passed through.
         case passthrough
         /// TLS is intercepted with a certificate that the proxy issues.
@@ -28,7 +28,7 @@ public struct BindingForecast: Sendable, Hashable {
     }
 
     /// The client's gs2 flag (RFC 5801 §4).
-    public enum Flag: Sendable, Hashable {
+    package enum Flag: Sendable, Hashable {
         /// `n`: the client does not support it.
         case none
         /// `y`: the client supports it, and was offered none.
@@ -38,43 +38,43 @@ public struct BindingForecast: Sendable, Hashable {
     }
 
     /// The properties of a login that channel binding depends on.
-    public struct Login: Sendable, Hashable {
+    package struct Login: Sendable, Hashable {
         /// The mechanism that the client chose.
-        public var mechanism: String
+        package var mechanism: String
         /// Its flag; nil if the mechanism has none.
-        public var flag: Flag?
+        package var flag: Flag?
         /// The mechanisms that the server offers, as it wrote them.
-        public var offered: [String] = []
+        package var offered: [String] = []
         /// The server's channel-binding types (XEP-0440), as received; nil without a list.
-        public var bindings: [String]?
+        package var bindings: [String]?
         /// The proxy offers the client fewer types than the server does.
-        public var isListReduced = false
+        package var isListReduced = false
         /// The server signs the mechanisms (XEP-0474, `h`) and the client checks.
-        public var signsMechanisms = false
+        package var signsMechanisms = false
         /// The server signs the version of TLS (XEP-0515, `t`) and the client checks.
-        public var signsTLSVersion = false
+        package var signsTLSVersion = false
         /// The TLS version on the client leg, as in the protocol (0x0304 is TLS 1.3); nil without TLS.
-        public var clientTLS: UInt16?
+        package var clientTLS: UInt16?
         /// The same on the server's leg.
-        public var serverTLS: UInt16?
+        package var serverTLS: UInt16?
         /// Both certificates are the same, or the server's hash is that of the proxy's.
-        public var hasSameCertificate = true
+        package var hasSameCertificate = true
     }
 
     /// How the proxy terminates TLS.
-    public struct Legs: Sendable, Hashable {
+    package struct Legs: Sendable, Hashable {
         /// How it treats channel binding.
-        public var strategy: Strategy
+        package var strategy: Strategy
         /// The TLS version on the client leg, as in the protocol; nil without TLS.
-        public var clientTLS: UInt16?
+        package var clientTLS: UInt16?
         /// The same on the server's leg.
-        public var serverTLS: UInt16
+        package var serverTLS: UInt16
         /// Both certificates are the same, or the server's hash is that of the proxy's.
-        public var hasSameCertificate = true
+        package var hasSameCertificate = true
     }
 
     /// The outcome of a login.
-    public enum Outcome: Sendable, Hashable {
+    package enum Outcome: Sendable, Hashable {
         /// Channel binding is no obstacle.
         case works
         /// One side must refuse it by the standard. Not every server does (``isRisk``).
@@ -93,24 +93,24 @@ public struct BindingForecast: Sendable, Hashable {
     }
 
     /// The outcome, if both sides follow the standard.
-    public let outcome: Outcome
+    package let outcome: Outcome
     /// Why, as a clause for people.
-    public let words: String
+    package let words: String
     /// How the proxy treats TLS and SASL.
-    public let strategy: Strategy
+    package let strategy: Strategy
 
     /// Why it fails; nil if it need not.
-    public var cause: LoginCause? {
+    package var cause: LoginCause? {
         guard case .fails(let cause) = outcome else { return nil }
         return cause
     }
 
     /// Whether some servers accept it, although the standard requires them to refuse it: for the flag `y`, ejabberd 23.01
     /// does and Prosody 0.12 does not. A wrong binding or signature cannot pass if it is compared.
-    public var isRisk: Bool { cause == .bindingDenied }
+    package var isRisk: Bool { cause == .bindingDenied }
 
     /// The forecast of a login under a strategy.
-    public init(_ login: Login, _ strategy: Strategy) {
+    package init(_ login: Login, _ strategy: Strategy) {
         self.strategy = strategy
         (outcome, words) = Self.judge(login, strategy)
     }

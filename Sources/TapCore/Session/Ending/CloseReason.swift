@@ -1,6 +1,6 @@
 /// Why a session ended, as far as the relayed bytes show. The raw value is stable: it is the `close_reason` of the record
 /// `session-ended`.
-public enum CloseReason: String, Sendable, Hashable, CaseIterable {
+package enum CloseReason: String, Sendable, Hashable, CaseIterable {
     /// Both streams were closed by their end tags.
     case closed
     /// Another login took the resource.

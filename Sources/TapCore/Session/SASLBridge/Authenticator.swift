@@ -1,8 +1,8 @@
-public import XMPPCore
+package import XMPPCore
 
 /// The accounts whose logins the proxy performs itself, and their SASL exchanges: as a server for the client, as a client
 /// for the server. The core declares the protocol; the caller passes an implementation, as with ``Cryptography``.
-public protocol Authenticator: Sendable {
+package protocol Authenticator: Sendable {
     /// The mechanisms that it supports for clients, without `-PLUS`, the strongest first: SCRAM and `PLAIN`.
     var mechanisms: [String] { get }
 
@@ -42,14 +42,14 @@ public protocol Authenticator: Sendable {
 }
 
 /// The properties of a leg that a login depends on.
-public struct LoginLeg: Sendable, Hashable {
+package struct LoginLeg: Sendable, Hashable {
     /// The mechanisms offered on it; on the client leg, by the proxy.
-    public var offer: LoginOffer
+    package var offer: LoginOffer
     /// The channel bindings of its TLS connection, the best first; empty without TLS.
-    public var bindings: [ChannelBinding]
+    package var bindings: [ChannelBinding]
 
     /// A leg with these bindings.
-    public init(offer: LoginOffer, bindings: [ChannelBinding] = []) {
+    package init(offer: LoginOffer, bindings: [ChannelBinding] = []) {
         self.offer = offer
         self.bindings = bindings
     }

@@ -432,7 +432,7 @@ extension SASLBridge {
 }
 
 /// A step of a login that hashes a password many times, to be performed on a thread that does not delay other sessions.
-public struct SlowStep: Sendable {
+package struct SlowStep: Sendable {
     /// The exchange, with its state after ``perform()``.
     private(set) var exchange: any SASLExchange
     private let message: [UInt8]
@@ -445,7 +445,7 @@ public struct SlowStep: Sendable {
     }
 
     /// Performs the step on any thread, for up to some hundred milliseconds. A second call does nothing.
-    public mutating func perform() {
+    package mutating func perform() {
         if outcome == nil { outcome = exchange.step(message) }
     }
 }

@@ -1,14 +1,14 @@
-public import TapDiagnosis
-public import TapRecord
+package import TapDiagnosis
+package import TapRecord
 import XMPPCore
 
 /// Reads a TLS client's ClientHello (RFC 8446 §4.1.2) from the first bytes of a direction on arrival, independent of
 /// the boundaries of records and reads.
 ///
 /// Bounded: reading ends at a handshake message longer than 64 KiB, or one spread over empty records.
-public struct ClientHelloReader: Sendable {
+package struct ClientHelloReader: Sendable {
     /// The progress of reading. All cases except ``needMore`` are final.
-    public enum Result: Sendable, Hashable {
+    package enum Result: Sendable, Hashable {
         /// The bytes do not begin a TLS handshake.
         case notTLS
         /// Not complete yet.
@@ -19,7 +19,7 @@ public struct ClientHelloReader: Sendable {
     }
 
     /// The largest number of bytes to read, including record headers.
-    public static let limit = 64 << 10
+    package static let limit = 64 << 10
 
     private var result = Result.needMore
     private var count = 0
@@ -31,10 +31,10 @@ public struct ClientHelloReader: Sendable {
     private var message: [UInt8] = []
 
     /// Creates a reader in its initial state.
-    public init() {}
+    package init() {}
 
     /// Takes the bytes of one read and returns the result so far.
-    public mutating func append(_ input: Span<UInt8>) -> Result {
+    package mutating func append(_ input: Span<UInt8>) -> Result {
         guard result == .needMore else { return result }
         var index = 0
         while index < input.count, result == .needMore {
@@ -87,28 +87,28 @@ public struct ClientHelloReader: Sendable {
 }
 
 /// The facts of a ClientHello.
-public struct ClientHello: Sendable, Hashable {
+package struct ClientHello: Sendable, Hashable {
     /// The version field of the message itself, which stays at TLS 1.2 (0x0303) in TLS 1.3.
-    public var legacyVersion: UInt16
+    package var legacyVersion: UInt16
     /// The client random, 32 bytes, by which a key log names the connection.
-    public var random: [UInt8]
+    package var random: [UInt8]
     /// The session to resume in TLS 1.2; unused in TLS 1.3.
-    public var sessionID: [UInt8]
+    package var sessionID: [UInt8]
     /// Versions offered in the extension of TLS 1.3, in the client's order, without GREASE; empty without the
     /// extension.
-    public var supportedVersions: [UInt16] = []
+    package var supportedVersions: [UInt16] = []
     /// The requested server name (RFC 6066 §3); nil without one.
-    public var serverName: String?
+    package var serverName: String?
     /// Protocols offered (RFC 7301), in the client's order, without GREASE.
-    public var protocols: [String] = []
+    package var protocols: [String] = []
     /// Number of cipher suites offered, without GREASE and signalling values.
-    public var cipherCount = 0
+    package var cipherCount = 0
     /// Whether the client can resume an earlier session, or sends data with its first flight.
-    public var offersResumption = false
+    package var offersResumption = false
     /// Early data follows at once (RFC 8446 §4.2.10).
-    public var offersEarlyData = false
+    package var offersEarlyData = false
     /// The real name may be hidden in an encrypted ClientHello.
-    public var offersEncryptedHello = false
+    package var offersEncryptedHello = false
 
     /// The types of its extensions, without GREASE.
     private var extensions: Set<UInt16> = []
@@ -118,10 +118,10 @@ public struct ClientHello: Sendable, Hashable {
     private var pointFormats: [UInt8] = []
 
     /// The highest version offered.
-    public var version: UInt16 { supportedVersions.max() ?? legacyVersion }
+    package var version: UInt16 { supportedVersions.max() ?? legacyVersion }
 
     /// The TLS library that sent it; nil if unknown.
-    public var library: ClientSoftware.Library? {
+    package var library: ClientSoftware.Library? {
         // Browsers and Apple's systems send the same extensions as others, and GREASE.
         guard !hasGREASE else { return nil }
         // Only JSSE requests the stapled OCSP responses of a whole chain (RFC 6961).
@@ -136,7 +136,7 @@ public struct ClientHello: Sendable, Hashable {
     }
 
     /// The name of a version, such as `TLS 1.3`; in hexadecimal if unknown.
-    public static func name(ofVersion version: UInt16) -> String {
+    package static func name(ofVersion version: UInt16) -> String {
         switch version {
         case 0x0300: "SSL 3.0"
         case 0x0301: "TLS 1.0"
@@ -148,7 +148,7 @@ public struct ClientHello: Sendable, Hashable {
     }
 
     /// The attributes for a record.
-    public var details: Attributes {
+    package var details: Attributes {
         var details: Attributes = [:]
         if let serverName { details["server_name"] = .string(serverName) }
         if !protocols.isEmpty { details["alpn"] = .strings(protocols) }
@@ -169,7 +169,7 @@ public struct ClientHello: Sendable, Hashable {
     struct Truncated: Error {}
 
     /// Reads a whole ClientHello, without the header of its message: `hello` or `malformed`.
-    public static func read(_ message: [UInt8]) -> ClientHelloReader.Result {
+    package static func read(_ message: [UInt8]) -> ClientHelloReader.Result {
         do throws(Truncated) {
             return .hello(try ClientHello(message))
         } catch {

@@ -1,21 +1,21 @@
 /// The facts of a ServerHello (RFC 5246 §7.4.1.3, RFC 8446 §4.1.3).
-public struct ServerHello: Sendable, Hashable {
+package struct ServerHello: Sendable, Hashable {
     /// The version that was chosen.
-    public var version: UInt16
+    package var version: UInt16
     /// The server random, 32 bytes.
-    public var random: [UInt8]
+    package var random: [UInt8]
     /// The session that it creates or resumes, in TLS 1.2; in TLS 1.3 the client's own.
-    public var sessionID: [UInt8]
+    package var sessionID: [UInt8]
     /// The cipher suite that was chosen.
-    public var cipherSuite: UInt16
+    package var cipherSuite: UInt16
     /// Its extensions.
-    public var extensions: ServerExtensions
+    package var extensions: ServerExtensions
 
     /// A HelloRetryRequest: the client must send another ClientHello.
-    public var isRetryRequest: Bool { random == Self.retryRandom }
+    package var isRetryRequest: Bool { random == Self.retryRandom }
 
     /// Reads a whole message without its header; nil if a length inside it does not fit it.
-    public init?(_ message: [UInt8]) {
+    package init?(_ message: [UInt8]) {
         do throws(ClientHello.Truncated) {
             var body = ClientHello.Cursor(message[...])
             version = try body.number()
@@ -39,22 +39,22 @@ public struct ServerHello: Sendable, Hashable {
 }
 
 /// A server's extensions: in its ServerHello, or encrypted in TLS 1.3 (EncryptedExtensions).
-public struct ServerExtensions: Sendable, Hashable {
+package struct ServerExtensions: Sendable, Hashable {
     /// The protocol chosen by ALPN.
-    public var applicationProtocol: String?
+    package var applicationProtocol: String?
     /// The version, if it is TLS 1.3.
-    public var selectedVersion: UInt16?
+    package var selectedVersion: UInt16?
     /// A session is resumed (TLS 1.3).
-    public var hasPreSharedKey = false
+    package var hasPreSharedKey = false
     /// Early data is accepted (TLS 1.3).
-    public var acceptsEarlyData = false
+    package var acceptsEarlyData = false
     /// CBC records are encrypted before they are authenticated (RFC 7366).
-    public var encryptsThenMACs = false
+    package var encryptsThenMACs = false
 
     init() {}
 
     /// Reads an EncryptedExtensions message without its header; nil if a length inside it does not fit it.
-    public init?(encrypted message: [UInt8]) {
+    package init?(encrypted message: [UInt8]) {
         do throws(ClientHello.Truncated) {
             var body = ClientHello.Cursor(message[...])
             try read(&body)

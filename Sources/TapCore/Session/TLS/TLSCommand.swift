@@ -1,9 +1,9 @@
-public import TapDiagnosis
-public import TapRecord
+package import TapDiagnosis
+package import TapRecord
 import XMPPCore
 
 /// A session's request to its driver about TLS on its legs. The driver answers with a ``SessionInput``.
-public enum TLSCommand: Sendable, Hashable {
+package enum TLSCommand: Sendable, Hashable {
     /// Starts the handshake with the server. Its certificate must match `name`; nil for the upstream's own name.
     /// `protocols` are offered by ALPN (RFC 7301). `sendsName`: by SNI. `isDirect`: the leg begins with TLS, without
     /// STARTTLS.
@@ -21,7 +21,7 @@ public enum TLSCommand: Sendable, Hashable {
 }
 
 /// A TLS event of a leg.
-public enum TLSEvent: Sendable {
+package enum TLSEvent: Sendable {
     /// The handshake begins; `directly` on a leg that begins with TLS instead of STARTTLS. All clear text to the client
     /// has been written.
     case started(directly: Bool)
@@ -40,25 +40,25 @@ public enum TLSEvent: Sendable {
 }
 
 /// The result of a handshake.
-public struct TLSAgreement: Sendable, Hashable {
+package struct TLSAgreement: Sendable, Hashable {
     /// Version as in the protocol (0x0304 is TLS 1.3); nil for an unknown one.
-    public var version: UInt16?
+    package var version: UInt16?
     /// Protocol chosen by ALPN (RFC 7301); nil without one.
-    public var applicationProtocol: String?
+    package var applicationProtocol: String?
     /// All parameters, for the record.
-    public var details: Attributes
+    package var details: Attributes
     /// The same as text for people.
-    public var words: String
+    package var words: String
     /// The ignored fault of the server's certificate; nil if there is none.
-    public var overlooked: String?
+    package var overlooked: String?
     /// The remedy if the client disconnects after it has seen this certificate; nil if the certificate is not
     /// xmpptap's.
-    public var trust: Remedy?
+    package var trust: Remedy?
     /// The channel bindings for logins that xmpptap performs; nil without `--accounts`.
-    public var secured: SecuredLeg?
+    package var secured: SecuredLeg?
 
     /// Creates a result with the properties that are always known.
-    public init(version: UInt16?, details: Attributes, words: String) {
+    package init(version: UInt16?, details: Attributes, words: String) {
         self.version = version
         self.details = details
         self.words = words
@@ -66,7 +66,7 @@ public struct TLSAgreement: Sendable, Hashable {
 }
 
 /// TLS alerts (RFC 8446 §6, RFC 6066 §3) that can be sent before a handshake.
-public enum HandshakeAlert: UInt8, Sendable {
+package enum HandshakeAlert: UInt8, Sendable {
     /// The bytes cannot be decoded.
     case decodeError = 50
     /// No version in common.

@@ -1,12 +1,12 @@
-public import TapDiagnosis
-public import TapRecord
+package import TapDiagnosis
+package import TapRecord
 
 /// TLS negotiation on both legs of a session whose TLS xmpptap terminates: the server's leg first, then a certificate
 /// for the client, then the client's leg, at most at the server's version. A leg without TLS is skipped.
 ///
 /// Each input yields at most one output, to be performed before the next input; an output that ends the negotiation is
 /// the last one. Inputs that do not fit the state are ignored, so a late result is harmless.
-public struct TLSNegotiation: Sendable {
+package struct TLSNegotiation: Sendable {
     enum Input: Sendable {
         /// TLS may begin after the consent that the session holds, which may be the server's or its own.
         ///
@@ -101,12 +101,12 @@ public struct TLSNegotiation: Sendable {
     }
 
     /// The client has begun with TLS, instead of requesting it.
-    public var isDirect: Bool {
+    package var isDirect: Bool {
         if case .readingHello = state { true } else { request?.isDirect == true }
     }
 
     /// The domain that the client named; nil if there is none.
-    public var clientName: String? { request?.name }
+    package var clientName: String? { request?.name }
 
     private var request: Request? {
         switch state {
@@ -258,26 +258,26 @@ public struct TLSNegotiation: Sendable {
 }
 
 /// The failure of TLS on a leg, with the known details.
-public struct TLSFailure: Sendable, Hashable {
+package struct TLSFailure: Sendable, Hashable {
     /// A stable code, for the record.
-    public var code: String
+    package var code: String
     /// The cause, as a sentence without its full stop.
-    public var words: String
+    package var words: String
     /// The remedy; nil if unknown.
-    public var remedy: Remedy?
+    package var remedy: Remedy?
     /// The alert for a client that began with TLS and was not answered; nil for the internal error.
-    public var alert: HandshakeAlert?
+    package var alert: HandshakeAlert?
     /// The name of the alert with which the peer ended it, such as `unknown_ca`; nil if it sent none.
-    public var peerAlert: String?
+    package var peerAlert: String?
     /// The certificate shown to the peer, for the record; nil if it does not matter.
-    public var certificate: Attributes?
+    package var certificate: Attributes?
     /// The cause of the failed login, if the streams do not show it.
-    public var cause: LoginCause?
+    package var cause: LoginCause?
     /// The side at fault; nil for the usual one.
-    public var side: LoginCause.Side?
+    package var side: LoginCause.Side?
 
     /// Creates a failure with its code and text.
-    public init(code: String, _ words: String, alert: HandshakeAlert? = nil) {
+    package init(code: String, _ words: String, alert: HandshakeAlert? = nil) {
         self.code = code
         self.words = words
         self.alert = alert

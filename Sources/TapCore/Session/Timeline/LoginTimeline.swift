@@ -1,11 +1,11 @@
-public import TapRecord
+package import TapRecord
 import XMPPCore
 
 /// The progress of a login: its finished steps, and the pending ones.
 ///
 /// It has no clock: times are nanoseconds of the run, passed with each call. Once the session is ready, it frees the
 /// details of the steps, which take most of its memory.
-public struct LoginTimeline: Sendable {
+package struct LoginTimeline: Sendable {
     /// The largest number of finished steps. A login has a dozen; endless retries are not stored.
     static let capacity = 64
     /// The largest number of pending steps: a stream with many pairs of domains has one for each pair. Each
@@ -13,7 +13,7 @@ public struct LoginTimeline: Sendable {
     static let mostUnderWay = 16
 
     /// The finished steps in the order in which they ended.
-    public private(set) var steps: [LoginStep] = []
+    package private(set) var steps: [LoginStep] = []
     /// When the last step ended: the start of a step without a known start.
     private var reached: Int64
     private var underWay: [Step] = []

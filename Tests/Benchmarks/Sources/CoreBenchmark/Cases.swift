@@ -3,6 +3,7 @@ import StanzaMix
 import TapCore
 import TapRecord
 import TapRules
+import TapStreamManagement
 import XMPPCore
 
 /// Something that is measured: prepared once, then run as often as wanted.
