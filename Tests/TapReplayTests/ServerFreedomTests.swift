@@ -523,7 +523,7 @@ import XMPPCore
         #expect(steps == order, "\(peer.log)")
     }
 
-    /// What the client receives after its request, and the order in which the stanzas are sent.
+    /// The stanzas that the client receives after its request, and the order in which the replay sends.
     @Test(arguments: [
         // The server delivers the message after it has unblocked its sender.
         (["answer", "message"], ["0 request", "0 ping", "1 message"]),
