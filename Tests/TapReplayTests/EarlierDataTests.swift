@@ -15,7 +15,7 @@ import XMPPCore
 
     private func recorded(_ text: String) -> String { text.replacing("live", with: "capulet") }
 
-    /// The published node, the node of the events, whose events they are, and what is found if none of them comes.
+    /// The published node, the node of the events, their owner, and the differences if none of the events comes.
     @Test(arguments: [
         ("n", "n", "juliet", ["state missing 3", "behaviour missing 5"]),
         ("other", "n", "juliet", ["state missing 3", "state missing 5"]),
@@ -37,12 +37,12 @@ import XMPPCore
             """
         var peer = try ReplayPeer(text, ReplayPeer.both) { _, _ in [] }
         try peer.run()
-        // Romeo is played by nobody, so that nothing is expected of him.
+        // No client plays Romeo, so his events are not expected.
         let expected = user == "juliet" ? found : found.map { $0.replacing("state", with: "peer-absent") }
         #expect(peer.found == expected, "\(peer.replayer.divergences)")
     }
 
-    /// What the client sends first, the recorded hash, the live one, and the class.
+    /// The first stanza of the client, the recorded hash, the live one, and the class.
     @Test(arguments: [
         ("<message id='m'/>", "", "0123", "state"), ("<message id='m'/>", "4567", "", "state"),
         // A card that the client stores has this hash.
@@ -115,7 +115,7 @@ import XMPPCore
         #expect(peer.found.last == "\(divergenceClass) changed 5", "\(peer.replayer.divergences)")
     }
 
-    /// The answers of the recorded client, and what is found if the server sends the events after its question, or not.
+    /// The feature that the client answered with, if any, whether the server sends the event, and the differences.
     @Test(arguments: [
         // Nothing shows which events the client wants, except those that it received.
         ("", true, []), ("", false, ["state missing 6"]),

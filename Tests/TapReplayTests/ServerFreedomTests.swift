@@ -523,6 +523,48 @@ import XMPPCore
         #expect(steps == order, "\(peer.log)")
     }
 
+    /// The stanzas that the client receives after its request, and the order in which the replay sends.
+    @Test(arguments: [
+        // The server delivers the message after it has unblocked its sender.
+        (["answer", "message"], ["0 request", "0 ping", "1 message"]),
+        (["message", "answer"], ["1 message", "1 ping", "0 request"]),
+        // It refuses the message.
+        (["answer"], ["1 message", "1 ping", "0 request"]),
+    ])
+    func `a message that is delivered after the answer to a request is sent after the request`(
+        _ received: [String],
+        _ order: [String]
+    ) throws {
+        let items = [
+            "answer": "<iq type='result' id='u'/>", "message": "<message from='romeo@capulet.example/1' id='m'/>",
+        ]
+        let lines = received.enumerated().map { "\(50 + $0) 1 recv \(items[$1] ?? "")" }
+        let text = """
+            1 1 ready juliet@capulet.example/0
+            1 2 ready romeo@capulet.example/1
+            30 2 send <message to='juliet@capulet.example' id='m'/>
+            31 1 send <iq type='get' id='g'><blocklist xmlns='urn:xmpp:blocking'/></iq>
+            32 1 recv <iq type='result' id='g'><blocklist xmlns='urn:xmpp:blocking'/></iq>
+            40 1 send <iq type='set' id='u'><unblock xmlns='urn:xmpp:blocking'/></iq>
+            \(lines.joined(separator: "\n"))
+            90 2 send <iq type='get' id='e'/>
+            91 2 recv <iq type='result' id='e'/>
+            """
+        var peer = try ReplayPeer(text, ReplayPeer.both) { client, text in
+            if text.contains("<message") { return [(0, "<message from='romeo@live.example/1' id='ID'/>")] }
+            let list = text.contains("<blocklist") ? "<blocklist xmlns='urn:xmpp:blocking'/>" : ""
+            return [(client, "<iq type='result' id='ID'>\(list)</iq>")]
+        }
+        try peer.run()
+        let steps = peer.log.compactMap { line in
+            line.contains("<message")
+                ? "\(line.prefix(1)) message"
+                : line.contains("<ping") ? "\(line.prefix(1)) ping" : line.contains("<unblock") ? "0 request" : nil
+        }
+        #expect(steps == order, "\(peer.log)")
+        #expect(peer.found.isEmpty == (received.count == 2), "\(peer.found)")
+    }
+
     @Test func `a ping of the replay that is not answered is a note`() throws {
         let text = """
             1 1 ready juliet@capulet.example/a

@@ -500,9 +500,9 @@ package struct ReplayScript: Sendable {
         let id = live.id.flatMap { bindings.recorded(for: $0, .stanzaID) }
         switch live.kind {
         case .iq: echo = live.type == "result" || live.type == "error" ? id.map { .answer(id: $0) } : nil
-        case .presence where live.type == "error", .message where live.type == "error": echo = id.map { .answer(id: $0) }
+        case .presence where live.type == "error": echo = id.map { .answer(id: $0) }
         case .presence: echo = live.from.map { .presence(from: bindings.jid($0, .toRecorded), type: live.type) }
-        case .message: echo = id.map { .message(id: $0) }
+        case .message: echo = id.map { live.type == "error" ? .answer(id: $0) : .message(id: $0) }
         case .nonza: echo = nil
         }
         return echo.map(echoes.contains) == true

@@ -86,6 +86,7 @@ extension ReplayScript.Maker {
                     sent.shift(earlier.place..<stanza.place)
                     stanza.place = earlier.place
                 }
+                if stanza.place == number { moveEarlier(than: &stanza, &sent) }
                 sent.add(stanza)
             case .expect(let client, let item): sent.confirm(items[item], receivedBy: client)
             case .close(let client), .end(let client), .drop(let client): sent.forget(client)
@@ -93,6 +94,38 @@ extension ReplayScript.Maker {
             case .prepare, .settle: break
             }
         }
+    }
+
+    /// Moves messages to a client behind its request if it received the answer to the request first: the server handled them
+    /// later than they were sent.
+    private mutating func moveEarlier(than request: inout UnconfirmedStanzas.Stanza, _ sent: inout UnconfirmedStanzas) {
+        guard request.isChange else { return }
+        for earlier in sent.earlier(than: request).sorted(by: { $0.place > $1.place })
+        where isAnswered(request, before: earlier) {
+            let last = request.place
+            let between = places[earlier.place...request.place].dropFirst()
+            guard !between.contains(where: { $0.step.client == earlier.client }) else { continue }
+            var moved = places.remove(at: earlier.place)
+            moved.at = places[last - 1].at
+            places.insert(moved, at: last)
+            sent.move(earlier, to: last)
+            request.place = last - 1
+            return
+        }
+    }
+
+    /// Returns whether a client received the answer to its request before the earlier message.
+    private func isAnswered(_ request: UnconfirmedStanzas.Stanza, before earlier: UnconfirmedStanzas.Stanza) -> Bool {
+        guard earlier.isMessage, let id = earlier.id else { return false }
+        var isAnswered = false
+        let most = 1024
+        for place in places[request.place...].dropFirst().prefix(most) {
+            guard case .expect(request.client, let number) = place.step else { continue }
+            let item = items[number]
+            if item.isAnswer, item.id == request.id { isAnswered = true }
+            if item.kind == .message, item.type != "error", item.id == id { return isAnswered }
+        }
+        return false
     }
 
     /// Returns whether a client received the later stanza before the earlier one.
@@ -156,6 +189,9 @@ private struct UnconfirmedStanzas {
         }
 
         var isPresence: Bool { kind == .presence }
+        var isMessage: Bool { kind == .message }
+        /// Whether it is a request that may change something.
+        var isChange: Bool { kind == .iq && !isQuery && id != nil }
 
         /// The stanza as its client receives it; nil for other stanzas than presence and messages to a room.
         var echo: ReplayScript.Echo? {
@@ -234,6 +270,19 @@ private struct UnconfirmedStanzas {
         for (client, sent) in stanzas {
             for (index, stanza) in sent.enumerated() where range.contains(stanza.place) {
                 stanzas[client]?[index].place += 1
+            }
+        }
+    }
+
+    /// Moves a stanza to a later place; the stanzas between both places are now one place earlier.
+    mutating func move(_ moved: Stanza, to place: Int) {
+        for (client, sent) in stanzas {
+            for (index, stanza) in sent.enumerated() {
+                if stanza.place == moved.place {
+                    stanzas[client]?[index].place = place
+                } else if stanza.place > moved.place, stanza.place <= place {
+                    stanzas[client]?[index].place -= 1
+                }
             }
         }
     }
