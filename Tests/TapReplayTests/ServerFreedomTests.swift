@@ -294,6 +294,25 @@ import XMPPCore
         #expect(peer.found.sorted() == found, "\(peer.replayer.divergences)")
     }
 
+    @Test(arguments: [(true, ["optional missing 4"]), (false, ["behaviour missing 3"])])
+    func `an error that arrived after the client had closed its stream need not come again`(
+        _ isClosed: Bool,
+        _ found: [String]
+    ) throws {
+        let error = "recv <presence type='error' id='m' from='c.capulet.example'><error type='cancel'/></presence>"
+        let end = "send </stream:stream>"
+        let text = """
+            1 1 ready juliet@capulet.example/0
+            2 1 send <presence to='c.capulet.example' type='unavailable' id='m'/>
+            3 1 \(isClosed ? end : error)
+            4 1 \(isClosed ? error : end)
+            5 1 ended
+            """
+        var peer = try ReplayPeer(text) { _, _ in [] }
+        try peer.run()
+        #expect(peer.found == found, "\(peer.replayer.divergences)")
+    }
+
     /// The stanza that the client received before it left, if any, and the class of an error for its stanza.
     @Test(arguments: [
         ("", "optional"), ("<message from='juliet@capulet.example' id='n'/>", "behaviour"),

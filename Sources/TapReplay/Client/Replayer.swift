@@ -120,6 +120,8 @@ package struct Replayer {
         for case .expect(let client, _) in script.steps { expected[client] += 1 }
         for (client, count) in expected.enumerated() { players[client].expectations.reserve(count) }
         var recordedOptions = players.map(\.options)
+        /// The clients that have closed their streams: a server may have errors for their last stanzas or not.
+        var closed: Set<Int> = []
         for (index, step) in script.steps.enumerated() {
             switch step {
             case .send: progress.total += 1
@@ -138,6 +140,9 @@ package struct Replayer {
                     tag: .step(index)
                 )
                 optional[index] = recordedOptions[client].option(form, script.roles)
+                if closed.contains(client), form.type == "error", optional[index] == nil {
+                    optional[index] = StanzaOption("RFC 6120 §4.4: the client had closed its stream")
+                }
                 if script.earlierData.isEarlier(form, at: index, receivedBy: script.clients[client].account) {
                     earlierEventSteps.insert(index)
                 }
@@ -145,7 +150,8 @@ package struct Replayer {
             case .connect(let client):
                 if script.clients[client].refusal != nil { progress.total += 1 }
                 if let earlier = script.clients[client].resumes { recordedOptions[client] = recordedOptions[earlier] }
-            case .prepare, .settle, .close, .end, .drop: break
+            case .close(let client): closed.insert(client)
+            case .prepare, .settle, .end, .drop: break
             }
         }
     }
