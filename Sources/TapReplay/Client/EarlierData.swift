@@ -8,7 +8,11 @@ struct EarlierData: Sendable {
         let node: String
     }
 
-    /// The first step that publishes to each group of nodes.
+    /// The first step in which a client publishes to each node, for nodes without an earlier event.
+    private var firstPublications: [String: Int] = [:]
+    /// The nodes of which there are recorded events, each behind its bare sender and a space.
+    private var recordedEvents: Set<String> = []
+    /// The first step that publishes to each group of nodes of an owner.
     private var publications: [Nodes: Int] = [:]
     /// The nodes of contacts, and of the account itself, of which each client received events.
     private var received: [Int: Set<String>] = [:]
@@ -28,6 +32,7 @@ struct EarlierData: Sendable {
             (item.sent ?? item.seen).flatMap { try? parser.parse($0.span, root: item.root) }
         }
         let updates = Array(Namespace.vCardUpdate.uri.description.utf8)
+        var withEarlierEvents: Set<String> = []
         for (index, step) in steps.enumerated() {
             switch step {
             case .send(let client, let number) where items[number].kind == .iq && items[number].type == "set":
@@ -35,6 +40,9 @@ struct EarlierData: Sendable {
                 guard Self.mayPublish(item.payloadNamespace), let stanza = element(item),
                     let node = Self.publishedNode(stanza)
                 else { continue }
+                for event in Self.eventNodes(of: node, item.payloadNamespace) {
+                    firstPublications[event] = firstPublications[event] ?? index
+                }
                 let owner = item.to.map { Address($0).comparableBare } ?? clients[client].account.normalized.description
                 let nodes = Nodes(owner: owner, node: Self.group(node))
                 publications[nodes] = publications[nodes] ?? index
@@ -48,11 +56,16 @@ struct EarlierData: Sendable {
                 let update = element(items[number])?.child("x", .vCardUpdate)
                 if let hash = update?.child("photo", .vCardUpdate)?.text, !hash.isEmpty { sentHashes.insert(hash) }
             case .expect(let client, let number) where items[number].payloadNamespace == .pubsubEvent:
-                guard let event = element(items[number]), let node = StanzaForm(event).publishedItems else { continue }
-                received[client, default: []].insert(node)
+                guard let event = element(items[number]).map(StanzaForm.init), let items = event.eventItems,
+                    items.isNamed("items"), let node = items.attribute("node")
+                else { continue }
+                recordedEvents.insert(Self.event(of: node, event.from))
+                if firstPublications[node] == nil { withEarlierEvents.insert(node) }
+                if event.publishedItems != nil { received[client, default: []].insert(node) }
             default: continue
             }
         }
+        for node in withEarlierEvents { firstPublications[node] = nil }
     }
 
     private static func mayPublish(_ namespace: Namespace) -> Bool {
@@ -72,10 +85,41 @@ struct EarlierData: Sendable {
         }
     }
 
+    /// Returns the nodes of which a server may send events after such a publication: to the node itself, or the avatar of a
+    /// card (XEP-0398 §2), or bookmarks from private storage (XEP-0411 §2).
+    private static func eventNodes(of node: String, _ payload: Namespace) -> [String] {
+        switch payload {
+        case .vCard: [Namespace.avatarMetadata.uri.description, Namespace.avatarData.uri.description]
+        case .vCard4: []
+        default: [node]
+        }
+    }
+
+    private static func event(of node: String, _ from: String?) -> String {
+        "\((from ?? "").prefix { $0 != "/" }) \(node)"
+    }
+
     /// Returns the name that nodes with one content share.
     private static func group(_ node: String) -> String {
         let group = groups.first { $0.contains { $0.uri.description == node } }
         return group?.first?.uri.description ?? node
+    }
+
+    /// The message for an event of an item that may have been published before the replay.
+    static let earlierEvent = "an event of an item that may have been published before the replay"
+
+    /// Returns the node of an event, and the step in which the clients first publish to it, or nil if they do not; nil if
+    /// an earlier event of the node was recorded.
+    ///
+    /// - Parameter address: Returns the recorded address for one of the event.
+    func publication(
+        of event: StanzaForm,
+        _ address: (String) -> String = { $0 }
+    ) -> (node: String, step: Int?)? {
+        guard let node = event.eventItems?.attribute("node") else { return nil }
+        let step = firstPublications[node]
+        if step == nil, recordedEvents.contains(Self.event(of: node, event.from.map(address))) { return nil }
+        return (node, step)
     }
 
     /// Returns whether a recorded event is that of an item which was published before the recording: a server sends it when
@@ -104,12 +148,28 @@ struct EarlierData: Sendable {
     }
 }
 
+extension Divergence {
+    /// Assigns a divergence of events to the class `state`, for a client without recorded capabilities: they
+    /// determine which events it receives (XEP-0163 §4.3).
+    mutating func allowOtherEvents(_ stanza: StanzaForm?) {
+        guard divergenceClass == .behaviour, stanza?.payload?.namespace == .pubsubEvent else { return }
+        divergenceClass = .state
+        message = "the recording lacks the capabilities of the client, which its server knew already"
+    }
+}
+
 extension StanzaForm {
+    /// The items, or the retractions, of an event (XEP-0060 §7.1.2); nil for other stanzas.
+    fileprivate var eventItems: Element? {
+        guard kind == .message else { return nil }
+        return element.child("event", .pubsubEvent)?.firstChild
+    }
+
     /// The node of an event with items (XEP-0060 §7.1.2.1); nil for other stanzas.
     fileprivate var publishedItems: String? {
-        guard kind == .message, let items = element.child("event", .pubsubEvent)?.child("items", .pubsubEvent),
-            items.child("item", .pubsubEvent) != nil
-        else { return nil }
+        guard let items = eventItems, items.isNamed("items"), items.child("item", .pubsubEvent) != nil else {
+            return nil
+        }
         return items.attribute("node")
     }
 }

@@ -87,10 +87,6 @@ package struct ReplayScript: Sendable {
     let answers: RecordedAnswers
     /// The full JIDs of the clients, without those that only prepare the accounts.
     private let resources: Set<String>
-    /// The steps in which clients first publish to each node (XEP-0060 §7.1), for nodes without an earlier event.
-    private let publications: [String: Int]
-    /// The nodes of which there are recorded events, each behind its bare sender and a space.
-    private let eventNodes: Set<String>
     /// The data that the server had before the recording.
     let earlierData: EarlierData
     /// Rooms that the recorded clients created, as bare JIDs.
@@ -139,7 +135,6 @@ package struct ReplayScript: Sendable {
         items = maker.items
         answers = RecordedAnswers(steps, items)
         resources = Set(clients.lazy.filter { $0.role != .preparation }.map(\.jid.description))
-        (publications, eventNodes) = Self.publications(steps, items)
         earlierData = EarlierData(steps, items, clients)
         stanzas = maker.stanzas
         let first = maker.places.first { $0.run > 0 }?.at ?? 0
@@ -318,39 +313,6 @@ package struct ReplayScript: Sendable {
         }
     }
 
-    private static func publications(_ steps: [Step], _ items: [RecordedItem]) -> ([String: Int], Set<String>) {
-        let parser = StanzaParser()
-        func node(_ item: RecordedItem, _ name: StaticString) -> String? {
-            let stanza = item.sent.flatMap { try? parser.parse($0.span, root: item.root) }
-            let list = stanza?.firstChild { $0.namespace == item.payloadNamespace }?.firstChild { $0.isNamed(name) }
-            return list?.attribute("node")
-        }
-        func privateData(_ item: RecordedItem) -> String? {
-            let stanza = item.sent.flatMap { try? parser.parse($0.span, root: item.root) }
-            return stanza?.child("query", .privateStorage)?.firstChild?.namespaceURI
-        }
-        var first: [String: Int] = [:]
-        var (eventNodes, earlier) = (Set<String>(), Set<String>())
-        for (index, step) in steps.enumerated() {
-            switch step {
-            case .send(_, let item) where items[item].payloadNamespace == .pubsub && items[item].type == "set":
-                if let node = node(items[item], "publish"), first[node] == nil { first[node] = index }
-            case .send(_, let item) where items[item].payloadNamespace == .vCard && items[item].type == "set":
-                // A server may publish the avatar of a card (XEP-0398 §2).
-                for node in ["urn:xmpp:avatar:metadata", "urn:xmpp:avatar:data"] { first[node] = first[node] ?? index }
-            case .send(_, let item) where items[item].payloadNamespace == .privateStorage && items[item].type == "set":
-                // A server may publish bookmarks from private storage (XEP-0411 §2).
-                if let node = privateData(items[item]) { first[node] = first[node] ?? index }
-            case .expect(_, let item) where items[item].payloadNamespace == .pubsubEvent:
-                guard let node = node(items[item], "items") else { continue }
-                eventNodes.insert(Self.eventNode(node, items[item].from))
-                if first[node] == nil { earlier.insert(node) }
-            default: break
-            }
-        }
-        return (first.filter { !earlier.contains($0.key) }, eventNodes)
-    }
-
     /// Returns the rooms (XEP-0045) of a conversation as bare JIDs.
     private static func rooms(_ conversation: RecordedConversation) -> [String] {
         conversation.items.compactMap { item in
@@ -466,30 +428,6 @@ package struct ReplayScript: Sendable {
 
     /// Returns whether a recorded full JID is that of a client.
     func plays(_ jid: String) -> Bool { resources.contains(jid) }
-
-    /// The message for an event of an item that may have been published before the replay.
-    static let earlierEvent = "an event of an item that may have been published before the replay"
-
-    private static func eventNode(_ node: String, _ from: String?) -> String {
-        "\((from ?? "").prefix { $0 != "/" }) \(node)"
-    }
-
-    /// Returns the node of an event, and the step in which the clients first publish to it, or nil if they do not; nil if
-    /// an earlier event of the node was recorded.
-    ///
-    /// - Parameter address: Returns the recorded address for one of the event.
-    func publication(
-        of event: StanzaForm,
-        _ address: (String) -> String = { $0 }
-    ) -> (node: String, step: Int?)? {
-        guard event.kind == .message,
-            let items = event.element.firstChild(where: { $0.namespace == .pubsubEvent })?.firstChild,
-            let node = items.attribute("node")
-        else { return nil }
-        let step = publications[node]
-        if step == nil, eventNodes.contains(Self.eventNode(node, event.from.map(address))) { return nil }
-        return (node, step)
-    }
 
     /// Returns why a live stanza may come although the client did not receive it before it left; nil for other stanzas.
     ///

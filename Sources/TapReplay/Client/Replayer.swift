@@ -58,10 +58,7 @@ package struct Replayer {
     /// Requests that must be answered before the next step.
     private var settling = Settlements()
     private var sent: SentTimes
-    /// The steps whose stanzas the server may leave out, with the reason.
-    private var optional: [Int: StanzaOption] = [:]
-    /// The steps that expect events of items which were published before the recording.
-    private var earlierEventSteps: Set<Int> = []
+    private var freedom: StepFreedom
     /// The numbers of the unexpected events of items that may be older than the replay.
     private var earlierEvents: Set<UInt64> = []
     /// The live ids of the recorded requests that have arrived, by their indices.
@@ -119,9 +116,7 @@ package struct Replayer {
         var expected = [Int](repeating: 0, count: players.count)
         for case .expect(let client, _) in script.steps { expected[client] += 1 }
         for (client, count) in expected.enumerated() { players[client].expectations.reserve(count) }
-        var recordedOptions = players.map(\.options)
-        /// The clients that have closed their streams: a server may have errors for their last stanzas or not.
-        var closed: Set<Int> = []
+        freedom = StepFreedom(players.map(\.options))
         for (index, step) in script.steps.enumerated() {
             switch step {
             case .send: progress.total += 1
@@ -131,26 +126,14 @@ package struct Replayer {
                 guard let bytes = item.sent, let form = StanzaForm(bytes, parser: parser, root: item.root) else {
                     continue
                 }
-                let stanza = Stanza(
-                    recorded: form,
-                    bytes,
-                    root: item.root,
-                    parser: parser,
-                    context,
-                    tag: .step(index)
-                )
-                optional[index] = recordedOptions[client].option(form, script.roles)
-                if closed.contains(client), form.type == "error", optional[index] == nil {
-                    optional[index] = StanzaOption("RFC 6120 §4.4: the client had closed its stream")
-                }
-                if script.earlierData.isEarlier(form, at: index, receivedBy: script.clients[client].account) {
-                    earlierEventSteps.insert(index)
-                }
+                let tag = ReplayTag.step(index)
+                let stanza = Stanza(recorded: form, bytes, root: item.root, parser: parser, context, tag: tag)
+                freedom.expect(form, client, at: index, script)
                 numbers[index] = players[client].expectations.expect(stanza, stanza.lane, window: index)
             case .connect(let client):
                 if script.clients[client].refusal != nil { progress.total += 1 }
-                if let earlier = script.clients[client].resumes { recordedOptions[client] = recordedOptions[earlier] }
-            case .close(let client): closed.insert(client)
+                if let earlier = script.clients[client].resumes { freedom.resume(earlier, by: client) }
+            case .close(let client): freedom.close(client)
             case .prepare, .settle, .end, .drop: break
             }
         }
@@ -351,8 +334,8 @@ package struct Replayer {
 
     /// Returns whether a step expects an item caused by a played client that has not arrived, and must arrive.
     private func isMissing(_ step: Int) -> Bool {
-        guard optional[step] == nil, !earlierEventSteps.contains(step),
-            case .expect(let client, let item) = script.steps[step], let number = numbers[step]
+        guard !freedom.mayBeMissing(step), case .expect(let client, let item) = script.steps[step],
+            let number = numbers[step]
         else { return false }
         return players[client].expectations.isWaiting(number) && !script.isOfAbsentPeer(script.items[item])
     }
@@ -385,7 +368,7 @@ package struct Replayer {
         let tag = ReplayTag.live(bytes, number: received, at: now, after: lastTime)
         let stanza = Stanza(live: live, bytes, parser: parser, context, tag: tag)
         let option = players[client].options.option(live, script.roles(bindings))
-        let published = script.publication(of: live) { [bindings] in bindings.jid($0, .toRecorded) }
+        let published = script.earlierData.publication(of: live) { [bindings] in bindings.jid($0, .toRecorded) }
         let isRepeated = published.map { players[client].hasReceived(element, of: $0.node) } == true
         let isEarly = published?.step.map { $0 >= cursor } == true
         switch isEarly ? .unexpected : players[client].expectations.receive(stanza, stanza.lane, &context) {
@@ -728,9 +711,8 @@ package struct Replayer {
         var answers: [String: Int] = [:]
         /// The divergence of the answer with which the server fell silent.
         var silence: Int?
-        let missing = players[client].expectations.withdrawMissing { [optional, earlierEventSteps] item in
-            guard case .step(let step) = item.tag else { return false }
-            return optional[step] != nil || earlierEventSteps.contains(step)
+        let missing = players[client].expectations.withdrawMissing { [freedom] item in
+            if case .step(let step) = item.tag { freedom.mayBeMissing(step) } else { false }
         }
         for recorded in missing where isReported(.missing(recorded)) { diverge(.missing, client, recorded, nil) }
         for finding in players[client].expectations.finish() where isReported(finding) {
@@ -783,37 +765,24 @@ package struct Replayer {
         lookup.addSubject(to: &divergence, recorded, live, client, bindings)
         if case .step(let step)? = recorded?.tag, case .expect(_, let item) = script.steps[step] {
             divergence.recorded = lookup.shown(step)
-            // Offline and archived stanzas from before the recording are not on the live server, and a server need not send
-            // an item again that has not changed.
-            if code == .missing, let form = recorded?.form {
-                let node = script.publication(of: form)?.node
+            if let form = recorded?.form {
+                let node = code == .missing ? script.earlierData.publication(of: form)?.node : nil
                 let isUnchanged = node.map { players[client].hasReceived(form.element, of: $0) } == true
-                if earlierEventSteps.contains(step) || isUnchanged || form.isDelayed && !script.sends(form.id) {
+                let isEarlier = isUnchanged || freedom.isEarlierEvent(step)
+                if lookup.isOfData(divergence, form, live?.form, isEarlierEvent: isEarlier, at: step, bindings) {
                     divergence.divergenceClass = .state
                 }
             }
-            if code == .changed, let one = recorded?.form, let other = live?.form,
-                one.kind == .presence
-                    ? script.earlierData.isEarlierAvatar(divergence.differences, at: step)
-                    : lookup.isOfOtherArchive(one, other, bindings)
-            {
-                divergence.divergenceClass = .state
-            }
             if script.isOfAbsentPeer(script.items[item]) { divergence.divergenceClass = .peerAbsent }
-            if code == .missing, let option = optional[step] { divergence.setOptional(option) }
+            if code == .missing, let option = freedom.option(at: step) { divergence.setOptional(option) }
             if code == .missing, let cause = lost(at: step) { return add(divergence, client, cause) }
         }
-        if players[client].lacksCapabilities, divergence.divergenceClass == .behaviour,
-            (recorded ?? live)?.form?.payload?.namespace == .pubsubEvent
-        {
-            divergence.divergenceClass = .state
-            divergence.message = "the recording lacks the capabilities of the client, which its server knew already"
-        }
+        if players[client].lacksCapabilities { divergence.allowOtherEvents((recorded ?? live)?.form) }
         if case .live(_, let number, _, let after)? = live?.tag {
             if recorded == nil { divergence.after = after }
             if let option { divergence.setOptional(option) }
             if code == .unexpected || code == .reordered, earlierEvents.contains(number) {
-                (divergence.divergenceClass, divergence.message) = (.state, ReplayScript.earlierEvent)
+                (divergence.divergenceClass, divergence.message) = (.state, EarlierData.earlierEvent)
             }
         }
         // Everything in a session that should have been resumed may differ.

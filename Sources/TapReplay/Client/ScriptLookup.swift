@@ -80,9 +80,33 @@ struct ScriptLookup {
         }
     }
 
+    /// Returns whether a divergence follows from data that one of the servers had before.
+    ///
+    /// - Parameter isEarlierEvent: The recorded stanza is an event of an item which was published before the recording, or
+    ///   which has not changed.
+    mutating func isOfData(
+        _ divergence: Divergence,
+        _ recorded: StanzaForm,
+        _ live: StanzaForm?,
+        isEarlierEvent: Bool,
+        at step: Int,
+        _ bindings: ValueBindings
+    ) -> Bool {
+        switch (divergence.code, live) {
+        // Offline and archived stanzas from before the recording are not on the live server.
+        case (.missing, _): isEarlierEvent || recorded.isDelayed && !script.sends(recorded.id)
+        case (.changed, _?) where recorded.kind == .presence:
+            script.earlierData.isEarlierAvatar(divergence.differences, at: step)
+        case (.changed, let live?): isOfOtherArchive(recorded, live, bindings)
+        default: false
+        }
+    }
+
     /// Returns whether a live error says that the archive does not have the item after which the client asks for a page, an
     /// item that the live server has not named either (XEP-0059 §2.5): the archives differ.
-    mutating func isOfOtherArchive(_ recorded: StanzaForm, _ live: StanzaForm, _ bindings: ValueBindings) -> Bool {
+    private mutating func isOfOtherArchive(_ recorded: StanzaForm, _ live: StanzaForm, _ bindings: ValueBindings)
+        -> Bool
+    {
         guard recorded.type == "result", live.type == "error",
             live.element.child("error", .client)?.child("item-not-found", .stanzaErrors) != nil,
             let query = request(recorded.id)?.form?.payload,
