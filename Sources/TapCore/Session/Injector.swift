@@ -107,7 +107,7 @@ struct Injector {
         if context.negotiation.isFinished || pending?.isIdle == true && !isStoring { pending = nil }
     }
 
-    /// Reports the stanzas whose time limit has passed as failed, and returns a ping that is due.
+    /// Reports each stanza that has exceeded its time limit as failed, and returns a ping that is due.
     mutating func tick(_ context: inout SessionContext) -> Injection? {
         for (number, direction, fault) in pending?.expire(at: context.now.monotonic) ?? [] {
             report(.failed(fault), of: number, direction, &context)

@@ -6,6 +6,7 @@ import XMPPCore
 extension Session {
     /// Handles an input. The resulting commands are returned by ``next()``.
     package mutating func handle(_ input: SessionInput, at now: Run.Instant) {
+        leaveIfFinished()
         context.now = now
         switch input {
         case .attempted(let step): context.record(step)
@@ -156,6 +157,8 @@ extension Session {
         if let answerDeadline = context.answerDeadline, context.now.monotonic >= answerDeadline {
             context.finish(reset: false)
         }
+        // Unsent stanzas of rules are left to the next connection before they can expire.
+        leaveIfFinished()
         if let ping = injector.tick(&context) { inject(ping) }
         context.streamManagement?.expire(at: context.now.monotonic)
     }

@@ -21,14 +21,12 @@ extension Session {
             }
             if context.login != nil, !isRepeated { context.observeLoginItem(event, kind, direction) }
             var reading = ItemReading.none
-            let decision = decide(event, direction, &reading)
+            let facts = context.rules.map { self.facts(event, direction, $0) } ?? RuleFacts()
+            let decision = decide(event, direction, facts, &reading)
             if let rules = context.rules, let ruling = rules.ruling, context.info.opened == nil {
                 context.observeAction(ruling, event, direction)
             }
-            if let rules = context.rules {
-                let facts = facts(event, direction, rules)
-                if rules.waits(event, direction, decision, reading, facts, &context) { return }
-            }
+            if context.rules?.waits(event, direction, decision, reading, facts, &context) == true { return }
             carryOut(decision, reading, event, kind, direction)
         case .fragment(let isFirst):
             // In an open session an item beyond the limit is relayed as without rules and injections.
@@ -91,23 +89,22 @@ extension Session {
     // MARK: Deciding
 
     /// Decides on an item.
-    private mutating func decide(_ event: StreamEvent, _ direction: Direction, _ reading: inout ItemReading)
-        -> ItemDecision
-    {
+    private mutating func decide(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ facts: RuleFacts,
+        _ reading: inout ItemReading
+    ) -> ItemDecision {
         // Partly forwarded items cannot be held, and only whole items are acted on; nothing is inserted if the session
         // is refused.
         let mayAct = context.directions[direction].isStoring && !context.negotiation.isRefusing
-        if mayAct, let rules = context.rules {
-            let facts = facts(event, direction, rules)
-            if let decision = rules.interceptLogin(event, direction, facts, context) { return decision }
-        }
+        if mayAct, let decision = context.rules?.interceptLogin(event, direction, facts, context) { return decision }
         let decision = intercept(event, direction, mayAct: mayAct, &reading) ?? .pass
         if case .refuse = decision { return decision }
         guard let rules = context.rules, !context.negotiation.isRefusing else { return mayAct ? decision : .pass }
         // Replies to xmpptap's own requests are not judged.
         if reading.isInjected { return decision }
         // The last interceptor: rules are evaluated for items that xmpptap itself lets pass.
-        let facts = facts(event, direction, rules)
         if mayAct { return rules.intercept(event, direction, decision, facts, context) }
         rules.watch(event, direction, facts, context)
         return .pass

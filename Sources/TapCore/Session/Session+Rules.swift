@@ -95,18 +95,19 @@ extension Session {
 
     // MARK: Injection
 
+    /// Whether stanzas that are not sent on this connection are kept for the session that resumes this one. An ended
+    /// session has left them already.
+    private var mayResume: Bool { resumption.isResumable && !context.negotiation.isFinished }
+
     /// Injects a stanza when its direction is at an item boundary.
     mutating func inject(_ injection: Injection) {
-        injector.inject(injection, isResumable: resumption.isResumable, &context)
+        injector.inject(injection, isResumable: mayResume, &context)
     }
 
     /// Sends the first waiting stanza. Called when all received input has been handled.
     mutating func injectNext() {
         for direction in Direction.allCases {
-            let isResumable = resumption.isResumable
-            if let item = injector.advance(direction, isResumable: isResumable, &context) {
-                return send(item, direction)
-            }
+            if let item = injector.advance(direction, isResumable: mayResume, &context) { return send(item, direction) }
         }
         injector.settle(context)
     }

@@ -85,8 +85,8 @@ package struct Session: ~Copyable {
 
     /// Advances to the next command: take a record from ``records``, other commands with ``takeCommand()``.
     mutating func advance() -> CommandQueue.Kind? {
-        leaveIfFinished()
         while true {
+            leaveIfFinished()
             if !context.outlet.isEmpty { return context.outlet.advance() }
             context.outlet.showNothing()
             dropIdleDecoders()
@@ -196,6 +196,7 @@ package struct Session: ~Copyable {
             context.now = arrival
         }
         handle(event, direction)
+        leaveIfFinished()
         context.now = last
         return true
     }

@@ -53,7 +53,7 @@ extension SessionRules {
         }
         if let deadline, deadline <= context.now.monotonic { return false }
         self.ruling = nil
-        isJudged = false
+        endJudging()
         var item = WaitingItem(
             event: event,
             decision: decision,

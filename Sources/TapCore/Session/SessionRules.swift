@@ -87,6 +87,7 @@ final class SessionRules {
             forgetEarlier(ledgers)
         }
         for index in lines.indices { lines[index].item?.ruling?.shapes = false }
+        keptRuling?.ruling?.shapes = false
         set = new
         state.counters = [:]
     }

@@ -39,4 +39,74 @@ struct RulingTests {
         rules.watch(event, .send, RuleFacts(), scene.context)
         #expect(set.rulesWithHits.map(\.hits) == [isKept ? 2 : 3])
     }
+
+    @Test func `the next item is judged while an item waits a second time`() throws {
+        var scene = TLSScene(SessionOptions(level: .trace))
+        let set = try RuleSet.test(
+            """
+            ::handshake
+
+            ELEMENT: {urn:ietf:params:xml:ns:xmpp-sasl}auth
+            DELAY=1s
+
+            ELEMENT: {urn:ietf:params:xml:ns:xmpp-sasl}challenge
+            DROP.
+            """
+        )
+        let rules = SessionRules(set, scene.context)
+        let event = scene.item(.send, TLSScene.header + Self.auth)
+        rules.watch(event, .send, RuleFacts(), scene.context)
+        rules.keepRuling()
+        rules.restoreRuling()
+        let waits = rules.waits(event, .send, .pass, .none, RuleFacts(), &scene.context)
+        #expect(waits)
+        let answer = scene.item(.recv, TLSScene.header + "<challenge xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>")
+        let decision = rules.intercept(answer, .recv, .pass, RuleFacts(), scene.context)
+        guard case .drop = decision else {
+            Issue.record("the challenge is not dropped: \(decision)")
+            return
+        }
+    }
+
+    @Test func `a kept ruling of replaced rules no longer shapes the link`() throws {
+        var scene = TLSScene(SessionOptions(level: .trace))
+        let set = try RuleSet.test("::handshake\n\nELEMENT: {urn:ietf:params:xml:ns:xmpp-sasl}auth\nTHROTTLE=10")
+        let rules = SessionRules(set, scene.context)
+        let event = scene.item(.send, TLSScene.header + Self.auth)
+        rules.watch(event, .send, RuleFacts(), scene.context)
+        #expect(rules.ruling?.shapes == true)
+        rules.keepRuling()
+        rules.replace(by: RuleSet(), nil)
+        rules.restoreRuling()
+        #expect(rules.ruling?.shapes == false)
+    }
+
+    @Test func `a stanza of a rule that ends the session is reported, not left to the next connection`() throws {
+        let run = Run()
+        var scene = try RuleScene(
+            "::send\n\nKIND: message\nREPLY=Busy\nRESET.",
+            run: run,
+            enablesStreamManagement: true
+        )
+        _ = scene.send("<message from='juliet@example.com' to='romeo@example.net' id='1'><body>Hi</body></message>")
+        #expect(scene.harness.closed == true)
+        #expect(scene.told("rule-injection-failed").count == 1)
+        let resumed = try scene.resumed("::send\n\nKIND: message\nPASS.", run: run)
+        #expect(!String(decoding: resumed.harness.toClient, as: UTF8.self).contains("Busy"))
+    }
+
+    @Test func `a stanza of a rule outlives a session that ends at its time limit`() throws {
+        let run = Run()
+        var options = SessionOptions(level: .trace)
+        options.idleTime = 60_000_000_000
+        let rules = "::send\n\nKIND: message\nREPLY=Busy"
+        var scene = try RuleScene(rules, options, run: run, enablesStreamManagement: true)
+        _ = scene.recv("<message><body>a part")
+        _ = scene.send("<message to='romeo@example.net' id='1'><body>Hi</body></message>")
+        _ = scene.wait(milliseconds: 60_000)
+        #expect(scene.harness.closed != nil)
+        #expect(scene.told("rule-injection-failed").isEmpty)
+        let resumed = try scene.resumed(rules, run: run)
+        #expect(String(decoding: resumed.harness.toClient, as: UTF8.self).contains("Busy"))
+    }
 }
